@@ -1,0 +1,32 @@
+# make test   everything that has to pass; installs missing servers through apt
+# make lint   formatting, vet for every platform, staticcheck
+# make bench  benchmarks, which measure and never fail
+# make fuzz   every fuzz target for FUZZTIME
+# make tidy   every go.mod and go.sum
+
+MODULES     := . cmd/pawl
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 1m
+PACKAGES    := $(MODULES:%=./%/...)
+
+.PHONY: test lint bench fuzz tidy
+
+test: lint
+	go test -race -timeout 10m $(PACKAGES)
+
+lint:
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted"; exit 1; }
+	go vet $(PACKAGES)
+	GOOS=darwin go vet $(PACKAGES)
+	GOOS=windows go vet $(PACKAGES)
+	go run $(STATICCHECK) $(PACKAGES)
+	./internal/tidy.sh --check $(MODULES)
+
+bench:
+	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+fuzz:
+	./internal/fuzz.sh $(FUZZTIME) $(MODULES)
+
+tidy:
+	./internal/tidy.sh $(MODULES)

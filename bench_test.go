@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func BenchmarkAcquireRelease(b *testing.B) {
+	locks, err := memlock.Open(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer locks.Close()
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		lease, err := locks.Acquire(ctx, "bench")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := lease.Release(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkHeldLeases holds 100,000 leases, all renewed every second, and
+// reports what one of them costs.
+func BenchmarkHeldLeases(b *testing.B) {
+	const n = 100_000
+	ctx := context.Background()
+	for b.Loop() {
+		locks, err := memlock.Open(&pawl.Options{TTL: 3 * time.Second})
+		if err != nil {
+			b.Fatal(err)
+		}
+		before, goroutines := heap(), runtime.NumGoroutine()
+		leases := make([]*pawl.Lease, n)
+		for i := range leases {
+			if leases[i], err = locks.Acquire(ctx, "lease/"+strconv.Itoa(i)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(heap()-before)/n, "bytes/lease")
+		cpu := processTime()
+		time.Sleep(6 * time.Second) // two TTLs: who is not renewed is lost
+		b.ReportMetric(float64(processTime()-cpu)/6/n, "cpu-ns/lease/s")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines")
+		for _, l := range leases {
+			if err := l.Err(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := locks.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Client acquires leases from one store. It is safe for concurrent use; one
+// for a process and store is enough. The packages of the stores make it.
+type Client struct {
+	driver     driver.Driver
+	guarantees Guarantees
+	ttl        time.Duration
+	holder     *Holder
+	observer   reporter
+	sched      scheduler
+	renewals   atomic.Int64 // under way
+
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	calls      sync.WaitGroup // of Acquire and TryAcquire; Add under mu, while not closed
+	background sync.WaitGroup // repetitions of Release
+
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	lines  map[string]*line
+}
+
+var errClosed = errors.New("the client is closed")
+
+// New returns a client of the store behind d, which it closes in the end. It
+// returns an error if an option is out of range, and one that wraps
+// errors.ErrUnsupported if the store lacks a guarantee in opts.Require.
+func New(d driver.Driver, opts *Options) (*Client, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	ttl := opts.TTL
+	if ttl == 0 {
+		ttl = DefaultTTL
+	}
+	if err := checkTTL(ttl); err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	g := d.Guarantees()
+	if missing := g.Missing(opts.Require); missing != nil {
+		return nil, &Error{Op: "open", Err: fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
+			strings.Join(missing, ", "), errors.ErrUnsupported)}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Client{
+		driver:     d,
+		guarantees: g,
+		ttl:        ttl,
+		holder:     fillHolder(opts.Holder),
+		observer:   reporter{opts.Observer, opts.Logger},
+		ctx:        ctx,
+		cancel:     cancel,
+		lines:      make(map[string]*line),
+	}, nil
+}
+
+// Guarantees returns what the client's store can promise.
+func (c *Client) Guarantees() Guarantees { return c.guarantees }
+
+// Acquire waits until it has a lease on name. ctx bounds the waiting only: the
+// lease goes on when ctx ends. Waiters of this client are served in the order
+// in which they came.
+//
+// It returns ctx.Err() if ctx ends first, and then holds nothing, even if the
+// lease was granted in that very instant. It returns an error that is
+// ErrUnavailable if the store cannot be reached, or could not be reached any
+// more for a whole TTL, and ErrHeld if ctx itself was made by Context of a
+// lease on name that is still held: it would wait for itself.
+func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	began := driver.Now()
+	req, set, err := c.request(ctx, "acquire", name, opts)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.acquire(ctx, req, set)
+	waited := driver.Now().Sub(began)
+	if err != nil {
+		err = opError(ctx, "acquire", name, err)
+		notify(c.observer.Waited, Event{Name: name, Waited: waited, Err: err})
+		return nil, err
+	}
+	c.observer.acquired(l, waited)
+	return l, nil
+}
+
+func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	if l := c.held(ctx, req.Name); l != nil {
+		return nil, fmt.Errorf("the lease %s of this very context would wait for itself: %w", l.id, l.heldError())
+	}
+	place, err := c.join(req, set)
+	if err != nil {
+		return nil, err
+	}
+	defer c.calls.Done()
+	if place != nil {
+		l, err := c.wait(ctx, place)
+		if l != nil || err != nil {
+			return l, err
+		}
+	}
+	grant, err := c.ask(ctx, req)
+	if err != nil {
+		c.advance(req.Name)
+		return nil, err
+	}
+	l := c.lease(req, set, grant)
+	c.settle(l, true)
+	return l, nil
+}
+
+// TryAcquire asks the store once for a lease on name and does not wait for a
+// holder. It returns an error that is ErrHeld, with a *HeldError, if somebody
+// has it; ErrUnavailable if the store did not answer and recorded nothing;
+// ErrUncertain if it may have recorded the grant, which is undone in the
+// background; and ctx.Err() if ctx ends first.
+func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	began := driver.Now()
+	req, set, err := c.request(ctx, "try", name, opts)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.try(ctx, req, set)
+	if err != nil {
+		return nil, opError(ctx, "try", name, err)
+	}
+	c.observer.acquired(l, driver.Now().Sub(began))
+	return l, nil
+}
+
+func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, errClosed
+	}
+	c.calls.Add(1)
+	defer c.calls.Done()
+	var mine *Lease
+	if ln := c.lines[req.Name]; ln != nil {
+		mine = ln.holder
+	}
+	c.mu.Unlock()
+	if mine != nil && mine.Err() == nil {
+		return nil, mine.heldError()
+	}
+	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
+	if err != nil {
+		return nil, err
+	}
+	l := c.lease(req, set, grant)
+	c.settle(l, false)
+	return l, nil
+}
+
+// Do runs f while holding a lease on name, for which it waits as Acquire does.
+// f's context ends with the lease. Do returns f's error, or the error of
+// acquiring or releasing; if the lease was lost while f ran, the error is
+// ErrLost too, whatever f returned.
+func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
+	lease, err := c.Acquire(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if rel := lease.Release(ctx); err == nil {
+			err = rel
+		} else if rel != nil {
+			err = errors.Join(err, rel)
+		}
+	}()
+	ctx, cancel := lease.Context(ctx)
+	defer cancel()
+	return f(ctx, lease)
+}
+
+// request checks the arguments of an attempt.
+func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
+	set, err := c.settings(opts)
+	if err == nil {
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return nil, set, &Error{op, driver.Shorten(name), err}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, set, err
+	}
+	return &driver.Request{Name: name, Lease: newID(), TTL: set.ttl, Holder: c.holder, Why: set.why}, set, nil
+}
+
+// lease makes the lease of a grant.
+func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *Lease {
+	l := &Lease{
+		client: c,
+		grant:  grant,
+		name:   req.Name,
+		id:     req.Lease,
+		token:  Token(grant.Token()),
+		began:  driver.Now(),
+		limit:  never,
+		fixed:  set.noRenew,
+		done:   make(chan struct{}),
+		ttl:    set.ttl,
+		index:  -1,
+	}
+	if set.maxHold > 0 {
+		l.limit = l.began.Add(set.maxHold)
+	}
+	l.confirmed(grant.Since())
+	l.due = l.next()
+	return l
+}
+
+// heldError describes the lease as somebody else would see it.
+func (l *Lease) heldError() *HeldError {
+	held := driver.Held{Holder: *l.client.holder, Lease: l.id, Token: uint64(l.token)}
+	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
+	return &HeldError{Info: &Info{Name: l.name, Token: held.Token, Holders: []driver.Held{held}}}
+}
+
+// opError adds operation and name to err, unless it is ctx's own.
+func opError(ctx context.Context, op, name string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return ctx.Err()
+	}
+	return &Error{op, name, err}
+}
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// newID returns 20 random bytes, as Redis's page on distributed locks advises,
+// in letters and digits.
+func newID() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return idEncoding.EncodeToString(b[:])
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import "context"
+
+// Context returns a copy of parent that also ends with the lease, and a
+// function that ends it earlier and must be called. When the lease ends,
+// context.Cause tells why: an error that is ErrLost or ErrReleased.
+//
+// The context's Err method looks at the clock, so that after a pause of the
+// process it does not say nil once more.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(parent)
+	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
+	l.mu.Lock()
+	ended := l.cause != nil
+	if !ended {
+		if l.contexts == nil {
+			l.contexts = make(map[*leaseContext]struct{})
+		}
+		l.contexts[c] = struct{}{}
+	}
+	l.mu.Unlock()
+	if ended {
+		cancel(l.Err())
+	}
+	return c, func() {
+		l.mu.Lock()
+		delete(l.contexts, c)
+		l.mu.Unlock()
+		cancel(context.Canceled)
+	}
+}
+
+// leaseContext is the context of a lease's holder.
+type leaseContext struct {
+	context.Context
+	lease  *Lease
+	cancel context.CancelCauseFunc
+}
+
+func (c *leaseContext) Err() error {
+	c.lease.check()
+	return c.Context.Err()
+}
+
+// Value finds this context for held.
+func (c *leaseContext) Value(key any) any {
+	if key == any((*holderKey)(c.lease.client)) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// holderKey is the key of a client's innermost leaseContext: the client's
+// address, under a type that nobody else has.
+type holderKey Client
+
+// held returns the live lease on name that ctx was made from, or nil.
+func (c *Client) held(ctx context.Context, name string) *Lease {
+	for {
+		lc, ok := ctx.Value((*holderKey)(c)).(*leaseContext)
+		if !ok {
+			return nil
+		}
+		if lc.lease.name == name && lc.lease.Err() == nil {
+			return lc.lease
+		}
+		ctx = lc.Context
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The outcomes that every store shares. Package pawl re-exports them.
+var (
+	ErrHeld        = errors.New("held by somebody else")
+	ErrLost        = errors.New("lease lost")
+	ErrReleased    = errors.New("lease released")
+	ErrUnavailable = errors.New("store unavailable")
+	ErrUncertain   = errors.New("outcome uncertain: the store may have recorded the grant")
+)
+
+// HeldError is ErrHeld with what is known of the holder.
+type HeldError struct {
+	Info *Info // nil, or without holders, if the store could not say
+}
+
+func (e *HeldError) Error() string {
+	if e.Info == nil || len(e.Info.Holders) == 0 {
+		return ErrHeld.Error()
+	}
+	h := e.Info.Holders[0]
+	s := "held by " + h.Holder.String()
+	if !h.Acquired.IsZero() {
+		s += " for " + Ago(h.Acquired)
+	}
+	if h.Token != 0 {
+		s += fmt.Sprintf(", token %d", h.Token)
+	}
+	if h.Why != "" {
+		s += fmt.Sprintf(" (why: %s)", h.Why)
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// Reason says how a lease was lost.
+type Reason string
+
+const (
+	Expired Reason = "expired" // not renewed in time
+	Broken  Reason = "broken"  // ended by somebody with Break
+	Gone    Reason = "gone"    // the store no longer has it
+)
+
+// LostError is ErrLost with the reason.
+type LostError struct {
+	Reason Reason
+	By     *Holder // who broke the lease, if known
+	Why    string  // the words of who broke it
+	Err    error   // the last error of a renewal, if there was one
+}
+
+func (e *LostError) Error() string {
+	s := ErrLost.Error() + ": "
+	switch e.Reason {
+	case Broken:
+		s += "broken"
+		if e.By != nil {
+			s += " by " + e.By.String()
+		}
+		if e.Why != "" {
+			s += fmt.Sprintf(": %q", e.Why)
+		}
+	case Expired:
+		s += "it was not renewed in time"
+	default:
+		s += "the store no longer has it"
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf(" (last renewal: %v)", e.Err)
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrLost) true.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap returns the last error of a renewal.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// MaxName is the longest name, in bytes.
+const MaxName = 1024
+
+// CheckName returns an error that says what to type instead unless name is
+// valid UTF-8 of 1 to MaxName bytes without control characters.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New(`name is empty: give the lock a name, such as "deploy"`)
+	case len(name) > MaxName:
+		return fmt.Errorf("name %q has %d bytes: use at most %d, such as a hash of the long part",
+			Shorten(name), len(name), MaxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("name %q is not valid UTF-8: encode binary names, as hexadecimal for one", Shorten(name))
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("name %q contains the control character %U: use printable characters", Shorten(name), r)
+		}
+	}
+	return nil
+}
+
+// Shorten cuts a long name for an error's text.
+func Shorten(s string) string {
+	if len(s) <= 40 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:40], "") + "…"
+}
+
+// Ago formats the time since t for people: "3m12s", never negative.
+func Ago(t time.Time) string {
+	d := max(time.Since(t), 0)
+	if d >= time.Second {
+		d = d.Truncate(time.Second)
+	} else {
+		d = d.Truncate(time.Millisecond)
+	}
+	return d.String()
+}

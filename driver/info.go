@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Holder says who holds or waits for a name. Nothing depends on its truth but
+// people: exclusion rests on the id of the lease.
+type Holder struct {
+	Who     string `json:"who,omitempty"` // free text in place of user and host, such as "ci job 8812"
+	User    string `json:"user,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+// String returns the holder in one line: alice@ci-7 (pid 812, "terraform apply").
+func (h Holder) String() string {
+	who := h.Who
+	if who == "" {
+		who = strings.Trim(h.User+"@"+h.Host, "@")
+	}
+	if who == "" {
+		who = "somebody"
+	}
+	var in []string
+	if h.PID != 0 {
+		in = append(in, fmt.Sprintf("pid %d", h.PID))
+	}
+	if h.Command != "" {
+		in = append(in, fmt.Sprintf("%q", h.Command))
+	}
+	if len(in) == 0 {
+		return who
+	}
+	return who + " (" + strings.Join(in, ", ") + ")"
+}
+
+// Held is one lease as the store shows it to everybody. Times are by the clock
+// of the machine that wrote them, for people only; zero means unknown.
+type Held struct {
+	Holder
+	Lease    string    `json:"lease"`
+	Token    uint64    `json:"token,omitempty"`
+	Why      string    `json:"why,omitempty"`
+	Acquired time.Time `json:"acquired,omitzero"`
+	Renewed  time.Time `json:"renewed,omitzero"`
+	Expires  time.Time `json:"expires,omitzero"` // when the store ends it unless renewed
+	// Orphan: the process that took the lease has ended; what it started goes on.
+	Orphan bool `json:"orphan,omitempty"`
+}
+
+// Waiter is somebody in the queue.
+type Waiter struct {
+	Holder
+	Since time.Time `json:"since,omitzero"`
+	Why   string    `json:"why,omitempty"`
+}
+
+// Info describes one name.
+type Info struct {
+	Name    string   `json:"name"`
+	Token   uint64   `json:"token,omitempty"` // the largest granted so far
+	Holders []Held   `json:"holders"`
+	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
+}

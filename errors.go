@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// The words that package pawl shares with its stores.
+type (
+	// Holder says who holds or waits for a name.
+	Holder = driver.Holder
+	// Info describes one name: its holders, its waiters, its token.
+	Info = driver.Info
+	// Guarantees is what a store can promise.
+	Guarantees = driver.Guarantees
+	// HeldError is ErrHeld with what is known of the holder.
+	HeldError = driver.HeldError
+	// LostError is ErrLost with the reason.
+	LostError = driver.LostError
+)
+
+// Outcomes to test for with errors.Is. Context errors are never hidden
+// behind one of them.
+var (
+	// ErrHeld: somebody else has it. Wait, or give up. See HeldError.
+	ErrHeld = driver.ErrHeld
+	// ErrLost: the lease ended without us. Stop; do not write. See LostError.
+	ErrLost = driver.ErrLost
+	// ErrReleased: we gave it back.
+	ErrReleased = driver.ErrReleased
+	// ErrUnavailable: the store did not answer, and certainly recorded nothing.
+	ErrUnavailable = driver.ErrUnavailable
+	// ErrUncertain: the store may have recorded the grant. It counts as not
+	// held, is cleaned up in the background, and may keep others waiting until
+	// that is done or one TTL has passed.
+	ErrUncertain = driver.ErrUncertain
+)
+
+// Error is the error of every operation of this package but those of contexts.
+type Error struct {
+	Op   string // acquire, try, renew, extend, release, inspect, list, break, open
+	Name string // of the lock; empty if the operation has none
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("pawl: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("pawl: %s %q: %v", e.Op, e.Name, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Inspect describes name: who holds it, who waits for it. A name that nobody
+// holds is no error. It is for people and their tools; what it tells may be
+// over by the time it is read.
+func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
+	in, err := c.inspector()
+	if err == nil {
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return nil, &Error{"inspect", driver.Shorten(name), err}
+	}
+	info, err := in.Inspect(ctx, name)
+	if err != nil {
+		return nil, opError(ctx, "inspect", name, err)
+	}
+	return info, nil
+}
+
+// List describes the names that have a holder or a waiter and begin with
+// prefix, sorted by name.
+func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
+	in, err := c.inspector()
+	if err != nil {
+		return nil, &Error{"list", driver.Shorten(prefix), err}
+	}
+	infos, err := in.List(ctx, prefix)
+	if err != nil {
+		return nil, opError(ctx, "list", driver.Shorten(prefix), err)
+	}
+	return infos, nil
+}
+
+// Break ends the lease with the given id, which somebody else holds on name.
+// The victim's lease is lost, and its LostError says who broke it and why.
+// If that lease is not the holder, nothing is changed and the error is
+// ErrHeld, with the present holder, or ErrReleased if there is none.
+//
+// On a store where only the holder itself can let go, as with files, Break
+// asks the holder to, and waits until it has or ctx ends.
+func (c *Client) Break(ctx context.Context, name, lease, why string) error {
+	in, err := c.inspector()
+	switch {
+	case err != nil:
+	case lease == "":
+		err = errors.New("no lease id: take it from Inspect, so that no other lease is broken")
+	case len(why) > maxWhy:
+		err = fmt.Errorf("the reason has %d bytes: use at most %d", len(why), maxWhy)
+	default:
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return &Error{"break", driver.Shorten(name), err}
+	}
+	if err := in.Break(ctx, name, lease, c.holder, why); err != nil {
+		return opError(ctx, "break", name, err)
+	}
+	notify(c.observer.Broken, Event{Name: name, Lease: lease})
+	c.observer.warn("broke a lease", "name", name, "lease", lease, "why", why)
+	return nil
+}
+
+func (c *Client) inspector() (driver.Inspector, error) {
+	if in, ok := c.driver.(driver.Inspector); ok {
+		return in, nil
+	}
+	return nil, fmt.Errorf("this store cannot say who holds what: %w", errors.ErrUnsupported)
+}

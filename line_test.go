@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestWaitersOfOneClientAreServedInOrder(t *testing.T) {
+	for _, store := range []struct {
+		name string
+		d    func() driver.Driver
+	}{
+		{"with a queue and passing", func() driver.Driver { return new(memlock.Store).Driver() }},
+		{"without", func() driver.Driver { return tap(new(memlock.Store)) }},
+	} {
+		t.Run(store.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := open(t, store.d(), nil)
+				first := acquire(t, c, "a")
+				var order []int
+				var token pawl.Token
+				var wg sync.WaitGroup
+				for i := range 50 {
+					wg.Go(func() {
+						l := acquire(t, c, "a")
+						order = append(order, i)
+						if l.Token() <= token {
+							t.Errorf("token %d after %d", l.Token(), token)
+						}
+						token = l.Token()
+						time.Sleep(time.Millisecond)
+						release(t, l)
+					})
+					synctest.Wait() // it stands in line
+				}
+				release(t, first)
+				wg.Wait()
+				for i, got := range order {
+					if got != i {
+						t.Fatalf("order %v", order)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c := open(t, s.Driver(), nil)
+		other := open(t, s.Driver(), nil)
+		l := acquire(t, other, "a")
+		for range 10 {
+			go func() { release(t, acquire(t, c, "a")) }()
+		}
+		synctest.Wait()
+		info, err := c.Inspect(context.Background(), "a")
+		if err != nil || len(info.Waiters) != 1 {
+			t.Errorf("the store sees %v (%v), want one waiter", info, err)
+		}
+		release(t, l)
+		synctest.Wait()
+	})
+}
+
+// A lease is not passed on inside one client for ever while others wait.
+func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		busy, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, busy, "a")
+		var stop atomic.Bool
+		var turns atomic.Int64
+		for range 3 {
+			go func() {
+				for !stop.Load() {
+					l := acquire(t, busy, "a")
+					turns.Add(1)
+					release(t, l)
+				}
+			}()
+		}
+		synctest.Wait()
+		got := make(chan int64)
+		go func() {
+			l := acquire(t, other, "a")
+			stop.Store(true)
+			got <- turns.Load()
+			release(t, l)
+		}()
+		synctest.Wait()
+		release(t, l)
+		if n := <-got; n > 20 {
+			t.Errorf("the other client waited for %d turns of the busy one", n)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Driver(), nil)
+		first := acquire(t, c, "a")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		errs := make(chan error)
+		go func() {
+			_, err := c.Acquire(ctx, "a")
+			errs <- err
+		}()
+		synctest.Wait()
+		last := make(chan *pawl.Lease)
+		go func() { last <- acquire(t, c, "a") }()
+		if err := <-errs; err != context.DeadlineExceeded {
+			t.Errorf("error is %v, want the context's own", err)
+		}
+		release(t, first)
+		release(t, <-last)
+	})
+}
+
+// The lease is granted, or passed on, in the very instant in which the waiter
+// gives up: it must be put back, or the name stays held by nobody.
+func TestGrantInTheInstantOfCancelIsPutBack(t *testing.T) {
+	for range 500 {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		for _, holder := range []*pawl.Client{c, other} { // passed locally, and through the store
+			l := acquire(t, holder, "a")
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if l, err := c.Acquire(ctx, "a"); err == nil {
+					release(t, l)
+				} else if err != context.Canceled {
+					t.Errorf("error is %v", err)
+				}
+			}()
+			go cancel()
+			release(t, l)
+			<-done
+			wait, stop := context.WithTimeout(context.Background(), 10*time.Second)
+			l, err := other.Acquire(wait, "a")
+			stop()
+			if err != nil {
+				t.Fatalf("nobody holds the name, but it is not free: %v", err)
+			}
+			release(t, l)
+		}
+	}
+}
+
+func TestGrantAfterCancelIsPutBack(t *testing.T) {
+	for _, op := range []string{"Acquire", "TryAcquire"} {
+		t.Run(op, func(t *testing.T) {
+			s := new(memlock.Store)
+			d := tap(s)
+			ctx, cancel := context.WithCancel(context.Background())
+			d.try = func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+				g, err := ask()
+				cancel() // while the answer is on its way
+				return g, err
+			}
+			c := open(t, d, nil)
+			call := c.Acquire
+			if op == "TryAcquire" {
+				call = c.TryAcquire
+			}
+			if _, err := call(ctx, "a"); err != context.Canceled {
+				t.Fatalf("error is %v, want the context's own", err)
+			}
+			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+			defer stop()
+			if _, err := open(t, s.Driver(), nil).Acquire(ctx, "a"); err != nil {
+				t.Errorf("the grant was not put back: %v", err)
+			}
+		})
+	}
+}
+
+func TestLostLeaseLetsTheLineGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, new(memlock.Store).Driver(), nil)
+		l := acquire(t, c, "a", pawl.MaxHold(time.Second), pawl.TTL(2*time.Second))
+		next := acquire(t, c, "a") // by the store, when the TTL is over
+		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
+		release(t, next)
+	})
+}
+
+func TestAcquiringWhatTheContextHoldsFailsAtOnce(t *testing.T) {
+	c := open(t, new(memlock.Store).Driver(), nil)
+	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
+		return c.Do(ctx, "b", func(ctx context.Context, _ *pawl.Lease) error {
+			_, err := c.Acquire(ctx, "a")
+			return err
+		})
+	})
+	wantIs(t, err, pawl.ErrHeld)
+}
+
+func TestCloseReleasesLeasesAndEndsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		mine, theirs := acquire(t, c, "mine"), acquire(t, other, "theirs")
+		errs := make(chan error)
+		for _, name := range []string{"mine", "mine", "theirs", "theirs"} {
+			go func() {
+				_, err := c.Acquire(context.Background(), name)
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		go func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for range 4 {
+			if err := <-errs; err == nil || errors.Is(err, context.Canceled) {
+				t.Errorf("a waiting Acquire returned %v, want that the client is closed", err)
+			}
+		}
+		synctest.Wait()
+		wantIs(t, mine.Err(), pawl.ErrReleased)
+		if _, err := other.TryAcquire(context.Background(), "mine"); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.TryAcquire(context.Background(), "x"); err == nil {
+			t.Error("a closed client acquired")
+		}
+		release(t, theirs)
+	})
+}

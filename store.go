@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	// requestTimeout bounds a request that has no context of its own.
+	requestTimeout = 5 * time.Second
+
+	// Bounds of the pause between two looks at a store that has no queue.
+	minPause = 20 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// attempt makes one request. Whatever it leaves in the store without a lease is
+// undone: what the driver reports with an error, and what was granted in the
+// instant in which the call was given up.
+func (c *Client) attempt(ctx context.Context, req *driver.Request,
+	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
+	grant, err := acquire(ctx, req)
+	if err == nil {
+		err = c.over(ctx)
+	}
+	if err != nil {
+		if grant != nil {
+			c.undo(grant)
+		}
+		return nil, err
+	}
+	return grant, nil
+}
+
+// ask asks the store until it grants: in the store's own queue, or again and
+// again where it has none.
+func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	q, ok := c.driver.(driver.Queuer)
+	if ok && !c.guarantees.CrossHost {
+		// Asking first costs no round trip here, and saves the context below.
+		grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
+		if !errors.Is(err, ErrHeld) {
+			return grant, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	acquire := c.driver.TryAcquire
+	if ok {
+		acquire = q.Acquire
+	}
+	grant, err := c.repeat(ctx, req, acquire)
+	if err != nil && c.ctx.Err() != nil {
+		err = errClosed
+	}
+	return grant, err
+}
+
+// repeat asks until the store grants. It goes on through an outage for up to
+// one TTL since the store was last heard of; a store that cannot be reached at
+// all is told at once.
+func (c *Client) repeat(ctx context.Context, req *driver.Request,
+	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
+	pause, heard, contact := minPause, driver.Now(), false
+	for {
+		grant, err := c.attempt(ctx, req, acquire)
+		switch {
+		case err == nil:
+			return grant, nil
+		case errors.Is(err, ErrHeld):
+			heard, contact = driver.Now(), true
+		case errors.Is(err, ErrUncertain):
+			contact = true
+		case errors.Is(err, ErrUnavailable) && contact:
+		default:
+			return nil, err
+		}
+		if driver.Now().Sub(heard) > req.TTL {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause/2 + spread(pause/2)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		pause = min(pause*2, maxPause)
+		again := *req
+		again.Lease = newID() // the one before may be about to be undone
+		req = &again
+	}
+}
+
+// undo gives a grant back in the background.
+func (c *Client) undo(grant driver.Grant) {
+	c.background.Go(func() { c.repeatRelease(grant) })
+}
+
+// giveBack releases a grant. If the store cannot be told, the error says so
+// and the client goes on telling it in the background.
+func (c *Client) giveBack(ctx context.Context, grant driver.Grant) error {
+	err := grant.Release(ctx)
+	if err != nil && !errors.Is(err, ErrLost) {
+		c.undo(grant)
+	}
+	return err
+}
+
+// repeatRelease releases a grant until the store has answered, for as long as
+// the store may have something to release: two TTLs, or for ever where leases
+// do not expire. Close ends it after one last attempt.
+func (c *Client) repeatRelease(grant driver.Grant) {
+	began, pause := driver.Now(), minPause
+	for {
+		closing := c.ctx.Err() != nil
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		err := grant.Release(ctx)
+		cancel()
+		if err == nil || errors.Is(err, ErrLost) {
+			return
+		}
+		expired := c.guarantees.Expiry && driver.Now().Sub(began) > max(2*c.ttl, time.Minute)
+		if closing || expired {
+			c.observer.warn("a lease could not be given back", "error", err)
+			return
+		}
+		select {
+		case <-time.After(pause/2 + spread(pause/2)):
+		case <-c.ctx.Done():
+		}
+		pause = min(pause*2, maxPause)
+	}
+}
+
+// Close releases the leases that are still held, waits for what goes on in the
+// background, and closes the store's driver. Calls of Acquire that are waiting
+// end with an error.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.calls.Wait()
+	var errs []error
+	for _, l := range c.sched.all() {
+		if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
+			errs = append(errs, err)
+		}
+	}
+	c.sched.stop()
+	c.background.Wait()
+	return errors.Join(append(errs, c.driver.Close())...)
+}
