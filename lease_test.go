@@ -183,6 +183,9 @@ func TestReleaseBeatsALateRenewal(t *testing.T) {
 		close(hang)
 		synctest.Wait()
 		wantIs(t, l.Err(), pawl.ErrReleased)
+		if l.State() != pawl.Released {
+			t.Errorf("the late renewal made the released lease %v", l.State())
+		}
 		release(t, acquire(t, c, "a"))
 	})
 }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arch enforces the direction of imports:
+//
+//	cmd → sim → stores → pawl → driver → std
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pawl-go/pawl"
+
+// A layer may import the layers before it, and what is listed for it.
+var layers = []struct {
+	packages []string // below module; "" is package pawl itself
+	others   []string // modules of others, besides the standard library
+}{
+	{packages: []string{"driver"}},
+	{packages: []string{""}},
+	{packages: []string{"memlock"}},
+	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
+	{packages: []string{"driver/drivertest"}},
+	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
+}
+
+// stores may not import one another.
+var stores = []string{"memlock", "filelock"}
+
+// test code may import more.
+var testOnly = []string{"driver/drivertest", "memlock"}
+
+var forbidden = []string{"util", "utils", "common", "helper", "helpers", "misc"}
+
+func TestImportsFollowTheArrows(t *testing.T) {
+	for _, f := range goFiles(t) {
+		test := strings.HasSuffix(f.path, "_test.go")
+		from := layerOf(f.dir)
+		if from < 0 {
+			if f.dir != "internal/arch" && f.dir != "internal/mutants" {
+				t.Errorf("%s: the folder %s is in no layer", f.path, f.dir)
+			}
+			continue
+		}
+		for _, imp := range f.imports {
+			if !strings.HasPrefix(imp, module) {
+				first, _, _ := strings.Cut(imp, "/")
+				if strings.Contains(first, ".") && !test && !hasPrefix(imp, layers[from].others) {
+					t.Errorf("%s imports %s, which this layer may not", f.path, imp)
+				}
+				continue
+			}
+			to := strings.TrimPrefix(strings.TrimPrefix(imp, module), "/")
+			if test && (slices.Contains(testOnly, to) || to == f.dir) {
+				continue
+			}
+			if layerOf(to) > from {
+				t.Errorf("%s imports %s, against the arrows", f.path, imp)
+			}
+			if slices.Contains(stores, f.dir) && slices.Contains(stores, to) {
+				t.Errorf("%s: the store %s imports the store %s", f.path, f.dir, to)
+			}
+			if !test && to == "driver/drivertest" && f.dir != to {
+				t.Errorf("%s imports the test suite outside a test", f.path)
+			}
+			if i := strings.Index(to, "internal/"); i >= 0 && !strings.HasPrefix(f.dir+"/", to[:i]) {
+				t.Errorf("%s imports %s of another module", f.path, imp)
+			}
+		}
+	}
+}
+
+func TestNoPackageIsADrawer(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if slices.Contains(forbidden, path.Base(f.dir)) || slices.Contains(forbidden, f.pkg) {
+			t.Errorf("%s: name a package after what it does", f.path)
+		}
+	}
+}
+
+func TestRootModuleStaysLight(t *testing.T) {
+	for _, m := range []struct {
+		file    string
+		allowed []string
+	}{
+		{"go.mod", []string{"golang.org/x/sys"}},
+		{"cmd/pawl/go.mod", nil},
+	} {
+		data, err := os.ReadFile(filepath.Join(root, m.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			line = strings.TrimSpace(strings.TrimPrefix(line, "require "))
+			if strings.HasPrefix(line, "replace") {
+				t.Errorf("%s has a replace line; go.work finds our modules", m.file)
+			}
+			fields := strings.Fields(line)
+			if m.allowed != nil && len(fields) >= 2 && strings.HasPrefix(fields[1], "v") && !slices.Contains(m.allowed, fields[0]) {
+				t.Errorf("%s requires %s", m.file, fields[0])
+			}
+		}
+	}
+}
+
+const root = "../.."
+
+type goFile struct {
+	path, dir, pkg string
+	imports        []string
+}
+
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	var files []goFile
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		f := goFile{path: rel, dir: strings.TrimPrefix(path.Dir(rel), "."), pkg: parsed.Name.Name}
+		for _, imp := range parsed.Imports {
+			s, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			f.imports = append(f.imports, s)
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("found only %d files: looked in the wrong place?", len(files))
+	}
+	return files
+}
+
+// layerOf returns the layer of a folder: that of the longest matching entry.
+func layerOf(dir string) int {
+	best, length := -1, -1
+	for i, l := range layers {
+		for _, p := range l.packages {
+			in := dir == p || p != "" && strings.HasPrefix(dir, p+"/")
+			if in && len(p) > length {
+				best, length = i, len(p)
+			}
+		}
+	}
+	return best
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}

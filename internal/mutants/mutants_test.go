@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mutants shows that the tests can fail: each protection is taken out
+// of the source, one at a time, and a named test must notice.
+package mutants
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+type mutant struct {
+	name     string
+	file     string // below the root
+	old, new string // old must occur exactly once
+	pkg      string // below the root
+	test     string // the test that must fail
+}
+
+func TestEveryMutantIsCaught(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			overlay := m.overlay(t)
+			cmd := exec.Command("go", "test", "-overlay", overlay, "-count=1", "-timeout=60s",
+				"-run", "^"+strings.ReplaceAll(m.test, "/", "$/^")+"$", "./"+m.pkg)
+			cmd.Dir = root(t)
+			out, err := cmd.CombinedOutput()
+			top, _, _ := strings.Cut(m.test, "/")
+			if err == nil || !strings.Contains(string(out), "--- FAIL: "+top) && !strings.Contains(string(out), "test timed out") {
+				t.Errorf("%s did not notice (%v):\n%s", m.test, err, out)
+			}
+		})
+	}
+}
+
+// overlay writes the mutated file and the list that puts it in place.
+func (m mutant) overlay(t *testing.T) string {
+	t.Helper()
+	original := filepath.Join(root(t), filepath.FromSlash(m.file))
+	source, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has %d times %q, want once", m.file, n, m.old)
+	}
+	dir := t.TempDir()
+	mutated := filepath.Join(dir, "mutated.go")
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var mutants = []mutant{
+	{
+		name: "trust without the drift allowance",
+		file: "lease.go",
+		old:  "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(l.ttl)",
+		pkg: ".", test: "TestLeaseEndsAtItsDeadlineBeforeTheStoreLetsAnotherIn",
+	},
+	{
+		name: "trust counted from the answer",
+		file: "client.go",
+		old:  "l.confirmed(grant.Since())", new: "l.confirmed(driver.Now())",
+		pkg: ".", test: "TestDeadlineCountsFromTheSendingOfTheRequest",
+	},
+	{
+		name: "deadline left to the renewal",
+		file: "keep.go",
+		old:  "due := min(l.deadline(), l.renewAt)", new: "due := l.renewAt",
+		pkg: ".", test: "TestLeaseEndsAtItsDeadlineWhileARenewalHangs",
+	},
+	{
+		name: "errors without a look at the clock",
+		file: "lease.go",
+		old:  "late := l.cause == nil && driver.Now() >= l.deadline()", new: "late := false",
+		pkg: ".", test: "TestPausedHolderFindsItsLeaseLost",
+	},
+	{
+		name: "late renewal revives a released lease",
+		file: "keep.go",
+		old:  "if l.cause != nil {\n\t\tl.mu.Unlock()\n\t\treturn l.ended()\n\t}\n\tl.ttl = ttl", new: "l.ttl = ttl",
+		pkg: ".", test: "TestReleaseBeatsALateRenewal",
+	},
+	{
+		name: "failed extension to less is not believed",
+		file: "keep.go",
+		old:  "l.since, l.ttl = now, ttl\n", new: "_, _ = now, ttl\n",
+		pkg: ".", test: "TestFailedExtendToLessIsBelieved",
+	},
+	{
+		name: "grant after cancel is kept",
+		file: "store.go",
+		old:  "if err == nil {\n\t\terr = c.over(ctx)\n\t}\n", new: "",
+		pkg: ".", test: "TestGrantAfterCancelIsPutBack",
+	},
+	{
+		name: "waiter that gave up keeps its turn",
+		file: "line.go",
+		old:  "c.decline(ctx, w.req.Name, <-w.turn)", new: "<-w.turn",
+		pkg: ".", test: "TestGrantInTheInstantOfCancelIsPutBack",
+	},
+	{
+		name: "attempt of uncertain outcome is forgotten",
+		file: "store.go",
+		old:  "if grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n", new: "",
+		pkg: ".", test: "TestUncertainAttemptIsUndone",
+	},
+	{
+		name: "failed release is forgotten",
+		file: "store.go",
+		old:  "if err != nil && !errors.Is(err, ErrLost) {\n\t\tc.undo(grant)\n\t}\n", new: "",
+		pkg: ".", test: "TestReleaseIsRepeatedInTheBackground",
+	},
+	{
+		name: "leases passed on for ever",
+		file: "line.go",
+		old:  "ok && ln.passes < maxPasses && !c.closed", new: "ok && !c.closed",
+		pkg: ".", test: "TestOthersGetTheirTurnAgainstABusyClient",
+	},
+	{
+		name: "line stops at a lost lease",
+		file: "lease.go",
+		old:  "if l.inLine {\n\t\tl.client.advance(l.name)\n\t}\n", new: "",
+		pkg: ".", test: "TestLostLeaseLetsTheLineGoOn",
+	},
+}
