@@ -92,7 +92,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	l, err := c.acquire(ctx, req, set)
 	waited := driver.Now().Sub(began)
 	if err != nil {
-		err = opError(ctx, "acquire", name, err)
+		err = c.opError(ctx, "acquire", name, err)
 		notify(c.observer.Waited, Event{Name: name, Waited: waited, Err: err})
 		return nil, err
 	}
@@ -114,6 +114,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		if l != nil || err != nil {
 			return l, err
 		}
+		req = place.Value.(*waiter).req
 	}
 	grant, err := c.ask(ctx, req)
 	if err != nil {
@@ -138,7 +139,7 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	}
 	l, err := c.try(ctx, req, set)
 	if err != nil {
-		return nil, opError(ctx, "try", name, err)
+		return nil, c.opError(ctx, "try", name, err)
 	}
 	c.observer.acquired(l, driver.Now().Sub(began))
 	return l, nil
@@ -159,6 +160,11 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	c.mu.Unlock()
 	if mine != nil && mine.Err() == nil {
 		return nil, mine.heldError()
+	}
+	if c.guarantees.CrossHost { // it may take long, and Close waits for it
+		var cancel context.CancelFunc
+		ctx, cancel = c.untilClose(ctx)
+		defer cancel()
 	}
 	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
 	if err != nil {
@@ -236,9 +242,12 @@ func (l *Lease) heldError() *HeldError {
 }
 
 // opError adds operation and name to err, unless it is ctx's own.
-func opError(ctx context.Context, op, name string, err error) error {
+func (c *Client) opError(ctx context.Context, op, name string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return ctx.Err()
+	}
+	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errClosed // which is what cancelled it
 	}
 	return &Error{op, name, err}
 }

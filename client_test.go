@@ -190,3 +190,24 @@ func TestInspectAndList(t *testing.T) {
 	_, err = bare.Inspect(ctx, "a")
 	wantIs(t, err, errors.ErrUnsupported)
 }
+
+func TestGrantThatTookLongerThanItsTTLIsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			g, err := ask()
+			time.Sleep(time.Second - driver.Drift(time.Second)) // the answer travels
+			return g, err
+		})
+		c := open(t, d, &pawl.Options{TTL: time.Second})
+		for _, call := range []func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){c.Acquire, c.TryAcquire} {
+			_, err := call(context.Background(), "a")
+			wantIs(t, err, pawl.ErrLost)
+			if !strings.Contains(err.Error(), "use a longer one") {
+				t.Errorf("no hint in: %v", err)
+			}
+			synctest.Wait()
+		}
+	})
+}

@@ -47,18 +47,18 @@ the TTL minus the time elapsed minus the clock drift.
 
 # States
 
-	                 granted
-	                    |
-	                    v      a renewal failed or is overdue
-	                +------+ --------------------------------> +---------+
-	                | held |                                   | suspect |
-	                +------+ <-------------------------------- +---------+
-	                 |    |            renewed                  |       |
-	         Release |    | broken, gone, MaxHold over  Release |       | deadline,
-	                 v    v                                     v       v broken, gone
-	          +----------+ +------+                      +----------+ +------+
-	          | released | | lost |                      | released | | lost |
-	          +----------+ +------+                      +----------+ +------+
+	        granted
+	           |
+	           v      a renewal failed or is overdue
+	       +------+ --------------------------------> +---------+
+	       | held |                                   | suspect |
+	       +------+ <-------------------------------- +---------+
+	        |    |            renewed                  |       |
+	Release |    | broken, gone, MaxHold over  Release |       | deadline,
+	        v    v                                     v       v broken, gone
+	 +----------+ +------+                      +----------+ +------+
+	 | released | | lost |                      | released | | lost |
+	 +----------+ +------+                      +----------+ +------+
 
 A suspect lease is still the holder's: work may go on until the deadline. Only
 the end of the lease, by loss or release, closes Done. No state is left again

@@ -23,7 +23,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	}
 	info, err := in.Inspect(ctx, name)
 	if err != nil {
-		return nil, opError(ctx, "inspect", name, err)
+		return nil, c.opError(ctx, "inspect", name, err)
 	}
 	return info, nil
 }
@@ -37,7 +37,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	}
 	infos, err := in.List(ctx, prefix)
 	if err != nil {
-		return nil, opError(ctx, "list", driver.Shorten(prefix), err)
+		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
 	return infos, nil
 }
@@ -64,7 +64,7 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 		return &Error{"break", driver.Shorten(name), err}
 	}
 	if err := in.Break(ctx, name, lease, c.holder, why); err != nil {
-		return opError(ctx, "break", name, err)
+		return c.opError(ctx, "break", name, err)
 	}
 	notify(c.observer.Broken, Event{Name: name, Lease: lease})
 	c.observer.warn("broke a lease", "name", name, "lease", lease, "why", why)

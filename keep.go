@@ -137,9 +137,6 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return &Error{"extend", l.name, err}
 	}
 	l.check()
-	if err := l.ended(); err != nil {
-		return &Error{"extend", l.name, err}
-	}
 	if err := l.extend(ctx, ttl); err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrReleased) {
 			return ctx.Err()
@@ -154,6 +151,10 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 	defer l.asking.Unlock()
 	now := driver.Now()
 	l.mu.Lock()
+	if cause := l.cause; cause != nil {
+		l.mu.Unlock()
+		return cause
+	}
 	if !l.client.guarantees.Expiry {
 		l.ttl = ttl
 		l.confirmed(now)

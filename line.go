@@ -168,7 +168,10 @@ func (c *Client) handOver(ctx context.Context, l *Lease) error {
 		next.turn <- successor
 		return nil
 	}
-	// The grant is still l's. The waiter keeps its turn and asks the store.
+	// The grant is still l's, or its Release undoes what became of it. The waiter
+	// keeps its turn and asks the store, under a new id: a release that is
+	// repeated late must not take its lease for the one to be undone.
+	next.req = renamed(next.req)
 	err = c.giveBack(ctx, l.grant)
 	c.mu.Lock()
 	ln.holder, ln.passes = nil, 0

@@ -5,6 +5,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -21,12 +22,15 @@ const (
 
 // attempt makes one request. Whatever it leaves in the store without a lease is
 // undone: what the driver reports with an error, and what was granted in the
-// instant in which the call was given up.
+// instant in which the call was given up, or too late to be of any use.
 func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
 	grant, err := acquire(ctx, req)
 	if err == nil {
 		err = c.over(ctx)
+	}
+	if err == nil && c.guarantees.Expiry && driver.Now() >= grant.Since().Add(req.TTL-driver.Drift(req.TTL)) {
+		err = fmt.Errorf("the grant took longer than its TTL of %v: use a longer one: %w", req.TTL, &LostError{Reason: driver.Expired})
 	}
 	if err != nil {
 		if grant != nil {
@@ -44,22 +48,26 @@ func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if ok && !c.guarantees.CrossHost {
 		// Asking first costs no round trip here, and saves the context below.
 		grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
-		if !errors.Is(err, ErrHeld) {
+		if errors.Is(err, ErrUncertain) {
+			req = renamed(req)
+		} else if !errors.Is(err, ErrHeld) {
 			return grant, err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
 	acquire := c.driver.TryAcquire
 	if ok {
 		acquire = q.Acquire
 	}
-	grant, err := c.repeat(ctx, req, acquire)
-	if err != nil && c.ctx.Err() != nil {
-		err = errClosed
-	}
-	return grant, err
+	return c.repeat(ctx, req, acquire)
+}
+
+// untilClose returns a copy of ctx that ends when the client is closed.
+func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // repeat asks until the store grants. It goes on through an outage for up to
@@ -90,10 +98,16 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 			return nil, ctx.Err()
 		}
 		pause = min(pause*2, maxPause)
-		again := *req
-		again.Lease = newID() // the one before may be about to be undone
-		req = &again
+		req = renamed(req)
 	}
+}
+
+// renamed returns req for another attempt after one that may be about to be
+// undone: the new one must not be undone with it.
+func renamed(req *driver.Request) *driver.Request {
+	again := *req
+	again.Lease = newID()
+	return &again
 }
 
 // undo gives a grant back in the background.

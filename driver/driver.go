@@ -127,8 +127,9 @@ type Notifier interface {
 // client without coming free in between.
 type Passer interface {
 	// Pass ends this grant and returns that of req, on the same name and with
-	// a greater token. On an error the grant is unchanged, and the caller
-	// releases it.
+	// a greater token. On an error the caller releases this grant: it is
+	// unchanged, or, with ErrUncertain, its Release undoes whatever the store
+	// has made of the two.
 	Pass(ctx context.Context, req *Request) (Grant, error)
 }
 

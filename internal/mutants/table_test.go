@@ -75,4 +75,16 @@ var mutants = []mutant{
 		old:  "if l.inLine {\n\t\tl.client.advance(l.name)\n\t}\n", new: "",
 		pkg: ".", test: "TestLostLeaseLetsTheLineGoOn",
 	},
+	{
+		name: "late grant is taken for a lease",
+		file: "store.go",
+		old:  "err == nil && c.guarantees.Expiry && driver.Now() >=", new: "false && driver.Now() >=",
+		pkg: ".", test: "TestGrantThatTookLongerThanItsTTLIsNoLease",
+	},
+	{
+		name: "waiter asks under an id that is about to be undone",
+		file: "store.go",
+		old:  "again.Lease = newID()", new: "",
+		pkg: "memlock", test: "TestConformance",
+	},
 }
