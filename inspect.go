@@ -63,8 +63,11 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err != nil {
 		return &Error{"break", driver.Shorten(name), err}
 	}
-	if err := in.Break(ctx, name, lease, c.holder, why); err != nil {
-		return c.opError(ctx, "break", name, err)
+	if err := in.Break(ctx, name, lease, c.holder, why); err == ctx.Err() && err != nil {
+		return err
+	} else if err != nil {
+		// Not as opError does: a driver may say why the victim has not let go.
+		return &Error{"break", name, err}
 	}
 	notify(c.observer.Broken, Event{Name: name, Lease: lease})
 	c.observer.warn("broke a lease", "name", name, "lease", lease, "why", why)

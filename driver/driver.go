@@ -43,7 +43,8 @@ type Driver interface {
 	//   - the context's error, under the same rule: with a Grant to release,
 	//     if the attempt may have been recorded.
 	//
-	// Repeating a call with the same Request.Lease must be harmless.
+	// Repeating a call with the same Request.Lease must be harmless: it returns
+	// the grant anew or ErrHeld, and one Release ends what was granted.
 	TryAcquire(ctx context.Context, req *Request) (Grant, error)
 
 	// Guarantees says what the store can promise. It is constant.
@@ -98,7 +99,7 @@ type Grant interface {
 
 	// Since is the latest local instant that is certainly not after the moment
 	// at which the store began to count the TTL: for a store across a network,
-	// the instant before the request was sent.
+	// the instant before the request was sent. Only Renew's result moves on.
 	Since() Instant
 
 	// Renew makes the TTL start anew and returns the new Since. It must not
@@ -110,7 +111,8 @@ type Grant interface {
 
 	// Release ends the grant by compare and delete: it never ends another's.
 	// It returns ErrLost if the store had ended the grant already. After
-	// another error it may be called again.
+	// another error it may be called again. It undoes an attempt of unknown
+	// outcome whether that was granted, was queued, or arrives later.
 	Release(ctx context.Context) error
 }
 
@@ -119,7 +121,8 @@ type Notifier interface {
 	// OnLost arranges that f is called, once and in its own goroutine, with
 	// the *LostError when the store has ended the grant or asks for it back. It
 	// is a callback and not a channel so that a hundred thousand leases need
-	// no goroutine each. It is called at most once, before Release.
+	// no goroutine each. OnLost is called at most once, before Release; a loss
+	// that the grant has heard of before is told then.
 	OnLost(f func(error))
 }
 
@@ -136,8 +139,9 @@ type Passer interface {
 // Inheriter is a Grant that lives as long as any process has its files open.
 type Inheriter interface {
 	// Files returns the open files that a child process must inherit. After
-	// it has been called, Release no longer ends the grant by force: it
-	// ends when the last process has closed them.
+	// it has been called, Release no longer ends the grant by force: it closes
+	// this process's copies, and the grant ends when the last process has. Pass
+	// must fail then, as nobody knows when the child has done its work.
 	Files() []*os.File
 }
 
@@ -168,7 +172,9 @@ type Guarantees struct {
 	// Without it a lease lasts until it is released, broken, or its process
 	// has ended, and has no deadline.
 	Expiry bool
-	// SurvivesRestart: leases and tokens outlive a restart of the store.
+	// SurvivesRestart: a restart of the store loses no lease that its holder
+	// still trusts, and tokens go on. Where there is no server, the machine is
+	// what restarts, and it ends the holders too.
 	SurvivesRestart bool
 }
 

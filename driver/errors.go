@@ -60,7 +60,7 @@ type LostError struct {
 	Reason Reason
 	By     *Holder // who broke the lease, if known
 	Why    string  // the words of who broke it
-	Err    error   // the last error of a renewal, if there was one
+	Err    error   // what the store said, or why the last renewal failed, if known
 }
 
 func (e *LostError) Error() string {
@@ -79,8 +79,10 @@ func (e *LostError) Error() string {
 	default:
 		s += "the store no longer has it"
 	}
-	if e.Err != nil {
+	if e.Err != nil && e.Reason == Expired {
 		s += fmt.Sprintf(" (last renewal: %v)", e.Err)
+	} else if e.Err != nil {
+		s += ": " + e.Err.Error()
 	}
 	return s
 }
@@ -88,7 +90,7 @@ func (e *LostError) Error() string {
 // Is makes errors.Is(err, ErrLost) true.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Unwrap returns the last error of a renewal.
+// Unwrap returns the cause, if there is one.
 func (e *LostError) Unwrap() error { return e.Err }
 
 // MaxName is the longest name, in bytes.

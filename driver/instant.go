@@ -40,12 +40,14 @@ func Now() Instant {
 	skew := t.UnixNano() - startWall - int64(mono)
 	s := sample.Load()
 	if s == nil || abs(skew-s.skew) > int64(skewTolerance) {
-		// The kernel is asked first and Go's clock read after it, so that the
-		// sum lies between the beginning and the end of this call even if the
-		// thread loses its processor in between.
-		s = &suspendSample{skew: skew, suspended: suspended(s, skew)}
-		sample.Store(s)
-		mono = time.Since(start)
+		fresh := &suspendSample{skew: skew, suspended: suspended(s, skew)}
+		if s != nil {
+			// Nothing takes time in suspend away again, so of two readings the
+			// larger is the better one, and the clock never steps back.
+			fresh.suspended = max(fresh.suspended, s.suspended)
+		}
+		sample.Store(fresh)
+		s, mono = fresh, time.Since(start)
 	}
 	// startWall only makes the number positive, in a bubble too, whose clock
 	// begins in the year 2000.

@@ -14,13 +14,28 @@ const (
 	clockBoottime  = 7 // does not
 )
 
-// suspended returns how long the machine has been suspended since it booted.
-// CLOCK_BOOTTIME is read first: a pause between the two readings makes the
-// result smaller by as much as the caller's later reading is larger.
+// suspended returns how long the machine has been suspended since it booted,
+// and at most uncertainty less than that. The thread may lose its processor
+// between readings of the two clocks; the boot clock is read between two
+// readings of the other, which tell how good the result is.
 func suspended(*suspendSample, int64) time.Duration {
-	boot := clock(clockBoottime)
-	return boot - clock(clockMonotonic)
+	var best, width time.Duration
+	for try := range 10 {
+		before := clock(clockMonotonic)
+		boot := clock(clockBoottime)
+		after := clock(clockMonotonic)
+		if try == 0 || after-before < width {
+			best, width = boot-after, after-before
+		}
+		if width < uncertainty {
+			break
+		}
+	}
+	return best
 }
+
+// uncertainty is far below the 2 ms that Drift grants at least.
+const uncertainty = 50 * time.Microsecond
 
 func clock(id uintptr) time.Duration {
 	var ts syscall.Timespec

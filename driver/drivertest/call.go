@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// call is an Acquire that waits in a goroutine of its own.
+type call struct {
+	e      *env
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has returned
+
+	// Set before done is closed.
+	grant driver.Grant
+	err   error
+	at    driver.Instant // when it returned
+}
+
+// wait starts an Acquire and returns when it is in the queue, or has returned.
+func (e *env) wait(d driver.Driver, req *driver.Request) *call {
+	c := e.startWait(d, req)
+	e.pause()
+	return c
+}
+
+// startWait starts an Acquire.
+func (e *env) startWait(d driver.Driver, req *driver.Request) *call {
+	ctx, cancel := context.WithCancel(e.ctx)
+	c := &call{e: e, cancel: cancel, done: make(chan struct{})}
+	e.calls.Go(func() {
+		defer close(c.done)
+		c.grant, c.err = d.(driver.Queuer).Acquire(ctx, req)
+		c.at = driver.Now()
+	})
+	return c
+}
+
+// waits checks that the call has not returned.
+func (c *call) waits() {
+	c.e.Helper()
+	select {
+	case <-c.done:
+		c.e.Fatalf("Acquire returned %s, %v; want it to wait", show(c.grant), c.err)
+	default:
+	}
+}
+
+// returned waits until the call has returned, at most for d.
+func (c *call) returned(d time.Duration) {
+	c.e.Helper()
+	if !closed(c.done, d) {
+		c.e.Fatalf("Acquire still waits after %v", d)
+	}
+}
+
+// granted returns the grant, which must come within d.
+func (c *call) granted(d time.Duration) driver.Grant {
+	c.e.Helper()
+	c.returned(d)
+	if c.err != nil || c.grant == nil {
+		c.e.Fatalf("Acquire = %s, %v; want a grant", show(c.grant), c.err)
+	}
+	return c.grant
+}
+
+// cancelled cancels the call and checks that it returns the context's error. A
+// grant that comes with it is released, as package pawl would.
+func (c *call) cancelled() {
+	c.e.Helper()
+	c.cancel()
+	c.returned(c.e.h.Slack)
+	if !errors.Is(c.err, context.Canceled) {
+		c.e.Fatalf("Acquire = %s, %v after its context was cancelled; want the context's error", show(c.grant), c.err)
+	}
+	if c.grant != nil {
+		c.grant.Release(c.e.ctx)
+	}
+}
+
+// closed reports whether c is closed before d has passed. A channel that is
+// closed already is, even if d is 0.
+func closed(c <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-c:
+		return true
+	default:
+	}
+	select {
+	case <-c:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package drivertest is the suite that every store of package pawl must pass,
+// ours and anybody's.
+//
+// A store runs it in a test of its own:
+//
+//	func TestConformance(t *testing.T) {
+//		drivertest.Run(t, drivertest.Harness{
+//			Start: func(t testing.TB) drivertest.Store {
+//				return drivertest.Store{Open: func(t testing.TB) driver.Driver { … }}
+//			},
+//		})
+//	}
+//
+// The suite asks more than whether locking works. It ends leases behind the
+// back of their holders, cuts clients off, loses replies, cancels at the worst
+// moment, and runs generated histories of operations beside package memlock,
+// the reference model.
+//
+// Each test has a stable name, a sentence of the contract. What a store does not
+// promise is skipped, by name, and the list of skips is kept in a golden file,
+// so that a test which silently ceases to run turns red.
+//
+// Environment variables:
+//
+//	DRIVERTEST_UPDATE=1      write the golden file
+//	DRIVERTEST_SEED=n        run only the generated history of seed n
+//	DRIVERTEST_HISTORIES=n   run n generated histories
+package drivertest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Harness tells Run how to reach the store under test. Start is required; the
+// zero value of every other field is useful.
+type Harness struct {
+	// Start makes a store ready: a fresh one, or one shared by all tests, since
+	// each test uses names of its own. It is called inside the bubble and may be
+	// called several times in one test.
+	Start func(t testing.TB) Store
+
+	// Bubble runs f in fake time: synctest.Test, for a store that lives in the
+	// process. Nil runs f directly.
+	Bubble func(t *testing.T, f func(t *testing.T))
+
+	// TTL is that of the leases which the suite waits to see expire: 30 s in a
+	// bubble, else 1 s, unless set.
+	TTL time.Duration
+
+	// Slack is how late the store may be: in freeing an expired lease, in waking
+	// a waiter. 5 ms in a bubble, else 1 s, unless set.
+	Slack time.Duration
+
+	// Pause is how long a call must not have returned to count as waiting: 1 ms
+	// in a bubble, else 50 ms, unless set.
+	Pause time.Duration
+
+	// Histories is how many generated histories to run: 300 in a bubble, else
+	// 20, unless set.
+	Histories int
+
+	// Parallel runs the tests in parallel. Restart and Cut must then not disturb
+	// other tests.
+	Parallel bool
+
+	// Golden is the file with the list of tests that run and that are skipped:
+	// testdata/conformance.txt unless set.
+	Golden string
+}
+
+// Store is the store under test. Open is required; tests whose hook is nil are
+// skipped.
+type Store struct {
+	// Open returns a new independent participant, as in a process of its own.
+	Open func(t testing.TB) driver.Driver
+
+	// Crash ends a participant as SIGKILL ends its process: it says no more, and
+	// the store finds out as it would.
+	Crash func(t testing.TB, d driver.Driver)
+
+	// Restart stops the store, not its participants, and starts it again.
+	Restart func(t testing.TB)
+
+	// Cut loses all that passes between a participant and the store until Heal.
+	Cut, Heal func(t testing.TB, d driver.Driver)
+}
+
+func (h Harness) withDefaults() *Harness {
+	if h.Start == nil {
+		panic("drivertest: Harness.Start is nil")
+	}
+	set := func(d *time.Duration, bubble, real time.Duration) {
+		if *d == 0 {
+			*d = real
+			if h.Bubble != nil {
+				*d = bubble
+			}
+		}
+	}
+	set(&h.TTL, 30*time.Second, time.Second)
+	set(&h.Slack, 5*time.Millisecond, time.Second)
+	set(&h.Pause, time.Millisecond, 50*time.Millisecond)
+	if h.Histories == 0 {
+		h.Histories = 20
+		if h.Bubble != nil {
+			h.Histories = 300
+		}
+	}
+	if h.Bubble == nil {
+		h.Bubble = func(t *testing.T, f func(*testing.T)) { f(t) }
+	}
+	if h.Golden == "" {
+		h.Golden = "testdata/conformance.txt"
+	}
+	return &h
+}
+
+// Test is one test of the suite.
+type Test struct {
+	// Name is a sentence of the contract. It does not change.
+	Name string
+	// Needs are the guarantees, interfaces and hooks without which the test is
+	// skipped, by the names they have in packages driver and drivertest.
+	Needs []string
+
+	run func(*env)
+}
+
+// Tests is the suite.
+var Tests = slices.Concat(
+	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests,
+	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, historyTests,
+)
+
+// Run runs the suite as subtests of t and compares what was skipped with
+// h.Golden.
+func Run(t *testing.T, h Harness) {
+	hp := h.withDefaults()
+	rep := new(report)
+	t.Cleanup(func() { rep.compare(t, hp.Golden) })
+	for _, test := range Tests {
+		t.Run(test.Name, func(t *testing.T) {
+			if hp.Parallel {
+				t.Parallel()
+			}
+			hp.Bubble(t, func(t *testing.T) {
+				missing := runTest(t, hp, test)
+				rep.add(test.Name, missing)
+				if missing != "" {
+					t.Skip("the store has no " + missing)
+				}
+			})
+		})
+	}
+}
+
+// runTest runs one test and returns "", or what it lacked to be run at all.
+func runTest(t testing.TB, h *Harness, test Test) (missing string) {
+	e := newEnv(t, h)
+	if missing = e.missing(test.Needs); missing == "" {
+		test.run(e)
+	}
+	return missing
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// env is what one test works with.
+type env struct {
+	testing.TB
+	h      *Harness
+	store  Store
+	ctx    context.Context // ends with the test
+	prefix string          // of all names of this test
+	calls  sync.WaitGroup  // the goroutines that wait in Acquire
+}
+
+func newEnv(t testing.TB, h *Harness) *env {
+	e := &env{TB: t, h: h, store: h.Start(t), prefix: "drivertest-" + rand.Text()[:8] + "/"}
+	if e.store.Open == nil {
+		t.Fatal("drivertest: Store.Open is nil")
+	}
+	// The limit is for stores that hang for ever.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*e.long())
+	e.ctx = ctx
+	t.Cleanup(func() {
+		cancel()
+		e.calls.Wait()
+	})
+	return e
+}
+
+// missing returns the first of needs that the store does not have, or "".
+func (e *env) missing(needs []string) string {
+	if len(needs) == 0 {
+		return ""
+	}
+	d := e.open()
+	g := e.try(d, e.name("probe"))
+	defer e.release(g)
+	sure := d.Guarantees()
+	_, queuer := d.(driver.Queuer)
+	_, inspector := d.(driver.Inspector)
+	_, notifier := g.(driver.Notifier)
+	_, passer := g.(driver.Passer)
+	have := map[string]bool{
+		"Fencing": sure.Fencing, "FIFO": sure.FIFO, "Expiry": sure.Expiry,
+		"SurvivesRestart": sure.SurvivesRestart,
+		"Queuer":          queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
+		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
+		"Cut": e.store.Cut != nil && e.store.Heal != nil,
+	}
+	for _, need := range needs {
+		ok, known := have[need]
+		if !known {
+			e.Fatalf("drivertest: unknown need %q", need)
+		}
+		if !ok {
+			return need
+		}
+	}
+	return ""
+}
+
+// open returns a new participant, closed when the test ends.
+func (e *env) open() driver.Driver {
+	e.Helper()
+	d := e.store.Open(e.TB)
+	e.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			e.Logf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+// name returns a name that no other test uses.
+func (e *env) name(s string) string { return e.prefix + s }
+
+// long is the TTL of leases that must not expire during the test, and the time
+// that nothing takes unless it hangs.
+func (e *env) long() time.Duration { return 20*e.h.TTL + 10*e.h.Slack }
+
+// request returns a new attempt to get name for long.
+func (e *env) request(name string) *driver.Request {
+	return &driver.Request{
+		Name: name, Lease: rand.Text(), TTL: e.long(),
+		Holder: &driver.Holder{Who: "drivertest", Host: "here", PID: 7},
+		Why:    "conformance",
+	}
+}
+
+// short returns a new attempt to get name for Harness.TTL.
+func (e *env) short(name string) *driver.Request {
+	req := e.request(name)
+	req.TTL = e.h.TTL
+	return req
+}
+
+// try takes name, which must be free.
+func (e *env) try(d driver.Driver, name string) driver.Grant {
+	e.Helper()
+	return e.tryReq(d, e.request(name))
+}
+
+func (e *env) tryReq(d driver.Driver, req *driver.Request) driver.Grant {
+	e.Helper()
+	g, err := d.TryAcquire(e.ctx, req)
+	if err != nil || g == nil {
+		e.Fatalf("TryAcquire(%.80q) = %v, %v; want a grant", req.Name, g, err)
+	}
+	return g
+}
+
+// held checks that d cannot have name.
+func (e *env) held(d driver.Driver, name string) {
+	e.Helper()
+	g, err := d.TryAcquire(e.ctx, e.request(name))
+	if g != nil || !errors.Is(err, driver.ErrHeld) {
+		e.Fatalf("TryAcquire(%.80q) = %v, %v; want ErrHeld: somebody else holds it", name, show(g), err)
+	}
+}
+
+// free checks that d can have name.
+func (e *env) free(d driver.Driver, name string) {
+	e.Helper()
+	e.release(e.try(d, name))
+}
+
+func (e *env) release(g driver.Grant) {
+	e.Helper()
+	if err := g.Release(e.ctx); err != nil {
+		e.Fatalf("Release of token %d = %v; want nil", g.Token(), err)
+	}
+}
+
+// ended checks that err, from what happened to a grant, is one of an ended grant.
+func (e *env) ended(what string, err error) {
+	e.Helper()
+	if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrReleased) {
+		e.Errorf("%s = %v; want ErrLost or ErrReleased", what, err)
+	}
+}
+
+// lost checks that err is ErrLost.
+func (e *env) lost(what string, err error) {
+	e.Helper()
+	if !errors.Is(err, driver.ErrLost) {
+		e.Errorf("%s = %v; want ErrLost", what, err)
+	}
+}
+
+// fake reports whether time costs nothing and no more of it passes than is
+// asked for.
+func (e *env) fake() bool { return e.h.Slack < e.h.TTL/100 && e.h.Pause < e.h.TTL/100 }
+
+// rounds returns how often to try what goes wrong only now and then.
+func (e *env) rounds() int {
+	if e.fake() {
+		return 60
+	}
+	return 18
+}
+
+// pause lets everybody else go on until they wait for something.
+func (e *env) pause() { time.Sleep(e.h.Pause) }
+
+// sleepUntil sleeps until the instant t.
+func sleepUntil(t driver.Instant) {
+	for d := t.Sub(driver.Now()); d > 0; d = t.Sub(driver.Now()) {
+		time.Sleep(d)
+	}
+}
+
+// expire sleeps until a lease whose TTL began before now has expired for sure.
+func (e *env) expire() { time.Sleep(e.h.TTL + e.h.Slack) }
+
+// eventually calls f until it returns nil, at most for d, the last time then.
+func (e *env) eventually(d time.Duration, f func() error) {
+	e.Helper()
+	end := driver.Now().Add(d)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if driver.Now() >= end {
+			e.Fatalf("still so after %v: %v", d, err)
+		}
+		time.Sleep(min(max(e.h.TTL/500, time.Millisecond), end.Sub(driver.Now())))
+	}
+}
+
+// show describes a grant that should not be.
+func show(g driver.Grant) string {
+	if g == nil {
+		return "no grant"
+	}
+	return fmt.Sprintf("a grant with token %d", g.Token())
+}

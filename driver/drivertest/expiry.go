@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var expiry = []string{"Expiry"}
+
+var expiryTests = []Test{
+	{Name: "expiry-frees-the-name", Needs: expiry, run: expiryFrees},
+	{Name: "expiry-is-not-before-since-plus-ttl", Needs: expiry, run: expiryNotBefore},
+	{Name: "renewal-extends", Needs: expiry, run: renewalExtends},
+	{Name: "renewal-takes-the-new-ttl", Needs: expiry, run: renewalTTL},
+	{Name: "late-release-spares-successor", Needs: expiry, run: lateRelease},
+	{Name: "late-renewal-spares-successor", Needs: expiry, run: lateRenewal},
+	{Name: "late-renewal-never-revives", Needs: expiry, run: lateRenewalFree},
+	{Name: "late-release-says-lost", Needs: expiry, run: lateReleaseFree},
+	{Name: "token-grows-after-expiry", Needs: []string{"Expiry", "Fencing"}, run: tokenAfterExpiry},
+}
+
+func expiryFrees(e *env) {
+	a, b := e.open(), e.open()
+	e.tryReq(a, e.short(e.name("deploy")))
+	e.held(b, e.name("deploy"))
+	e.expire()
+	e.free(b, e.name("deploy"))
+}
+
+// expiryNotBefore asks for the name all the time, and looks at when it was got.
+// By then, by the local clock, Since + TTL must have passed: otherwise there was
+// a moment at which the first holder still trusted its lease. The clocks of
+// store and client may differ in rate by what driver.Drift allows.
+func expiryNotBefore(e *env) {
+	a, b := e.open(), e.open()
+	name := e.name("deploy")
+	check := func(since driver.Instant) {
+		trusted := since.Add(e.h.TTL - driver.Drift(e.h.TTL))
+		sleepUntil(since.Add(e.h.TTL * 3 / 4))
+		e.eventually(e.h.TTL+e.h.Slack, func() error {
+			g, err := b.TryAcquire(e.ctx, e.request(name))
+			if errors.Is(err, driver.ErrHeld) {
+				return err
+			}
+			if got := driver.Now(); got < trusted {
+				e.Errorf("the name came free %v before the first holder's deadline", trusted.Sub(got))
+			}
+			if err == nil {
+				e.release(g)
+			}
+			return err
+		})
+	}
+	check(e.tryReq(a, e.short(name)).Since())
+
+	g := e.tryReq(a, e.short(name))
+	time.Sleep(e.h.TTL / 4)
+	check(e.renew(g, e.h.TTL))
+}
+
+func (e *env) renew(g driver.Grant, ttl time.Duration) driver.Instant {
+	e.Helper()
+	since, err := g.Renew(e.ctx, ttl)
+	if err != nil {
+		e.Fatalf("Renew = %v; want nil", err)
+	}
+	return since
+}
+
+func renewalExtends(e *env) {
+	a, b := e.open(), e.open()
+	name := e.name("deploy")
+	g := e.tryReq(a, e.short(name))
+	for range 4 {
+		time.Sleep(e.h.TTL / 2)
+		e.renew(g, e.h.TTL)
+		e.held(b, name)
+	}
+	e.expire()
+	e.free(b, name)
+}
+
+func renewalTTL(e *env) {
+	a, b := e.open(), e.open()
+	name := e.name("deploy")
+	g := e.tryReq(a, e.short(name))
+	e.renew(g, e.long())
+	e.expire()
+	e.held(b, name)
+	e.renew(g, e.h.TTL)
+	e.expire()
+	e.free(b, name)
+}
+
+// expired returns a grant that has expired, its participant, and its name.
+func (e *env) expired() (driver.Grant, driver.Driver, string) {
+	e.Helper()
+	a, name := e.open(), e.name("deploy")
+	g := e.tryReq(a, e.short(name))
+	e.expire()
+	return g, a, name
+}
+
+func lateRelease(e *env) {
+	old, a, name := e.expired()
+	g := e.try(e.open(), name)
+	e.lost("late Release", old.Release(e.ctx))
+	e.held(a, name)
+	e.renew(g, e.long())
+	e.release(g)
+	e.free(a, name)
+}
+
+func lateRenewal(e *env) {
+	old, a, name := e.expired()
+	g := e.try(e.open(), name)
+	_, err := old.Renew(e.ctx, e.long())
+	e.lost("late Renew", err)
+	e.held(a, name)
+	e.release(g)
+	e.free(a, name)
+}
+
+// lateRenewalFree: even if nobody has taken the name since, somebody may have
+// had it in between.
+func lateRenewalFree(e *env) {
+	old, _, name := e.expired()
+	b := e.open()
+	_, err := old.Renew(e.ctx, e.long())
+	e.lost("late Renew of a free name", err)
+	e.free(b, name)
+	_, err = old.Renew(e.ctx, e.long())
+	e.lost("late Renew after another's lease", err)
+	e.free(b, name)
+}
+
+func lateReleaseFree(e *env) {
+	old, _, name := e.expired()
+	e.lost("Release of an expired grant", old.Release(e.ctx))
+	e.free(e.open(), name)
+}
+
+func tokenAfterExpiry(e *env) {
+	old, _, name := e.expired()
+	g := e.try(e.open(), name)
+	if g.Token() <= old.Token() {
+		e.Errorf("token %d after expired token %d; want a greater one", g.Token(), old.Token())
+	}
+}

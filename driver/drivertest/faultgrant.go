@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func (g *faultyGrant) Token() uint64         { return g.inner.Token() }
+func (g *faultyGrant) Since() driver.Instant { return g.inner.Since() }
+
+func (g *faultyGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	var since driver.Instant // written to later if the call is given up
+	fate, err := g.f.call(ctx, Renew, g.name, func(ctx context.Context) (err error) {
+		since, err = g.inner.Renew(ctx, ttl)
+		return err
+	})
+	if fate != answered || err != nil {
+		return 0, err
+	}
+	return since, nil
+}
+
+// Release also releases what a Pass with a lost answer has granted: to the
+// caller of Pass the grant is unchanged, and this is its only way to end it.
+func (g *faultyGrant) Release(ctx context.Context) error {
+	_, err := g.f.call(ctx, Release, g.name, func(ctx context.Context) error {
+		g.mu.Lock()
+		passed := g.passed
+		g.mu.Unlock()
+		for _, a := range passed {
+			err := a.Release(ctx)
+			if err != nil && !errors.Is(err, driver.ErrLost) {
+				return err
+			}
+		}
+		return g.inner.Release(ctx)
+	})
+	return err
+}
+
+type faultyNotifier struct {
+	f     *Faulty
+	inner driver.Notifier
+}
+
+// OnLost lets nothing through while cut off, nor later.
+func (n faultyNotifier) OnLost(f func(error)) {
+	n.inner.OnLost(func(err error) {
+		if !n.f.isCut() {
+			f(err)
+		}
+	})
+}
+
+type faultyPasser struct {
+	g     *faultyGrant
+	inner driver.Passer
+}
+
+func (p faultyPasser) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	a := newAttempt()
+	fate, err := p.g.f.call(ctx, Pass, req.Name, func(ctx context.Context) error {
+		return a.make(ctx, req, p.inner.Pass)
+	})
+	if fate == unknown {
+		p.g.mu.Lock()
+		p.g.passed = append(p.g.passed, a)
+		p.g.mu.Unlock()
+	}
+	if fate != answered || err != nil {
+		return nil, err
+	}
+	return p.g.f.grant(req.Name, a.grant), nil
+}

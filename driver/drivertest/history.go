@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var historyTests = []Test{
+	{Name: "generated-histories-agree-with-the-model", run: histories},
+}
+
+// action is the kind of an operation in a history.
+type action int
+
+const (
+	doTry action = iota
+	doWait
+	doCancel
+	doRenew
+	doRelease
+	doPass
+	doBreak
+	doInspect
+	doCrash
+	doSleep
+)
+
+// operation is one step of a history. Its id does not change when other
+// operations are left out, so a history with fewer operations still makes sense:
+// an operation on the grant of one that is gone, or got none, does nothing.
+type operation struct {
+	id   int
+	do   action
+	who  int           // the participant
+	name string        // of the lock
+	ref  int           // id of the operation whose grant or attempt is meant
+	d    time.Duration // TTL, or time to sleep
+}
+
+func (o operation) String() string {
+	what := map[action]string{
+		doTry:     fmt.Sprintf("p%d try %q for %v", o.who, o.name, o.d),
+		doWait:    fmt.Sprintf("p%d wait for %q for %v", o.who, o.name, o.d),
+		doCancel:  fmt.Sprintf("cancel #%d", o.ref),
+		doRenew:   fmt.Sprintf("renew #%d for %v", o.ref, o.d),
+		doRelease: fmt.Sprintf("release #%d", o.ref),
+		doPass:    fmt.Sprintf("pass #%d on for %v", o.ref, o.d),
+		doBreak:   fmt.Sprintf("p%d break #%d of %q", o.who, o.ref, o.name),
+		doInspect: fmt.Sprintf("p%d inspect %q", o.who, o.name),
+		doCrash:   fmt.Sprintf("p%d crash", o.who),
+		doSleep:   fmt.Sprintf("sleep %v", o.d),
+	}
+	return fmt.Sprintf("#%-3d %s", o.id, what[o.do])
+}
+
+const historyParticipants = 3
+
+// abilities are the operations that a store can do, and how often each is drawn.
+func (e *env) abilities() map[action]int {
+	weight := map[action]int{doTry: 10, doRelease: 8}
+	d := e.open()
+	sure := d.Guarantees()
+	if sure.Expiry {
+		weight[doRenew] = 6
+		if e.fake() {
+			weight[doSleep] = 8
+		}
+	}
+	if e.fake() && sure.FIFO && e.missing(queuer) == "" {
+		weight[doWait], weight[doCancel] = 8, 3
+	}
+	if e.missing([]string{"Passer"}) == "" {
+		weight[doPass] = 3
+	}
+	if e.missing(inspector) == "" {
+		weight[doBreak], weight[doInspect] = 4, 2
+	}
+	if e.store.Crash != nil {
+		weight[doCrash] = 1
+	}
+	return weight
+}
+
+// generate returns the history of a seed.
+func (e *env) generate(seed uint64, weight map[action]int) []operation {
+	r := rand.New(rand.NewPCG(seed, 0))
+	total := 0
+	for _, w := range weight {
+		total += w
+	}
+	ops := make([]operation, 30+r.IntN(30))
+	for i := range ops {
+		ops[i] = operation{
+			id: i, do: draw(r, weight, total), who: r.IntN(historyParticipants),
+			name: string(rune('a' + r.IntN(2))), ref: max(0, i-1-r.IntN(12)),
+			d: e.h.TTL * time.Duration([]int{1, 1, 3}[r.IntN(3)]),
+		}
+		if weight[doSleep] == 0 {
+			ops[i].d = e.long()
+		} else if ops[i].do == doSleep {
+			// Eighths, so that expiry is met from both sides. The pause after each
+			// operation keeps them from meeting it exactly, when either outcome
+			// would be right.
+			ops[i].d = e.h.TTL * time.Duration([]int{1, 2, 3, 5, 8, 12}[r.IntN(6)]) / 8
+		}
+	}
+	return ops
+}
+
+func draw(r *rand.Rand, weight map[action]int, total int) action {
+	n := r.IntN(total)
+	for do := doTry; ; do++ {
+		if n -= weight[do]; n < 0 {
+			return do
+		}
+	}
+}
+
+// histories runs generated histories. The seeds are fixed, so that whoever runs
+// the suite sees the same; DRIVERTEST_HISTORIES asks for more of them.
+func histories(e *env) {
+	first, n := uint64(1), e.h.Histories
+	if s := os.Getenv("DRIVERTEST_HISTORIES"); s != "" {
+		n, _ = strconv.Atoi(s)
+	}
+	if s := os.Getenv("DRIVERTEST_SEED"); s != "" {
+		first, _ = strconv.ParseUint(s, 10, 64)
+		n = 1
+	}
+	weight := e.abilities()
+	for seed := first; seed < first+uint64(n); seed++ {
+		ops := e.generate(seed, weight)
+		if _, bad := e.runHistory(ops); !bad {
+			continue
+		}
+		few := reduce(ops, func(ops []operation) bool {
+			_, bad := e.runHistory(ops)
+			return bad
+		})
+		trace, bad := e.runHistory(few)
+		if !bad {
+			trace = append(trace, "(the reduced history does not fail every time)")
+		}
+		e.Fatalf("the store and the model differ. Run it again with DRIVERTEST_SEED=%d.\n"+
+			"The history, reduced from %d operations to %d:\n\n%s\n",
+			seed, len(ops), len(few), strings.Join(trace, "\n"))
+	}
+}
+
+// reduce returns a part of ops that still fails and of which no single operation
+// can be left out. It tries to leave out large parts first (Zeller's ddmin).
+func reduce(ops []operation, fails func([]operation) bool) []operation {
+	for size := len(ops) / 2; size > 0; {
+		smaller := false
+		for at := 0; at+size <= len(ops); {
+			rest := append(append([]operation(nil), ops[:at]...), ops[at+size:]...)
+			if fails(rest) {
+				ops, smaller = rest, true
+			} else {
+				at += size
+			}
+		}
+		if !smaller || size > len(ops) {
+			size = min(size/2, len(ops))
+		}
+	}
+	return ops
+}

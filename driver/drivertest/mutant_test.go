@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// mutant is package memlock with one mistake. A nil function makes none.
+type mutant struct {
+	name   string
+	breaks []string // tests that must fail, among others
+
+	open    func(*memlock.Store) *memlock.Store // the store of the next participant
+	request func(*driver.Request)               // changes a copy
+	acquire func(ctx context.Context, d *mutantDriver, req *driver.Request, do acquireFunc) (driver.Grant, error)
+	wait    func(ctx context.Context, d *mutantDriver, req *driver.Request) (driver.Grant, error)
+	close   func(*mutantDriver)
+
+	token   func(*mutantGrant) uint64
+	since   func(*mutantGrant) driver.Instant
+	renew   func(context.Context, *mutantGrant, time.Duration) (driver.Instant, error)
+	release func(context.Context, *mutantGrant) error
+	pass    func(context.Context, *mutantGrant, *driver.Request) (driver.Grant, error)
+	onLost  func(*mutantGrant, func(error))
+
+	inspect func(*driver.Info, error) (*driver.Info, error)
+	list    func([]*driver.Info) []*driver.Info
+	breakIt func(ctx context.Context, d *mutantDriver, name, lease string, by *driver.Holder, why string) error
+}
+
+type (
+	acquireFunc func(context.Context, *driver.Request) (driver.Grant, error)
+
+	fullDriver interface {
+		driver.Queuer
+		driver.Inspector
+	}
+	fullGrant interface {
+		driver.Grant
+		driver.Notifier
+		driver.Passer
+	}
+)
+
+// harness returns a harness in which the mutant is the store.
+func (m *mutant) harness() *Harness {
+	h := Harness{
+		Bubble:    func(*testing.T, func(*testing.T)) { panic("the tests of mutants make the bubble") },
+		Histories: 15,
+		Start: func(testing.TB) Store {
+			shared := new(memlock.Store)
+			return Store{
+				Open: func(testing.TB) driver.Driver {
+					s := shared
+					if m.open != nil {
+						s = m.open(s)
+					}
+					return m.driver(s)
+				},
+				Crash: func(_ testing.TB, d driver.Driver) {
+					m := d.(*mutantDriver)
+					m.store.Crash(m.inner)
+				},
+			}
+		},
+	}
+	return h.withDefaults()
+}
+
+func (m *mutant) driver(s *memlock.Store) *mutantDriver {
+	d := &mutantDriver{m: m, store: s, inner: s.Driver().(fullDriver), seen: make(map[string]int)}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// mutantDriver is a participant.
+type mutantDriver struct {
+	m      *mutant
+	store  *memlock.Store
+	inner  fullDriver
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	ghosts sync.WaitGroup
+
+	mu   sync.Mutex
+	seen map[string]int // for the mutants' use
+}
+
+func (d *mutantDriver) count(key string, add int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[key] += add
+	return d.seen[key]
+}
+
+func (d *mutantDriver) Guarantees() driver.Guarantees { return d.inner.Guarantees() }
+
+func (d *mutantDriver) Close() error {
+	d.cancel()
+	d.ghosts.Wait()
+	if d.m.close != nil {
+		d.m.close(d)
+		return nil
+	}
+	return d.inner.Close()
+}
+
+func (d *mutantDriver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	return d.do(ctx, req, d.inner.TryAcquire)
+}
+
+func (d *mutantDriver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if d.m.wait != nil {
+		return d.m.wait(ctx, d, req)
+	}
+	return d.do(ctx, req, d.inner.Acquire)
+}
+
+func (d *mutantDriver) do(ctx context.Context, req *driver.Request, do acquireFunc) (driver.Grant, error) {
+	if d.m.request != nil {
+		changed := *req
+		d.m.request(&changed)
+		req = &changed
+	}
+	if d.m.acquire != nil {
+		return d.m.acquire(ctx, d, req, do)
+	}
+	return d.grant(req)(do(ctx, req))
+}
+
+// grant wraps the grant of req.
+func (d *mutantDriver) grant(req *driver.Request) func(driver.Grant, error) (driver.Grant, error) {
+	return func(g driver.Grant, err error) (driver.Grant, error) {
+		if g == nil {
+			return nil, err
+		}
+		return &mutantGrant{fullGrant: g.(fullGrant), d: d, req: req, began: driver.Now()}, err
+	}
+}
+
+func (d *mutantDriver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	info, err := d.inner.Inspect(ctx, name)
+	if d.m.inspect != nil {
+		return d.m.inspect(info, err)
+	}
+	return info, err
+}
+
+func (d *mutantDriver) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if d.m.list != nil {
+		all, err := d.inner.List(ctx, "")
+		return d.m.list(all), err
+	}
+	return d.inner.List(ctx, prefix)
+}
+
+func (d *mutantDriver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	if d.m.breakIt != nil {
+		return d.m.breakIt(ctx, d, name, lease, by, why)
+	}
+	return d.inner.Break(ctx, name, lease, by, why)
+}
+
+// breakAny ends whatever lease holds name.
+func (d *mutantDriver) breakAny(ctx context.Context, name string, by *driver.Holder, why string) error {
+	info, err := d.inner.Inspect(ctx, name)
+	if err != nil || len(info.Holders) == 0 {
+		return err
+	}
+	return d.inner.Break(ctx, name, info.Holders[0].Lease, by, why)
+}
+
+type mutantGrant struct {
+	fullGrant
+	d     *mutantDriver
+	req   *driver.Request
+	began driver.Instant
+	told  func(error)
+}
+
+func (g *mutantGrant) Token() uint64 {
+	if g.d.m.token != nil {
+		return g.d.m.token(g)
+	}
+	return g.fullGrant.Token()
+}
+
+func (g *mutantGrant) Since() driver.Instant {
+	if g.d.m.since != nil {
+		return g.d.m.since(g)
+	}
+	return g.fullGrant.Since()
+}
+
+func (g *mutantGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	if g.d.m.renew != nil {
+		return g.d.m.renew(ctx, g, ttl)
+	}
+	return g.fullGrant.Renew(ctx, ttl)
+}
+
+func (g *mutantGrant) Release(ctx context.Context) error {
+	if g.d.m.release != nil {
+		return g.d.m.release(ctx, g)
+	}
+	return g.fullGrant.Release(ctx)
+}
+
+func (g *mutantGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if g.d.m.pass != nil {
+		return g.d.m.pass(ctx, g, req)
+	}
+	return g.d.grant(req)(g.fullGrant.Pass(ctx, req))
+}
+
+func (g *mutantGrant) OnLost(f func(error)) {
+	if g.d.m.onLost != nil {
+		g.d.m.onLost(g, f)
+		return
+	}
+	g.fullGrant.OnLost(f)
+}

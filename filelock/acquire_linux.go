@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var _ driver.Queuer = (*store)(nil)
+
+// lookEvery bounds what it costs when a waiter is not woken because the one
+// before it was stopped. Tests make it shorter.
+var lookEvery = 3 * time.Second
+
+const (
+	// Bounds of the head's pause when the lock is taken though nobody seems to
+	// be there: for an instant while the kernel closes a killed process's files
+	// one by one, and for as long as it likes when flock(1) has it or a cleaner
+	// has removed the FIFO.
+	minPause = 100 * time.Microsecond
+	maxPause = 250 * time.Millisecond
+)
+
+// Acquire implements driver.Queuer.
+func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := s.check(ctx, req); err != nil {
+		return nil, err
+	}
+	g, err := s.attempt(req, false)
+	if err == errBusy {
+		g, err = s.wait(ctx, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// wait stands in the queue until req is granted, ctx ends, or s is closed.
+func (s *store) wait(ctx context.Context, req *driver.Request) (*grant, error) {
+	p, err := s.join(req)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	// The ticket goes after the hold is visible: the next one in the queue wakes
+	// and finds us there.
+	defer p.leave()
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closed, cancel)()
+	pause := minPause
+	for {
+		g, waited, err := s.step(waiting, req, p)
+		switch {
+		case waiting.Err() != nil && g == nil:
+			return nil, s.usable(ctx)
+		case err != errBusy:
+			return g, err
+		case waited:
+			pause = minPause
+			continue
+		}
+		sleep(waiting, pause/2+rand.N(pause))
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// step waits for the waiter ahead, at the head of the queue for the holder, and
+// if there is none tries to get the lock. It returns errBusy when it is time to
+// look again; waited is false if there was nobody to wait for.
+func (s *store) step(ctx context.Context, req *driver.Request, p *place) (g *grant, waited bool, err error) {
+	w, err := p.ahead()
+	if err == nil && w == nil {
+		w, err = openWatch(s.path(encode(req.Name), fifoSuffix))
+	}
+	if err != nil {
+		return nil, false, unavailable(err)
+	}
+	if w == nil {
+		g, err := s.attempt(req, true)
+		return g, false, err
+	}
+	defer w.close()
+	for {
+		limit := lookEvery + rand.N(lookEvery/2)
+		switch err := w.gone(ctx, limit); {
+		case errors.Is(err, os.ErrDeadlineExceeded) && !stopped(w.pid):
+		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, true, errBusy
+		case ctx.Err() != nil:
+			return nil, true, ctx.Err()
+		default:
+			return nil, true, unavailable(fmt.Errorf("watching %s: %w", w.f.Name(), err))
+		}
+	}
+}
+
+// sleep returns after d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

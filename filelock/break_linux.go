@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var _ driver.Notifier = (*grant)(nil)
+
+// maxMessage is PIPE_BUF: what is not longer reaches a FIFO in one piece.
+const maxMessage = 4096
+
+// message is a line in the FIFO of a name, by which the holder of the lease is
+// asked to let go. It may stay in the FIFO for longer than that holder, so
+// whoever reads it compares the id.
+type message struct {
+	Break string         `json:"break"` // id of the lease
+	By    *driver.Holder `json:"by,omitempty"`
+	Why   string         `json:"why,omitempty"`
+}
+
+func (m message) encode() (line []byte) {
+	var by driver.Holder
+	if m.By != nil {
+		by = *m.By
+	}
+	shorten(by, m.Why, func(h driver.Holder, why string) bool {
+		m.By, m.Why = &h, why
+		line, _ = json.Marshal(m)
+		return len(line) < maxMessage
+	})
+	return append(line, '\n')
+}
+
+// Break implements driver.Inspector. The flock is the victim's, and only the
+// victim, or the end of its process, can let it go.
+func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	w, err := openWatch(s.path(encode(name), fifoSuffix))
+	if err != nil {
+		return unavailable(err)
+	}
+	if w != nil {
+		defer w.close()
+	}
+	// The holder is looked up after the FIFO is open: if it is the one we mean, it
+	// is the one who will read, or it goes and we see it go.
+	if _, err := s.holding(name, lease); err != nil {
+		return err
+	}
+	if w == nil {
+		return driver.ErrReleased
+	}
+	if err := w.send(ctx, message{lease, by, why}.encode()); err != nil {
+		if errors.Is(err, unix.EPIPE) {
+			return nil // it went by itself in this moment
+		}
+		return s.refused(ctx, name, lease, err)
+	}
+	for {
+		// The FIFO tells when the holder goes, unless another one comes in the
+		// same moment or the lease is passed on; the record tells of these.
+		err := w.gone(ctx, 100*time.Millisecond)
+		if ctx.Err() != nil {
+			return s.refused(ctx, name, lease, ctx.Err())
+		}
+		if _, held := s.holding(name, lease); err == nil || isOver(held) {
+			return nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return unavailable(err)
+		}
+	}
+}
+
+func isOver(err error) bool {
+	return errors.Is(err, driver.ErrReleased) || errors.Is(err, driver.ErrHeld)
+}
+
+// send writes a message, at most until ctx ends if nobody has read earlier ones.
+func (w *watch) send(ctx context.Context, line []byte) error {
+	stop := context.AfterFunc(ctx, func() { w.f.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, err := w.f.Write(line)
+	return err
+}
+
+// refused says why the lease is held still, and what can be done.
+func (s *store) refused(ctx context.Context, name, lease string, err error) error {
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	path := s.path(encode(name), lockSuffix)
+	st, rerr := s.read(encode(name))
+	if rerr != nil || st.rec.Lease != lease {
+		return err
+	}
+	p := st.rec.Process
+	switch {
+	case p.dead():
+		return fmt.Errorf("pid %d, which took the lease, has ended, but what it started goes on and has it: "+
+			"see who with: fuser -v '%s': %w", p.PID, path, err)
+	case stopped(p.PID):
+		return fmt.Errorf("pid %d has been asked but is stopped: let it go on with kill -CONT %d, or end it with kill -KILL %d: %w",
+			p.PID, p.PID, p.PID, err)
+	default:
+		return fmt.Errorf("pid %d has been asked but has not let go: wait, or end it with kill %d: %w", p.PID, p.PID, err)
+	}
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	h := g.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case g.ended:
+	case g.lost != nil:
+		go f(g.lost)
+	default:
+		g.notify = f
+		if !h.listening {
+			h.listening = true
+			go h.listen(h.fifo)
+		}
+	}
+}
+
+// listen reads the FIFO until it is closed, which end does. Now and then it looks
+// whether the lock file still is in its place.
+func (h *hold) listen(fifo *os.File) {
+	r := bufio.NewReaderSize(fifo, maxMessage)
+	for {
+		fifo.SetReadDeadline(time.Now().Add(lookEvery))
+		line, err := r.ReadSlice('\n')
+		var m message
+		switch {
+		case err == nil:
+			if json.Unmarshal(line, &m) == nil {
+				h.lose(m.Break, &driver.LostError{Reason: driver.Broken, By: m.By, Why: m.Why})
+			}
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			h.checkFile()
+		case !errors.Is(err, bufio.ErrBufferFull): // too long to be a message
+			return
+		}
+	}
+}
+
+func (h *hold) checkFile() {
+	h.mu.Lock()
+	g := h.current
+	err := g.check()
+	h.mu.Unlock()
+	if errors.Is(err, driver.ErrLost) {
+		h.lose(g.lease, err)
+	}
+}
+
+// lose tells the holder, if the lease still is the current one. It does not
+// release: that is up to the holder, when it has stopped.
+func (h *hold) lose(lease string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := h.current
+	if g.lease != lease || g.ended || g.lost != nil {
+		return
+	}
+	g.lost = err
+	if g.notify != nil {
+		go g.notify(err)
+		g.notify = nil
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package filelock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			dir := t.TempDir()
+			return drivertest.Store{
+				Open: func(t testing.TB) driver.Driver {
+					return &crasher{store: open(t, dir)}
+				},
+				Crash: func(_ testing.TB, d driver.Driver) { d.(*crasher).crash() },
+			}
+		},
+		TTL:       300 * time.Millisecond,
+		Slack:     1500 * time.Millisecond,
+		Pause:     20 * time.Millisecond,
+		Histories: 4,
+		Parallel:  true,
+	})
+}
+
+// crasher is a participant whose files can be closed as the end of its process
+// closes them: nothing is unlocked, noted or removed before. Its waiters leave in
+// good order; TestKilledWaiters kills some for good.
+type crasher struct {
+	*store
+	mu     sync.Mutex
+	grants []*grant
+}
+
+func (c *crasher) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	return c.keep(c.store.TryAcquire(ctx, req))
+}
+
+func (c *crasher) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	return c.keep(c.store.Acquire(ctx, req))
+}
+
+func (c *crasher) keep(g driver.Grant, err error) (driver.Grant, error) {
+	if g != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.grants = append(c.grants, g.(*grant))
+	}
+	return g, err
+}
+
+func (c *crasher) crash() {
+	c.store.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.grants {
+		g.hold.mu.Lock()
+		g.hold.lock.Close()
+		g.hold.fifo.Close()
+		g.hold.mu.Unlock()
+	}
+}

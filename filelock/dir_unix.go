@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const elsewhere = "or choose another one with --store file:///…"
+
+// checkDir returns an error that says what to type unless dir is a directory
+// that we can write to and, unless shared, nobody else but root.
+func checkDir(dir string, shared bool) error {
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		return fmt.Errorf("%s is not a directory: remove it, %s", dir, elsewhere)
+	}
+	st := fi.Sys().(*syscall.Stat_t)
+	owned := int(st.Uid) == os.Geteuid() || st.Uid == 0
+	switch {
+	case shared:
+	case !owned:
+		return fmt.Errorf("directory %s belongs to user %d, who could end every lock: "+
+			"type chown %d '%s', %s, or set AllowShared", dir, st.Uid, os.Geteuid(), dir, elsewhere)
+	case fi.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("directory %s has mode %v, so others could end every lock: "+
+			"type chmod 700 '%s', %s, or set AllowShared", dir, fi.Mode(), dir, elsewhere)
+	}
+	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("cannot write to directory %s (mode %v, user %d): %w: type chmod u+rwx '%s', %s",
+			dir, fi.Mode(), st.Uid, err, dir, elsewhere)
+	}
+	return nil
+}
+
+// ownDir reports whether dir is a directory, and not a link to one, of this user.
+func ownDir(dir string) bool {
+	fi, err := os.Lstat(dir)
+	return err == nil && fi.IsDir() && int(fi.Sys().(*syscall.Stat_t).Uid) == os.Geteuid()
+}
+
+// unavailable returns err as ErrUnavailable, with what to do about it.
+func unavailable(err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, errCorrupt):
+		hint = ": make sure that nobody holds the lock and delete the file; tokens go on from the clock"
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		hint = ": free some space there, " + elsewhere
+	case errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP):
+		hint = ": choose another directory with --store file:///…"
+	case errors.Is(err, fs.ErrPermission):
+		hint = ": somebody else's file? See with ls -l, " + elsewhere
+	case errors.Is(err, unix.EMFILE):
+		hint = ": raise the limit of open files with ulimit -n"
+	}
+	return fmt.Errorf("%w: %w%s", driver.ErrUnavailable, err, hint)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package filelock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openFile is os.OpenFile for what the poller cannot watch. It spares the
+// attempt to, which takes six system calls.
+func openFile(path string, flags int, perm uint32) (*os.File, error) {
+	var fd int
+	err := ignoringEINTR(func() (err error) {
+		fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, perm)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// flock takes the lock of f's open file description, which excludes other
+// descriptions also of this process, and reports whether it is ours.
+func flock(f *os.File) (bool, error) {
+	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func unflock(f *os.File) {
+	_ = control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_UN) })
+}
+
+// control calls f until it was not interrupted by a signal.
+func control(file *os.File, f func(fd int) error) error {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	cerr := conn.Control(func(fd uintptr) { err = ignoringEINTR(func() error { return f(int(fd)) }) })
+	if cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+func ignoringEINTR(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// announce makes the hold visible: it opens the FIFO for reading. For writing
+// too, or a reader would be at the end of the file whenever nobody writes.
+func (h *hold) announce(enc string) error {
+	path := h.store.path(enc, fifoSuffix)
+	// Nobody else makes or removes the FIFO but a cleaner, as we have the flock.
+	for range 10 {
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := h.store.mkfifo(path); err != nil {
+				return &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+			}
+			continue
+		}
+		if err == nil && !isFIFO(f) {
+			f.Close()
+			err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a FIFO: delete it")}
+		}
+		if err == nil {
+			h.fifo = f
+		}
+		return err
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: errors.New("somebody keeps deleting it")}
+}
+
+func (s *store) mkfifo(path string) error {
+	if !s.shared {
+		return mkfifo(path, 0o600)
+	}
+	return s.install(path, func(tmp string) error { return mkfifo(tmp, 0o666) })
+}
+
+func mkfifo(path string, mode uint32) error {
+	return ignoringEINTR(func() error { return unix.Mkfifo(path, mode) })
+}
+
+func isFIFO(f *os.File) bool {
+	fi, err := f.Stat()
+	return err == nil && fi.Mode().Type() == fs.ModeNamedPipe
+}
+
+// present reports whether somebody has the FIFO at path open for reading.
+func present(path string) (bool, error) {
+	var fd int
+	err := ignoringEINTR(func() (err error) {
+		fd, err = unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		return err
+	})
+	switch err {
+	case nil:
+	case unix.ENXIO, unix.ENOENT:
+		return false, nil
+	default:
+		return false, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	return st.Mode&unix.S_IFMT == unix.S_IFIFO, err
+}
+
+// present reports whether somebody holds a name.
+func (s *store) present(enc string) (bool, error) { return present(s.path(enc, fifoSuffix)) }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant implements driver.Grant. hold.mu guards what changes.
+type grant struct {
+	hold  *hold
+	name  string
+	lease string
+	token uint64
+	since driver.Instant
+
+	ended  bool
+	lost   error       // what the holder was told, or is to be told by OnLost
+	notify func(error) // from OnLost, until called
+}
+
+var (
+	_ driver.Passer    = (*grant)(nil)
+	_ driver.Inheriter = (*grant)(nil)
+)
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return g.token }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant { return g.since }
+
+// Renew implements driver.Grant. There is no time to live; all that can have
+// happened is that somebody has deleted the lock file.
+func (g *grant) Renew(ctx context.Context, _ time.Duration) (driver.Instant, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	g.hold.mu.Lock()
+	defer g.hold.mu.Unlock()
+	now := driver.Now()
+	return now, g.check()
+}
+
+// Release implements driver.Grant. It does not look at ctx, as there is nothing
+// to wait for. A second call does nothing and returns nil.
+func (g *grant) Release(context.Context) error {
+	g.hold.mu.Lock()
+	defer g.hold.mu.Unlock()
+	if g.ended {
+		return nil
+	}
+	err := g.check()
+	g.ended, g.notify = true, nil
+	g.hold.end()
+	return err
+}
+
+// Pass implements driver.Passer. It fails when a child process may have the
+// files, as then nobody knows when the child has done its work.
+func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := g.hold.store.check(ctx, req); err != nil {
+		return nil, err
+	}
+	if req.Name != g.name {
+		return nil, fmt.Errorf("filelock: cannot pass a lease on %q to %q", g.name, req.Name)
+	}
+	h := g.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if h.inherited {
+		return nil, fmt.Errorf("filelock: a child process has inherited the lease: %w", errors.ErrUnsupported)
+	}
+	since := driver.Now()
+	if err := h.write(req); err != nil {
+		return nil, unavailable(err)
+	}
+	g.ended, g.notify = true, nil
+	return h.grant(since), nil
+}
+
+// Files implements driver.Inheriter: the flock, and the presence, which tells
+// others that the flock is held. The files stay the grant's own; they are
+// closed by Release.
+func (g *grant) Files() []*os.File {
+	h := g.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if g.ended {
+		return nil
+	}
+	h.inherited = true
+	if h.fifo == nil {
+		return []*os.File{h.lock}
+	}
+	return []*os.File{h.lock, h.fifo}
+}
+
+// check returns nil if g is the holder, and why not otherwise. Without the
+// lock file in its place, others make a new one and lock that.
+func (g *grant) check() error {
+	switch {
+	case g.ended:
+		return driver.ErrReleased
+	case !sameFile(g.hold.lock, g.hold.path):
+		return &driver.LostError{
+			Reason: driver.Gone,
+			Err:    fmt.Errorf("the lock file %s was deleted while it was in use", g.hold.path),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func open(t testing.TB, dir string) *store {
+	t.Helper()
+	d, err := NewDriver(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d.(*store)
+}
+
+func request(name string) *driver.Request {
+	return &driver.Request{
+		Name: name, Lease: rand.Text(), TTL: time.Minute, Holder: &driver.Holder{Who: "test"}, Why: "testing",
+	}
+}
+
+func acquire(t testing.TB, s *store, name string) driver.Grant {
+	t.Helper()
+	g, err := s.TryAcquire(context.Background(), request(name))
+	if err != nil {
+		t.Fatalf("TryAcquire = %v", err)
+	}
+	return g
+}
+
+func mustBusy(t testing.TB, s *store, name string) {
+	t.Helper()
+	if _, err := s.TryAcquire(context.Background(), request(name)); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+}
+
+func release(t testing.TB, g driver.Grant) {
+	t.Helper()
+	if err := g.Release(context.Background()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}
+
+func look(t testing.TB, s *store, name string) *driver.Info {
+	t.Helper()
+	info, err := s.Inspect(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// pause lasts for some milliseconds.
+func pause(ms int) { time.Sleep(time.Duration(ms) * time.Millisecond) }
+
+// memoryDir returns a directory in memory where there is one.
+func memoryDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "filelock")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// hold is the flock, with what its owner holds open beside it. Passing a
+// grant on makes another grant of the same hold.
+type hold struct {
+	store *store
+	path  string // of the lock file
+	lock  *os.File
+
+	mu        sync.Mutex
+	fifo      *os.File // presence; nil where there is no such thing
+	st        state
+	current   *grant
+	inherited bool // a child process may have the files too
+	listening bool // somebody reads the FIFO
+}
+
+// write records the next grant, for req, and returns when the disk has it. The
+// newest record stays in its own slot until then, so a crash at any moment
+// leaves the largest token that was ever returned, or a larger one.
+func (h *hold) write(req *driver.Request) error {
+	// The last holder may have been killed before its record was on the disk. It
+	// is the newest nevertheless, and the slot that we are about to write may be
+	// the only other one there is.
+	if !h.st.durable && h.st.rec.Token > 0 {
+		if err := datasync(h.lock); err != nil {
+			return err
+		}
+	}
+	now := time.Now().Round(0)
+	token, err := nextToken(h.st.last, now.UnixMicro())
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.path, err)
+	}
+	rec := record{
+		Name: req.Name,
+		Held: driver.Held{
+			Holder: *req.Holder, Lease: req.Lease, Token: token, Why: req.Why, Acquired: now,
+		},
+		Process: self(),
+	}
+	slot := 1 - h.st.slot
+	_, err = h.lock.WriteAt(encodeRecord(rec), int64(slot)*slotSize)
+	if err == nil {
+		err = datasync(h.lock)
+	}
+	if err != nil {
+		h.erase(slot)
+		return err
+	}
+	h.st = state{rec: rec, slot: slot, last: token, durable: true}
+	return nil
+}
+
+// erase takes back a record that could not be made durable. The first record
+// of a file goes together with its space, or a full disk would leave a file
+// that looks damaged.
+func (h *hold) erase(slot int) {
+	if h.st.last == 0 {
+		h.lock.Truncate(0)
+		return
+	}
+	h.lock.WriteAt(bytes.Repeat([]byte{' '}, slotSize), int64(slot)*slotSize)
+}
+
+func (h *hold) grant(since driver.Instant) *grant {
+	h.current = &grant{hold: h, token: h.st.rec.Token, lease: h.st.rec.Lease, name: h.st.rec.Name, since: since}
+	return h.current
+}
+
+// end ends the hold. The note is for those who look: a failure to write
+// it harms nobody. The FIFO is closed last, because that is what the head of
+// the queue waits for. The explicit unlock makes harmless that another
+// goroutine may be between fork and exec, with copies of our files.
+//
+// Where a child has the files, it is the child's hold now: neither is the
+// flock ours to free nor would the note be true.
+func (h *hold) end() {
+	if !h.inherited {
+		if slot, ok := encodeSlot(note{h.st.rec.Token}); ok {
+			h.lock.WriteAt(slot, noteSlot*slotSize)
+		}
+		unflock(h.lock)
+	}
+	h.lock.Close()
+	if h.fifo != nil {
+		h.fifo.Close()
+	}
+}
+
+// drop lets go of a flock that did not become a grant.
+func (h *hold) drop() {
+	unflock(h.lock)
+	h.lock.Close()
+	if h.fifo != nil {
+		h.fifo.Close()
+	}
+}

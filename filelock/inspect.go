@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var _ driver.Inspector = (*store)(nil)
+
+// Inspect implements driver.Inspector. It never takes the flock, not even for an
+// instant, so it is in nobody's way.
+func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	return s.look(name)
+}
+
+// List implements driver.Inspector.
+func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer dir.Close()
+	files, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	var infos []*driver.Info
+	for _, file := range files {
+		enc, ok := strings.CutSuffix(file, lockSuffix)
+		if !ok {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		info, err := s.lookFile(enc, prefix)
+		if err != nil {
+			return nil, err
+		}
+		if info != nil {
+			infos = append(infos, info)
+		}
+	}
+	slices.SortFunc(infos, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+// lookFile describes the name of a lock file, or returns nil if the name does
+// not begin with prefix or has neither holder nor waiter.
+func (s *store) lookFile(enc, prefix string) (*driver.Info, error) {
+	name, known := decode(enc)
+	if known && !strings.HasPrefix(name, prefix) {
+		return nil, nil
+	}
+	here, err := s.present(enc)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if !here && !s.lined(enc) {
+		return nil, nil
+	}
+	if !known {
+		st, err := s.read(enc)
+		name = st.rec.Name
+		if err != nil || encode(name) != enc || !strings.HasPrefix(name, prefix) {
+			return nil, nil // not ours, or its first record is being written
+		}
+	}
+	info, err := s.look(name)
+	if err != nil || len(info.Holders)+len(info.Waiters) == 0 {
+		return nil, err
+	}
+	return info, nil
+}
+
+// look describes a name. A record without presence is that of a holder who
+// has crashed.
+func (s *store) look(name string) (*driver.Info, error) {
+	enc := encode(name)
+	info := &driver.Info{Name: name, Holders: []driver.Held{}, Waiters: s.waiters(enc)}
+	here, err := s.present(enc)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	st, err := s.read(enc)
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, nil
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	info.Token = st.last
+	if here && !st.released && st.rec.Token > 0 {
+		held := st.rec.Held
+		held.Orphan = st.rec.Process.dead()
+		info.Holders = append(info.Holders, held)
+	}
+	return info, nil
+}
+
+// read reads the lock file of a name.
+func (s *store) read(enc string) (state, error) {
+	f, err := openFile(s.path(enc, lockSuffix), os.O_RDONLY, 0)
+	if err != nil {
+		return state{}, err
+	}
+	defer f.Close()
+	st, err := readState(f)
+	if err != nil {
+		return st, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return st, nil
+}
+
+// holding returns the holder of name if its lease has the given id. Otherwise
+// the error is a *HeldError, or ErrReleased if nobody holds the name.
+func (s *store) holding(name, lease string) (*driver.Held, error) {
+	info, err := s.look(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(info.Holders) == 0:
+		return nil, driver.ErrReleased
+	case info.Holders[0].Lease != lease:
+		return nil, &driver.HeldError{Info: info}
+	}
+	return &info.Holders[0], nil
+}

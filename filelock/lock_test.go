@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestDeletedBeforeLock: a file that is deleted after it was opened excludes
+// nobody.
+func TestDeletedBeforeLock(t *testing.T) {
+	s := open(t, t.TempDir())
+	path := s.path("deploy", lockSuffix)
+	f, err := s.open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	os.Remove(path)
+	if ok, err := flock(f); !ok || err != nil || sameFile(f, path) {
+		t.Errorf("flock = %v, %v, same file %v; want a lock on a file that is gone", ok, err, sameFile(f, path))
+	}
+	g := acquire(t, s, "deploy")
+	if !sameFile(g.(*grant).hold.lock, path) {
+		t.Error("the lock is on a file that is gone")
+	}
+	release(t, g)
+}
+
+// TestDeletedAlways: somebody deletes the file whenever it is there.
+func TestDeletedAlways(t *testing.T) {
+	s := open(t, t.TempDir())
+	done := make(chan struct{})
+	var cleaner sync.WaitGroup
+	cleaner.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				os.Remove(s.path("deploy", lockSuffix))
+			}
+		}
+	})
+	defer cleaner.Wait()
+	defer close(done)
+	var last uint64
+	for range 100 {
+		g, err := s.TryAcquire(context.Background(), request("deploy"))
+		if err != nil {
+			if !errors.Is(err, driver.ErrUnavailable) {
+				t.Fatalf("TryAcquire = %v; want a grant or ErrUnavailable", err)
+			}
+			continue
+		}
+		if g.Token() <= last {
+			t.Fatalf("token %d after %d", g.Token(), last)
+		}
+		last = g.Token()
+		g.Release(context.Background())
+	}
+}
+
+// TestDeletedWhileHeld: the holder finds out, by itself and on every call.
+func TestDeletedWhileHeld(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	g := acquire(t, s, "deploy")
+	lost := make(chan error, 1)
+	g.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	os.Remove(s.path("deploy", lockSuffix))
+	if _, err := g.Renew(context.Background(), time.Minute); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want ErrLost", err)
+	}
+	if next, err := g.(driver.Passer).Pass(context.Background(), request("deploy")); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Pass = %v, %v; want ErrLost", next, err)
+	}
+	select {
+	case err := <-lost:
+		var l *driver.LostError
+		if !errors.As(err, &l) || l.Reason != driver.Gone {
+			t.Errorf("lost: %v; want Gone", err)
+		}
+	case <-time.After(patience):
+		t.Error("the holder was not told")
+	}
+	if err := g.Release(context.Background()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Release = %v; want ErrLost", err)
+	}
+}
+
+// TestForeignFlock: flock(1) excludes us and we it, though it tells nobody.
+func TestForeignFlock(t *testing.T) {
+	s := open(t, t.TempDir())
+	path := s.path("deploy", lockSuffix)
+	f, err := s.open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := flock(f); !ok {
+		t.Fatal(err)
+	}
+	_, err = s.TryAcquire(context.Background(), request("deploy"))
+	var held *driver.HeldError
+	if !errors.As(err, &held) || len(held.Info.Holders) != 0 {
+		t.Errorf("TryAcquire = %v; want ErrHeld by nobody known", err)
+	}
+	got := make(chan driver.Grant)
+	go func() {
+		g, err := s.Acquire(context.Background(), request("deploy"))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- g
+	}()
+	eventually(t, "one waits", func() bool { return queueLen(s, "deploy") == 1 })
+	f.Close()
+	g := <-got
+	if f, err = s.open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if ok, _ := flock(f); ok {
+		t.Error("flock(1) would get in")
+	}
+	release(t, g)
+	if ok, err := flock(f); !ok {
+		t.Errorf("flock(1) would not get in: %v", err)
+	}
+}
+
+// TestTryDoesNotOvertake: a live waiter comes before one who tries, also when
+// nobody holds the lock.
+func TestTryDoesNotOvertake(t *testing.T) {
+	s := open(t, t.TempDir())
+	p, err := s.join(request("deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBusy(t, s, "deploy")
+	p.leave()
+	release(t, acquire(t, s, "deploy"))
+}
+
+// TestQuickCancel cancels waiters at every moment and finds nothing left.
+func TestQuickCancel(t *testing.T) {
+	s := open(t, t.TempDir())
+	g := acquire(t, s, "deploy")
+	before := fds(t)
+	for i := range 400 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*5*time.Microsecond)
+		if i%8 == 7 { // race with a release
+			time.AfterFunc(time.Duration(i)*5*time.Microsecond, func() { g.Release(context.Background()) })
+		}
+		next, err := s.Acquire(ctx, request("deploy"))
+		switch {
+		case err == nil:
+			g = next
+		case !errors.Is(err, context.DeadlineExceeded) || next != nil:
+			t.Fatalf("Acquire = %v, %v; want the context's error", next, err)
+		case i%8 == 7:
+			eventually(t, "the lock is free", func() bool {
+				next, err := s.TryAcquire(context.Background(), request("deploy"))
+				if err == nil {
+					g = next
+				}
+				return err == nil
+			})
+		}
+		cancel()
+	}
+	if names, err := os.ReadDir(s.path("deploy", queueSuffix)); len(names) != 0 || err != nil {
+		t.Errorf("the queue has %v, %v; want nothing", names, err)
+	}
+	eventually(t, "no file is left open", func() bool { return fds(t) == before })
+	release(t, g)
+}
+
+// TestClose ends the waiting.
+func TestClose(t *testing.T) {
+	s := open(t, t.TempDir())
+	g := acquire(t, s, "deploy")
+	errs := make(chan error)
+	go func() {
+		_, err := s.Acquire(context.Background(), request("deploy"))
+		errs <- err
+	}()
+	eventually(t, "one waits", func() bool { return queueLen(s, "deploy") == 1 })
+	s.Close()
+	if err := <-errs; !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Acquire = %v; want ErrUnavailable", err)
+	}
+	release(t, g)
+}
+
+// TestReleaseEndsListener: no goroutine and no file stays.
+func TestReleaseEndsListener(t *testing.T) {
+	s := open(t, t.TempDir())
+	release(t, acquire(t, s, "deploy"))
+	files := fds(t)
+	for range 100 {
+		g := acquire(t, s, "deploy")
+		g.(driver.Notifier).OnLost(func(error) { t.Error("lost") })
+		release(t, g)
+	}
+	eventually(t, "no goroutine is left", func() bool { return !strings.Contains(stacks(), ").listen(") })
+	if n := fds(t); n != files {
+		t.Errorf("%d files are open; %d were", n, files)
+	}
+}
+
+// TestNoise: what is not a message for the holder does nothing.
+func TestNoise(t *testing.T) {
+	s := open(t, t.TempDir())
+	g := acquire(t, s, "deploy")
+	lost := make(chan error, 1)
+	g.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	fifo, err := os.OpenFile(s.path("deploy", fifoSuffix), os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
+	noise := strings.Repeat("x", 3*maxMessage) + "\n\n{}\n[1]\n{\"break\":\"another\"}\n"
+	if _, err := fifo.WriteString(noise); err != nil {
+		t.Fatal(err)
+	}
+	if len(lost) != 0 {
+		t.Errorf("lost: %v", <-lost)
+	}
+	if _, err := fifo.Write(message{Break: g.(*grant).lease, Why: "now"}.encode()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-lost; !strings.Contains(err.Error(), `"now"`) {
+		t.Errorf("lost: %v", err)
+	}
+	release(t, g)
+}

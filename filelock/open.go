@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options are the settings of a client on a directory. The zero value is useful,
+// and a nil *Options is the same.
+type Options struct {
+	pawl.Options
+
+	// AllowShared accepts a directory that other users can write to, and makes
+	// files that they can use. They can then keep every lock for ever, and end
+	// the exclusion of a name by deleting its lock file.
+	AllowShared bool
+}
+
+// Open returns a client on the leases in dir, or in DefaultDir if dir is
+// empty. A missing directory is made, for this user only. Open returns an error
+// that says what to do if the directory cannot be used or, unless
+// AllowShared is set, if other users can write to it, and the errors of pawl.New.
+func Open(dir string, opts *Options) (*pawl.Client, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	d, err := NewDriver(dir, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return pawl.New(d, &opts.Options)
+}
+
+// NewDriver returns the driver of a client on dir, for those who want to put
+// something between the two. Its errors are those of Open.
+func NewDriver(dir string, opts *Options) (driver.Driver, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	var err error
+	if dir == "" {
+		dir, err = DefaultDir()
+	} else if dir, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = checkDir(dir, opts.AllowShared)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	if opts.Logger != nil {
+		warnNetwork(dir, opts.Logger)
+	}
+	s := &store{dir: dir, shared: opts.AllowShared}
+	s.closed, s.close = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Guarantees implements driver.Driver.
+//
+// SurvivesRestart: what restarts is the machine. It ends the processes and
+// thereby the leases, so none is forgotten, and tokens go on: from the file,
+// or from the clock if the directory was lost with the restart.
+func (s *store) Guarantees() driver.Guarantees {
+	return driver.Guarantees{
+		Fencing:         true,
+		FIFO:            runtime.GOOS == "linux",
+		SurvivesRestart: true,
+	}
+}
+
+// DefaultDir returns the directory that Open uses if it is given none, and makes
+// it: /tmp/pawl-UID, on Windows pawl in os.TempDir. It returns an error if it
+// cannot be made, or if what is there is not a directory of this user.
+//
+// It does not depend on the environment. A job of cron has no XDG_RUNTIME_DIR
+// and perhaps another TMPDIR than its user's sessions: in a directory named by
+// these it would not exclude them, and nobody would notice. Where /tmp is not
+// the same for all, as with PrivateTmp of systemd, name a directory.
+func DefaultDir() (string, error) { return defaultDir(tempDir()) }
+
+func defaultDir(temp string) (string, error) {
+	dir := filepath.Join(temp, "pawl")
+	if uid := os.Geteuid(); uid >= 0 {
+		dir += "-" + strconv.Itoa(uid)
+	}
+	// Not MkdirAll, which would follow a symbolic link that somebody else has
+	// put into the temporary directory.
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	if !ownDir(dir) {
+		return "", fmt.Errorf("%s is not a directory of this user: "+
+			"see who made it with: ls -ld '%s', or choose another one with --store file:///…", dir, dir)
+	}
+	return dir, nil
+}
+
+func tempDir() string {
+	if runtime.GOOS == "windows" {
+		return os.TempDir()
+	}
+	return "/tmp"
+}
+
+var warned sync.Map // directories
+
+// warnNetwork tells once per process of a directory that is not on a local disk.
+func warnNetwork(dir string, log *slog.Logger) {
+	kind := networkFS(dir)
+	if kind == "" {
+		return
+	}
+	if _, again := warned.LoadOrStore(dir, true); !again {
+		log.Warn("the directory of the locks is on a network file system: "+
+			"they may not exclude other machines, and waiters there are not woken; use a local directory or a server",
+			"dir", dir, "type", kind)
+	}
+}
+
+const tempPrefix = ".tmp-"
+
+// tempName returns an unused name beside path. File names end at 255 bytes, so
+// it does not contain path's own.
+func tempName(path string) string {
+	return filepath.Join(filepath.Dir(path), tempPrefix+rand.Text())
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package filelock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	c, err := Open(dir, &Options{Options: pawl.Options{Require: pawl.Guarantees{Fencing: true, FIFO: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("the directory has mode %v, %v; want 0700", fi.Mode(), err)
+	}
+	l, err := c.Acquire(context.Background(), "Deploy/α")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.TryAcquire(context.Background(), "Deploy/α"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	if err := l.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(dir, &Options{Options: pawl.Options{Require: pawl.Guarantees{CrossHost: true}}}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Open that requires CrossHost = %v; want ErrUnsupported", err)
+	}
+}
+
+func TestUnsafeDir(t *testing.T) {
+	base := t.TempDir()
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := filepath.Join(base, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(open, 0o777)
+	for dir, hint := range map[string]string{
+		file:                       "directory",
+		filepath.Join(file, "sub"): "not a directory",
+		open:                       "chmod 700 '" + open + "'",
+	} {
+		_, err := Open(dir, nil)
+		if err == nil || !strings.Contains(err.Error(), hint) || !strings.Contains(err.Error(), strings.TrimSuffix(dir, "/sub")) {
+			t.Errorf("Open(%s) = %v; want an error with %q", dir, err, hint)
+		}
+	}
+	if os.Geteuid() == 0 {
+		foreign := filepath.Join(base, "foreign")
+		if err := errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 12345, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(foreign, nil); err == nil || !strings.Contains(err.Error(), "user 12345") {
+			t.Errorf("Open of another user's directory = %v; want an error", err)
+		}
+	}
+}
+
+// TestShared: in a shared directory everybody can use the files, whatever the
+// umask of their maker.
+func TestShared(t *testing.T) {
+	old := unix.Umask(0o077)
+	defer unix.Umask(old)
+	dir := t.TempDir()
+	os.Chmod(dir, 0o777|fs.ModeSticky)
+	d, err := NewDriver(dir, &Options{AllowShared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.(*store)
+	g := acquire(t, s, "deploy")
+	p, err := s.join(request("deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]fs.FileMode{
+		s.path("deploy", lockSuffix):  0o666,
+		s.path("deploy", fifoSuffix):  0o666,
+		s.path("deploy", queueSuffix): 0o777,
+		p.queue.path(p.ticket):        0o666,
+	} {
+		if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want mode %v", path, fi.Mode(), err, want)
+		}
+	}
+	p.leave()
+	release(t, g)
+	if names, _ := filepath.Glob(filepath.Join(dir, tempPrefix+"*")); len(names) > 0 {
+		t.Errorf("%v are left", names)
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	dir, err := DefaultDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What differs between a session and a job of cron must not matter.
+	for _, env := range []string{"XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"} {
+		t.Setenv(env, t.TempDir())
+	}
+	if d, err := NewDriver("", nil); err != nil || d.(*store).dir != dir {
+		t.Errorf("in another environment the directory is %v (%v), not %s", d, err, dir)
+	}
+}
+
+func TestDefaultDirOfSomebodyElse(t *testing.T) {
+	tmp := t.TempDir()
+	dir, err := defaultDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(dir)
+	if err := os.Symlink(t.TempDir(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := defaultDir(tmp); err == nil || !strings.Contains(err.Error(), "not a directory of this user") {
+		t.Errorf("a link in the temporary directory: %v; want an error", err)
+	}
+}
+
+func TestWarnNetwork(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	dir := t.TempDir()
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := NewDriver(dir, &Options{Options: pawl.Options{Logger: logger}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log.Len() > 0 && networkMagic[uint32(st.Type)] == "" {
+		t.Errorf("a local directory got %s", &log)
+	}
+	// None is at hand: take this one for one.
+	old, there := networkMagic[uint32(st.Type)]
+	networkMagic[uint32(st.Type)] = "test"
+	defer func() {
+		if delete(networkMagic, uint32(st.Type)); there {
+			networkMagic[uint32(st.Type)] = old
+		}
+	}()
+	dir = t.TempDir()
+	for range 2 {
+		if _, err := NewDriver(dir, &Options{Options: pawl.Options{Logger: logger}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "network file system"); n != 1 {
+		t.Errorf("%d warnings; want one: %s", n, &log)
+	}
+}
+
+// TestFileLimit: a write that fails changes nothing, for a new name and for an
+// old one, and does no harm to what comes after.
+func TestFileLimit(t *testing.T) {
+	s := open(t, t.TempDir())
+	release(t, acquire(t, s, "old"))
+	for _, name := range []string{"new", "old"} {
+		p := start(t, "full", s.dir, name)
+		if said := strings.Join(p.line("store unavailable"), " "); !strings.Contains(said, "file too large") {
+			t.Errorf("%s: %q; want the cause", name, said)
+		}
+		p.line("<nil>")
+		p.kill()
+		release(t, acquire(t, s, name))
+	}
+}
+
+// TestDiskFull is the same with a disk, for which one must be root.
+// TestFileLimit is for everybody.
+func TestDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
+		if os.Geteuid() == 0 {
+			t.Logf("cannot mount: %v", err)
+		}
+		return
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	s := open(t, dir)
+	release(t, acquire(t, s, "old"))
+	full, err := os.Create(filepath.Join(dir, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = full.Write(make([]byte, 512))
+	}
+	for _, name := range []string{"new", "old"} {
+		_, err := s.TryAcquire(context.Background(), request(name))
+		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
+			t.Errorf("%s: TryAcquire = %v; want ErrUnavailable, no space left", name, err)
+		}
+	}
+	full.Truncate(0)
+	full.Close()
+	release(t, acquire(t, s, "new"))
+	release(t, acquire(t, s, "old"))
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.TryAcquire(context.Background(), request("new")); !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, unix.EROFS) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable, read-only", err)
+	}
+	if _, err := NewDriver(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot write to directory") {
+		t.Errorf("NewDriver on a read-only disk = %v; want an error", err)
+	}
+}
+
+func TestListHashed(t *testing.T) {
+	s := open(t, t.TempDir())
+	long := strings.Repeat("Ä", 400)
+	g := acquire(t, s, long)
+	free := acquire(t, s, long+"2")
+	release(t, free)
+	infos, err := s.List(context.Background(), "Ä")
+	if err != nil || len(infos) != 1 || infos[0].Name != long || len(infos[0].Holders) != 1 {
+		t.Errorf("List = %+v, %v; want the long name", infos, err)
+	}
+	release(t, g)
+}

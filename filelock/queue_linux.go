@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// queue is the directory of the tickets of one name. A ticket is a FIFO which
+// its waiter keeps open for reading; the queue is in the order of the names.
+//
+// The queue is about order and waking only. Whoever loses tickets, or sees two
+// heads, loses order: exclusion is the flock's.
+type queue struct {
+	store *store
+	dir   string
+}
+
+// ticket is what the name of a ticket's file says.
+type ticket struct {
+	seq uint64 // the time in nanoseconds, or one more than the last in the queue
+	pid int
+}
+
+func (t ticket) file() string { return fmt.Sprintf("%020d.%d", t.seq, t.pid) }
+
+func parseTicket(file string) (ticket, bool) {
+	seq, pid, ok := strings.Cut(file, ".")
+	n, err := strconv.ParseUint(seq, 10, 64)
+	p, perr := strconv.Atoi(pid)
+	t := ticket{n, p}
+	return t, ok && err == nil && perr == nil && t.file() == file
+}
+
+func (t ticket) before(u ticket) int {
+	return cmp.Or(cmp.Compare(t.seq, u.seq), cmp.Compare(t.pid, u.pid))
+}
+
+func (s *store) queue(enc string) queue { return queue{s, s.path(enc, queueSuffix)} }
+
+func (q queue) path(t ticket) string { return filepath.Join(q.dir, t.file()) }
+
+// list returns the tickets in order, those of dead waiters among them.
+func (q queue) list() ([]ticket, error) {
+	dir, err := openFile(q.dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	files, err := dir.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) { // removed since it was opened
+		return nil, nil
+	}
+	var tickets []ticket
+	for _, file := range files {
+		if t, ok := parseTicket(file); ok {
+			tickets = append(tickets, t)
+		} else {
+			q.sweep(file)
+		}
+	}
+	slices.SortFunc(tickets, ticket.before)
+	return tickets, err
+}
+
+// sweep removes what a waiter left that was killed while it made its ticket.
+func (q queue) sweep(file string) {
+	if !strings.HasPrefix(file, tempPrefix) {
+		return
+	}
+	path := filepath.Join(q.dir, file)
+	fi, err := os.Lstat(path)
+	if err != nil || time.Since(fi.ModTime()) < time.Minute {
+		return
+	}
+	if here, err := present(path); !here && err == nil {
+		os.Remove(path)
+	}
+}
+
+// alive reports whether t's waiter lives, and removes its ticket if not.
+func (q queue) alive(t ticket) bool {
+	here, err := present(q.path(t))
+	if here || err != nil {
+		return true
+	}
+	q.remove(t)
+	return false
+}
+
+// remove removes a ticket. In a sticky directory another user's has to stay.
+func (q queue) remove(t ticket) {
+	path := q.path(t)
+	_ = unix.Unlink(path + whoSuffix) // first, so that it is never left alone
+	_ = unix.Unlink(path)
+}
+
+// lined reports whether somebody stands in the queue who can take the lock. A
+// waiter that is stopped (with Ctrl-Z, say) keeps its place but does not keep
+// others from a free lock.
+func (s *store) lined(enc string) bool {
+	q := s.queue(enc)
+	tickets, _ := q.list()
+	return slices.ContainsFunc(tickets, func(t ticket) bool { return q.alive(t) && !stopped(t.pid) })
+}
+
+// place is a waiter's own place in the queue.
+type place struct {
+	queue
+	ticket
+	req *driver.Request
+	fd  int // keeps the ticket alive
+}
+
+// join puts a new ticket at the end of the queue.
+func (s *store) join(req *driver.Request) (*place, error) {
+	p := &place{queue: s.queue(encode(req.Name)), req: req, fd: -1}
+	tickets, err := p.list()
+	if err != nil {
+		return nil, err
+	}
+	p.ticket = ticket{uint64(time.Now().UnixNano()), os.Getpid()}
+	if n := len(tickets); n > 0 {
+		p.seq = max(p.seq, tickets[n-1].seq+1)
+	}
+	return p, p.publish()
+}
+
+// publish makes the ticket's file. It gets its name only when it is open, so
+// that no other waiter takes it for a dead one's.
+func (p *place) publish() error {
+	var err error
+	for range 10 {
+		if err = p.mkdir(); err != nil {
+			return err
+		}
+		err = p.link()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, fs.ErrExist):
+			p.seq++ // another goroutine of this process was as quick
+		case !errors.Is(err, fs.ErrNotExist): // a cleaner has removed the directory
+			return err
+		}
+	}
+	return err
+}
+
+func (p *place) mkdir() error {
+	mode := fs.FileMode(0o700)
+	if p.store.shared {
+		mode = 0o777
+	}
+	err := os.Mkdir(p.dir, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil && p.store.shared {
+		err = os.Chmod(p.dir, mode) // whatever the umask is
+	}
+	return err
+}
+
+func (p *place) link() error {
+	tmp := tempName(p.queue.path(p.ticket))
+	if err := mkfifo(tmp, 0o600); err != nil {
+		return &fs.PathError{Op: "mkfifo", Path: tmp, Err: err}
+	}
+	defer unix.Unlink(tmp)
+	if p.store.shared {
+		if err := os.Chmod(tmp, 0o666); err != nil {
+			return err
+		}
+	}
+	fd, err := unix.Open(tmp, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: tmp, Err: err}
+	}
+	if err := os.Link(tmp, p.queue.path(p.ticket)); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	p.close()
+	p.fd = fd
+	p.describe(p.ticket, p.req)
+	return nil
+}
+
+// ahead returns a watch on the nearest waiter before p who can take the lock,
+// or nil if p is the head. Each waiter watches one other, so that when one
+// goes one wakes.
+func (p *place) ahead() (*watch, error) {
+	tickets, err := p.list()
+	if err != nil {
+		return nil, err
+	}
+	i, ok := slices.BinarySearchFunc(tickets, p.ticket, ticket.before)
+	if !ok {
+		// A cleaner has removed it. Those behind us do not see us: come back.
+		if err := p.publish(); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range slices.Backward(tickets[:i]) {
+		if stopped(t.pid) {
+			continue
+		}
+		w, err := openWatch(p.queue.path(t))
+		if err != nil {
+			return nil, err
+		}
+		if w != nil {
+			w.pid = t.pid
+			return w, nil
+		}
+		p.remove(t)
+	}
+	return nil, nil
+}
+
+// leave gives up the place.
+func (p *place) leave() {
+	p.remove(p.ticket)
+	p.close()
+}
+
+func (p *place) close() {
+	if p.fd >= 0 {
+		unix.Close(p.fd)
+		p.fd = -1
+	}
+}

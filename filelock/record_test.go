@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// overwrite puts text into the lock file of "deploy".
+func overwrite(t *testing.T, s *store, off int64, text string) {
+	t.Helper()
+	f, err := os.OpenFile(s.path("deploy", lockSuffix), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte(text), off); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTornSlot: the slot that the machine was writing when it crashed does not
+// count. Its token was not returned to anybody and may come again, unless a
+// note tells that it was.
+func TestTornSlot(t *testing.T) {
+	for torn := range noteSlot {
+		for _, released := range []bool{true, false} {
+			s := open(t, t.TempDir())
+			release(t, acquire(t, s, "deploy"))
+			g := acquire(t, s, "deploy")
+			release(t, g)
+			want := g.Token() + 1
+			if !released {
+				overwrite(t, s, noteSlot*slotSize, "?")
+				want -= uint64(torn) // slot 1 is the newer one
+			}
+			overwrite(t, s, int64(torn*slotSize)+40, "torn")
+			if g := acquire(t, s, "deploy"); g.Token() != want {
+				t.Errorf("slot %d torn, released %v: token %d; want %d", torn, released, g.Token(), want)
+			}
+		}
+	}
+}
+
+func TestDamagedFile(t *testing.T) {
+	s := open(t, t.TempDir())
+	release(t, acquire(t, s, "deploy"))
+	last := acquire(t, s, "deploy")
+	release(t, last)
+	for i := range int64(slots) {
+		overwrite(t, s, i*slotSize, "?")
+	}
+	_, err := s.TryAcquire(context.Background(), request("deploy"))
+	if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, errCorrupt) || !strings.Contains(err.Error(), "delete the file") {
+		t.Errorf("TryAcquire = %v; want that the file is damaged, and what to do", err)
+	}
+	os.Remove(s.path("deploy", lockSuffix))
+	if g := acquire(t, s, "deploy"); g.Token() <= last.Token() {
+		t.Errorf("token %d after %d in a deleted file; want a greater one", g.Token(), last.Token())
+	}
+}
+
+// TestEmptyFiles: what a power cut leaves of a new file is no damage.
+func TestEmptyFiles(t *testing.T) {
+	for _, content := range []string{"", "\x00", strings.Repeat("\x00", slotSize)} {
+		s := open(t, t.TempDir())
+		if err := os.WriteFile(s.path("deploy", lockSuffix), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		release(t, acquire(t, s, "deploy"))
+		release(t, acquire(t, s, "deploy"))
+	}
+}
+
+// TestUnsyncedRecord: the record of a holder that was killed before its record
+// was on the disk counts, if it is there.
+func TestUnsyncedRecord(t *testing.T) {
+	s := open(t, t.TempDir())
+	release(t, acquire(t, s, "deploy"))
+	st, err := s.read("deploy")
+	if err != nil || !st.released || !st.durable {
+		t.Fatalf("state %+v, %v; want a released grant", st, err)
+	}
+	rec := st.rec
+	rec.Token += 10
+	overwrite(t, s, int64(1-st.slot)*slotSize, string(encodeRecord(rec)))
+	if st, err = s.read("deploy"); st.durable || err != nil {
+		t.Errorf("state %+v, %v; want one that need not be durable", st, err)
+	}
+	if g := acquire(t, s, "deploy"); g.Token() != rec.Token+1 {
+		t.Errorf("token %d after %d", g.Token(), rec.Token)
+	}
+}
+
+// TestLargestRecord: the longest name and the worst texts fit into a slot.
+func TestLargestRecord(t *testing.T) {
+	worst := strings.Repeat("\u2028\"\\", 400)
+	name := strings.Repeat(`"`, driver.MaxName)
+	holder := driver.Holder{Who: worst, User: worst, Host: worst, Command: worst, PID: 1 << 30}
+	rec := record{Name: name, Held: driver.Held{
+		Holder: holder, Why: worst, Lease: strings.Repeat("\x01", maxLease), Token: maxToken, Acquired: time.Now(),
+	}, Process: self()}
+	slot := encodeRecord(rec)
+	var back record
+	if len(slot) != slotSize || !decodeSlot(slot, &back) || back.Name != name || back.Token != maxToken {
+		t.Errorf("a slot of %d bytes came back as %+v", len(slot), back)
+	}
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.Write(slot)
+	if st, err := readState(f); err != nil || st.rec.Name != name {
+		t.Errorf("readState = %+v, %v", st, err)
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for n := range 12 {
+		s := truncate("aä日🔒", n)
+		if len(s) > n || !utf8.ValidString(s) || !strings.HasPrefix("aä日🔒", s) {
+			t.Errorf("truncate to %d = %q", n, s)
+		}
+	}
+}
+
+func TestLastToken(t *testing.T) {
+	if n, err := nextToken(maxToken, 1); err == nil {
+		t.Errorf("token %d after the last", n)
+	}
+	if n, err := nextToken(0, -5); err != nil || n != 1 {
+		t.Errorf("first token %d, %v, before 1970; want 1", n, err)
+	}
+}
+
+// FuzzReadState: no content of a file leads to anything but an error, and what
+// is read can be written.
+func FuzzReadState(f *testing.F) {
+	slot := encodeRecord(record{Name: "x", Held: driver.Held{Token: 7}})
+	f.Add(bytes.Repeat(slot, 2))
+	f.Add(slot[:100])
+	f.Add([]byte(magic + " 00000000 {}\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		st, err := readState(file)
+		if empty := len(bytes.Trim(content[:min(len(content), slots*slotSize)], "\x00")) == 0; err == nil && st.last == 0 && !empty {
+			t.Error("a damaged file passes for an empty one")
+		}
+	})
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// datasync returns when the content of f is on the disk. The time of the change
+// need not be.
+func datasync(f *os.File) error {
+	return os.NewSyscallError("fdatasync", control(f, fdatasync))
+}
+
+var fdatasync = unix.Fdatasync // a variable for the test of power cuts

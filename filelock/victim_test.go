@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestBreak(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	victim := start(t, "obey", s.dir, "deploy")
+	lease := victim.line("held")[2]
+	next := line(t, s, "deploy", "hold", 1)[0]
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	by := &driver.Holder{Who: "the operator"}
+	if err := s.Break(ctx, "deploy", "another", by, "x"); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("Break of another lease = %v; want ErrHeld", err)
+	}
+	if err := s.Break(ctx, "deploy", lease, by, "it hangs"); err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.Join(victim.line("lost"), " "); !strings.Contains(said, `by the operator: "it hangs"`) {
+		t.Errorf("the victim heard %q", said)
+	}
+	next.line("held")
+}
+
+// TestBreakStopped: a victim that is stopped cannot let go. The error says
+// so, and the message waits for it.
+func TestBreakStopped(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	victim := start(t, "obey", s.dir, "deploy")
+	lease := victim.line("held")[2]
+	victim.signal(syscall.SIGSTOP)
+	eventually(t, "the victim is stopped", func() bool { return stopped(victim.Process.Pid) })
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err := s.Break(ctx, "deploy", lease, &driver.Holder{}, "")
+	hint := fmt.Sprintf("kill -CONT %d", victim.Process.Pid)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), hint) {
+		t.Errorf("Break = %v; want a hint to %s", err, hint)
+	}
+	victim.signal(syscall.SIGCONT)
+	victim.line("lost")
+}
+
+// TestInherit: the lock lives as long as the child to which it was given,
+// whether the process that took it was killed or has let go.
+func TestInherit(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"release"}} {
+		s := open(t, t.TempDir())
+		p := start(t, append([]string{"inherit", s.dir, "deploy"}, args...)...)
+		lease := p.line("held")[2]
+		if args != nil {
+			p.line("<nil>")
+		}
+		if info := look(t, s, "deploy"); len(info.Holders) != 1 || info.Holders[0].Orphan {
+			t.Errorf("Inspect = %+v; want a holder whose process lives", info)
+		}
+		p.kill()
+		if info := look(t, s, "deploy"); len(info.Holders) != 1 || !info.Holders[0].Orphan {
+			t.Errorf("Inspect = %+v; want an orphan", info)
+		}
+		mustBusy(t, s, "deploy")
+		next := line(t, s, "deploy", "hold", 1)[0]
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		if err := s.Break(ctx, "deploy", lease, &driver.Holder{}, ""); err == nil || !strings.Contains(err.Error(), "has ended") {
+			t.Errorf("Break of an orphan = %v", err)
+		}
+		p.in.Close() // ends the child
+		next.line("held")
+	}
+}
+
+// TestCrashed: nobody holds what a killed process held, and the record of it
+// does not say otherwise.
+func TestCrashed(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	p := start(t, "hold", s.dir, "deploy")
+	held := p.line("held")
+	p.kill()
+	if info := look(t, s, "deploy"); len(info.Holders) != 0 || fmt.Sprint(info.Token) != held[1] {
+		t.Errorf("Inspect = %+v; want no holder, and the token %s", info, held[1])
+	}
+	err := s.Break(context.Background(), "deploy", held[2], &driver.Holder{}, "")
+	if !errors.Is(err, driver.ErrReleased) {
+		t.Errorf("Break = %v; want ErrReleased", err)
+	}
+	if g := acquire(t, s, "deploy"); fmt.Sprint(g.Token()) <= held[1] {
+		t.Errorf("token %d after %s", g.Token(), held[1])
+	}
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// whoSuffix is that of a symbolic link beside a ticket. It leads nowhere: its
+// target is a text that says who waits. A link appears whole, needs no open
+// file, and is read with one call, as Emacs found for its locks.
+const whoSuffix = ".who"
+
+// maxTarget is below the 4095 bytes that Linux grants to a link's target.
+const maxTarget = 4000
+
+// describe tells others who waits with t. That it may fail harms nobody.
+func (q queue) describe(t ticket, req *driver.Request) {
+	var text []byte
+	shorten(*req.Holder, req.Why, func(h driver.Holder, why string) bool {
+		text, _ = json.Marshal(driver.Waiter{Holder: h, Why: why})
+		return len(text) <= maxTarget
+	})
+	_ = os.Symlink(string(text), q.path(t)+whoSuffix)
+}
+
+// waiters describes the live waiters in order.
+func (s *store) waiters(enc string) []driver.Waiter {
+	q := s.queue(enc)
+	tickets, _ := q.list()
+	var ws []driver.Waiter
+	for _, t := range tickets {
+		if !q.alive(t) {
+			continue
+		}
+		var w driver.Waiter
+		if text, err := os.Readlink(q.path(t) + whoSuffix); err == nil {
+			_ = json.Unmarshal([]byte(text), &w)
+		}
+		w.PID = cmp.Or(w.PID, t.pid)
+		w.Host = cmp.Or(w.Host, host())
+		w.Since = time.Unix(0, int64(min(t.seq, math.MaxInt64)))
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+var host = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return name
+})

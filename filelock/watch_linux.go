@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch is the writing end of a FIFO. As long as the FIFO has a reader, that
+// reader is alive: holders and waiters keep theirs open for that purpose, and
+// the kernel closes it when they end in whatever way.
+type watch struct {
+	f   *os.File
+	pid int // of the waiter that is watched, or 0
+}
+
+// openWatch returns nil if the FIFO at path has no reader, or does not exist.
+func openWatch(path string) (*watch, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, unix.ENXIO), errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !isFIFO(f):
+		f.Close()
+		return nil, nil
+	}
+	return &watch{f: f}, nil
+}
+
+func (w *watch) close() { w.f.Close() }
+
+// gone waits until the last reader has closed the FIFO, and then returns nil.
+// It returns ctx.Err() if ctx ends before, and os.ErrDeadlineExceeded after
+// limit. The waiting goroutine is parked in the runtime's poller: it takes
+// neither a thread nor time.
+//
+// The poller tells of edges, so the condition is asked again after each. If
+// another reader has come meanwhile, somebody is there, and gone goes on.
+func (w *watch) gone(ctx context.Context, limit time.Duration) error {
+	conn, err := w.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := w.f.SetWriteDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { w.f.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err = conn.Write(func(fd uintptr) bool { return unread(int(fd)) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// unread reports whether the FIFO has no reader any more.
+func unread(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	err := ignoringEINTR(func() error {
+		_, err := unix.Poll(fds, 0)
+		return err
+	})
+	return err == nil && fds[0].Revents&unix.POLLERR != 0
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant is one lease. Store.mu guards what changes. A client may hold a
+// hundred thousand, so it has no channel and no timer.
+type grant struct {
+	owner    *participant
+	lock     *lock
+	lease    string
+	holder   *driver.Holder
+	why      string
+	token    uint64
+	acquired driver.Instant
+	since    driver.Instant // when the TTL began
+	ttl      time.Duration
+
+	lost     *driver.LostError // why it ended, unless by Release
+	notify   func(error)       // from OnLost, until called
+	released bool
+}
+
+var (
+	_ driver.Notifier = (*grant)(nil)
+	_ driver.Passer   = (*grant)(nil)
+)
+
+func (g *grant) expires() driver.Instant { return g.since.Add(g.ttl) }
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return g.token }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant {
+	g.owner.store.mu.Lock()
+	defer g.owner.store.mu.Unlock()
+	return g.since
+}
+
+// Renew implements driver.Grant. A lease whose time has passed is lost, even if
+// nobody has asked for the name since.
+func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	s := g.owner.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	now := driver.Now()
+	if err := g.check(now); err != nil {
+		return 0, err
+	}
+	g.since, g.ttl = now, ttl
+	g.lock.wakeHead()
+	return now, nil
+}
+
+// Release implements driver.Grant. It does not look at ctx: there is nothing to
+// wait for. A second call does nothing and returns nil.
+func (g *grant) Release(context.Context) error {
+	s := g.owner.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.released {
+		return nil
+	}
+	now := driver.Now()
+	err := g.check(now)
+	if err == nil {
+		g.release(now)
+	}
+	return err
+}
+
+// Pass implements driver.Passer. Waiters of other participants stay in the
+// queue.
+func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	s := g.owner.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if req.Name != g.lock.name {
+		return nil, fmt.Errorf("memlock: cannot pass a lease on %q to %q", g.lock.name, req.Name)
+	}
+	if err := g.owner.usable(ctx); err != nil {
+		return nil, err
+	}
+	now := driver.Now()
+	if err := g.check(now); err != nil {
+		return nil, err
+	}
+	g.released, g.notify = true, nil
+	next := g.lock.grant(g.owner, req, now)
+	g.lock.wakeHead()
+	return next, nil
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.owner.store.mu.Lock()
+	defer g.owner.store.mu.Unlock()
+	switch {
+	case g.lost != nil:
+		go f(g.lost)
+	case !g.released:
+		g.notify = f
+	}
+}
+
+// check returns nil if g still is the holder at now, and why not otherwise.
+func (g *grant) check(now driver.Instant) error {
+	if g.owner.crashed {
+		return fmt.Errorf("memlock: crashed: %w", driver.ErrUnavailable)
+	}
+	g.owner.store.settle(g.lock, now)
+	switch {
+	case g.lost != nil:
+		return g.lost
+	case g.released:
+		return driver.ErrReleased
+	}
+	return nil
+}
+
+// release ends g, if it is the holder, by its own will.
+func (g *grant) release(now driver.Instant) {
+	if g.lock.holder != g {
+		return
+	}
+	g.released, g.notify = true, nil
+	g.lock.handOver(now)
+}
+
+// lose marks g as ended without its holder. The caller hands the name over.
+func (g *grant) lose(why *driver.LostError) {
+	g.lost = why
+	if f := g.notify; f != nil {
+		g.notify = nil
+		go f(why)
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memlock
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Inspect implements driver.Inspector.
+func (p *participant) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	s := p.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	l := s.locks[name]
+	if l == nil {
+		return &driver.Info{Name: name}, nil
+	}
+	now := driver.Now()
+	s.settle(l, now)
+	return l.info(now, true), nil
+}
+
+// List implements driver.Inspector.
+func (p *participant) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	s := p.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	now := driver.Now()
+	var list []*driver.Info
+	for name, l := range s.locks {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		// A free name has no waiters, so its holder says it all.
+		if s.settle(l, now); l.holder != nil {
+			list = append(list, l.info(now, true))
+		}
+	}
+	slices.SortFunc(list, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Break implements driver.Inspector.
+func (p *participant) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	s := p.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := p.usable(ctx); err != nil {
+		return err
+	}
+	l := s.locks[name]
+	if l == nil {
+		return driver.ErrReleased
+	}
+	now := driver.Now()
+	s.settle(l, now)
+	switch {
+	case l.holder == nil:
+		return driver.ErrReleased
+	case l.holder.lease != lease:
+		return &driver.HeldError{Info: l.info(now, false)}
+	}
+	l.holder.lose(&driver.LostError{Reason: driver.Broken, By: by, Why: why})
+	l.handOver(now)
+	return nil
+}
+
+// info describes a settled lock. The queue is left out where only the holder
+// matters, since it may be long.
+func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
+	wall := time.Now().Round(0)
+	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
+	info := &driver.Info{Name: l.name, Token: l.token}
+	if g := l.holder; g != nil {
+		h := driver.Held{
+			Holder: *g.holder, Lease: g.lease, Token: g.token, Why: g.why, Acquired: at(g.acquired),
+		}
+		if !g.owner.store.NoExpiry {
+			h.Renewed, h.Expires = at(g.since), at(g.expires())
+		}
+		info.Holders = []driver.Held{h}
+	}
+	if queue {
+		for w := l.head; w != nil; w = w.next {
+			info.Waiters = append(info.Waiters, driver.Waiter{
+				Holder: *w.req.Holder, Since: at(w.since), Why: w.req.Why,
+			})
+		}
+	}
+	return info
+}
