@@ -4,7 +4,7 @@
 # make fuzz   every fuzz target for FUZZTIME
 # make tidy   every go.mod and go.sum
 
-MODULES     := . cmd/pawl
+MODULES     := . cmd/pawl redislock
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 PACKAGES    := $(MODULES:%=./%/...)

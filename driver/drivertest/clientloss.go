@@ -163,7 +163,7 @@ func lossGone(e *env) {
 
 func lossBroken(e *env) {
 	a, name := e.client(), e.name("deploy")
-	b, err := pawl.New(e.store.Open(e.TB), &pawl.Options{Holder: *breaker})
+	b, err := pawl.New(e.store.Open(e.TB), &pawl.Options{TTL: e.h.TTL, Holder: *breaker})
 	if err != nil {
 		e.Fatal(err)
 	}

@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- acquire asks for a lock, claims one that was handed over, and looks again
+-- while waiting. To repeat it is harmless.
+-- KEYS: lock, floor, queue, epoch
+-- ARGV: lease, client, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''
+-- Returns {1, token}; {0, value or '', pttl ms, rank or -1, place or '', closed ms};
+-- {-1} if the record of the epoch is missing.
+
+local lock, floor, queue, epoch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lease, client, record, ttl, claim, channel, wait, place = unpack(ARGV)
+
+local value = redis.call('GET', lock)
+if owned(value, lease) then
+  redis.call('PEXPIRE', lock, ttl)
+  return {1, string.match(value, '^%S+ %S+ (%S+)')}
+end
+
+local at = now()
+local shut = closed(epoch, at)
+if shut < 0 then return {-1} end
+
+if not value and shut == 0 then
+  if not hand(lock, floor, queue, at, claim, channel, lease) then
+    local token = give(lock, floor, lease, client, record, at, ttl)
+    announce(lock, queue, channel)
+    return {1, token}
+  end
+  value = redis.call('GET', lock)
+end
+
+local rank = -1
+if wait == '1' then
+  local me = lease .. ' ' .. client .. ' ' .. record
+  if place == '' then
+    place = at
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+    if last then place = math.max(at, last + 1) end
+    place = digits(place)
+  end
+  redis.call('ZADD', queue, 'NX', place, me)
+  redis.call('PEXPIRE', queue, QUEUE)
+  rank = redis.call('ZRANK', queue, me)
+end
+return {0, value or '', redis.call('PTTL', lock), rank, place, math.ceil(shut / 1000)}

@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Every script begins with a line that sets boot, and with this file.
+
+local FLOOR = 86400000 -- how long a token is remembered, in ms
+local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
+
+-- now returns the server's time in microseconds.
+local function now()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+local function digits(n) return string.format('%.0f', n) end
+
+-- owned says whether value, that of a lock, is that of the lease.
+local function owned(value, lease)
+  return value and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
+end
+
+-- closed returns for how many more microseconds nothing may be granted, or -1
+-- if the record of the epoch is not that of this run of the server.
+local function closed(epoch, at)
+  if boot == '' then return 0 end
+  local e = redis.call('HMGET', epoch, 'boot', 'from', 'ttl')
+  if e[1] ~= boot then return -1 end
+  return math.max(0, e[2] + e[3] * 1000 - at)
+end
+
+-- give makes the lease the holder for px ms and returns its token. The floor is
+-- written first: what is refused for lack of memory has then recorded nothing.
+local function give(lock, floor, lease, client, record, at, px)
+  local token = digits(math.max(at, (tonumber(redis.call('GET', floor)) or 0) + 1))
+  redis.call('SET', floor, token, 'PX', FLOOR)
+  redis.call('SET', lock, lease .. ' ' .. client .. ' ' .. token .. ' ' .. digits(at) .. ' ' .. record, 'PX', px)
+  return token
+end
+
+local function member(m) return string.match(m, '^(%S+) (%S+) (.*)$') end
+
+-- announce tells the first live waiter that it is the first now, and in how many
+-- ms the lock will expire. Those whose client hears nothing leave the queue.
+local function announce(lock, queue, channel)
+  local head = redis.call('ZRANGE', queue, 0, 0)[1]
+  while head do
+    local lease, client = member(head)
+    if redis.call('PUBLISH', channel .. client, 'first ' .. lease .. ' ' .. redis.call('PTTL', lock)) > 0 then
+      return
+    end
+    redis.call('ZREM', queue, head)
+    head = redis.call('ZRANGE', queue, 0, 0)[1]
+  end
+end
+
+-- hand gives the lock to the first live waiter for claim ms, in which it has to
+-- make itself known, and returns true; false if there is none. It returns nil
+-- when the turn is that of the lease mine, which is asking and needs no message.
+local function hand(lock, floor, queue, at, claim, channel, mine)
+  local head = redis.call('ZPOPMIN', queue)[1]
+  while head do
+    local lease, client, record = member(head)
+    if lease == mine then return nil end
+    if redis.call('PUBLISH', channel .. client, 'grant ' .. lease .. ' ' .. lock) > 0 then
+      give(lock, floor, lease, client, record, at, claim)
+      announce(lock, queue, channel)
+      return true
+    end
+    head = redis.call('ZPOPMIN', queue)[1]
+  end
+  return false
+end
+
+-- free ends the lease that holds the lock.
+local function free(lock, floor, queue, epoch, claim, channel)
+  local at = now()
+  if closed(epoch, at) ~= 0 or not hand(lock, floor, queue, at, claim, channel) then
+    redis.call('DEL', lock)
+  end
+end
