@@ -23,7 +23,7 @@ func (e dialError) Unwrap() error { return e.error }
 
 // reply says what the server means by a kind of error, and what to do.
 type reply struct {
-	prefix string
+	prefix string // of the error's text, from which rueidis has taken "ERR"
 	hint   string
 	// lasting: asking again does not help.
 	lasting bool
@@ -34,8 +34,8 @@ type reply struct {
 var replies = []reply{
 	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + passwordEnv, true},
 	{"WRONGPASS", "the server refuses this user or password", true},
-	{"ERR AUTH", "the server has no password for this user: leave it out", true},
-	{"ERR Client sent AUTH", "the server has no password: leave it out", true},
+	{"AUTH", "the server has no password for this user: leave it out", true},
+	{"Client sent AUTH", "the server has no password: leave it out", true},
 	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
 	{"READONLY", "this server is a replica: use the address of its master", false},
 	{"LOADING", "the server is reading its data from disk: try again soon", false},
@@ -47,10 +47,9 @@ var replies = []reply{
 	{"MISCONF", "the server cannot write to its disk and accepts no writes: see its log", false},
 	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write asks for", false},
 	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false},
-	{"ERR Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false},
-	{"ERR Error running script", "", false},
-	{"ERR max number of clients", "the server has as many clients as maxclients allows", false},
-	{"ERR unknown command", "the server lacks a command: redislock needs Redis 5 or Valkey", true},
+	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false},
+	{"max number of clients", "the server has as many clients as maxclients allows", false},
+	{"unknown command", "the server lacks a command: redislock needs Redis 5 or Valkey", true},
 	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
 	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
 }
@@ -58,7 +57,7 @@ var replies = []reply{
 // explain adds a hint to what the server said, and says whether it is lasting.
 func explain(err error) (explained error, lasting bool) {
 	for _, r := range replies {
-		if strings.HasPrefix(err.Error(), r.prefix) && r.hint != "" {
+		if strings.HasPrefix(err.Error(), r.prefix) {
 			return fmt.Errorf("%w: %s", err, r.hint), r.lasting
 		}
 	}
@@ -114,12 +113,12 @@ func undialled(err error) bool {
 // one of its commands, and not for want of memory or the like, which is found
 // at the first write.
 func partial(text string) bool {
-	if !strings.Contains(text, "script:") && !strings.Contains(text, "user_script") {
+	if !strings.Contains(text, "script:") {
 		return false
 	}
 	for _, r := range replies {
-		if strings.HasPrefix(text, r.prefix) && !strings.HasPrefix(text, "ERR") && r.prefix != "NOPERM" {
-			return false
+		if strings.HasPrefix(text, r.prefix) {
+			return r.prefix == "NOPERM" || r.prefix == "WRONGTYPE"
 		}
 	}
 	return true

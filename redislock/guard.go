@@ -27,11 +27,14 @@ var errUnguarded = errors.New("after a restart of this server two clients could 
 // askServer asks which run of which server this is.
 func (s *store) askServer(ctx context.Context, conn rueidis.CommandClient) (server, error) {
 	text, err := conn.Do(ctx, conn.B().Info().Section("all").Build()).ToString()
-	if ret, ok := rueidis.IsRedisErr(err); ok && s.unguarded && unanswered(ret.Error()) {
-		return server{}, nil
+	if ret, ok := rueidis.IsRedisErr(err); ok && unanswered(ret.Error()) {
+		if s.unguarded {
+			return server{}, nil
+		}
+		return server{}, fmt.Errorf("%w: %w", lacking(err, "info"), errUnguarded)
 	}
 	if err != nil {
-		return server{}, lacking(err, "info")
+		return server{}, err
 	}
 	info := parseInfo(text)
 	if info["redis_mode"] == "cluster" {
@@ -57,7 +60,7 @@ func (s *store) askServer(ctx context.Context, conn rueidis.CommandClient) (serv
 
 // unanswered reports whether INFO itself was refused.
 func unanswered(text string) bool {
-	return strings.HasPrefix(text, "NOPERM") || strings.HasPrefix(text, "ERR unknown command")
+	return strings.HasPrefix(text, "NOPERM") || strings.HasPrefix(text, "unknown command")
 }
 
 // newServer draws the conclusions. Both ends of the uptime are rounded down, so
