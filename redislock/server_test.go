@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -88,17 +87,7 @@ func (s *redis) start() {
 
 // answers reports whether the server answers, if only that it wants a password.
 func (s *redis) answers() bool {
-	network, addr := "tcp", s.addr
-	if sock := filepath.Join(s.dir, "s"); contains(s.args, sock) {
-		network, addr = "unix", sock
-	} else if contains(s.args, "--tls-port") {
-		c, err := net.Dial(network, addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}
-	c, err := net.DialTimeout(network, addr, time.Second)
+	c, err := net.DialTimeout("tcp", s.addr, time.Second)
 	if err != nil {
 		return false
 	}
@@ -108,15 +97,6 @@ func (s *redis) answers() bool {
 	b := make([]byte, 64)
 	n, _ := c.Read(b)
 	return n > 0 && !strings.HasPrefix(string(b[:n]), "-LOADING")
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 // kill kills the server as kill -9 does.

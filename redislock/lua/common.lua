@@ -55,8 +55,9 @@ end
 -- make itself known, and returns true; false if there is none. It returns nil
 -- when the turn is that of the lease mine, which is asking and needs no message.
 local function hand(lock, floor, queue, at, claim, channel, mine)
-  local head = redis.call('ZPOPMIN', queue)[1]
+  local head = redis.call('ZRANGE', queue, 0, 0)[1]
   while head do
+    redis.call('ZREM', queue, head)
     local lease, client, record = member(head)
     if lease == mine then return nil end
     if redis.call('PUBLISH', channel .. client, 'grant ' .. lease .. ' ' .. lock) > 0 then
@@ -64,7 +65,7 @@ local function hand(lock, floor, queue, at, claim, channel, mine)
       announce(lock, queue, channel)
       return true
     end
-    head = redis.call('ZPOPMIN', queue)[1]
+    head = redis.call('ZRANGE', queue, 0, 0)[1]
   end
   return false
 end
