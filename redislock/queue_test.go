@@ -110,7 +110,6 @@ func TestLostSubscription(t *testing.T) {
 	a, b := openLong(t, r), openLong(t, r)
 	kill := func() { r.do("client", "kill", "type", "pubsub", "skipme", "no") }
 	var killing sync.WaitGroup
-	defer killing.Wait()
 	for i := range 12 {
 		name := fmt.Sprint("deploy", i)
 		g := take(t, a, long(name))
@@ -144,6 +143,14 @@ func TestLostSubscription(t *testing.T) {
 		releaseAnyhow(t, second.granted(patience))
 		if d := driver.Now().Sub(began); d > claimTTL+firstLook {
 			t.Errorf("the waiters needed %v", d)
+		}
+		killing.Wait()
+		for _, s := range []*store{a, b} { // the next round begins with good connections
+			eventually(patience, func() bool {
+				_, err := s.Inspect(t.Context(), name)
+				deaf, _ := s.listening()
+				return err == nil && !deaf
+			})
 		}
 	}
 }
