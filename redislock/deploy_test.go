@@ -140,7 +140,7 @@ func TestOwnClient(t *testing.T) {
 }
 
 // leastRights are those that docs/redis-protocol.md lists.
-var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +set +del +pttl +pexpire " +
+var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire " +
 	"+zadd +zrange +zrank +zrem +hset +hmget +publish +scan +ping")
 
 func TestLeastRights(t *testing.T) {
@@ -148,7 +148,7 @@ func TestLeastRights(t *testing.T) {
 	r := startServer(t)
 	grant := func(rights []string, more ...string) {
 		t.Helper()
-		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:*"}, rights...)
+		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
 		if out := r.do(append(args, more...)...); out != "OK" {
 			t.Fatal(out)
 		}

@@ -184,47 +184,67 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	<-waiting
 }
 
-// TestNoNeedlessWait: a server that has been up for long is used at once.
+// TestNoNeedlessWait: a server that has been up for long is used at once, if it
+// can have forgotten nothing.
 func TestNoNeedlessWait(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		info string
-		v    server
-		want time.Duration // until the first grant, at MaxTTL 30s
+		do   func(*redis)
+		wait bool
 	}{
-		{"up for long", "", server{age: time.Hour}, 0},
-		{"just started", "", server{age: 10 * time.Second}, 20 * time.Second},
-		{"was a replica", "", server{age: time.Hour, replica: true}, 30 * time.Second},
-		{"erased", "", server{age: time.Hour, erased: true}, 30 * time.Second},
+		{"quiet", func(*redis) {}, false},
+		{"in use by others", func(r *redis) { r.do("set", "x", "1"); r.do("info", "commandstats") }, false},
+		{"erased", func(r *redis) { r.do("flushall") }, true},
+		{"database erased", func(r *redis) { r.do("-n", "0", "flushdb", "async") }, true},
+		{"databases swapped", func(r *redis) { r.do("swapdb", "0", "1") }, true},
+		{"counters erased", func(r *redis) { r.do("config", "resetstat") }, true},
+		{"was a replica", func(r *redis) { r.do("replicaof", "127.0.0.1", "1"); r.do("replicaof", "no", "one") }, true},
+		{"keys evicted", func(r *redis) {
+			r.do("config", "set", "maxmemory-policy", "allkeys-random")
+			r.do("set", "x", "1")
+			r.do("config", "set", "maxmemory", "1")
+			r.do("config", "set", "maxmemory", "0")
+		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
-			opts := testOptions()
-			opts.MaxTTL = 30 * time.Second
-			s := open(t, r.url(), opts)
-			r.do("del", s.epochKey())
-			b, err := s.bound(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
+			c.do(r)
+			up := func() bool {
+				return !strings.Contains("0 1 2 3", parseInfo(r.do("info", "server"))["uptime_in_seconds"])
 			}
-			if err := s.enter(t.Context(), s.client, b, c.v); err != nil {
-				t.Fatal(err)
+			if !eventually(patience, up) {
+				t.Fatal("the server does not get older")
 			}
-			left, _, err := s.epoch(t.Context(), s.client, b, 0, 0, false)
-			if err != nil || left > c.want || left < c.want-5*time.Second {
-				t.Errorf("nothing is granted for %v, %v; want %v", left, err, c.want)
+			s := open(t, r.url(), testOptions())
+			g, err := s.TryAcquire(t.Context(), request("deploy"))
+			if c.wait && (g != nil || !errors.Is(err, driver.ErrUnavailable)) {
+				t.Errorf("TryAcquire = %v; want it to wait", err)
+			}
+			if !c.wait && err != nil {
+				t.Errorf("TryAcquire = %v; want a grant", err)
 			}
 		})
 	}
-	if v := newServer(parseInfo("run_id:abc\r\nmaster_replid2:0000\r\nevicted_keys:0\r\n"), 7); v != (server{boot: "abc", age: 6 * time.Second}) {
-		t.Errorf("a quiet server is seen as %+v", v)
+}
+
+// TestJustStarted: a new server makes its first user wait, for what is missing of
+// MaxTTL.
+func TestJustStarted(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	began := driver.Now()
+	s := open(t, r.url(), testOptions())
+	if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 	}
-	for _, line := range []string{"cmdstat_flushall:calls=1", "cmdstat_swapdb:calls=1", "cmdstat_config|resetstat:calls=1", "evicted_keys:3"} {
-		if v := newServer(parseInfo("run_id:abc\r\nevicted_keys:0\r\n"+line), 7); !v.erased {
-			t.Errorf("%s is not seen as lost data", line)
-		}
+	g, err := s.Acquire(t.Context(), request("deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := g.Since().Sub(began); d < testMaxTTL/2 || d > testMaxTTL+1500*time.Millisecond {
+		t.Errorf("the first lease came after %v; want about %v", d, testMaxTTL)
 	}
 }
 

@@ -92,7 +92,14 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 			s.client.B().Get().Key(key+floorSuffix).Build(),
 			s.client.B().Zrange().Key(key+queueSuffix).Min("0").Max("-1").Withscores().Build())
 	}
-	replies := s.client.DoMulti(ctx, ask...)
+	answer := make(chan []rueidis.RedisResult, 1)
+	go func() { answer <- s.client.DoMulti(ctx, ask...) }() // see do
+	var replies []rueidis.RedisResult
+	select {
+	case replies = <-answer:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	now := time.Now()
 	infos := make([]*driver.Info, len(names))
 	for i, name := range names {

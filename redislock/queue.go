@@ -14,9 +14,9 @@ import (
 // the queue and sends a message. All else is for what messages cannot tell. The
 // first in the queue looks when the lock must have expired, and every firstLook
 // in case a message was lost or another library has deleted the lock. The others
-// look when even the first should have done so, one after the other, and at
-// longest intervals of lookEvery. A look is the request with which the waiter
-// came; it keeps its place.
+// look when those before them should have done so and have not, the further
+// back the later, at longest intervals of lookEvery. A look is the request with
+// which the waiter came; it keeps its place.
 var (
 	firstLook = 2 * time.Second
 	lookEvery = time.Minute
@@ -138,7 +138,7 @@ func (t turn) next() time.Duration {
 	if t.rank == 0 {
 		return min(free, firstLook)
 	}
-	return min(max(free, minLook), lookEvery) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
+	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
 }
 
 // awaitEar waits until messages can be heard.

@@ -110,11 +110,10 @@ func (s *store) bind(b *binding) {
 }
 
 func (s *store) bindOn(ctx context.Context, conn rueidis.DedicatedClient, b *binding) error {
-	server, err := s.askServer(ctx, conn)
-	if err != nil {
+	var err error
+	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return err
 	}
-	b.boot = server.boot
 	for i := range scriptCount {
 		b.sha[i], err = conn.Do(ctx, conn.B().ScriptLoad().Script(i.text(b.boot)).Build()).ToString()
 		if err != nil {
@@ -127,7 +126,7 @@ func (s *store) bindOn(ctx context.Context, conn rueidis.DedicatedClient, b *bin
 	if b.boot == "" {
 		return nil
 	}
-	return s.enter(ctx, conn, b, server)
+	return s.enter(ctx, conn, b)
 }
 
 // check finds out whether the user may run what is in the scripts: a script that

@@ -20,9 +20,10 @@ local shut = closed(epoch, at)
 if shut < 0 then return {-1} end
 
 if not value and shut == 0 then
-  if not hand(lock, floor, queue, at, claim, channel, lease) then
+  local handed = hand(lock, floor, queue, at, claim, channel, lease)
+  if not handed then
     local token = give(lock, floor, lease, client, record, at, ttl)
-    announce(lock, queue, channel)
+    if handed == nil then announce(lock, queue, channel) end
     return {1, token}
   end
   value = redis.call('GET', lock)

@@ -7,7 +7,7 @@
 local s, z, h = KEYS[1], KEYS[2], KEYS[3]
 local missing = {}
 for _, call in ipairs({
-  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'PTTL', s}, {'PEXPIRE', s, 1000},
+  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'ZADD', z, 'NX', 1, 'x'}, {'ZRANGE', z, 0, 0}, {'ZRANK', z, 'x'}, {'ZREM', z, 'x'},
   {'HSET', h, 'x', 'x'}, {'HMGET', h, 'x'}, {'DEL', s, z, h}, {'PUBLISH', ARGV[1], 'check'},
 }) do

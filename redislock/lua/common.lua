@@ -72,8 +72,9 @@ end
 
 -- free ends the lease that holds the lock.
 local function free(lock, floor, queue, epoch, claim, channel)
-  local at = now()
-  if closed(epoch, at) ~= 0 or not hand(lock, floor, queue, at, claim, channel) then
-    redis.call('DEL', lock)
+  if redis.call('EXISTS', queue) == 1 then
+    local at = now()
+    if closed(epoch, at) == 0 and hand(lock, floor, queue, at, claim, channel) then return end
   end
+  redis.call('DEL', lock)
 end
