@@ -141,7 +141,7 @@ func TestOwnClient(t *testing.T) {
 
 // leastRights are those that docs/redis-protocol.md lists.
 var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire " +
-	"+zadd +zrange +zrank +zrem +hset +hmget +publish +scan +ping")
+	"+mget +zadd +zrange +zrank +zrem +publish +scan +ping")
 
 func TestLeastRights(t *testing.T) {
 	t.Parallel()

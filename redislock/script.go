@@ -134,7 +134,7 @@ func (s *store) bindOn(ctx context.Context, conn rueidis.DedicatedClient, b *bin
 func (s *store) check(ctx context.Context, conn rueidis.CommandClient, b *binding) error {
 	probe := s.prefix + "check:" + s.id
 	missing, err := conn.Do(ctx, b.call(conn, checkScript,
-		[]string{probe + ":s", probe + ":z", probe + ":h"}, []string{s.channel + s.id})).AsStrSlice()
+		[]string{probe + ":s", probe + ":z"}, []string{s.channel + s.id})).AsStrSlice()
 	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
 		return err
 	}

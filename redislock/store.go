@@ -33,6 +33,7 @@ type store struct {
 	unguarded bool          // a server that cannot be guarded will do
 	log       *slog.Logger  // may be nil
 	shaky     atomic.Bool   // the last request failed
+	known     atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -110,7 +111,7 @@ type attempt struct {
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
-	return &attempt{s: s, req: req, key: lockKey(s.prefix, req.Name), record: newRecord(req.Holder, req.Why)}
+	return &attempt{s: s, req: req, key: lockKey(s.prefix, req.Name), record: s.newRecord(req.Holder, req.Why)}
 }
 
 // turn is what the store said instead of granting.

@@ -9,20 +9,23 @@
 local lock, floor, queue, epoch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, client, record, ttl, claim, channel, wait, place = unpack(ARGV)
 
-local value = redis.call('GET', lock)
+local known = redis.call('MGET', lock, floor, epoch)
+local value, last = known[1], known[2]
 if owned(value, lease) then
   redis.call('PEXPIRE', lock, ttl)
   return {1, string.match(value, '^%S+ %S+ (%S+)')}
 end
 
 local at = now()
-local shut = closed(epoch, at)
+local shut = closed(known[3], at)
 if shut < 0 then return {-1} end
 
 if not value and shut == 0 then
-  local handed = hand(lock, floor, queue, at, claim, channel, lease)
+  -- MGET takes what is no string for nothing.
+  if redis.call('EXISTS', lock) == 1 then return redis.error_reply('WRONGTYPE the lock is no string') end
+  local handed = hand(lock, floor, last, queue, at, claim, channel, lease)
   if not handed then
-    local token = give(lock, floor, lease, client, record, at, ttl)
+    local token = give(lock, floor, last, lease, client, record, at, ttl)
     if handed == nil then announce(lock, queue, channel) end
     return {1, token}
   end

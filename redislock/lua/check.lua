@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- KEYS: a string, a sorted set and a hash that nobody uses
+-- KEYS: a string and a sorted set that nobody uses
 -- ARGV: a channel
 -- Returns the names of the commands that the user may not run.
 
-local s, z, h = KEYS[1], KEYS[2], KEYS[3]
+local s, z = KEYS[1], KEYS[2]
 local missing = {}
 for _, call in ipairs({
   {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'ZADD', z, 'NX', 1, 'x'}, {'ZRANGE', z, 0, 0}, {'ZRANK', z, 'x'}, {'ZREM', z, 'x'},
-  {'HSET', h, 'x', 'x'}, {'HMGET', h, 'x'}, {'DEL', s, z, h}, {'PUBLISH', ARGV[1], 'check'},
+  {'MGET', s}, {'DEL', s, z}, {'PUBLISH', ARGV[1], 'check'},
 }) do
   local r = redis.pcall(unpack(call))
   if type(r) == 'table' and r.err and

@@ -18,20 +18,24 @@ local function owned(value, lease)
 end
 
 -- closed returns for how many more microseconds nothing may be granted, or -1
--- if the record of the epoch is not that of this run of the server.
-local function closed(epoch, at)
+-- if record, that of the epoch, is not of this run of the server.
+local function closed(record, at)
   if boot == '' then return 0 end
-  local e = redis.call('HMGET', epoch, 'boot', 'from', 'ttl')
-  if e[1] ~= boot then return -1 end
-  return math.max(0, e[2] + e[3] * 1000 - at)
+  local run, from, ttl = string.match(record or '', '^(%S+) (%S+) (%S+)$')
+  if run ~= boot then return -1 end
+  return math.max(0, from + ttl * 1000 - at)
 end
 
--- give makes the lease the holder for px ms and returns its token. The floor is
--- written first: what is refused for lack of memory has then recorded nothing.
-local function give(lock, floor, lease, client, record, at, px)
-  local token = digits(math.max(at, (tonumber(redis.call('GET', floor)) or 0) + 1))
+-- give makes the lease the holder for px ms and returns its token, which is
+-- greater than last. The floor is written first: what is refused for lack of
+-- memory has then recorded nothing.
+local function give(lock, floor, last, lease, client, record, at, px)
+  last = tonumber(last) or 0
+  local granted = digits(at)
+  local token = at > last and granted or digits(last + 1)
   redis.call('SET', floor, token, 'PX', FLOOR)
-  redis.call('SET', lock, lease .. ' ' .. client .. ' ' .. token .. ' ' .. digits(at) .. ' ' .. record, 'PX', px)
+  local value = lease .. ' ' .. client .. ' ' .. token .. ' ' .. granted .. ' ' .. record
+  redis.call('SET', lock, value, 'PX', px)
   return token
 end
 
@@ -54,14 +58,14 @@ end
 -- hand gives the lock to the first live waiter for claim ms, in which it has to
 -- make itself known, and returns true; false if there is none. It returns nil
 -- when the turn is that of the lease mine, which is asking and needs no message.
-local function hand(lock, floor, queue, at, claim, channel, mine)
+local function hand(lock, floor, last, queue, at, claim, channel, mine)
   local head = redis.call('ZRANGE', queue, 0, 0)[1]
   while head do
     redis.call('ZREM', queue, head)
     local lease, client, record = member(head)
     if lease == mine then return nil end
     if redis.call('PUBLISH', channel .. client, 'grant ' .. lease .. ' ' .. lock) > 0 then
-      give(lock, floor, lease, client, record, at, claim)
+      give(lock, floor, last, lease, client, record, at, claim)
       announce(lock, queue, channel)
       return true
     end
@@ -73,8 +77,8 @@ end
 -- free ends the lease that holds the lock.
 local function free(lock, floor, queue, epoch, claim, channel)
   if redis.call('EXISTS', queue) == 1 then
-    local at = now()
-    if closed(epoch, at) == 0 and hand(lock, floor, queue, at, claim, channel) then return end
+    local at, known = now(), redis.call('MGET', floor, epoch)
+    if closed(known[2], at) == 0 and hand(lock, floor, known[1], queue, at, claim, channel) then return end
   end
   redis.call('DEL', lock)
 end

@@ -28,13 +28,13 @@ local function forgotten(at, missing)
 end
 
 local at = now()
-local e = redis.call('HMGET', epoch, 'boot', 'from', 'ttl')
-local from = tonumber(e[2])
-local longest = math.max(ttl, tonumber(e[3]) or 0)
+local record = redis.call('GET', epoch)
+local run, from, longest = string.match(record or '', '^(%S+) (%S+) (%S+)$')
+longest = math.max(ttl, tonumber(longest) or 0)
 if bless then
   from, longest = 0, ttl
-elseif e[1] ~= boot then
-  from = forgotten(at, not e[1])
+elseif run ~= boot then
+  from = forgotten(at, not record)
 end
-redis.call('HSET', epoch, 'boot', boot, 'from', digits(from), 'ttl', digits(longest))
+redis.call('SET', epoch, boot .. ' ' .. digits(from) .. ' ' .. digits(longest))
 return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest}

@@ -17,5 +17,6 @@ if not owned(value, lease) then
   return {0, owned(news, lease) and string.sub(news, #lease + 2) or ''}
 end
 local at = now()
-if closed(epoch, at) ~= 0 then return {-2} end
-return {1, give(lock, floor, successor, client, record, at, ttl)}
+local known = redis.call('MGET', floor, epoch)
+if closed(known[2], at) ~= 0 then return {-2} end
+return {1, give(lock, floor, known[1], successor, client, record, at, ttl)}
