@@ -87,4 +87,46 @@ var mutants = []mutant{
 		old:  "again.Lease = newID()", new: "",
 		pkg: "memlock", test: "TestConformance",
 	},
+	{
+		name: "lock on a file that was deleted",
+		file: "filelock/store.go",
+		old:  "if ok && sameFile(f, path) {", new: "if ok {",
+		pkg: "filelock", test: "TestPoliteCleaner",
+	},
+	{
+		name: "token overwritten in place",
+		file: "filelock/hold.go",
+		old:  "slot := 1 - h.st.slot", new: "slot := h.st.slot",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token of a killed holder not made durable",
+		file: "filelock/hold.go",
+		old:  "!h.st.durable && h.st.rec.Token > 0", new: "false",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token returned before the disk has it",
+		file: "filelock/hold.go",
+		old:  "if err == nil {\n\t\terr = datasync(h.lock)\n\t}\n", new: "",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token not counted up",
+		file: "filelock/record.go",
+		old:  "return last + 1, nil", new: "return last, nil",
+		pkg: "filelock", test: "TestCounter",
+	},
+	{
+		name: "trying overtakes those who wait",
+		file: "filelock/queue_linux.go",
+		old:  "return q.alive(t) && !stopped(t.pid)", new: "return false",
+		pkg: "filelock", test: "TestTryDoesNotOvertake",
+	},
+	{
+		name: "cancelled waiter on files leaves its ticket",
+		file: "filelock/acquire_linux.go",
+		old:  "defer p.leave()", new: "",
+		pkg: "filelock", test: "TestQuickCancel",
+	},
 }
