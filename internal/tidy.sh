@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tidy.sh [--check] MODULE... keeps go.mod and go.sum right, and with --check
-# only says which are not. Our own modules are not published yet, so each module
-# is tidied on a copy of its go.mod that finds them in this tree.
+# only says which are not. Our own modules are not published yet, and no version
+# of them can be required: go.work finds them. So each module is tidied on a copy
+# of its go.mod that finds them in this tree, and their lines are dropped after.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD check=
@@ -22,7 +23,7 @@ for module in "$@"; do
 	go mod tidy -modfile="$mod"
 	for other in "$@"; do
 		path=$(sed -n 's/^module //p' "$top/$other/go.mod")
-		go mod edit -dropreplace "$path" "$mod"
+		[ "$other" = "$module" ] || go mod edit -dropreplace "$path" -droprequire "$path" "$mod"
 	done
 	if [ -n "$check" ]; then
 		if ! cmp -s "$mod" go.mod || ! cmp -s "$sum" go.sum; then
