@@ -5,14 +5,18 @@
 # make tidy   every go.mod and go.sum
 
 MODULES     := . cmd/pawl
+PACKAGES    := ./... ./cmd/pawl/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
-PACKAGES    := $(MODULES:%=./%/...)
+PACKAGES    := $(PACKAGES)
 
-.PHONY: test lint bench fuzz tidy
+.PHONY: test deps lint bench fuzz tidy
 
-test: lint
+test: deps lint
 	go test -race -timeout 10m $(PACKAGES)
+
+deps:
+	@./internal/deps.sh
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted"; exit 1; }
