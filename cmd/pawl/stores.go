@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net/url"
 	"os"
@@ -114,7 +115,13 @@ func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	if shared {
 		s.url.RawQuery = "shared=true"
 	}
-	return filelock.Open(dir, &filelock.Options{Options: *opts, AllowShared: shared})
+	// The client itself stays silent: the command tells what happens to leases.
+	warn := pawl.Options{Logger: slog.New(warnings{os.Stderr})}
+	d, err := filelock.NewDriver(dir, &filelock.Options{Options: warn, AllowShared: shared})
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
 }
 
 // fileSettings reads what follows the directory.

@@ -4,6 +4,8 @@ package main
 
 import (
 	"errors"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -179,5 +181,25 @@ func TestNotice(t *testing.T) {
 		if got := c.n.line("x"); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(warnings{&b})
+	log.Info("nobody needs to know")
+	log.Warn("the directory is on a network file system", "dir", "/nfs/locks\n", "type", "NFS")
+	if got, want := b.String(), "pawl: warning: the directory is on a network file system; dir: /nfs/locks"; !strings.HasPrefix(got, want) ||
+		strings.Count(got, "\n") != 1 {
+		t.Errorf("got %q, want one line beginning with %q", got, want)
+	}
+}
+
+func TestNoticeOfOwnLease(t *testing.T) {
+	host, _ := os.Hostname()
+	own := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host}}}}}
+	other := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2"}}}}}
+	if !own.mine() || other.mine() || (notice{}).mine() {
+		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(), other.mine(), notice{}.mine())
 	}
 }
