@@ -88,6 +88,12 @@ var mutants = []mutant{
 		pkg: "memlock", test: "TestConformance",
 	},
 	{
+		name: "renewals without a bound",
+		file: "keep.go",
+		old:  "if r.workers < maxRenewals {", new: "if true {",
+		pkg: ".", test: "TestHangingStoreGetsFewRenewalsAtOnce",
+	},
+	{
 		name: "lock on a file that was deleted",
 		file: "filelock/store.go",
 		old:  "if ok && sameFile(f, path) {", new: "if ok {",
