@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -25,7 +24,7 @@ type Client struct {
 	holder     *Holder
 	observer   reporter
 	sched      scheduler
-	renewals   atomic.Int64 // under way
+	renewals   renewals
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -14,6 +16,63 @@ import (
 // maxRenewals bounds the renewals of one client that are under way, so that a
 // store that hangs does not collect a goroutine for each lease.
 const maxRenewals = 1024
+
+// renewals are the leases whose renewal is due, in the order in which they
+// became due, and the goroutines that renew them. There is no goroutine while
+// nothing is due.
+type renewals struct {
+	mu      sync.Mutex
+	waiting []*Lease
+	next    int // of waiting
+	workers int
+	closed  bool
+	idle    sync.WaitGroup // workers
+}
+
+func (r *renewals) add(l *Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if r.next > len(r.waiting)/2 {
+		r.waiting, r.next = slices.Delete(r.waiting, 0, r.next), 0
+	}
+	r.waiting = append(r.waiting, l)
+	if r.workers < maxRenewals {
+		r.workers++
+		r.idle.Go(r.work)
+	}
+}
+
+// close forgets what is waiting and returns when the workers have ended.
+func (r *renewals) close() {
+	r.mu.Lock()
+	r.closed, r.waiting, r.next = true, nil, 0
+	r.mu.Unlock()
+	r.idle.Wait()
+}
+
+func (r *renewals) work() {
+	for l := r.take(); l != nil; l = r.take() {
+		l.renew()
+	}
+}
+
+// take returns the next lease, or nil, after which the worker must end.
+func (r *renewals) take() *Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == len(r.waiting) {
+		r.workers--
+		r.waiting, r.next = r.waiting[:0], 0
+		return nil
+	}
+	l := r.waiting[r.next]
+	r.waiting[r.next] = nil
+	r.next++
+	return l
+}
 
 // wake does what is due at now and says when to be woken next.
 func (l *Lease) wake(now driver.Instant) {
@@ -24,14 +83,9 @@ func (l *Lease) wake(now driver.Instant) {
 		return
 	}
 	overdue := now >= l.suspectAt && l.state == Held
-	if now >= l.renewAt {
-		if l.client.renewals.Add(1) <= maxRenewals {
-			l.renewAt = never
-			go l.renew()
-		} else {
-			l.client.renewals.Add(-1)
-			l.renewAt = now.Add(spread(5 * time.Millisecond))
-		}
+	renew := now >= l.renewAt
+	if renew {
+		l.renewAt = never
 	}
 	if overdue {
 		l.state = Suspect
@@ -39,6 +93,9 @@ func (l *Lease) wake(now driver.Instant) {
 	due := l.next()
 	l.mu.Unlock()
 	l.client.sched.wakeAt(l, due)
+	if renew {
+		l.client.renewals.add(l)
+	}
 	if overdue {
 		l.client.observer.suspect(l, nil)
 	}
@@ -71,10 +128,12 @@ func (l *Lease) confirmed(since driver.Instant) {
 
 // renew makes one attempt. A failed one is repeated until the deadline.
 func (l *Lease) renew() {
-	defer l.client.renewals.Add(-1)
 	l.mu.Lock()
-	ttl, left := l.ttl, l.deadline().Sub(driver.Now())
+	ended, ttl, left := l.cause != nil, l.ttl, l.deadline().Sub(driver.Now())
 	l.mu.Unlock()
+	if ended {
+		return
+	}
 	// An attempt that hangs must leave time for another.
 	timeout := min(left, max(ttl/6, 20*time.Millisecond))
 	ctx, cancel := context.WithTimeout(l.client.ctx, timeout)

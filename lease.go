@@ -201,10 +201,14 @@ func (l *Lease) lose(cause *LostError) {
 // check loses the lease if its deadline has passed.
 func (l *Lease) check() {
 	l.mu.Lock()
-	late := l.cause == nil && driver.Now() >= l.deadline()
-	err := l.renewErr
+	deadline := l.deadline()
+	late := l.cause == nil && driver.Now() >= deadline
+	limit, err := deadline == l.limit, l.renewErr
 	l.mu.Unlock()
-	if late {
+	switch {
+	case late && limit:
+		l.lose(&LostError{Reason: driver.Limit})
+	case late:
 		l.lose(&LostError{Reason: driver.Expired, Err: err})
 	}
 }

@@ -264,7 +264,10 @@ func TestMaxHoldEndsALeaseThatIsRenewedWell(t *testing.T) {
 		if got := time.Since(began); got != 5*time.Minute {
 			t.Errorf("held for %v, want 5m", got)
 		}
-		wantIs(t, l.Err(), pawl.ErrLost)
+		var lost *pawl.LostError
+		if !errors.As(l.Err(), &lost) || lost.Reason != driver.Limit {
+			t.Errorf("error is %v, want reason %q", l.Err(), driver.Limit)
+		}
 	})
 }
 

@@ -171,6 +171,7 @@ func (c *Client) Close() error {
 		}
 	}
 	c.sched.stop()
+	c.renewals.close()
 	c.background.Wait()
 	return errors.Join(append(errs, c.driver.Close())...)
 }

@@ -53,6 +53,7 @@ const (
 	Expired Reason = "expired" // not renewed in time
 	Broken  Reason = "broken"  // ended by somebody with Break
 	Gone    Reason = "gone"    // the store no longer has it
+	Limit   Reason = "limit"   // held for as long as MaxHold allows
 )
 
 // LostError is ErrLost with the reason.
@@ -76,6 +77,8 @@ func (e *LostError) Error() string {
 		}
 	case Expired:
 		s += "it was not renewed in time"
+	case Limit:
+		s += "it was held for as long as MaxHold allows"
 	default:
 		s += "the store no longer has it"
 	}

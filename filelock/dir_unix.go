@@ -34,10 +34,10 @@ func checkDir(dir string, shared bool) error {
 	case shared:
 	case !owned:
 		return fmt.Errorf("directory %s belongs to user %d, who could end every lock: "+
-			"type chown %d '%s', %s, or set AllowShared", dir, st.Uid, os.Geteuid(), dir, elsewhere)
+			"type chown %d '%s', %s, or allow it with ?shared=true (Options.AllowShared)", dir, st.Uid, os.Geteuid(), dir, elsewhere)
 	case fi.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("directory %s has mode %v, so others could end every lock: "+
-			"type chmod 700 '%s', %s, or set AllowShared", dir, fi.Mode(), dir, elsewhere)
+			"type chmod 700 '%s', %s, or allow it with ?shared=true (Options.AllowShared)", dir, fi.Mode(), dir, elsewhere)
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to directory %s (mode %v, user %d): %w: type chmod u+rwx '%s', %s",

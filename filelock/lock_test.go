@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +73,52 @@ func TestDeletedAlways(t *testing.T) {
 		last = g.Token()
 		g.Release(context.Background())
 	}
+}
+
+// TestPoliteCleaner: somebody deletes the file whenever nobody holds it, having
+// locked it first. Whoever had opened it before locks a file that is gone.
+func TestPoliteCleaner(t *testing.T) {
+	s := open(t, memoryDir(t))
+	path := s.path("deploy", lockSuffix)
+	done := make(chan struct{})
+	var cleaner, workers sync.WaitGroup
+	for range 2 {
+		cleaner.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if f, err := os.Open(path); err == nil {
+					if ok, _ := flock(f); ok && sameFile(f, path) {
+						os.Remove(path)
+					}
+					f.Close()
+				}
+			}
+		})
+	}
+	defer cleaner.Wait()
+	defer close(done)
+	var holders atomic.Int64
+	for range 4 {
+		workers.Go(func() {
+			for range 500 {
+				g, err := s.TryAcquire(context.Background(), request("deploy"))
+				if err != nil {
+					continue
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d holders", n)
+				}
+				runtime.Gosched()
+				holders.Add(-1)
+				g.Release(context.Background())
+			}
+		})
+	}
+	workers.Wait()
 }
 
 // TestDeletedWhileHeld: the holder finds out, by itself and on every call.

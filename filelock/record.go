@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"strconv"
 	"unicode/utf8"
 
@@ -60,7 +59,7 @@ var errCorrupt = errors.New("the lock file is damaged, so the largest token is n
 
 // readState reads a lock file. The flock is not needed: a slot that is being
 // written fails its checksum, and the other one is not written then.
-func readState(f *os.File) (state, error) {
+func readState(f io.ReaderAt) (state, error) {
 	buf := make([]byte, slots*slotSize)
 	if _, err := f.ReadAt(buf, 0); err != nil && err != io.EOF {
 		return state{}, err

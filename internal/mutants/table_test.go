@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{
 		name: "errors without a look at the clock",
 		file: "lease.go",
-		old:  "late := l.cause == nil && driver.Now() >= l.deadline()", new: "late := false",
+		old:  "late := l.cause == nil && driver.Now() >= deadline", new: "late := false",
 		pkg: ".", test: "TestPausedHolderFindsItsLeaseLost",
 	},
 	{
@@ -86,5 +86,53 @@ var mutants = []mutant{
 		file: "store.go",
 		old:  "again.Lease = newID()", new: "",
 		pkg: "memlock", test: "TestConformance",
+	},
+	{
+		name: "renewals without a bound",
+		file: "keep.go",
+		old:  "if r.workers < maxRenewals {", new: "if true {",
+		pkg: ".", test: "TestHangingStoreGetsFewRenewalsAtOnce",
+	},
+	{
+		name: "lock on a file that was deleted",
+		file: "filelock/store.go",
+		old:  "if ok && sameFile(f, path) {", new: "if ok {",
+		pkg: "filelock", test: "TestPoliteCleaner",
+	},
+	{
+		name: "token overwritten in place",
+		file: "filelock/hold.go",
+		old:  "slot := 1 - h.st.slot", new: "slot := h.st.slot",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token of a killed holder not made durable",
+		file: "filelock/hold.go",
+		old:  "!h.st.durable && h.st.rec.Token > 0", new: "false",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token returned before the disk has it",
+		file: "filelock/hold.go",
+		old:  "if err == nil {\n\t\terr = datasync(h.lock)\n\t}\n", new: "",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token not counted up",
+		file: "filelock/record.go",
+		old:  "return last + 1, nil", new: "return last, nil",
+		pkg: "filelock", test: "TestCounter",
+	},
+	{
+		name: "trying overtakes those who wait",
+		file: "filelock/queue_linux.go",
+		old:  "return q.alive(t) && !stopped(t.pid)", new: "return false",
+		pkg: "filelock", test: "TestTryDoesNotOvertake",
+	},
+	{
+		name: "cancelled waiter on files leaves its ticket",
+		file: "filelock/acquire_linux.go",
+		old:  "defer p.leave()", new: "",
+		pkg: "filelock", test: "TestQuickCancel",
 	},
 }

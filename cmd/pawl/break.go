@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+type breakArgs struct {
+	name  string
+	lease string
+	force bool
+	why   string
+	wait  time.Duration
+}
+
+func (a *app) breakCommand() *cobra.Command {
+	b := new(breakArgs)
+	cmd := &cobra.Command{
+		Use:   "break NAME (--lease ID | --force) --why TEXT",
+		Short: "End the lease of somebody else",
+		Long: `End the lease of somebody else. Its holder is told who did it and why, and
+"pawl run" stops the command that it runs.
+
+With --lease nothing happens if another lease than the one you looked at is
+the holder by now. --force breaks whatever is there.
+
+In a file store only the holder itself can let go. It is asked to, and
+"break" returns when it has.`,
+		Example: `  pawl show deploy                        tells the lease's id
+  pawl break deploy --lease 7kx2… --why "hangs since 3 am"
+  pawl break deploy --force --why "rolled back"`,
+		Args:              args(1, 1, `try: pawl break deploy --force --why "it hangs"`),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b.name = args[0]
+			return a.breakLease(cmd.Context(), b)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&b.lease, "lease", "", "break this lease only: the `ID` from pawl show")
+	fs.BoolVar(&b.force, "force", false, "break whatever lease is there")
+	fs.StringVar(&b.why, "why", "", "`TEXT` for the holder (required)")
+	fs.DurationVarP(&b.wait, "wait", "w", 30*time.Second, "wait at most this `DURATION` until the lease has ended")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (b *breakArgs) check() error {
+	again := "pawl break " + shellQuote(b.name)
+	switch err := driver.CheckName(b.name); {
+	case err != nil:
+		return usage(err.Error(), "")
+	case (b.lease == "") == !b.force:
+		return usage("say which lease to break: either --lease ID or --force",
+			"see its id with: pawl show "+shellQuote(b.name))
+	case strings.TrimSpace(b.why) == "":
+		return usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
+	case b.wait <= 0:
+		return usage(fmt.Sprintf("--wait %v is no time to wait", b.wait), "try: "+again+" --wait 30s")
+	}
+	return nil
+}
+
+// breakJSON is what break prints.
+type breakJSON struct {
+	Schema int      `json:"schema"`
+	Store  string   `json:"store"`
+	Name   string   `json:"name"`
+	Broken []string `json:"broken"` // lease ids; empty if nobody held the lock
+}
+
+func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(ctx, b.wait)
+	defer cancel()
+	leases, err := b.leases(ctx, s)
+	if err != nil {
+		return err
+	}
+	out := breakJSON{schema, s.url.String(), b.name, []string{}}
+	for _, id := range leases {
+		err := s.Break(ctx, b.name, id, b.why)
+		if errors.Is(err, pawl.ErrReleased) {
+			continue // it ended by itself, which is as good
+		}
+		if err != nil {
+			return b.failure(s, err)
+		}
+		out.Broken = append(out.Broken, id)
+	}
+	return a.print(out, func(w io.Writer) error {
+		if len(out.Broken) == 0 {
+			_, err := fmt.Fprintf(w, "%q is free\n", b.name)
+			return err
+		}
+		_, err := fmt.Fprintf(w, "broke %q: lease %s\n", b.name, strings.Join(out.Broken, ", "))
+		return err
+	})
+}
+
+// leases returns the ids of the leases to break.
+func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
+	if !b.force {
+		return []string{b.lease}, nil
+	}
+	info, err := s.Inspect(ctx, b.name)
+	if err != nil {
+		return nil, storeFailure(err, s.url.String())
+	}
+	var ids []string
+	for _, h := range info.Holders {
+		ids = append(ids, h.Lease)
+	}
+	return ids, nil
+}
+
+func (b *breakArgs) failure(s *store, err error) error {
+	look := "look again: pawl show " + shellQuote(b.name)
+	switch {
+	case errors.Is(err, pawl.ErrHeld):
+		return fail(exitBusy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(exitBusy, fmt.Sprintf("%q was not let go within %v", b.name, b.wait),
+			"its processes may not stop: "+look+", and end them, or use a longer --wait")
+	}
+	return storeFailure(err, s.url.String())
+}
+
+func heldErr(err error) string {
+	if h := new(pawl.HeldError); errors.As(err, &h) {
+		return h.Error()
+	}
+	return pawl.ErrHeld.Error()
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// event is one change of the state of "pawl run", as --events and --json tell
+// it. It obeys the rule for schema.
+type event struct {
+	Schema  int          `json:"schema"`
+	Time    time.Time    `json:"time"`
+	Event   string       `json:"event"` // waiting acquired started suspect lost released exited failed
+	Name    string       `json:"name"`
+	Lease   string       `json:"lease,omitempty"`
+	Token   uint64       `json:"token,omitempty"`
+	Holders []holderJSON `json:"holders,omitempty"` // waiting: who has it
+	Ahead   *int         `json:"ahead,omitempty"`   // waiting: how many come before us
+	PID     int          `json:"pid,omitempty"`     // started, exited: the command
+	Code    *int         `json:"code,omitempty"`    // exited, failed: exit code
+	Signal  int          `json:"signal,omitempty"`  // exited: that ended the command
+	Kind    string       `json:"kind,omitempty"`    // failed: busy, lost, unavailable …
+	Error   string       `json:"error,omitempty"`   // suspect, lost, released, failed: why
+}
+
+// events writes events to all sinks. It never makes anybody wait: the writing
+// is done by a goroutine of its own, and when a reader is so slow that the
+// queue is full, events are dropped. The command's lock must not depend on
+// somebody reading a pipe.
+type events struct {
+	sinks []io.Writer
+	done  chan struct{}
+
+	mu     sync.Mutex
+	queue  chan event
+	closed bool
+}
+
+func newEvents(sinks ...io.Writer) *events {
+	e := &events{sinks: sinks, done: make(chan struct{}), queue: make(chan event, 256)}
+	go e.write()
+	return e
+}
+
+func (e *events) write() {
+	defer close(e.done)
+	for ev := range e.queue {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if enc.Encode(ev) != nil {
+			continue
+		}
+		for _, w := range e.sinks {
+			_, _ = w.Write(line.Bytes())
+		}
+	}
+}
+
+func (e *events) tell(ev event) {
+	ev.Schema, ev.Time = schema, time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	select {
+	case e.queue <- ev:
+	default:
+	}
+}
+
+// close waits until all is written, for a second at most.
+func (e *events) close() {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.queue)
+	}
+	e.mu.Unlock()
+	select {
+	case <-e.done:
+	case <-time.After(time.Second):
+	}
+}
+
+// openEvents opens what --events names. The command does not inherit it.
+func openEvents(where string) (*os.File, error) {
+	number, ok := strings.CutPrefix(where, "fd:")
+	if !ok {
+		f, err := os.OpenFile(where, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, usage("--events: "+err.Error(), "name a file that can be written, or fd:N")
+		}
+		return f, nil
+	}
+	fd, err := strconv.Atoi(number)
+	if err != nil || fd < 1 {
+		return nil, usage(fmt.Sprintf("--events %q: no file descriptor", shorten(where, 40)), "use something like --events fd:3 3>events.json")
+	}
+	f := os.NewFile(uintptr(fd), where)
+	if f == nil {
+		return nil, usage(fmt.Sprintf("--events %s: no file descriptor", where), "use something like --events fd:3 3>events.json")
+	}
+	if _, err := f.Stat(); err != nil {
+		return nil, usage(fmt.Sprintf("--events %s is not open", where), fmt.Sprintf("add a redirection such as %d>events.json", fd))
+	}
+	if fd > 2 {
+		closeOnExec(fd)
+	}
+	return f, nil
+}

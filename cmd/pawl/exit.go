@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+)
+
+// Exit codes, from sysexits.h where it has a word for the case. 79 is the first
+// number that is free there.
+const (
+	exitUsage       = 64
+	exitUnavailable = 69
+	exitSystem      = 71
+	exitBusy        = 75
+	exitDenied      = 77
+	exitConfig      = 78
+	exitLost        = 79
+)
+
+// kinds are the words that the last line on stderr begins with.
+var kinds = map[int]string{
+	exitUsage:       "usage",
+	exitUnavailable: "unavailable",
+	exitSystem:      "system",
+	exitBusy:        "busy",
+	exitDenied:      "denied",
+	exitConfig:      "config",
+	exitLost:        "lost",
+	job.CannotRun:   job.Kind(job.CannotRun),
+	job.NotFound:    job.Kind(job.NotFound),
+}
+
+// failure is an error with an exit code, that says what to type next.
+type failure struct {
+	code int
+	kind string // as in kinds; code may be another one, of the user's choice
+	text string // what happened
+	hint string // what to type next; may be empty if text says it
+	told bool   // the user knows already
+}
+
+func fail(code int, text, hint string) *failure {
+	return &failure{code: code, kind: kinds[code], text: text, hint: hint}
+}
+
+// usage is a mistake in the command line.
+func usage(text, hint string) *failure { return fail(exitUsage, text, hint) }
+
+func (f *failure) Error() string {
+	text := f.text
+	if f.hint != "" {
+		text += "; " + f.hint
+	}
+	return printable(text)
+}
+
+// line is the one line that the user gets. It is one, so that the last line
+// on stderr always begins with the kind of failure.
+func (f *failure) line() string { return "pawl: " + f.kind + ": " + f.Error() }
+
+// asFailure returns err as a failure. What is none by itself comes from the
+// parser of the command line.
+func asFailure(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	text := strings.TrimSpace(strings.ReplaceAll(err.Error(), "\n", " "))
+	return usage(text, "try: pawl --help")
+}
+
+// storeFailure returns the failure for an error of the store.
+func storeFailure(err error, store string) *failure {
+	var e *pawl.Error
+	text := err.Error()
+	if errors.As(err, &e) {
+		text = strings.TrimPrefix(text, "pawl: ")
+	}
+	switch {
+	case errors.Is(err, pawl.ErrHeld):
+		return fail(exitBusy, text, "")
+	case errors.Is(err, pawl.ErrLost):
+		return fail(exitLost, text, "")
+	case errors.Is(err, fs.ErrPermission):
+		return fail(exitDenied, text, "use a store of your own with --store file:DIR, or see who owns "+store)
+	case errors.Is(err, errors.ErrUnsupported):
+		return fail(exitConfig, text, "use another store: --store URL")
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(exitUnavailable, text, "the store is slow, or gone: check "+store)
+	}
+	return fail(exitUnavailable, text, "check --store, now "+store)
+}

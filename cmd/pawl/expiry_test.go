@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// The store "memory" has leases that expire, and cannot be reached for a
+// renewal while the file "cut" exists. It is in no pawl but that of the tests.
+func init() {
+	if dir := os.Getenv("W"); dir != "" && os.Getenv("PAWL_TEST") != "" {
+		stores["memory"] = func(_ *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+			return pawl.New(&cutDriver{new(memlock.Store).Driver(), filepath.Join(dir, "cut")}, opts)
+		}
+	}
+}
+
+type cutDriver struct {
+	driver.Driver
+	cut string
+}
+
+func (d *cutDriver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return &cutGrant{g, d.cut}, nil
+}
+
+type cutGrant struct {
+	driver.Grant
+	cut string
+}
+
+func (g *cutGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	if _, err := os.Stat(g.cut); err == nil {
+		return 0, errors.Join(driver.ErrUnavailable, errors.New("the network is cut"))
+	}
+	return g.Grant.Renew(ctx, ttl)
+}
+
+// Renewals move the deadline, for the guard too.
+func TestRenewed(t *testing.T) {
+	w := newWorld(t)
+	began := time.Now()
+	p := w.pawl("run", "-s", "memory:", "--ttl", "1s", "x", "sleep", "2.5")
+	p.end(0)
+	if d := time.Since(began); d < 2500*time.Millisecond || p.stderr() != "" {
+		t.Errorf("took %v, stderr %q", d, p.stderr())
+	}
+}
+
+// beating is a command that does not end and says when it was alive.
+const beating = `trap 'date +%s.%N >term' TERM; touch in; while :; do date +%s.%N >beat; mv beat alive; done`
+
+// A lease that cannot be renewed: TERM one grace before its end, and nothing is
+// alive when it ends.
+func TestCutOff(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "-s", "memory:", "--ttl", "3s", "--grace", "1s", "--events", "ev", "x", "--", "sh", "-c", beating)
+	w.appears("in")
+	cut := time.Now()
+	w.create("cut")
+	p.end(exitLost)
+	// The last renewal was before the cut, so the lease ended 3 s after it, or
+	// earlier.
+	if d := w.instant("term").Sub(cut); d > 2200*time.Millisecond {
+		t.Errorf("TERM came %v after the cut", d)
+	}
+	if d := w.instant("alive").Sub(cut); d > 3*time.Second {
+		t.Errorf("alive %v after the cut", d)
+	}
+	for _, e := range []string{"suspect", "lost", "failed"} {
+		if !strings.Contains(w.read("ev"), `"event":"`+e+`"`) {
+			t.Errorf("no event %s in %s", e, w.read("ev"))
+		}
+	}
+	if !strings.Contains(p.stderr(), `pawl: lost: "x": lease lost: it was not renewed`) || !strings.Contains(p.stderr(), "network is cut") {
+		t.Errorf("stderr %q", p.stderr())
+	}
+}
+
+// As above, with a wrapper that can do nothing.
+func TestStoppedWhileRenewing(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "-s", "memory:", "--ttl", "2s", "--grace", "500ms", "x", "--", "sh", "-c", beating)
+	w.appears("in")
+	stopped := time.Now()
+	p.signal(syscall.SIGSTOP)
+	w.until("the command is silent", func() bool {
+		return time.Since(w.instant("alive")) > 500*time.Millisecond && w.exists("term")
+	})
+	if d := w.instant("alive").Sub(stopped); d > 2*time.Second {
+		t.Errorf("alive %v after the last renewal", d)
+	}
+	p.signal(syscall.SIGCONT)
+	p.end(exitLost)
+}
+
+// instant reads what date(1) has written.
+func (w *world) instant(name string) time.Time {
+	sec, err := strconv.ParseFloat(strings.TrimSpace(w.read(name)), 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(sec * 1e6))
+}

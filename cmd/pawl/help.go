@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+const runHelp = `Take the lock NAME, run COMMAND, and give the lock back. pawl itself prints
+nothing unless it has to wait or fails, and the exit code is the command's own.
+
+Flags go before the command, on either side of NAME. From the command's first
+word on, everything belongs to the command. "--" is needed only if the command
+begins with "-".
+
+The command gets stdin, stdout, stderr and the terminal, and in its environment
+PAWL_LOCK, PAWL_LEASE, PAWL_STORE (without its password) and PAWL_TOKEN, a
+number that grows with every lease: send it along with what you write, so that
+the receiver can refuse an older one.
+
+If the lock is lost (somebody broke it, --max-hold is over, or it could not be
+renewed), all processes that come from the command get TERM, --grace later
+KILL, and KILL in any case before others can have the lock. If pawl itself is
+killed, a guard process does the same. Signals that pawl gets go to the
+command; the second INT or TERM kills it.
+
+With a file store the lock is held until the last process that inherited it has
+ended. So it stays held when pawl is killed, and when the command leaves
+something running in the background, which is left alone.
+
+Exit codes:
+  N        the command's own
+  128+N    the command, or pawl while it waited, was ended by signal N
+  64       mistake in the command line
+  69       the store cannot be reached
+  71       the system could not start a process
+  75       busy: somebody else has the lock (another code: --busy-code)
+  77       not allowed to use the store
+  78       mistake in the configuration, such as the store's URL
+  79       the lock was lost, and the command stopped
+  126/127  the command cannot be executed / was not found
+
+On Windows there is neither a guard nor a TERM: a command is killed alone, without
+what it has started. On other systems than Linux, processes that left the
+command's process group are not found.`

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package job
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	pollInterval = 20 * time.Millisecond
+
+	// lastWait is how long to wait for processes to vanish after KILL. Only
+	// one that is stuck in the kernel, as on a dead network disk, needs longer.
+	lastWait = 5 * time.Second
+)
+
+// targets are the processes of a job: a process group, and what has left it.
+type targets struct {
+	group int    // 0: not known
+	root  int    // descendants of this process belong to the job; 0: none
+	guard int    // except for this one
+	tag   string // processes with this in their environment belong to it too
+}
+
+// terminate asks all to end, also those that are stopped.
+func (t *targets) terminate() {
+	t.each(syscall.SIGTERM)
+	t.wake()
+}
+
+// kill ends all and reports whether they have gone within d. It repeats itself
+// because they may fork while we look.
+func (t *targets) kill(d time.Duration) bool {
+	for end := time.Now().Add(d); ; {
+		t.each(syscall.SIGKILL)
+		if t.empty() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(pollInterval / 4)
+	}
+}
+
+func (t *targets) each(sig syscall.Signal) {
+	if t.group > 0 {
+		_ = syscall.Kill(-t.group, sig)
+	}
+	for _, s := range t.strays() {
+		s.signal(sig)
+	}
+}
+
+// empty reports whether no process is left. A group whose members may not be
+// signalled is not empty.
+func (t *targets) empty() bool {
+	return (!groupExists(t.group) || t.allDead()) && len(t.strays()) == 0
+}
+
+func groupExists(id int) bool {
+	return id > 0 && syscall.Kill(-id, 0) != syscall.ESRCH
+}
+
+func (j *Job) targets() *targets {
+	return &targets{group: j.pid, root: os.Getpid(), guard: j.guard.pid}
+}
+
+// Signal sends sig to the command's group.
+func (j *Job) Signal(sig syscall.Signal) { _ = syscall.Kill(-j.pid, sig) }
+
+// End ends the command and everything that came from it: TERM now, and KILL at
+// kill or when something arrives on hurry. It reports whether nothing is left.
+func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
+	t := j.targets()
+	j.forced = true
+	j.guard.say("stopping")
+	t.terminate()
+	timer := time.NewTimer(time.Until(kill))
+	defer timer.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if t.empty() {
+				return true
+			}
+		case <-j.events: // keep the reaping going
+		case sig := <-hurry:
+			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
+				return j.kill(t)
+			}
+		case <-timer.C:
+			return j.kill(t)
+		}
+	}
+}
+
+func (j *Job) kill(t *targets) bool {
+	gone := make(chan bool)
+	go func() { gone <- t.kill(lastWait) }()
+	for {
+		select {
+		case <-j.events:
+		case ok := <-gone:
+			return ok
+		}
+	}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package job
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestPlan(t *testing.T) {
+	const sec = int64(time.Second)
+	for _, c := range []struct {
+		name               string
+		deadline, orphaned int64
+		term, kill         int64
+	}{
+		{"nothing to do", 0, 0, 0, 0},
+		{"the wrapper comes first", 100 * sec, 0, 90*sec + sec/2, 100*sec - sec/2},
+		{"orphan without deadline", 0, 50 * sec, 50 * sec, 60 * sec},
+		{"orphan long before the deadline", 100 * sec, 50 * sec, 50 * sec, 60 * sec},
+		{"orphan shortly before the deadline", 100 * sec, 95 * sec, 95 * sec, 100*sec - sec/2},
+		{"orphan after the deadline", 100 * sec, 101 * sec, 101 * sec, 100*sec - sec/2},
+	} {
+		w := &watch{grace: 10 * time.Second, deadline: c.deadline, orphaned: c.orphaned}
+		if term, kill := w.plan(); term != c.term || kill != c.kill {
+			t.Errorf("%s: TERM at %d, KILL at %d, want %d, %d", c.name, term, kill, c.term, c.kill)
+		}
+	}
+}
+
+func TestMargin(t *testing.T) {
+	for grace, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 5 * time.Millisecond,
+		time.Second:           100 * time.Millisecond,
+		time.Minute:           500 * time.Millisecond,
+	} {
+		if got := Margin(grace); got != want {
+			t.Errorf("%v: %v, want %v", grace, got, want)
+		}
+	}
+}
+
+// victim starts a process group that says when it is ready.
+func victim(t *testing.T, script string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("sh", "-c", script+"; echo; while :; do sleep 0.02; done")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err == nil {
+		_, err = out.Read(make([]byte, 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	reaped := make(chan struct{})
+	go func() { _ = c.Wait(); close(reaped) }() // or the group would keep a zombie
+	t.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL); <-reaped })
+	return c
+}
+
+// guarded runs a guard with what it is told, and returns when it has ended.
+func guarded(t *testing.T, w *watch, c *exec.Cmd, told ...string) {
+	t.Helper()
+	r, wr := io.Pipe()
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for line := range readLines(r) {
+			lines <- strings.ReplaceAll(line, "PID", strconv.Itoa(c.Process.Pid))
+		}
+	}()
+	done := make(chan struct{})
+	go func() { w.run(lines); close(done) }()
+	for _, line := range told {
+		_, _ = io.WriteString(wr, line+"\n")
+	}
+	wr.Close()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the guard does not end")
+	}
+}
+
+func TestGuardEndsOrphans(t *testing.T) {
+	c := victim(t, "trap '' TERM")
+	began := time.Now()
+	guarded(t, &watch{grace: 300 * time.Millisecond}, c, "group PID")
+	if !(&targets{group: c.Process.Pid}).empty() || time.Since(began) < 250*time.Millisecond {
+		t.Errorf("alive, or ended after %v", time.Since(began))
+	}
+	c = victim(t, ":")
+	guarded(t, &watch{grace: time.Hour}, c, "group PID")
+	if !(&targets{group: c.Process.Pid}).empty() {
+		t.Error("TERM was not sent")
+	}
+}
+
+func TestGuardLeavesTheRestAlone(t *testing.T) {
+	c := victim(t, ":")
+	guarded(t, &watch{grace: time.Second}, c, "group PID", "done")
+	guarded(t, &watch{grace: time.Second}, c)
+	guarded(t, &watch{grace: time.Second}, c, "nonsense", "group x", "deadline")
+	if (&targets{group: c.Process.Pid}).empty() {
+		t.Error("the group was ended")
+	}
+}
+
+// A process may call itself anything.
+func TestReadProcess(t *testing.T) {
+	dir := t.TempDir()
+	name := dir + "/a ) R 1 (b"
+	sleep, err := exec.LookPath("sleep")
+	if err == nil {
+		err = os.Symlink(sleep, name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(name, "100")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	p, ok := readProcess(c.Process.Pid)
+	if !ok || p.parent != os.Getpid() || p.group != syscall.Getpgrp() {
+		t.Errorf("%+v, %v", p, ok)
+	}
+	pids := func(list []process) (found []int) {
+		for _, p := range list {
+			found = append(found, p.pid)
+		}
+		return found
+	}
+	if got := pids((&targets{root: os.Getpid(), group: -1}).strays()); !slices.Contains(got, c.Process.Pid) {
+		t.Errorf("strays %d, want %d among them", got, c.Process.Pid)
+	}
+	p.began += "1"
+	p.signal(syscall.SIGKILL) // another process than p by now
+	if p, ok := readProcess(c.Process.Pid); !ok || p.dead {
+		t.Error("a process that only has the same number was killed")
+	}
+}
+
+// Zombies need not be waited for.
+func TestAllDead(t *testing.T) {
+	c := exec.Command("true")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	w := &targets{group: c.Process.Pid}
+	for end := time.Now().Add(10 * time.Second); !w.empty(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a zombie counts")
+		}
+	}
+	if !groupExists(w.group) {
+		t.Error("there was no zombie")
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Windows has neither process groups nor signals in this sense. There the
+// command alone is ended, at once, and there is no guard: if the wrapper is
+// killed, the command goes on.
+
+// Main does nothing.
+func Main() {}
+
+// Job is a command that has been started.
+type Job struct {
+	cmd    *exec.Cmd
+	events chan Event
+}
+
+// Event is a change of the command.
+type Event struct {
+	Stopped syscall.Signal // always 0
+	Status  Status
+}
+
+// Start runs the command.
+func Start(spec *Spec) (*Job, error) {
+	cmd := &exec.Cmd{Path: spec.Path, Args: spec.Args, Env: spec.Env,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Path, err)
+	}
+	j := &Job{cmd: cmd, events: make(chan Event, 1)}
+	go func() {
+		_ = cmd.Wait()
+		j.events <- Event{Status: Status{Code: cmd.ProcessState.ExitCode()}}
+	}()
+	return j, nil
+}
+
+// PID returns the command's process id.
+func (j *Job) PID() int { return j.cmd.Process.Pid }
+
+// Events tells of the command's end.
+func (j *Job) Events() <-chan Event { return j.events }
+
+// Signal does nothing: the console sends Ctrl-C to the command itself.
+func (j *Job) Signal(syscall.Signal) {}
+
+// Suspend does nothing.
+func (j *Job) Suspend(syscall.Signal) bool { return false }
+
+// Resume does nothing.
+func (j *Job) Resume() {}
+
+// Deadline does nothing.
+func (j *Job) Deadline(time.Time) {}
+
+// End kills the command and reports whether it has ended.
+func (j *Job) End(time.Time, <-chan os.Signal) bool {
+	_ = j.cmd.Process.Kill()
+	select {
+	case <-j.events:
+		return true
+	case <-time.After(5 * time.Second):
+		return false
+	}
+}
+
+// Close does nothing.
+func (j *Job) Close() bool { return false }
+
+// Interrupt does nothing: the console has told everybody.
+func Interrupt() {}
+
+// ExecError returns the exit code for a command that cannot be executed, what
+// to tell the user of it, and what to try.
+func ExecError(name string, err error) (code int, text, hint string) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+		return NotFound, name, "check its spelling, and %PATH%"
+	}
+	return CannotRun, fmt.Sprintf("%s: %v", name, err), "run it without pawl to see more"
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptOrphans makes this process the parent of every descendant whose own
+// parent ends, in whatever group or session it is. So none gets lost.
+func adoptOrphans() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+// now is the time for deadlines between processes: nanoseconds since the
+// machine was started, including those in which it slept.
+func now() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return ts.Nano()
+}
+
+// process is what the kernel says of one.
+type process struct {
+	pid, parent, group int
+	stopped, dead      bool   // dead: a zombie
+	began              string // start time: with pid, unique
+}
+
+// signal sends sig to the process, never to another that has got its number in
+// the meantime: the handle is taken before the second look.
+func (p process) signal(sig syscall.Signal) {
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return
+	}
+	defer handle.Release()
+	if again, ok := readProcess(p.pid); ok && again.began == p.began {
+		_ = handle.Signal(sig)
+	}
+}
+
+// strays returns the living processes of the job that have left the group.
+func (t *targets) strays() []process { return t.find(t.isStray) }
+
+// wake continues what has been stopped, and nothing else: to a running editor
+// CONT means to set up the terminal again.
+func (t *targets) wake() {
+	for _, p := range t.find(func(p process, all map[int]process) bool {
+		return p.stopped && (p.group == t.group || t.isStray(p, all))
+	}) {
+		p.signal(syscall.SIGCONT)
+	}
+}
+
+// allDead reports whether only zombies are left of the group: those of a
+// wrapper that is stopped, or of a first process that reaps late.
+func (t *targets) allDead() bool {
+	dead := false
+	for _, p := range processes() {
+		if p.group == t.group && !p.dead {
+			return false
+		}
+		dead = dead || p.group == t.group
+	}
+	return dead // if nothing is seen, the kernel hides processes of other users
+}
+
+func (t *targets) find(ok func(p process, all map[int]process) bool) []process {
+	all := processes()
+	var found []process
+	for _, p := range all {
+		if !p.dead && ok(p, all) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (t *targets) isStray(p process, all map[int]process) bool {
+	if p.pid == t.root || p.pid == t.guard || p.pid == os.Getpid() || p.group == t.group {
+		return false
+	}
+	return t.descends(p, all) || t.tagged(p.pid)
+}
+
+func (t *targets) descends(p process, all map[int]process) bool {
+	// Bounded: the pieces were not read in one moment, and might form a ring.
+	for range len(all) {
+		if t.root != 0 && p.parent == t.root {
+			return true
+		}
+		var ok bool
+		if p, ok = all[p.parent]; !ok {
+			return false
+		}
+	}
+	return false
+}
+
+func (t *targets) tagged(pid int) bool {
+	if t.tag == "" {
+		return false
+	}
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(b []byte) bool { return string(b) == t.tag })
+}
+
+func processes() map[int]process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	all := make(map[int]process, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			all[pid] = p
+		}
+	}
+	return all
+}
+
+// readProcess returns false if there is no such process.
+func readProcess(pid int) (process, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	// The name, in parentheses, may contain anything, also parentheses.
+	rest := string(b)[strings.LastIndexByte(string(b), ')')+1:]
+	f := strings.Fields(rest)
+	if len(f) < 20 {
+		return process{}, false
+	}
+	parent, err1 := strconv.Atoi(f[1])
+	group, err2 := strconv.Atoi(f[2])
+	dead := f[0] == "Z" || f[0] == "X"
+	return process{pid, parent, group, f[0] == "T", dead, f[19]}, err1 == nil && err2 == nil
+}

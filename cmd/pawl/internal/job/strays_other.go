@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package job
+
+import (
+	"syscall"
+	"time"
+)
+
+// Only Linux lets a process adopt its descendants. Elsewhere a process that
+// leaves the command's group is not found.
+func adoptOrphans() {}
+
+type process struct{}
+
+func (process) signal(syscall.Signal) {}
+
+func (*targets) strays() []process { return nil }
+
+func (*targets) allDead() bool { return false }
+
+// wake continues all, as it cannot be seen what has been stopped.
+func (t *targets) wake() { t.each(syscall.SIGCONT) }
+
+// now is the time for deadlines between processes. The wall clock is the one
+// that they share and that goes on while the machine sleeps; a step of it
+// makes the guard act early or late, and only matters when the wrapper is
+// dead or stopped.
+func now() int64 { return time.Now().UnixNano() }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package job
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// terminal is the controlling terminal. A nil one does nothing.
+//
+// With the terminal on stdin and stdout, the command gets it at once, and the
+// keyboard's signals reach the command alone. Otherwise we may be part of a
+// pipeline, such as "pawl run x -- make | less", whose other members need the
+// terminal as well; then the keyboard's signals reach us, who forward them, and
+// the command gets the terminal when it first asks for it (TTIN, TTOU).
+type terminal struct {
+	fd     int
+	own    int  // our process group
+	wanted bool // the command is to have the terminal whenever we have it
+	modes  *unix.Termios
+}
+
+func openTerminal() *terminal {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	t := &terminal{fd: fd, own: unix.Getpgrp(), wanted: isTerminal(0) && isTerminal(1)}
+	if t.mine() {
+		t.modes, _ = unix.IoctlGetTermios(fd, getModes)
+	}
+	return t
+}
+
+// isTerminal reports whether fd is our controlling terminal.
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	return err == nil
+}
+
+// mine reports whether our group is in the foreground.
+func (t *terminal) mine() bool {
+	if t == nil {
+		return false
+	}
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return err == nil && group == t.own
+}
+
+// handOver reports whether the command is to have the terminal now.
+func (t *terminal) handOver() bool { return t.mine() && t.wanted }
+
+func (t *terminal) give(group int) {
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
+}
+
+// takeBack makes our group the foreground group again, if the given group is
+// it, or one that has died: a shell that the command was. If it is another,
+// the user's shell has taken the terminal, and keeps it.
+func (t *terminal) takeBack(group int) bool {
+	if t == nil {
+		return false
+	}
+	now, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	if err != nil || now != group && (now == t.own || groupExists(now)) {
+		return false
+	}
+	t.give(t.own)
+	return true
+}
+
+// restore sets the terminal's modes as they were, if the terminal is ours.
+func (t *terminal) restore() {
+	if t.mine() && t.modes != nil {
+		_ = unix.IoctlSetTermios(t.fd, setModes, t.modes)
+	}
+}
+
+func (t *terminal) close() {
+	if t != nil {
+		_ = unix.Close(t.fd)
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+func (a *app) lsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the locks that somebody holds or waits for",
+		Long: `List the locks that somebody holds or waits for, and whose names begin with
+PREFIX. Nothing is printed if there are none.`,
+		Example: `  pawl ls
+  pawl ls deploy/
+  pawl ls --json | jq -r '.locks[].name'`,
+		Args:              args(0, 1, "see pawl ls --help"),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			return a.ls(cmd, prefix)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) ls(cmd *cobra.Command, prefix string) error {
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	infos, err := s.List(cmd.Context(), prefix)
+	if err != nil {
+		return storeFailure(err, s.url.String())
+	}
+	out := lsJSON{Schema: schema, Store: s.url.String(), Locks: []lockJSON{}}
+	for _, info := range infos {
+		out.Locks = append(out.Locks, lock(info))
+	}
+	return a.print(out, func(w io.Writer) error { return printTable(w, infos) })
+}
+
+func printTable(w io.Writer, infos []*pawl.Info) error {
+	if len(infos) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tTOKEN\tFOR\tWAITING\tHOLDER\tWHY")
+	for _, info := range infos {
+		for _, h := range info.Holders {
+			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\n", printable(info.Name), h.Token, age(h.Acquired), len(info.Waiters),
+				printable(h.Holder.String()), printable(cmp.Or(h.Why, "-")))
+		}
+		if len(info.Holders) == 0 {
+			fmt.Fprintf(t, "%s\t%d\t-\t%d\t-\t-\n", printable(info.Name), info.Token, len(info.Waiters))
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes this program "pawl" when it is called by that name, so that
+// tests run the real command in real processes.
+func TestMain(m *testing.M) {
+	// With -race every process would sleep for a second when it ends.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	testscript.Main(m, map[string]func(){"pawl": main})
+}
+
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Setenv("PAWL_STORE", "file://"+env.WorkDir+"/locks")
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Getuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":  scriptStatus,
+			"waitfor": scriptWaitFor,
+			"elapsed": scriptElapsed,
+		},
+	})
+}
+
+// scriptStatus runs a command and checks its exit code: status CODE CMD...
+func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status CODE CMD...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	if got := exitCode(err); got != args[0] {
+		ts.Fatalf("exit code %s, want %s (%v)", got, args[0], err)
+	}
+}
+
+// scriptWaitFor waits until a file exists.
+func scriptWaitFor(ts *testscript.TestScript, neg bool, args []string) {
+	path := ts.MkAbs(args[0])
+	if !poll(func() bool { _, err := os.Stat(path); return err == nil }) {
+		ts.Fatalf("%s did not appear", args[0])
+	}
+}
+
+// scriptElapsed checks how long a command took: elapsed MIN MAX status CODE CMD...
+func scriptElapsed(ts *testscript.TestScript, neg bool, args []string) {
+	low, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	high, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	began := time.Now()
+	scriptStatus(ts, neg, args[3:])
+	if d := time.Since(began); d < low || d > high {
+		ts.Fatalf("took %v, want %v to %v", d, low, high)
+	}
+}
+
+// poll waits until ok returns true.
+func poll(ok func() bool) bool {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
+func exitCode(err error) string {
+	var e *exec.ExitError
+	switch {
+	case err == nil:
+		return "0"
+	case errors.As(err, &e):
+		return strconv.Itoa(e.ExitCode())
+	}
+	return err.Error()
+}

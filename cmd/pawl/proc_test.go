@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// world is a store of locks and a directory, in which pawl runs. When the test
+// ends no process that came from it may be left.
+type world struct {
+	*testing.T
+	dir string
+	exe string // pawl, under a name that no other world has
+}
+
+func newWorld(t *testing.T) *world {
+	t.Parallel()
+	dir := t.TempDir()
+	w := &world{t, dir, dir + "/pawl"}
+	exe, err := exec.LookPath("pawl")
+	if err == nil {
+		err = os.Symlink(exe, w.exe)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.noneLeft)
+	return w
+}
+
+// mark is in the environment of all processes of the world but the guards,
+// which are known by the name of their program.
+func (w *world) mark() string { return "PAWL_TEST=" + w.dir }
+
+func (w *world) env() []string {
+	return append(os.Environ(), w.mark(), "PAWL_STORE=file://"+w.dir+"/locks", "W="+w.dir, "P="+w.exe)
+}
+
+// processes lists the world's processes.
+func (w *world) processes() []string {
+	var found []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		env, _ := os.ReadFile(d + "/environ")
+		line, _ := os.ReadFile(d + "/cmdline")
+		words := strings.ReplaceAll(string(line), "\x00", " ")
+		if bytes.Contains(env, []byte(w.mark()+"\x00")) || strings.HasPrefix(words, w.exe+" ") {
+			found = append(found, filepath.Base(d)+" "+words)
+		}
+	}
+	return found
+}
+
+func (w *world) noneLeft() {
+	if !poll(func() bool { return len(w.processes()) == 0 }) {
+		w.Errorf("left over: %q", w.processes())
+		for _, p := range w.processes() {
+			pid, _ := strconv.Atoi(strings.Fields(p)[0])
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// proc is a process with what it wrote. It writes to files, so that waiting for
+// it does not mean waiting for what it left behind.
+type proc struct {
+	*exec.Cmd
+	w    *world
+	name string
+	done chan struct{}
+	err  error
+}
+
+// pawl starts pawl with the given words.
+func (w *world) pawl(words ...string) *proc {
+	w.Helper()
+	return w.start(w.exe, words...)
+}
+
+// sh starts a script.
+func (w *world) sh(script string) *proc { return w.start("/bin/sh", "-c", script) }
+
+func (w *world) start(path string, words ...string) *proc {
+	w.Helper()
+	out, err := os.CreateTemp(w.dir, "out-")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer out.Close()
+	errs, err := os.Create(out.Name() + ".err")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer errs.Close()
+	p := &proc{Cmd: exec.Command(path, words...), w: w, name: out.Name(), done: make(chan struct{})}
+	p.Env, p.Dir, p.Stdout, p.Stderr = w.env(), w.dir, out, errs
+	if err := p.Start(); err != nil {
+		w.Fatal(err)
+	}
+	go func() { p.err = p.Cmd.Wait(); close(p.done) }()
+	return p
+}
+
+func (p *proc) stdout() string { b, _ := os.ReadFile(p.name); return string(b) }
+func (p *proc) stderr() string { b, _ := os.ReadFile(p.name + ".err"); return string(b) }
+
+func (p *proc) signal(s syscall.Signal) {
+	p.w.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		p.w.Error(err)
+	}
+}
+
+// end waits for the process and checks its exit code.
+func (p *proc) end(code int) {
+	p.w.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(20 * time.Second):
+		_ = p.Process.Kill()
+		p.w.Fatalf("%q does not end; stderr %q", p.Args, p.stderr())
+	}
+	if got := exitCode(p.err); got != strconv.Itoa(code) {
+		p.w.Fatalf("%q: exit code %s, want %d; stderr %q", p.Args, got, code, p.stderr())
+	}
+}
+
+func (p *proc) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// until waits for a condition.
+func (w *world) until(what string, ok func() bool) {
+	w.Helper()
+	if !poll(ok) {
+		w.Fatalf("not in time: %s; processes %q", what, w.processes())
+	}
+}
+
+func (w *world) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(w.dir, name))
+	return err == nil
+}
+
+func (w *world) appears(name string) {
+	w.Helper()
+	w.until(name+" exists", func() bool { return w.exists(name) })
+}
+
+func (w *world) create(name string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), nil, 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) read(name string) string {
+	b, _ := os.ReadFile(filepath.Join(w.dir, name))
+	return string(b)
+}
+
+// busy reports whether somebody holds the lock.
+func (w *world) busy(name string) bool {
+	p := w.pawl("run", "-n", name, "true")
+	<-p.done
+	return exitCode(p.err) == fmt.Sprint(exitBusy)
+}
+
+// holdUntil is a command that makes the file "in" and goes on until "out" exists.
+const holdUntil = `touch $W/in; while ! test -e $W/out; do sleep 0.02; done`

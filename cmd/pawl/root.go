@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+// app is what the commands share.
+type app struct {
+	stdout, stderr io.Writer
+	store          string // --store
+	json           bool   // --json
+	code           int    // exit code of a command that did not fail
+	interrupted    bool   // it was ended by Ctrl-C
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pawl",
+		Short: "Only one of me at a time",
+		Long: `pawl runs a command while it holds a lock, and shows and breaks locks.
+
+The lock lives in a store. The default is a directory of the user on this
+machine; --store or $PAWL_STORE names another one by URL:
+
+  file:///var/lock/pawl   a directory
+  file:///…?shared=true   a directory that other users may write to as well;
+                          they can then keep or end every lock
+  file:                   the default directory`,
+		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
+  pawl run nightly -n -- ./backup.sh        do nothing if it runs already
+  pawl ls                                   who holds what
+  pawl show deploy                          who holds it, since when, why, who waits
+  pawl break deploy --force --why "hangs"   end somebody's lease`,
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true,
+	}
+	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
+	})
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	return root
+}
+
+func (a *app) jsonFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+}
+
+// open opens the store of a command that is not "run".
+func (a *app) open() (*store, error) { return open(a.store, &pawl.Options{}) }
+
+// print prints v as JSON, or else calls text.
+func (a *app) print(v any, text func(io.Writer) error) error {
+	if !a.json {
+		return text(a.stdout)
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.stdout, string(b))
+	return err
+}
+
+// args checks the number of a command's arguments.
+func args(low, high int, hint string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < low {
+			return usage("an argument is missing", hint)
+		}
+		if len(args) > high {
+			return usage(fmt.Sprintf("unexpected argument %q", shorten(args[high], 40)), hint)
+		}
+		return nil
+	}
+}

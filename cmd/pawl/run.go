@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run NAME [flags] [--] COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long:  runHelp,
+		Example: `  pawl run deploy -- make deploy
+  pawl run nightly --no-wait -- ./backup.sh
+  pawl run migrate --wait 5m --why "release 7" -- ./migrate up
+  pawl run reports --max-hold 1h -- ./reports
+  pawl run deploy --events fd:3 -- make deploy 3>events.json`,
+		DisableFlagParsing:    true, // see parseRun
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := parseRun(args)
+			if errors.Is(err, pflag.ErrHelp) {
+				return cmd.Help()
+			}
+			if err != nil {
+				return err
+			}
+			run := &runner{runArgs: r, stderr: a.stderr}
+			a.code, err = run.run()
+			a.interrupted = run.interrupted
+			return err
+		},
+	}
+	new(runArgs).flags(cmd.Flags()) // for the help text only
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// runner is one "pawl run".
+type runner struct {
+	*runArgs
+	stderr  io.Writer
+	store   *store
+	events  *events
+	signals chan os.Signal
+
+	trouble     atomic.Pointer[error] // of the last renewal that failed
+	interrupted bool                  // the command has died of Ctrl-C
+}
+
+// run returns the command's exit code, or a failure.
+func (r *runner) run() (int, error) {
+	path, err := exec.LookPath(r.command[0])
+	if err != nil {
+		return 0, fail(job.ExecError(r.command[0], err))
+	}
+	if err := r.openEvents(); err != nil {
+		return 0, err
+	}
+	defer r.events.close()
+	code, err := r.locked(path)
+	if err == nil {
+		return code, nil
+	}
+	f := asFailure(err)
+	if f.kind == kinds[exitBusy] {
+		f.code = r.busyCode
+	}
+	r.tell(event{Event: "failed", Kind: f.kind, Code: &f.code, Error: f.Error()})
+	f.told = f.told || r.json
+	return 0, f
+}
+
+func (r *runner) openEvents() error {
+	var sinks []io.Writer
+	if r.json {
+		sinks = append(sinks, r.stderr)
+	}
+	if r.runArgs.events != "" {
+		f, err := openEvents(r.runArgs.events)
+		if err != nil {
+			return err
+		}
+		sinks = append(sinks, f)
+	}
+	r.events = newEvents(sinks...)
+	return nil
+}
+
+func (r *runner) tell(e event) {
+	e.Name = r.name
+	r.events.tell(e)
+}
+
+// locked acquires, runs, releases.
+func (r *runner) locked(path string) (int, error) {
+	opts := &pawl.Options{
+		TTL:      r.ttl,
+		Holder:   pawl.Holder{Who: r.who, Command: commandLine(r.command)},
+		Observer: pawl.Observer{Suspect: r.suspect},
+	}
+	var err error
+	if r.store, err = open(r.runArgs.store, opts); err != nil {
+		return 0, err
+	}
+	defer r.store.Close()
+
+	keepWriting()
+	r.signals = make(chan os.Signal, 16)
+	listen(r.signals, ending)
+	defer signal.Stop(r.signals)
+	lease, err := r.acquire()
+	if err != nil {
+		return 0, err
+	}
+	r.tell(event{Event: "acquired", Lease: lease.ID(), Token: uint64(lease.Token())})
+	listen(r.signals, others)
+	status, pid, err := r.work(lease, path)
+	if err := r.release(lease, status, err); err != nil {
+		return 0, err
+	}
+	code := status.ExitCode()
+	r.tell(event{Event: "exited", PID: pid, Code: &code, Signal: int(status.Signal)})
+	return code, nil
+}
+
+func (r *runner) suspect(e pawl.Event) {
+	if e.Err != nil {
+		r.trouble.Store(&e.Err)
+	}
+	r.tell(event{Event: "suspect", Lease: e.Lease, Token: uint64(e.Token), Error: errorText(e.Err)})
+}
+
+// work runs the command under the lease.
+func (r *runner) work(lease *pawl.Lease, path string) (job.Status, int, error) {
+	select {
+	case sig := <-r.signals:
+		if slices.Contains(ending, sig) {
+			return job.Status{}, 0, signalled(sig)
+		}
+	default:
+	}
+	spec := &job.Spec{
+		Path:     path,
+		Args:     r.command,
+		Env:      r.env(lease),
+		Tag:      "PAWL_LEASE=" + lease.ID(),
+		Inherit:  lease.Files(),
+		Grace:    r.grace,
+		Deadline: lease.Deadline(),
+	}
+	j, err := job.Start(spec)
+	if err != nil {
+		return job.Status{}, 0, fail(exitSystem, err.Error(), "see ulimit -u, and free memory")
+	}
+	defer func() { r.interrupted = j.Close() }()
+	r.tell(event{Event: "started", Lease: lease.ID(), Token: uint64(lease.Token()), PID: j.PID()})
+	status, err := (&supervisor{runner: r, lease: lease, job: j, began: time.Now()}).supervise()
+	return status, j.PID(), err
+}
+
+// env returns the environment of the command.
+func (r *runner) env(lease *pawl.Lease) []string {
+	set := []string{
+		"PAWL_LOCK=" + r.name,
+		"PAWL_LEASE=" + lease.ID(),
+		"PAWL_STORE=" + r.store.url.String(),
+	}
+	if lease.Token() != 0 {
+		set = append(set, "PAWL_TOKEN="+strconv.FormatUint(uint64(lease.Token()), 10))
+	}
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
+		key, _, _ := strings.Cut(s, "=")
+		return slices.Contains([]string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_STORE", "PAWL_TOKEN"}, key)
+	})
+	return append(env, set...)
+}
+
+// release gives the lease back, and decides between the results of the work
+// and of the release: a lease that was lost without our noticing counts as lost.
+func (r *runner) release(lease *pawl.Lease, status job.Status, workErr error) error {
+	err := lease.Release(context.Background())
+	if workErr != nil {
+		return workErr
+	}
+	if errors.Is(err, pawl.ErrLost) {
+		return r.lost(err, fmt.Sprintf("by then the command had ended (%v)", status))
+	}
+	r.tell(event{Event: "released", Lease: lease.ID(), Token: uint64(lease.Token()), Error: errorText(err)})
+	if err != nil && !r.json {
+		fmt.Fprintf(r.stderr, "pawl: warning: %s; the store ends the lease when its time is over\n",
+			printable(strings.TrimPrefix(err.Error(), "pawl: ")))
+	}
+	return nil
+}
+
+// lost returns the failure for a lost lease.
+func (r *runner) lost(err error, then string) error {
+	text := err.Error()
+	if l := new(pawl.LostError); errors.As(err, &l) {
+		text = l.Error()
+	}
+	return fail(exitLost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: pawl show "+shellQuote(r.name))
+}
+
+// signalled is the result of a signal before the command runs.
+func signalled(sig os.Signal) error {
+	n, _ := sig.(syscall.Signal)
+	return &failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

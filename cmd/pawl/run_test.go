@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestSignalReachesCommand(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "x", "sh", "-c", `trap 'echo got; exit 5' TERM; touch $W/in; while :; do sleep 0.02; done`)
+	w.appears("in")
+	p.signal(syscall.SIGTERM)
+	p.end(5)
+	if p.stdout() != "got\n" || strings.Contains(p.stderr(), "pawl") { // the shell may say "Terminated"
+		t.Errorf("stdout %q, stderr %q", p.stdout(), p.stderr())
+	}
+	p = w.pawl("run", "x", "sh", "-c", `touch $W/in2; exec sleep 100`)
+	w.appears("in2")
+	p.signal(syscall.SIGHUP)
+	p.end(128 + 1)
+}
+
+func TestSecondSignalKills(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "x", "sh", "-c", `trap 'touch $W/got' INT; touch $W/in; while :; do sleep 0.02; done`)
+	w.appears("in")
+	p.signal(syscall.SIGINT)
+	w.appears("got")
+	time.Sleep(300 * time.Millisecond) // a second one within 200 ms is an echo
+	p.signal(syscall.SIGINT)
+	p.end(137)
+}
+
+// timeout(1) sends TERM to its child and then to its group, which is the child
+// once more.
+func TestEchoedSignal(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "x", "sh", "-c", `trap 'echo got; sleep 0.5; exit 5' TERM; touch $W/in; while :; do sleep 0.02; done`)
+	w.appears("in")
+	p.signal(syscall.SIGTERM)
+	time.Sleep(5 * time.Millisecond) // or else the kernel merges them
+	p.signal(syscall.SIGTERM)
+	p.end(5)
+	if p.stdout() != "got\n" {
+		t.Errorf("stdout %q", p.stdout())
+	}
+}
+
+func TestSignalWhileWaiting(t *testing.T) {
+	w := newWorld(t)
+	first := w.pawl("run", "x", "sh", "-c", holdUntil)
+	w.appears("in")
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		p := w.pawl("run", "x", "touch", "never")
+		w.until("it waits", func() bool { return strings.Contains(p.stderr(), "waiting") })
+		began := time.Now()
+		p.signal(sig)
+		p.end(128 + int(sig))
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("%v took %v", sig, d)
+		}
+	}
+	w.create("out")
+	first.end(0)
+	if w.exists("never") {
+		t.Error("the command was started")
+	}
+}
+
+func TestWaitingLine(t *testing.T) {
+	w := newWorld(t)
+	first := w.pawl("run", "x", "--why", "release 7", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	began := time.Now()
+	second := w.pawl("run", "x", "echo", "hi")
+	w.until("the line is there", func() bool { return strings.HasSuffix(second.stderr(), "\n") })
+	if d := time.Since(began); d < time.Second {
+		t.Errorf("it came after %v", d)
+	}
+	third := w.pawl("run", "x", "true")
+	w.until("the line is there", func() bool { return strings.HasSuffix(third.stderr(), "\n") })
+	quiet := w.pawl("run", "-q", "x", "true")
+	time.Sleep(200 * time.Millisecond) // for a line too many
+	if second.ended() || third.ended() {
+		t.Error("two holders")
+	}
+	w.create("out")
+	first.end(0)
+	second.end(0)
+	third.end(0)
+	quiet.end(0)
+	line := second.stderr()
+	for _, part := range []string{`pawl: waiting for "x": held by `, "release 7", "touch", "you are next\n"} {
+		if !strings.Contains(line, part) || strings.Count(line, "\n") != 1 {
+			t.Errorf("stderr %q, want one line with %q", line, part)
+		}
+	}
+	if second.stdout() != "hi\n" || !strings.Contains(third.stderr(), "1 ahead of you") || quiet.stderr() != "" {
+		t.Errorf("stdout %q, stderr of the third %q, of the quiet %q", second.stdout(), third.stderr(), quiet.stderr())
+	}
+}
+
+func TestFiftyAtOnce(t *testing.T) {
+	w := newWorld(t)
+	if err := os.WriteFile(filepath.Join(w.dir, "n"), []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []*proc
+	for range 50 {
+		all = append(all, w.pawl("run", "-q", "x", "sh", "-c", `n=$(cat n); echo $((n+1)) >n`))
+	}
+	for _, p := range all {
+		p.end(0)
+	}
+	if got := w.read("n"); got != "50\n" {
+		t.Errorf("counted %q", got)
+	}
+}
+
+// What the command leaves in the background is left alone, and keeps the lock.
+func TestLeftover(t *testing.T) {
+	w := newWorld(t)
+	w.pawl("run", "x", "sh", "-c", `(`+holdUntil+`) >/dev/null 2>&1 &`).end(0)
+	w.appears("in")
+	if !w.busy("x") {
+		t.Error("free while the work goes on")
+	}
+	w.create("out")
+	w.until("free", func() bool { return !w.busy("x") })
+}
+
+// A pipeline ends with its work: no process of pawl keeps the pipe open.
+func TestPipelineEnds(t *testing.T) {
+	w := newWorld(t)
+	p := w.sh(`$P run x -- echo hi 2>&1 | cat; $P run x -- sh -c 'trap "" TERM; kill -9 $PPID; echo ho' 2>&1 | cat`)
+	p.end(0)
+	if p.stdout() != "hi\nho\n" {
+		t.Errorf("stdout %q", p.stdout())
+	}
+}
+
+// Descriptors that the caller opened for the command are under their numbers.
+func TestDescriptorsPassThrough(t *testing.T) {
+	w := newWorld(t)
+	p := w.sh(`echo three >f3; echo four >f4; $P run x --events fd:5 -- sh -c 'cat <&3; cat <&4; { echo no >&5; } 2>/dev/null; true' 3<f3 4<f4 5>ev`)
+	p.end(0)
+	if p.stdout() != "three\nfour\n" || strings.Contains(w.read("ev"), "no\n") || !strings.Contains(w.read("ev"), `"event":"started"`) {
+		t.Errorf("stdout %q, stderr %q, events %q", p.stdout(), p.stderr(), w.read("ev"))
+	}
+}
+
+// nohup's effect reaches the command, and no signal is ignored because of us.
+func TestIgnoredSignals(t *testing.T) {
+	w := newWorld(t)
+	script := `grep SigIgn /proc/self/status`
+	p := w.sh(`(trap '' HUP; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script)
+	p.end(0)
+	got := strings.Fields(strings.ReplaceAll(p.stdout(), "SigIgn:", ""))
+	if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
+		t.Errorf("ignored signals without and with pawl: %q", got)
+	}
+}
+
+// A reader of stderr that goes away does not end pawl.
+func TestBrokenStderr(t *testing.T) {
+	w := newWorld(t)
+	c := exec.Command(w.exe, "run", "--json", "x", "--", "sh", "-c", "sleep 0.1; exit 3")
+	c.Env, c.Dir = w.env(), w.dir
+	r, wr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = wr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wr.Close()
+	r.Close()
+	if got := exitCode(c.Wait()); got != "3" {
+		t.Errorf("exit code %s", got)
+	}
+}
+
+func TestEventsOnStderr(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "--json", "x", "--", "sh", "-c", "exit 7")
+	p.end(7)
+	var got []string
+	for line := range bytes.Lines([]byte(p.stderr())) {
+		_, rest, _ := strings.Cut(string(line), `"event":"`)
+		word, _, _ := strings.Cut(rest, `"`)
+		got = append(got, word)
+	}
+	if s := strings.Join(got, " "); s != "acquired started released exited" {
+		t.Errorf("events %q in %q", s, p.stderr())
+	}
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// runArgs is the command line of "pawl run".
+type runArgs struct {
+	name    string
+	command []string
+
+	store    string
+	wait     time.Duration // negative: for ever
+	noWait   bool
+	ttl      time.Duration
+	grace    time.Duration
+	maxHold  time.Duration
+	why, who string
+	json     bool
+	events   string
+	quiet    bool
+	busyCode int
+}
+
+const (
+	forEver      = time.Duration(-1)
+	defaultGrace = 10 * time.Second
+)
+
+func (a *runArgs) flags(fs *pflag.FlagSet) {
+	a.wait = forEver
+	fs.StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever)")
+	fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
+	fs.DurationVar(&a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
+	fs.DurationVar(&a.maxHold, "max-hold", 0, "end the command after this `DURATION`")
+	fs.StringVar(&a.why, "why", "", "`TEXT` for whoever meets the lock")
+	fs.StringVar(&a.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
+	fs.BoolVar(&a.json, "json", false, "tell events as JSON lines on stderr, instead of text")
+	fs.StringVar(&a.events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
+	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting")
+	fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")
+}
+
+// waitValue is a duration that is not negative, unlike its default.
+type waitValue time.Duration
+
+func (w *waitValue) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err == nil && d < 0 {
+		err = errNegative
+	}
+	*w = waitValue(d)
+	return err
+}
+
+var errNegative = errors.New("it is negative")
+
+func (w *waitValue) Type() string { return "duration" }
+
+func (w *waitValue) String() string {
+	if *w < 0 {
+		return ""
+	}
+	return time.Duration(*w).String()
+}
+
+// parseRun parses what follows "run". Flags are looked for up to the first word
+// of the command: before the name, and once more after it. The command's own
+// words are never looked at.
+func parseRun(args []string) (*runArgs, error) {
+	a := new(runArgs)
+	fs := newRunFlags(a)
+	if err := fs.Parse(args); err != nil {
+		return a, flagError(err)
+	}
+	words := fs.Args()
+	if len(words) == 0 {
+		return a, usage("no name and no command", "try: pawl run deploy -- make deploy")
+	}
+	dash := fs.ArgsLenAtDash() == 0
+	a.name, words = words[0], words[1:]
+	if dash {
+		// "run -- NAME -- CMD": for a name that looks like a flag.
+		if len(words) > 0 && words[0] == "--" {
+			words = words[1:]
+		}
+	} else if len(words) > 0 {
+		if err := fs.Parse(words); err != nil {
+			return a, flagError(err)
+		}
+		words = fs.Args()
+	}
+	a.command = words
+	return a, a.check(fs)
+}
+
+func newRunFlags(a *runArgs) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	fs.SetInterspersed(false)
+	fs.Usage = func() {}
+	fs.SortFlags = false
+	a.flags(fs)
+	return fs
+}
+
+// flagError says what to type instead. pflag's words are kept: they name the
+// flag.
+func flagError(err error) error {
+	var missing *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case errors.As(err, &missing):
+		return usage(shorten(err.Error(), 200), `see pawl run --help; put "--" before a command that begins with "-"`)
+	case errors.Is(err, errNegative):
+		return usage(shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
+	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
+		return usage(shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
+	}
+	return usage(shorten(err.Error(), 200), "see pawl run --help")
+}
+
+// check looks at what the parser cannot.
+func (a *runArgs) check(fs *pflag.FlagSet) error {
+	if err := driver.CheckName(a.name); err != nil {
+		return usage(err.Error(), "")
+	}
+	if len(a.command) == 0 {
+		return usage(fmt.Sprintf("no command to run under %q", a.name),
+			"put it behind the name: pawl run "+shellQuote(a.name)+" -- make deploy")
+	}
+	if a.command[0] == "" {
+		return usage("the command's name is empty", "is a variable of your script empty?")
+	}
+	if a.noWait {
+		if fs.Changed("wait") && a.wait != 0 {
+			return usage("--no-wait and --wait contradict each other", "use one of them")
+		}
+		a.wait = 0
+	}
+	if a.busyCode < 0 || a.busyCode > 255 {
+		return usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
+	}
+	if len(a.why) > 512 || strings.ContainsRune(a.why, 0) {
+		return usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+	}
+	return a.checkTimes(fs)
+}
+
+func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
+	if a.ttl < driver.MinTTL {
+		return usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
+			fmt.Sprintf("use at least %v; 10s to 60s suits most work", driver.MinTTL))
+	}
+	if a.maxHold < 0 || fs.Changed("max-hold") && a.maxHold < driver.MinTTL {
+		return usage(fmt.Sprintf("--max-hold %v is too short", a.maxHold), "use something like 1h, or leave it out")
+	}
+	// The command is asked to stop one grace before the end. It must have some
+	// time to work before that, also when one renewal comes late.
+	limit, what := a.ttl, "--ttl"
+	if a.maxHold > 0 && a.maxHold < limit {
+		limit, what = a.maxHold, "--max-hold"
+	}
+	if !fs.Changed("grace") {
+		a.grace = min(defaultGrace, limit/3)
+	}
+	if a.grace <= 0 || a.grace >= limit/2 {
+		return usage(fmt.Sprintf("--grace %v does not fit %s %v", a.grace, what, limit),
+			fmt.Sprintf("use less than half of it, or a larger %s", what))
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show who holds a lock, since when, why, and who waits",
+		Long: `Show who holds a lock, since when, why, and who waits for it.
+
+The exit code is 0 also if nobody holds it: what is shown may be over by the
+time it is read, and is no ground for a decision. For that there is
+"pawl run --no-wait".`,
+		Example: `  pawl show deploy
+  pawl show deploy --json | jq .lock.held`,
+		Args:              args(1, 1, "try: pawl show deploy"),
+		ValidArgsFunction: a.completeName,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd, args[0]) },
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) show(cmd *cobra.Command, name string) error {
+	if err := driver.CheckName(name); err != nil {
+		return usage(err.Error(), "")
+	}
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	info, err := s.Inspect(cmd.Context(), name)
+	if err != nil {
+		return storeFailure(err, s.url.String())
+	}
+	return a.print(showJSON{schema, s.url.String(), lock(info)}, func(w io.Writer) error { return describe(w, info) })
+}
+
+func describe(w io.Writer, info *pawl.Info) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(key, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
+	}
+	row("name", "%s", info.Name)
+	if len(info.Holders) == 0 {
+		row("held by", "nobody")
+		if info.Token != 0 {
+			row("last token", "%d", info.Token)
+		}
+	}
+	for _, h := range info.Holders {
+		row("held by", "%v", h.Holder)
+		if h.Orphan {
+			row("", "this process has ended; what it started goes on and holds the lock")
+		}
+		rowIf(row, "why", h.Why)
+		row("lease", "%s", h.Lease)
+		if h.Token != 0 {
+			row("token", "%d", h.Token)
+		}
+		rowTime(row, "since", h.Acquired)
+		rowTime(row, "renewed", h.Renewed)
+		rowTime(row, "expires", h.Expires)
+	}
+	for i, wt := range info.Waiters {
+		row(fmt.Sprintf("waiting %d", i+1), "%v, for %s", wt.Holder, age(wt.Since))
+		rowIf(row, "", wt.Why)
+	}
+	return t.Flush()
+}
+
+func rowIf(row func(string, string, ...any), key, text string) {
+	if text != "" {
+		row(key, "%s", text)
+	}
+}
+
+func rowTime(row func(string, string, ...any), key string, t time.Time) {
+	switch {
+	case t.IsZero():
+	case time.Until(t) > 0:
+		row(key, "%s (in %s)", t.Local().Format(time.RFC3339), time.Until(t).Truncate(time.Second))
+	default:
+		row(key, "%s (%s ago)", t.Local().Format(time.RFC3339), driver.Ago(t))
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+var (
+	ending = []os.Signal{os.Interrupt, syscall.SIGTERM}
+	others []os.Signal
+)
+
+func listen(ch chan<- os.Signal, signals []os.Signal) {
+	if len(signals) > 0 {
+		signal.Notify(ch, signals...)
+	}
+}
+
+func keepWriting() {}
+
+func isContinue(os.Signal) bool { return false }
+
+func closeOnExec(fd int) { syscall.CloseOnExec(syscall.Handle(fd)) }

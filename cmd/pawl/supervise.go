@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+)
+
+// supervisor keeps the command and the lease together: it passes signals on,
+// and ends the command before the lease ends.
+type supervisor struct {
+	*runner
+	lease    *pawl.Lease
+	job      *job.Job
+	began    time.Time
+	deadline time.Time // that the guard knows
+	asked    time.Time // when the first INT or TERM came
+}
+
+// supervise returns the command's status, or the failure after a loss.
+func (s *supervisor) supervise() (job.Status, error) {
+	for {
+		// A look at the lease begins each round, and a round takes a second at
+		// most: timers stand still while the machine sleeps, leases do not.
+		left, limited := s.left()
+		if s.lease.Err() != nil || limited && left <= 0 {
+			return s.end()
+		}
+		var tick <-chan time.Time
+		if limited {
+			tick = time.After(min(left, time.Second))
+		}
+		select {
+		case e := <-s.job.Events():
+			if e.Stopped == 0 {
+				return s.ended(e.Status)
+			}
+			if s.job.Suspend(e.Stopped) && s.lease.Err() == nil {
+				s.job.Resume()
+			}
+		case sig := <-s.signals:
+			s.signal(sig)
+		case <-s.lease.Done():
+		case <-tick:
+		}
+	}
+}
+
+// ended is the end of the command without our doing. If the lease was lost by
+// then, the command may have worked without. If a signal ended it in the time
+// in which we should have, the guard has done our work.
+func (s *supervisor) ended(status job.Status) (job.Status, error) {
+	left, limited := s.left()
+	if s.lease.Err() != nil || limited && left <= 0 && status.Signal != 0 {
+		err := s.cause()
+		s.tellLost(err)
+		return status, s.lost(err, fmt.Sprintf("the command has ended (%v)", status))
+	}
+	return status, nil
+}
+
+// left returns how long the command may go on before it must be asked to stop.
+// It tells the guard of a deadline that has moved.
+func (s *supervisor) left() (left time.Duration, limited bool) {
+	d := s.lease.Deadline()
+	if d.IsZero() {
+		return 0, false
+	}
+	// Deadline is computed anew by every call, from clocks that do not agree
+	// to the nanosecond.
+	if moved := d.Sub(s.deadline); moved > time.Millisecond || moved < -time.Millisecond {
+		s.deadline = d
+		s.job.Deadline(d)
+	}
+	return time.Until(d) - s.grace, true
+}
+
+// signal passes a signal on to the command's group.
+func (s *supervisor) signal(sig os.Signal) {
+	n, ok := sig.(syscall.Signal)
+	switch {
+	case !ok:
+	case isContinue(sig):
+		if s.lease.Err() == nil {
+			s.job.Resume()
+		}
+	case n == syscall.SIGINT || n == syscall.SIGTERM:
+		s.ask(n)
+	default:
+		s.job.Signal(n)
+	}
+}
+
+// ask passes on the first INT or TERM. Another one means KILL, but for one that
+// comes at once: timeout(1) signals us and then our group, us once more.
+func (s *supervisor) ask(sig syscall.Signal) {
+	const echo = 200 * time.Millisecond
+	switch {
+	case s.asked.IsZero():
+		s.asked = time.Now()
+		s.job.Signal(sig)
+	case time.Since(s.asked) > echo:
+		s.job.Signal(syscall.SIGKILL)
+	}
+}
+
+// end ends the command because of the lease, and returns when all of it has
+// gone.
+func (s *supervisor) end() (job.Status, error) {
+	err := s.cause()
+	s.tellLost(err)
+	gone := s.job.End(s.killTime(), s.signals)
+	then := "the command was stopped"
+	if !gone {
+		then = "the command was killed, but some of its processes have not gone"
+	}
+	return job.Status{}, s.lost(err, then)
+}
+
+// cause returns why the command is ended.
+func (s *supervisor) cause() error {
+	if err := s.lease.Err(); err != nil {
+		return err
+	}
+	if s.maxHold > 0 && time.Since(s.began) > s.maxHold-s.grace-s.grace/2 {
+		return fmt.Errorf("%w: the %v of --max-hold are over", pawl.ErrLost, s.maxHold)
+	}
+	late := fmt.Errorf("%w: it was not renewed until %v before its end", pawl.ErrLost, s.grace)
+	if trouble := s.trouble.Load(); trouble != nil {
+		return fmt.Errorf("%w (last renewal: %w)", late, *trouble)
+	}
+	return late
+}
+
+// killTime returns when the command must be killed if it does not stop.
+func (s *supervisor) killTime() time.Time {
+	now, d := time.Now(), s.lease.Deadline()
+	kill := now.Add(s.grace)
+	if !d.IsZero() {
+		if last := d.Add(-job.Margin(s.grace)); last.Before(kill) {
+			kill = last
+		}
+	}
+	if s.lease.Err() != nil && s.store.Guarantees().Expiry {
+		return now // the store may have given the lock to somebody else
+	}
+	return kill
+}
+
+func (s *supervisor) tellLost(err error) {
+	s.tell(event{Event: "lost", Lease: s.lease.ID(), Token: uint64(s.lease.Token()), Error: errorText(err)})
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestParseRun(t *testing.T) {
+	for _, c := range []struct {
+		args, name, command string // words are separated by a space
+		wait                time.Duration
+	}{
+		{"x cmd", "x", "cmd", forEver},
+		{"x sh -c y", "x", "sh -c y", forEver},
+		{"x -w 3s -- cmd -n", "x", "cmd -n", 3 * time.Second},
+		{"-n x cmd", "x", "cmd", 0},
+		{"x -- -n", "x", "-n", forEver},
+		{"x -- -- y", "x", "-- y", forEver},
+		{"x cmd -- y", "x", "cmd -- y", forEver},
+		{"-- -x cmd -n", "-x", "cmd -n", forEver},
+		{"-- -x -- -n", "-x", "-n", forEver},
+		{"--wait=1m x -n=false cmd", "x", "cmd", time.Minute},
+		{"-qw1s x cmd", "x", "cmd", time.Second},
+	} {
+		a, err := parseRun(strings.Fields(c.args))
+		if err != nil || a.name != c.name || strings.Join(a.command, " ") != c.command || a.wait != c.wait {
+			t.Errorf("%q: name %q, command %q, wait %v, error %v", c.args, a.name, a.command, a.wait, err)
+		}
+	}
+}
+
+func TestParseRunRefuses(t *testing.T) {
+	for _, name := range []string{"", strings.Repeat("x", 1<<20), "a\x00b", "a\nb", "a\xff"} {
+		_, err := parseRun([]string{name, "cmd"})
+		f := asFailure(err)
+		if f.code != exitUsage || len(f.line()) > 300 || strings.ContainsAny(f.line(), "\x00\n") {
+			t.Errorf("%.20q: %d %.300s", name, f.code, f.line())
+		}
+	}
+}
+
+func TestGrace(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want time.Duration
+	}{
+		{"x c", 10 * time.Second},
+		{"x --ttl 9s c", 3 * time.Second},
+		{"x --max-hold 3s c", time.Second},
+		{"x --ttl 1h c", 10 * time.Second},
+		{"x --grace 4s --ttl 10s c", 4 * time.Second},
+	} {
+		if a, err := parseRun(strings.Fields(c.args)); err != nil || a.grace != c.want {
+			t.Errorf("%q: %v, %v, want %v", c.args, a.grace, err, c.want)
+		}
+	}
+}
+
+func FuzzParseRun(f *testing.F) {
+	for _, s := range []string{"x\x00cmd", "-n\x00x\x00--\x00-n", "--\x00-x\x00--\x00c", "x\x00-w\x003s\x00c", "--help", "-E\x009\x00x\x00c", "x\x00--wait"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		args := strings.Split(line, "\x00")
+		given := slices.Clone(args)
+		a, err := parseRun(args)
+		if !slices.Equal(args, given) {
+			t.Fatalf("arguments were changed to %q", args)
+		}
+		var fl *failure
+		switch {
+		case errors.Is(err, pflag.ErrHelp):
+		case err != nil:
+			if !errors.As(err, &fl) || fl.code != exitUsage || !utf8.ValidString(fl.line()) || strings.Contains(fl.line(), "\n") {
+				t.Fatalf("%q: %v", args, err)
+			}
+		case len(a.command) == 0 || !slices.Equal(args[len(args)-len(a.command):], a.command):
+			t.Fatalf("%q: the command is %q", args, a.command)
+		case !slices.Contains(args[:len(args)-len(a.command)], a.name):
+			t.Fatalf("%q: the name is %q", args, a.name)
+		}
+	})
+}
+
+func TestStoreURL(t *testing.T) {
+	stores["test"] = nil
+	defer delete(stores, "test")
+	u := func(s string) string {
+		stores["test"] = openFile
+		p, err := parseStore(s)
+		if err != nil {
+			return err.Error()
+		}
+		return p.String()
+	}
+	for _, c := range [][2]string{
+		{"file:///dir", "file:///dir"},
+		{"FILE:dir", "file:dir"},
+		{"test://u:secret@h/0", "test://u@h/0"},
+		{"test://h/0?password=secret&ttl=1s", "test://h/0?ttl=1s"},
+	} {
+		if got := u(c[0]); got != c[1] {
+			t.Errorf("%q: %q, want %q", c[0], got, c[1])
+		}
+	}
+	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h"} {
+		if got := u(s); strings.Contains(got, "cret") {
+			t.Errorf("%q: %q tells the password", s, got)
+		}
+	}
+}
+
+func FuzzStoreURL(f *testing.F) {
+	f.Add("file", "//", "/dir")
+	f.Add("redis", "//u", "@h:1/0")
+	f.Add("file", "//u", "@[::1")
+	f.Add("file", "//u", "@h?password=x")
+	f.Fuzz(func(t *testing.T, scheme, before, after string) {
+		const secret = "hunter2horse"
+		s, err := parseStore(scheme + ":" + before + ":" + secret + after)
+		if err != nil {
+			if f := asFailure(err); f.code != exitConfig || strings.Contains(f.line(), secret) {
+				t.Fatalf("%s", f.line())
+			}
+			return
+		}
+		if s.url.User != nil && strings.Contains(s.String(), secret) && !strings.Contains(s.url.Path+s.url.Host+s.url.User.Username()+s.url.RawQuery+s.url.Fragment, secret) {
+			t.Fatalf("%s", s)
+		}
+	})
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"make", "deploy"}, "make deploy"},
+		{[]string{"sh", "-c", "a b"}, "sh -c 'a b'"},
+		{[]string{"echo", "it's", ""}, `echo 'it'\''s' ''`},
+		{[]string{strings.Repeat("ä", 300)}, strings.Repeat("ä", 98) + "…"},
+		{[]string{"\xff"}, "'\uFFFD'"},
+	} {
+		if got := commandLine(c.words); got != c.want || len(got) > maxCommand {
+			t.Errorf("%q: %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	if got := printable("a\x1b[2Jb\nc\u202ed ü\xff"); got != "a\uFFFD[2Jb\uFFFDc\uFFFDd ü\uFFFD" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNotice(t *testing.T) {
+	held := &pawl.Info{Holders: make([]driver.Held, 1)}
+	held.Holders[0].User, held.Holders[0].Host, held.Holders[0].PID = "alice", "ci-7", 812
+	for _, c := range []struct {
+		n    notice
+		want string
+	}{
+		{notice{nil, -1}, `pawl: waiting for "x"`},
+		{notice{held, 2}, `pawl: waiting for "x": held by alice@ci-7 (pid 812); 2 ahead of you`},
+		{notice{held, -1}, `pawl: waiting for "x": held by alice@ci-7 (pid 812)`},
+		{notice{&pawl.Info{}, 0}, `pawl: waiting for "x"; you are next`},
+	} {
+		if got := c.n.line("x"); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(warnings{&b})
+	log.Info("nobody needs to know")
+	log.Warn("the directory is on a network file system", "dir", "/nfs/locks\n", "type", "NFS")
+	if got, want := b.String(), "pawl: warning: the directory is on a network file system; dir: /nfs/locks"; !strings.HasPrefix(got, want) ||
+		strings.Count(got, "\n") != 1 {
+		t.Errorf("got %q, want one line beginning with %q", got, want)
+	}
+}
+
+func TestNoticeOfOwnLease(t *testing.T) {
+	host, _ := os.Hostname()
+	own := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host}}}}}
+	other := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2"}}}}}
+	if !own.mine() || other.mine() || (notice{}).mine() {
+		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(), other.mine(), notice{}.mine())
+	}
+}

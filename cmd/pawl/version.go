@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionJSON is what version prints.
+type versionJSON struct {
+	Schema   int    `json:"schema"`
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // built from changed sources
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  args(0, 0, "try: pawl version"),
+		RunE: func(*cobra.Command, []string) error {
+			v := version()
+			return a.print(v, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "pawl %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+				return err
+			})
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func version() versionJSON {
+	v := versionJSON{Schema: schema, Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Version = cmp.Or(info.Main.Version, v.Version)
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}

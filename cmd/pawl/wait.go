@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// patience is how long waiting is nothing to talk about.
+const patience = time.Second
+
+// acquire waits for the lease as long as the user allows, or until a signal.
+func (r *runner) acquire() (*pawl.Lease, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	type result struct {
+		lease *pawl.Lease
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		lease, err := r.ask(ctx)
+		results <- result{lease, err}
+	}()
+	patient := time.NewTimer(patience)
+	defer patient.Stop()
+	notices := make(chan notice, 1)
+	for {
+		select {
+		case res := <-results:
+			if res.err != nil {
+				return nil, r.refused(res.err)
+			}
+			return res.lease, nil
+		case sig := <-r.signals:
+			cancel()
+			// The lease may have been granted in this very moment.
+			if res := <-results; res.lease != nil {
+				_ = res.lease.Release(ctx)
+			}
+			return nil, signalled(sig)
+		case <-patient.C:
+			go func() { notices <- r.look(ctx) }() // the store may be slow
+		case n := <-notices:
+			if !n.mine() {
+				r.announce(n)
+			}
+		}
+	}
+}
+
+func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
+	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
+	if r.wait == 0 {
+		return r.store.TryAcquire(ctx, r.name, opts...)
+	}
+	if r.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.wait)
+		defer cancel()
+	}
+	return r.store.Acquire(ctx, r.name, opts...)
+}
+
+// refused returns the failure for an error of acquiring.
+func (r *runner) refused(err error) error {
+	show := "see: pawl show " + shellQuote(r.name)
+	var held *pawl.HeldError
+	switch {
+	case errors.As(err, &held):
+		return fail(exitBusy, fmt.Sprintf("%q: %s", r.name, heldBy(held.Info)),
+			"wait for it with --wait 5m, or "+show)
+	case errors.Is(err, context.DeadlineExceeded):
+		text := fmt.Sprintf("%q: waited %v in vain", r.name, r.wait)
+		if n := r.look(context.Background()); n.info != nil && len(n.info.Holders) > 0 {
+			text += "; " + heldBy(n.info)
+		}
+		return fail(exitBusy, text, "wait longer, or "+show)
+	}
+	return storeFailure(err, r.store.url.String())
+}
+
+// notice is what a waiter is told.
+type notice struct {
+	info  *pawl.Info // nil if the store could not say
+	ahead int        // waiters before us; negative: not known
+}
+
+func (r *runner) look(ctx context.Context) notice {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	info, err := r.store.Inspect(ctx, r.name)
+	if err != nil {
+		return notice{ahead: -1}
+	}
+	return notice{info, place(info)}
+}
+
+// place returns how many wait before this process, or -1 if it is not in the
+// queue.
+func place(info *pawl.Info) int {
+	host, _ := os.Hostname()
+	for i, w := range info.Waiters {
+		if w.PID == os.Getpid() && w.Host == host {
+			return i
+		}
+	}
+	return -1
+}
+
+// mine reports whether this process has the lock by now: a slow disk shows the
+// record of a lease before it confirms it.
+func (n notice) mine() bool {
+	host, _ := os.Hostname()
+	return n.info != nil && len(n.info.Holders) > 0 &&
+		n.info.Holders[0].PID == os.Getpid() && n.info.Holders[0].Host == host
+}
+
+func (r *runner) announce(n notice) {
+	e := event{Event: "waiting"}
+	if n.ahead >= 0 {
+		e.Ahead = &n.ahead
+	}
+	if n.info != nil {
+		e.Holders = lock(n.info).Holders
+	}
+	r.tell(e)
+	if !r.quiet && !r.json {
+		fmt.Fprintln(r.stderr, printable(n.line(r.name)))
+	}
+}
+
+func (n notice) line(name string) string {
+	s := fmt.Sprintf("pawl: waiting for %q", name)
+	if n.info != nil && len(n.info.Holders) > 0 {
+		s += ": " + heldBy(n.info)
+	}
+	switch {
+	case n.ahead == 0:
+		s += "; you are next"
+	case n.ahead > 0:
+		s += fmt.Sprintf("; %d ahead of you", n.ahead)
+	}
+	return s
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# deps.sh installs through apt what the tests need and this machine lacks.
+set -euo pipefail
+missing=()
+need() { command -v "$1" >/dev/null || missing+=("${@:2}"); }
+need cc gcc libc6-dev # for -race
+need redis-server redis-server
+need redis-cli redis-tools
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"
+else
+	echo "missing for the tests: install ${missing[*]}" >&2
+	exit 1
+fi
