@@ -95,7 +95,7 @@ func (e *env) endsAtDeadline(rules ...Rule) {
 	f.Add(rules...)
 	e.mustEnd(l, e.h.TTL+e.h.Slack, pawl.ErrLost)
 	late := time.Since(l.Deadline())
-	if late < -time.Millisecond || late > min(e.h.Slack, driver.Drift(e.h.TTL)+50*time.Millisecond) {
+	if late < -time.Millisecond || late > min(e.h.Slack, driver.Drift(e.h.TTL)+200*time.Millisecond) {
 		e.Errorf("the lease ended %v after its deadline", late)
 	}
 	// It does not come back when the store does.
