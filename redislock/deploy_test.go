@@ -216,7 +216,8 @@ func TestErrors(t *testing.T) {
 		{"redis://:s3cret@host/?max_tll=3", "max_tll: there is no such parameter"},
 		{"redis://:s3cret@host/?prefix={", "braces"},
 		{"redis://:s3cret@host/?max_ttl=1ms", "too short"},
-		{"redis://:s3cret@host/?master_set=x", "not supported yet"},
+		{"redis://:s3cret@host/?addr=x", "master_set"},
+		{"redis://:s3cret@" + freeAddr(t) + "?master_set=x", "is the server running"},
 		{"redis://host/?password_file=/no/such", "no such file"},
 		{"redis://host/?ca_file=/no/such", "no such file"},
 	} {

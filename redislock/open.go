@@ -64,13 +64,15 @@ const (
 //	redis://[user[:password]@]host[:port][/database]
 //	rediss://…                                        with TLS
 //	unix://[user[:password]@]/path/to/socket[?db=n]
+//	redis://sentinel[:port]?addr=sentinel2&addr=sentinel3&master_set=name
 //
 // with the parameters db, prefix, max_ttl, connect_timeout, password_file,
 // ca_file, cert_file, key_file, server_name, allow_unguarded. It connects, for
 // at most ConnectTimeout and until ctx ends, and returns an error that says what
 // to do if that fails, if the user lacks rights or, unless AllowUnguarded is
 // set, if restarts of the server could not be noticed; and the errors of
-// pawl.New. No error contains the password.
+// pawl.New. No error contains the password. User and password are those of the
+// server; where sentinels want some too, make a client yourself and use New.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, err := NewDriver(ctx, url, opts)

@@ -3,6 +3,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,6 +25,7 @@ import (
 type place struct {
 	shown  string // without password
 	opts   Options
+	more   []string // addresses of further sentinels
 	client rueidis.ClientOption
 }
 
@@ -71,8 +73,10 @@ func (p *place) params(q url.Values) error {
 			p.opts.AllowUnguarded, err = strconv.ParseBool(v)
 		case "ca_file", "cert_file", "key_file", "server_name":
 			tlsFiles[key] = v
-		case "addr", "master_set", "master":
-			err = errors.New("several servers are not supported yet")
+		case "master_set":
+			p.client.Sentinel.MasterSet = v
+		case "addr":
+			p.more = values
 		default:
 			err = errors.New("there is no such parameter")
 		}
@@ -126,20 +130,28 @@ func (p *place) address(u *url.URL) error {
 	default:
 		return fmt.Errorf("the scheme is %q: use redis, rediss or unix", u.Scheme)
 	}
-	host, port := u.Hostname(), u.Port()
-	if host == "" {
-		host = "localhost"
+	host := cmp.Or(u.Hostname(), "localhost")
+	set := p.client.Sentinel.MasterSet
+	if set == "" && len(p.more) > 0 {
+		return errors.New("several addresses are those of sentinels: add master_set, or leave out addr")
 	}
-	if port == "" {
-		port = "6379"
+	port := "6379"
+	if set != "" {
+		port = "26379"
 	}
-	p.client.InitAddress = []string{net.JoinHostPort(host, port)}
+	p.client.InitAddress = []string{net.JoinHostPort(host, cmp.Or(u.Port(), port))}
+	for _, addr := range p.more {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			addr = net.JoinHostPort(addr, port)
+		}
+		p.client.InitAddress = append(p.client.InitAddress, addr)
+	}
 	if u.Scheme == "rediss" {
 		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		if p.opts.TLS != nil {
 			p.client.TLSConfig = p.opts.TLS.Clone()
 		}
-		if p.client.TLSConfig.ServerName == "" {
+		if p.client.TLSConfig.ServerName == "" && set == "" {
 			p.client.TLSConfig.ServerName = host
 		}
 	} else if p.opts.TLS != nil {
@@ -192,6 +204,9 @@ func (p *place) tune() {
 	c.DisableRetry = true
 	c.ReadBufferEachConn, c.WriteBufferEachConn = 1<<16, 1<<16
 	c.ClientName = "pawl"
+	// Without the interval a client that misses one message of the sentinels stays
+	// with a master that was replaced.
+	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
 	c.DialCtxFn = dial
 	if strings.HasPrefix(p.shown, "unix") {
 		c.DialCtxFn = dialUnix
