@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -31,11 +32,55 @@ func TestChaos(t *testing.T) {
 		duration = d
 	}
 	r := startServer(t)
-	opts := &Options{MaxTTL: 400 * time.Millisecond}
-	opts.TTL = opts.MaxTTL
-	w := &witness{t: t}
+	opts := chaosOptions()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
+	w := runChaos(ctx, t, r, opts)
+	t.Logf("%d leases", w.n)
+	if w.n == 0 {
+		t.Error("nobody ever had the lock")
+	}
+	for _, wrong := range w.wrong {
+		t.Error(wrong)
+	}
+	c, err := Open(t.Context(), r.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := c.Acquire(ctx, "deploy"); err != nil {
+		t.Errorf("when all is over, Acquire = %v", err)
+	}
+}
+
+// TestChaosIsSeen shows that TestChaos can fail: without the guard it sees two
+// leases at a time.
+func TestChaosIsSeen(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--rename-command", "INFO", "")
+	opts := chaosOptions()
+	opts.AllowUnguarded = true
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w := runChaos(ctx, t, r, opts)
+	if w.wrong == nil {
+		t.Errorf("nothing wrong was seen in %d leases", w.n)
+	}
+}
+
+func chaosOptions() *Options {
+	opts := &Options{MaxTTL: 400 * time.Millisecond}
+	opts.TTL = opts.MaxTTL
+	return opts
+}
+
+// runChaos goes on until ctx ends or something wrong was seen.
+func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options) *witness {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &witness{stop: cancel}
 	var links []*proxy
 	var work sync.WaitGroup
 	for range 4 {
@@ -56,23 +101,10 @@ func TestChaos(t *testing.T) {
 	}
 	work.Go(func() { chaos(ctx, r, links) })
 	work.Wait()
-	t.Logf("%d leases", w.n)
-	if w.n == 0 {
-		t.Error("nobody ever had the lock")
-	}
 	for _, link := range links {
 		link.setCut(false)
 	}
-	c, err := Open(t.Context(), r.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel = context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := c.Acquire(ctx, "deploy"); err != nil {
-		t.Errorf("when all is over, Acquire = %v", err)
-	}
+	return w
 }
 
 // chaos does harm until ctx ends, and leaves the server running.
@@ -115,10 +147,11 @@ func chaos(ctx context.Context, r *redis, links []*proxy) {
 
 // witness sees all leases.
 type witness struct {
-	t    *testing.T
-	mu   sync.Mutex
-	last *pawl.Lease
-	n    int
+	stop  func()
+	mu    sync.Mutex
+	last  *pawl.Lease
+	n     int
+	wrong []string
 }
 
 func (w *witness) takeTurns(ctx context.Context, c *pawl.Client) {
@@ -156,9 +189,12 @@ func (w *witness) saw(l *pawl.Lease) {
 	w.last = l
 	w.n++
 	if trusted {
-		w.t.Errorf("two leases are trusted at a time: tokens %d and %d", last.Token(), l.Token())
+		w.wrong = append(w.wrong, fmt.Sprintf("two leases are trusted at a time: tokens %d and %d", last.Token(), l.Token()))
 	}
 	if l.Token() <= last.Token() {
-		w.t.Errorf("token %d after %d", l.Token(), last.Token())
+		w.wrong = append(w.wrong, fmt.Sprintf("token %d after %d", l.Token(), last.Token()))
+	}
+	if w.wrong != nil {
+		w.stop()
 	}
 }
