@@ -29,7 +29,7 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 }
 
 const (
-	suiteTTL    = 300 * time.Millisecond
+	suiteTTL    = 500 * time.Millisecond
 	suiteSlack  = time.Second
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
 )

@@ -168,6 +168,12 @@ func TestLeastRights(t *testing.T) {
 			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
 		}
 	}
+	grant(leastRights, "-subscribe")
+	deaf := open(t, at, longOptions())
+	take(t, deaf, long("deploy"))
+	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+subscribe") {
+		t.Errorf("Acquire without the right +subscribe = %v; want an error that names it", err)
+	}
 	for _, wrong := range [][]string{{"resetkeys", "~other:*"}, {"resetchannels", "&other:*"}} {
 		grant(leastRights, wrong...)
 		_, err := Open(t.Context(), at, longOptions())

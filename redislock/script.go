@@ -4,6 +4,7 @@ package redislock
 
 import (
 	"context"
+	"crypto/sha1"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -109,46 +110,49 @@ func (s *store) bind(b *binding) {
 	b.err = s.bindOn(ctx, conn, b)
 }
 
-func (s *store) bindOn(ctx context.Context, conn rueidis.DedicatedClient, b *binding) error {
+func (s *store) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding) error {
 	var err error
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return err
 	}
+	var load []rueidis.Completed
 	for i := range scriptCount {
-		b.sha[i], err = conn.Do(ctx, conn.B().ScriptLoad().Script(i.text(b.boot)).Build()).ToString()
-		if err != nil {
+		text := i.text(b.boot)
+		b.sha[i] = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
+		load = append(load, conn.B().ScriptLoad().Script(text).Build())
+	}
+	probe := s.prefix + "check:" + s.id
+	load = append(load, b.call(conn, checkScript, []string{probe + ":s", probe + ":z"}, []string{s.channel + s.id}))
+	replies := conn.DoMulti(ctx, load...)
+	for _, r := range replies[:scriptCount] {
+		if err := r.Error(); err != nil {
 			return lacking(err, "script|load")
 		}
 	}
-	if err := s.check(ctx, conn, b); err != nil {
+	if err := s.checked(replies[scriptCount]); err != nil || b.boot == "" {
 		return err
-	}
-	if b.boot == "" {
-		return nil
 	}
 	return s.enter(ctx, conn, b)
 }
 
-// check finds out whether the user may run what is in the scripts: a script that
+// checked says whether the user may run what is in the scripts: a script that
 // fails half-way leaves things in disorder.
-func (s *store) check(ctx context.Context, conn rueidis.CommandClient, b *binding) error {
-	probe := s.prefix + "check:" + s.id
-	missing, err := conn.Do(ctx, b.call(conn, checkScript,
-		[]string{probe + ":s", probe + ":z"}, []string{s.channel + s.id})).AsStrSlice()
+func (s *store) checked(r rueidis.RedisResult) error {
+	missing, err := r.AsStrSlice()
 	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
 		return err
 	}
 	if err != nil {
 		missing = []string{"evalsha"}
 	}
-	if len(missing) > 0 {
-		for i := range missing {
-			missing[i] = "+" + missing[i]
-		}
-		return fmt.Errorf("NOPERM: the user may not run, or not on these keys and channels, what redislock needs: "+
-			"ACL SETUSER … ~%s* &%s* %s", s.prefix, s.channel, strings.Join(missing, " "))
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	for i := range missing {
+		missing[i] = "+" + missing[i]
+	}
+	return fmt.Errorf("NOPERM: the user may not run, or not on these keys and channels, what redislock needs: "+
+		"ACL SETUSER … ~%s* &%s* %s", s.prefix, s.channel, strings.Join(missing, " "))
 }
 
 // lacking names the right that is missing if err is about that.

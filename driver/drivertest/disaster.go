@@ -87,7 +87,7 @@ func crashedWaiter(e *env) {
 
 func restartToken(e *env) {
 	a, last := e.open(), uint64(0)
-	for i := range 3 {
+	for i := range 2 {
 		g := e.soonFree(a, e.name("deploy"), e.long()+e.h.Recovery)
 		if g.Token() <= last {
 			e.Errorf("token %d after %d and %d restarts; want a greater one", g.Token(), last, i)
