@@ -164,9 +164,13 @@ func (w *witness) takeTurns(ctx context.Context, c *pawl.Client) {
 			continue
 		}
 		w.saw(l)
+		hold := rand.N(40 * time.Millisecond)
+		if rand.IntN(3) == 0 { // long enough for something to happen meanwhile
+			hold = rand.N(800 * time.Millisecond)
+		}
 		select {
 		case <-l.Done():
-		case <-time.After(rand.N(40 * time.Millisecond)):
+		case <-time.After(hold):
 		}
 		_ = l.Release(ctx)
 	}

@@ -24,6 +24,7 @@ type grant struct {
 	since  driver.Instant
 	unsure string // the attempt as a member of the queue; empty if it was granted
 
+	term   term              // the present one; zero if not known
 	ended  bool              // released or passed on
 	asked  bool              // a release was sent whose answer did not come
 	heir   string            // the lease of a Pass of unknown outcome
@@ -53,11 +54,16 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	reply, since, fail := g.s.run(ctx, extendScript,
 		[]string{g.key, g.key + queueSuffix, g.key + brokenSuffix}, []string{g.lease, millis(ttl), g.s.channel})
 	if fail != nil {
+		g.s.mu.Lock()
+		g.term = term{}
+		g.s.mu.Unlock()
 		return 0, fail.err
 	}
-	if code(reply) != 1 {
+	if code(reply) != 1 || len(reply) != 2 {
 		return 0, g.gone(reply)
 	}
+	left, _ := reply[1].AsInt64()
+	g.renewed(term{since, driver.Now(), ttl}, time.Duration(left)*time.Millisecond)
 	return since, nil
 }
 
@@ -218,12 +224,12 @@ func (g *grant) OnLost(f func(error)) {
 	g.notify = f
 }
 
-// tell passes on the news that the lease was broken. store.mu is held.
-func (g *grant) tell(news string) {
+// lose tells that the lease has ended. store.mu is held.
+func (g *grant) lose(why *driver.LostError) {
 	if g.lost != nil || g.ended {
 		return
 	}
-	g.lost = readNews(news)
+	g.lost = why
 	delete(g.s.grants, g.lease)
 	if g.notify != nil {
 		go g.notify(g.lost)

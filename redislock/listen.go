@@ -111,7 +111,7 @@ func (s *store) hear(m rueidis.PubSubMessage) {
 		}
 	case "lost":
 		if g != nil {
-			g.tell(rest)
+			g.lose(readNews(rest))
 		}
 	}
 }

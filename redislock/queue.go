@@ -17,12 +17,9 @@ import (
 // look when those before them should have done so and have not, the further
 // back the later, at longest intervals of lookEvery. A look is the request with
 // which the waiter came; it keeps its place.
-var (
-	firstLook = 2 * time.Second
-	lookEvery = time.Minute
-)
-
 const (
+	firstLook  = 2 * time.Second
+	lookEvery  = time.Minute
 	stagger    = 100 * time.Millisecond // between the looks of those behind the first
 	minLook    = time.Second            // of those behind the first
 	maxStagger = 100
@@ -84,10 +81,8 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *failure) {
 		case fail == nil:
 			queued, pause = true, 10*time.Millisecond
 			next = t.next()
-		case ctx.Err() != nil, fail.lasting, !queued && !fail.maybe, a.s.ctx.Err() != nil:
+		case !queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
 			fail.maybe = fail.maybe || queued
-			return nil, fail
-		case !queued:
 			return nil, fail
 		default:
 			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)

@@ -235,7 +235,7 @@ func TestForeignLock(t *testing.T) {
 	r := blessedServer(t)
 	s := openLong(t, r)
 	key := lockKey(defaultPrefix, "deploy")
-	if out := r.do("set", key, "8f14e45f", "nx", "px", "300"); out != "OK" {
+	if out := r.do("set", key, "8f14e45f", "nx", "px", "3000"); out != "OK" {
 		t.Fatal(out)
 	}
 	_, err := s.TryAcquire(t.Context(), long("deploy"))

@@ -44,6 +44,8 @@ type store struct {
 	ear     ear
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
+	stepped driver.Instant     // when a step of the server's clock was seen last
+	told    driver.Instant     // and when it was told last
 }
 
 var (
@@ -159,7 +161,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *failure) {
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: term{since, driver.Now(), a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)

@@ -2,7 +2,7 @@
 -- extend begins the TTL of a lease anew.
 -- KEYS: lock, queue, broken
 -- ARGV: lease, ttl ms, channel
--- Returns {1}, or {0, who broke the lease or ''}.
+-- Returns {1, ms that were left}, or {0, who broke the lease or ''}.
 
 local lock, queue, broken = KEYS[1], KEYS[2], KEYS[3]
 local lease, ttl, channel = unpack(ARGV)
@@ -16,4 +16,4 @@ redis.call('PEXPIRE', lock, ttl)
 if tonumber(ttl) < left then
   announce(lock, queue, channel) -- who waits for the old end would be late
 end
-return {1}
+return {1, left}
