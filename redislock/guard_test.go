@@ -173,13 +173,16 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	// What is released now may have been released before, and granted to somebody
 	// of whom the server no longer knows: it must not be handed on yet.
+	if !eventually(testMaxTTL, func() bool { deaf, _ := a.listening(); return !deaf && queueLen(s, "other") == 1 }) {
+		t.Fatal("the waiter does not come back")
+	}
 	if err := other.Release(t.Context()); err != nil {
 		t.Errorf("Release after the restart = %v; want nil", err)
 	}
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
 	select {
 	case err := <-waiting:
-		t.Errorf("the waiter of a lease released after the restart returns %v; want it to wait", err)
+		t.Fatalf("the waiter of a lease released after the restart returns %v; want it to wait", err)
 	default:
 	}
 	cancel()

@@ -256,6 +256,21 @@ func TestForeignLock(t *testing.T) {
 	take(t, s, long("deploy"))
 }
 
+// TestTokenFloor: tokens grow although the server's clock was set back.
+func TestTokenFloor(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	r.do("set", lockKey(defaultPrefix, "deploy")+floorSuffix, "9000000000000000")
+	for want := uint64(9000000000000001); want < 9000000000000004; want++ {
+		g := take(t, s, long("deploy"))
+		if g.Token() != want {
+			t.Errorf("token %d; want %d", g.Token(), want)
+		}
+		release(t, g)
+	}
+}
+
 // TestGrantToNobody: a lock that is handed to a waiter who has left goes on to the
 // next at once.
 func TestGrantToNobody(t *testing.T) {
