@@ -29,7 +29,7 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 }
 
 const (
-	suiteTTL    = 500 * time.Millisecond
+	suiteTTL    = time.Second
 	suiteSlack  = time.Second
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
 )

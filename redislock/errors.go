@@ -49,7 +49,7 @@ var replies = []reply{
 	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false},
 	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false},
 	{"max number of clients", "the server has as many clients as maxclients allows", false},
-	{"unknown command", "the server lacks a command: redislock needs Redis 5 or Valkey", true},
+	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true},
 	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
 	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
 }
@@ -72,14 +72,16 @@ type failure struct {
 }
 
 // classify says what the error of a request means. ctx is the request's own: a
-// dial that was given up because of another's has sent nothing.
+// dial that was given up because of another's has sent nothing. ErrClosing says
+// nothing: it is also the error of requests that were under way when sentinels
+// named another master.
 func classify(ctx context.Context, err error) *failure {
 	var answer *rueidis.RedisError
 	switch {
 	case errors.As(err, &answer) && partial(answer.Error()):
 		explained, lasting := explain(err)
 		return &failure{fmt.Errorf("%w: %w", driver.ErrUncertain, explained), true, lasting}
-	case errors.As(err, &answer), undialled(err), errors.Is(err, rueidis.ErrClosing):
+	case errors.As(err, &answer), undialled(err):
 		return notBound(ctx, err)
 	case ctx.Err() != nil:
 		return &failure{ctx.Err(), true, false}
@@ -91,8 +93,6 @@ func classify(ctx context.Context, err error) *failure {
 // not executed the request.
 func notBound(ctx context.Context, err error) *failure {
 	switch {
-	case errors.Is(err, rueidis.ErrClosing):
-		return &failure{unavailable(errClosed), false, true}
 	case ctx.Err() != nil:
 		return &failure{ctx.Err(), false, false}
 	case undialled(err):

@@ -38,23 +38,28 @@ type redis struct {
 	addr string // host:port
 	args []string
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	out *bytes.Buffer
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
+	out   *output
 }
 
 // startServer starts a server without persistence, with more settings in args.
 func startServer(t testing.TB, args ...string) *redis {
 	t.Helper()
-	s := &redis{t: t, dir: t.TempDir(), addr: freeAddr(t), args: args}
-	s.start()
-	t.Cleanup(s.kill)
-	return s
+	s := &redis{t: t, dir: t.TempDir(), args: args}
+	for range 5 { // somebody else may take the port before the server does
+		s.addr = freeAddr(t)
+		if s.start() {
+			t.Cleanup(s.kill)
+			return s
+		}
+	}
+	t.Fatalf("redis-server does not start:\n%s", s.out)
+	return nil
 }
 
-// freeAddr returns an address on which nobody listens. Another process can take
-// it before the server does; then the server does not start and start tries the
-// next.
+// freeAddr returns an address on which nobody listens.
 func freeAddr(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,13 +69,15 @@ func freeAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-func (s *redis) start() {
+// start starts the server and reports whether it is ready. That it is this one
+// that answers, and not another on the same port, only its log tells.
+func (s *redis) start() bool {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, port, _ := net.SplitHostPort(s.addr)
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", s.dir, "--daemonize", "no"}
-	s.out = new(bytes.Buffer)
+	s.out = new(output)
 	s.cmd = exec.Command("redis-server", append(base, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	// If the test is killed its servers go with it.
@@ -78,27 +85,39 @@ func (s *redis) start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); !s.answers(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.cmd.Process.Kill()
-			s.cmd.Wait()
-			s.t.Fatalf("redis-server does not answer:\n%s", s.out)
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) { cmd.Wait(); close(ended) }(s.cmd, s.ended)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if strings.Contains(s.out.String(), "Ready to accept connections") {
+			return true
+		}
+		select {
+		case <-s.ended:
+			return false
+		case <-time.After(2 * time.Millisecond):
 		}
 	}
+	s.cmd.Process.Kill()
+	<-s.ended
+	return false
 }
 
-// answers reports whether the server answers, if only that it wants a password.
-func (s *redis) answers() bool {
-	c, err := net.DialTimeout("tcp", s.addr, time.Second)
-	if err != nil {
-		return false
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
-	fmt.Fprint(c, "PING\r\n")
-	b := make([]byte, 64)
-	n, _ := c.Read(b)
-	return n > 0 && !strings.HasPrefix(string(b[:n]), "-LOADING")
+// output is what a process has written so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
 }
 
 // kill kills the server as kill -9 does.
@@ -106,13 +125,15 @@ func (s *redis) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cmd.Process.Kill()
-	s.cmd.Wait()
+	<-s.ended
 }
 
 func (s *redis) restart() {
 	s.t.Helper()
 	s.kill()
-	s.start()
+	if !eventually(patience, s.start) {
+		s.t.Errorf("redis-server does not start again:\n%s", s.out)
+	}
 }
 
 // stop and cont stop the process and let it go on.

@@ -5,6 +5,8 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"net"
 	"os/exec"
 	"strings"
@@ -24,15 +26,25 @@ func startRedis(t *testing.T, args ...string) string {
 	l.Close()
 	_, port, _ := net.SplitHostPort(addr)
 	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
+	log, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v: apt-get install redis-server", err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if !poll(func() bool { c, err := net.Dial("tcp", addr); return err == nil && c.Close() == nil }) {
-		t.Fatal("redis-server does not answer")
+	// That it is this one that answers, and not another on the same port, only its
+	// log tells.
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		if strings.Contains(lines.Text(), "Ready to accept connections") {
+			go io.Copy(io.Discard, log)
+			return addr
+		}
 	}
-	return addr
+	t.Fatal("redis-server does not start")
+	return ""
 }
 
 // TestRedis: on a Redis server the commands do what they do on files.
