@@ -16,6 +16,7 @@ var expiryTests = []Test{
 	{Name: "expiry-is-not-before-since-plus-ttl", Needs: expiry, run: expiryNotBefore},
 	{Name: "renewal-extends", Needs: expiry, run: renewalExtends},
 	{Name: "renewal-takes-the-new-ttl", Needs: expiry, run: renewalTTL},
+	{Name: "renewal-never-shortens", Needs: expiry, run: renewalNever},
 	{Name: "late-release-spares-successor", Needs: expiry, run: lateRelease},
 	{Name: "late-renewal-spares-successor", Needs: expiry, run: lateRenewal},
 	{Name: "late-renewal-never-revives", Needs: expiry, run: lateRenewalFree},
@@ -91,8 +92,19 @@ func renewalTTL(e *env) {
 	e.renew(g, e.long())
 	e.expire()
 	e.held(b, name)
+}
+
+// renewalNever: a request that was given up may be carried out late, after one
+// for a longer TTL that the client trusts by then.
+func renewalNever(e *env) {
+	a, b := e.open(), e.open()
+	name := e.name("deploy")
+	g := e.tryReq(a, e.short(name))
+	e.renew(g, e.long())
 	e.renew(g, e.h.TTL)
 	e.expire()
+	e.held(b, name)
+	e.release(g)
 	e.free(b, name)
 }
 
