@@ -183,4 +183,22 @@ var mutants = []mutant{
 		old:  "defer p.leave()", new: "",
 		pkg: "filelock", test: "TestQuickCancel",
 	},
+	{
+		name: "lock left to the garbage collector",
+		file: "filelock/hold.go",
+		old:  "\tliving.Store(h, nil)\n", new: "",
+		pkg: "filelock", test: "TestForgottenGrant",
+	},
+	{
+		name: "head that trusts the FIFO alone",
+		file: "filelock/acquire_linux.go",
+		old:  "case late && head:", new: "case late && head && false:",
+		pkg: "filelock", test: "TestKeptPresence",
+	},
+	{
+		name: "waiter that gives up at the first trouble",
+		file: "filelock/acquire_linux.go",
+		old:  "driver.Now().Sub(trouble) > req.TTL", new: "true",
+		pkg: "filelock", test: "TestPassingTrouble",
+	},
 }
