@@ -198,7 +198,7 @@ func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context
 		if err == nil {
 			err = ended
 		} else if ended != nil {
-			err = errors.Join(err, ended)
+			err = fmt.Errorf("%w; %w", ended, err)
 		}
 	}()
 	ctx, cancel := lease.Context(ctx)
