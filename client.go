@@ -34,6 +34,10 @@ type Client struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	lines  map[string]*line
+	open   *Lease // the first of those not given back yet; a list
+
+	shut     chan struct{} // closed when Close has ended, with closeErr
+	closeErr error
 }
 
 var errClosed = errors.New("the client is closed")
@@ -63,9 +67,10 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		guarantees: g,
 		ttl:        ttl,
 		holder:     fillHolder(opts.Holder),
-		observer:   reporter{opts.Observer, opts.Logger},
+		observer:   reporter{Observer: opts.Observer, log: opts.Logger},
 		ctx:        ctx,
 		cancel:     cancel,
+		shut:       make(chan struct{}),
 		lines:      make(map[string]*line),
 	}, nil
 }
@@ -83,19 +88,16 @@ func (c *Client) Guarantees() Guarantees { return c.guarantees }
 // more for a whole TTL, and ErrHeld if ctx itself was made by Context of a
 // lease on name that is still held: it would wait for itself.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	began := driver.Now()
 	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
 		return nil, err
 	}
 	l, err := c.acquire(ctx, req, set)
-	waited := driver.Now().Sub(began)
 	if err != nil {
 		err = c.opError(ctx, "acquire", name, err)
-		notify(c.observer.Waited, Event{Name: name, Waited: waited, Err: err})
+		c.observer.waited(name, driver.Now().Sub(set.began), err)
 		return nil, err
 	}
-	c.observer.acquired(l, waited)
 	return l, nil
 }
 
@@ -115,11 +117,17 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		}
 		req = place.Value.(*waiter).req
 	}
+	front := true
+	defer func() {
+		if front { // also if the driver panics
+			c.advance(req.Name)
+		}
+	}()
 	grant, err := c.ask(ctx, req)
 	if err != nil {
-		c.advance(req.Name)
 		return nil, err
 	}
+	front = false
 	l := c.lease(req, set, grant)
 	c.settle(l, true)
 	return l, nil
@@ -131,7 +139,6 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 // ErrUncertain if it may have recorded the grant, which is undone in the
 // background; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	began := driver.Now()
 	req, set, err := c.request(ctx, "try", name, opts)
 	if err != nil {
 		return nil, err
@@ -140,7 +147,6 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	if err != nil {
 		return nil, c.opError(ctx, "try", name, err)
 	}
-	c.observer.acquired(l, driver.Now().Sub(began))
 	return l, nil
 }
 
@@ -176,18 +182,23 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 
 // Do runs f while holding a lease on name, for which it waits as Acquire does.
 // f's context ends with the lease. Do returns f's error, or the error of
-// acquiring or releasing; if the lease was lost while f ran, the error is
-// ErrLost too, whatever f returned.
+// acquiring or releasing; if the lease ended while f ran, the error is ErrLost
+// or ErrReleased too, whatever f returned.
 func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
 	lease, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if rel := lease.Release(ctx); err == nil {
-			err = rel
-		} else if rel != nil {
-			err = errors.Join(err, rel)
+		// Whoever ended it before, the work was not done under the lease.
+		ended := lease.Err()
+		if rel := lease.Release(ctx); ended == nil {
+			ended = rel
+		}
+		if err == nil {
+			err = ended
+		} else if ended != nil {
+			err = fmt.Errorf("%w; %w", ended, err)
 		}
 	}()
 	ctx, cancel := lease.Context(ctx)
@@ -229,7 +240,8 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 		l.limit = l.began.Add(set.maxHold)
 	}
 	l.confirmed(grant.Since())
-	l.due = l.next()
+	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
+	c.observer.acquired(l, l.began.Sub(set.began))
 	return l
 }
 

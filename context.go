@@ -41,7 +41,11 @@ type leaseContext struct {
 }
 
 func (c *leaseContext) Err() error {
-	c.lease.check()
+	// The lease ends first and its contexts after it; in between, and after a
+	// pause, the lease knows better.
+	if cause := c.lease.Err(); cause != nil {
+		c.cancel(cause)
+	}
 	return c.Context.Err()
 }
 

@@ -5,9 +5,11 @@ Package pawl gives leases on names, so that only one process, on one machine
 or many, acts on a name at a time.
 
 	locks, err := filelock.Open("", nil) // or another store
+	if err != nil {
+		return err
+	}
 	defer locks.Close()
-
-	err = locks.Do(ctx, "invoice/42", func(ctx context.Context, lease *pawl.Lease) error {
+	return locks.Do(ctx, "invoice/42", func(ctx context.Context, lease *pawl.Lease) error {
 		return store.Save(ctx, invoice, lease.Token())
 	})
 

@@ -57,7 +57,8 @@ type tappedGrant struct {
 
 func (g *tappedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	g.d.renewals.Add(1)
-	ask := func() (driver.Instant, error) { return g.Grant.Renew(ctx, ttl) }
+	// A store does not know that a request has been given up.
+	ask := func() (driver.Instant, error) { return g.Grant.Renew(context.WithoutCancel(ctx), ttl) }
 	if f := hook(g.d, &g.d.renew); f != nil {
 		return f(ctx, ask)
 	}
@@ -66,7 +67,12 @@ func (g *tappedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Inst
 
 func (g *tappedGrant) Release(ctx context.Context) error {
 	g.d.releases.Add(1)
-	ask := func() error { return g.Grant.Release(ctx) }
+	ask := func() error {
+		if err := ctx.Err(); err != nil { // which memlock does not look at
+			return err
+		}
+		return g.Grant.Release(ctx)
+	}
 	if f := hook(g.d, &g.d.release); f != nil {
 		return f(ctx, ask)
 	}

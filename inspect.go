@@ -69,8 +69,7 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 		// Not as opError does: a driver may say why the victim has not let go.
 		return &Error{"break", name, err}
 	}
-	notify(c.observer.Broken, Event{Name: name, Lease: lease})
-	c.observer.warn("broke a lease", "name", name, "lease", lease, "why", why)
+	c.observer.broken(name, lease, why)
 	return nil
 }
 

@@ -45,20 +45,24 @@ type Lease struct {
 	inLine bool           // holds the front of the local line for the name
 	done   chan struct{}
 
-	asking    sync.Mutex // held during a request that renews
-	releasing sync.Mutex // held during the request that releases; guards released, relErr
-	released  bool
-	relErr    error
+	prev, next *Lease // in Client.open, guarded by Client.mu
 
 	mu        sync.Mutex // guards the fields below
 	state     State
 	cause     error // why it ended
 	ttl       time.Duration
 	since     driver.Instant // start of the TTL as the store certainly sees it
-	renewAt   driver.Instant // never while a renewal is under way
-	renewErr  error          // of the last renewal, if it failed
-	contexts  map[*leaseContext]struct{}
+	renewAt   driver.Instant // when to renew, or to try again
 	suspectAt driver.Instant // when a missing confirmation is overdue
+	renewErr  error          // of the last renewal, if it failed
+	asking    bool           // a request that renews is under way
+	free      chan struct{}  // closed when asking ends; nil if nobody waits for that
+	contexts  map[*leaseContext]struct{}
+
+	releasing bool // Release has been called
+	given     bool // and has ended, with relErr
+	relErr    error
+	back      chan struct{} // closed when given is set; nil if nobody waits for that
 
 	index int            // in scheduler.leases, guarded by scheduler.mu; -1: not there
 	due   driver.Instant // guarded by scheduler.mu
@@ -125,15 +129,36 @@ func (l *Lease) Files() []*os.File {
 // seconds. It returns an error that is ErrLost if the lease had been lost
 // before, and does no harm to whoever holds the name now. If the store cannot
 // be told, it returns that error, and the client goes on telling it in the
-// background. A second call does nothing and returns what the first returned.
+// background. A second call waits for the first and returns what that returned.
+// Every lease has to be released, a lost one too: until then, or Close, the
+// client keeps what it needs for that.
 func (l *Lease) Release(ctx context.Context) error {
-	l.releasing.Lock()
-	defer l.releasing.Unlock()
-	if !l.released {
-		l.released = true
-		l.relErr = l.release(ctx)
+	// Not a mutex: who waits here waits for the store, and a test in a bubble of
+	// fake time must be able to tell.
+	l.mu.Lock()
+	if l.releasing {
+		if l.back == nil {
+			l.back = make(chan struct{})
+			if l.given {
+				close(l.back)
+			}
+		}
+		back := l.back
+		l.mu.Unlock()
+		<-back
+		return l.relErr
 	}
-	return l.relErr
+	l.releasing = true
+	l.mu.Unlock()
+	err := l.release(ctx)
+	l.client.forget(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.given, l.relErr = true, err
+	if l.back != nil {
+		close(l.back)
+	}
+	return err
 }
 
 func (l *Lease) release(ctx context.Context) error {
@@ -195,7 +220,7 @@ func (l *Lease) lose(cause *LostError) {
 	if l.inLine {
 		l.client.advance(l.name)
 	}
-	l.client.observer.lost(l)
+	l.client.observer.lost(l, cause)
 }
 
 // check loses the lease if its deadline has passed.

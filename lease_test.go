@@ -141,6 +141,7 @@ func TestSuspectLeaseIsHeldAgainAfterARenewal(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		release(t, l)
+		synctest.Wait() // events are told soon after
 		mu.Lock()
 		defer mu.Unlock()
 		if want := []string{"acquired", "suspect", "released"}; !slices.Equal(events, want) {
@@ -291,24 +292,54 @@ func TestNoRenewIsALeaseOfFixedLengthUnlessExtended(t *testing.T) {
 	})
 }
 
-// The store may have shortened the lease although the answer was lost.
-func TestFailedExtendToLessIsBelieved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memlock.Store)
-		d := tap(s)
-		d.renew = func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
-			ask()
-			return 0, errNet
+// Timers stand still while the machine sleeps: whoever looks at the lease must
+// be told all the same.
+func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
+	for name, over := range map[string]func(*pawl.Lease, context.Context) bool{
+		"Lease.Err":    func(l *pawl.Lease, _ context.Context) bool { return errors.Is(l.Err(), pawl.ErrLost) },
+		"Lease.State":  func(l *pawl.Lease, _ context.Context) bool { return l.State() == pawl.Lost },
+		"Context.Err":  func(_ *pawl.Lease, ctx context.Context) bool { return ctx.Err() != nil },
+		"Lease.Extend": func(l *pawl.Lease, _ context.Context) bool { return l.Extend(context.Background(), time.Hour) != nil },
+		"Lease.Release": func(l *pawl.Lease, _ context.Context) bool {
+			return errors.Is(l.Release(context.Background()), pawl.ErrLost)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := open(t, new(memlock.Store).Driver(), &pawl.Options{TTL: time.Second})
+				l := acquire(t, c, "a")
+				ctx, cancel := l.Context(context.Background())
+				defer cancel()
+				c.StopTimers()
+				time.Sleep(time.Second - driver.Drift(time.Second))
+				if !over(l, ctx) {
+					t.Error("not told")
+				}
+			})
+		})
+	}
+}
+
+// The contexts of a lease end one after the other, after the lease.
+func TestContextKnowsWhenDoneIsClosed(t *testing.T) {
+	c := open(t, new(memlock.Store).Driver(), nil)
+	for range 20 {
+		l := acquire(t, c, "a")
+		var all [500]context.Context
+		for i := range all {
+			ctx, cancel := l.Context(context.Background())
+			defer cancel()
+			all[i] = ctx
 		}
-		l := acquire(t, open(t, d, &pawl.Options{TTL: time.Minute}), "a")
-		began := time.Now()
-		wantIs(t, l.Extend(context.Background(), time.Second), errNet)
-		cutRenewals(d)
+		go l.Release(context.Background())
 		<-l.Done()
-		if got := time.Since(began); got >= time.Second {
-			t.Errorf("trusted for %v, but the store ended it after 1s", got)
+		for _, ctx := range all {
+			if ctx.Err() == nil {
+				t.Fatal("the lease has ended, but one of its contexts says nil")
+			}
 		}
-	})
+		release(t, l)
+	}
 }
 
 func TestLostLeaseTellsWhoBrokeItAndWhy(t *testing.T) {

@@ -132,12 +132,30 @@ func (c *Client) settle(l *Lease, front bool) {
 		ln.holder = l
 		l.inLine = true
 	}
-	// Under the same lock as Close's first step, so that Close sees every lease.
+	if l.next = c.open; l.next != nil {
+		l.next.prev = l
+	}
+	c.open = l
 	c.sched.add(l)
 	c.mu.Unlock()
 	if n, ok := l.grant.(driver.Notifier); ok {
 		n.OnLost(func(err error) { l.lose(asLost(err, driver.Gone)) })
 	}
+}
+
+// forget takes l, which has been given back, out of the list.
+func (c *Client) forget(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.prev != nil {
+		l.prev.next = l.next
+	} else {
+		c.open = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.prev, l.next = nil, nil
 }
 
 // handOver ends the grant of a released lease: it passes it on to the next

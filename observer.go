@@ -4,14 +4,17 @@ package pawl
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
 // Observer is told what happens to a client's leases, for metrics and
-// traces. A nil function is not called. The functions may be called from any
-// goroutine, several at once, and must not block: renewals wait for them.
+// traces. A nil function is not called. The functions are called one after the
+// other in the order of the events, soon after them, from a goroutine of
+// their own: one that blocks delays only what is told after it. Every Acquired is
+// followed by a Released or a Lost.
 type Observer struct {
 	// Acquired: a lease was granted, after Event.Waited.
 	Acquired func(Event)
@@ -42,44 +45,94 @@ type Event struct {
 	Err    error
 }
 
-func notify(f func(Event), e Event) {
-	if f != nil {
-		f(e)
-	}
-}
-
-// reporter tells the observer and the log.
+// reporter tells the observer and the log, in order, in a goroutine that exists
+// while there is something to tell. So nothing that they do, block or
+// call back, can keep a lease from ending in time.
 type reporter struct {
 	Observer
 	log *slog.Logger // may be nil
+
+	mu      sync.Mutex
+	queue   []func()
+	telling bool
 }
 
+func (r *reporter) tell(f func(Event), e Event, warning string, args ...any) {
+	if f == nil && (r.log == nil || warning == "") {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, func() {
+		if f != nil {
+			f(e)
+		}
+		if r.log != nil && warning != "" {
+			r.log.Warn("pawl: "+warning, args...)
+		}
+	})
+	if !r.telling {
+		r.telling = true
+		go r.work()
+	}
+}
+
+func (r *reporter) work() {
+	for {
+		r.mu.Lock()
+		queue := r.queue
+		r.queue = nil
+		r.telling = len(queue) > 0
+		r.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for _, f := range queue {
+			f()
+		}
+	}
+}
+
+func (l *Lease) event() Event { return Event{Name: l.name, Lease: l.id, Token: l.token} }
+
 func (r *reporter) acquired(l *Lease, waited time.Duration) {
-	notify(r.Acquired, Event{Name: l.name, Lease: l.id, Token: l.token, Waited: waited})
+	e := l.event()
+	e.Waited = waited
+	r.tell(r.Acquired, e, "")
+}
+
+func (r *reporter) waited(name string, waited time.Duration, err error) {
+	r.tell(r.Waited, Event{Name: name, Waited: waited, Err: err}, "")
 }
 
 func (r *reporter) renewed(l *Lease, waited time.Duration) {
-	notify(r.Renewed, Event{Name: l.name, Lease: l.id, Token: l.token, Waited: waited})
+	e := l.event()
+	e.Waited = waited
+	r.tell(r.Renewed, e, "")
 }
 
-func (r *reporter) suspect(l *Lease, err error) {
-	notify(r.Suspect, Event{Name: l.name, Lease: l.id, Token: l.token, Err: err})
-	r.warn("lease is suspect", "name", l.name, "lease", l.id, "token", l.token,
-		"left", time.Until(l.Deadline()), "error", err)
+func (r *reporter) suspect(l *Lease, err error, left time.Duration) {
+	e := l.event()
+	e.Err = err
+	r.tell(r.Suspect, e, "lease is suspect", "name", l.name, "lease", l.id, "token", l.token, "left", left, "error", err)
 }
 
-func (r *reporter) lost(l *Lease) {
-	err := l.ended()
-	notify(r.Lost, Event{Name: l.name, Lease: l.id, Token: l.token, Held: driver.Now().Sub(l.began), Err: err})
-	r.warn("lease is lost", "name", l.name, "lease", l.id, "token", l.token, "error", err)
+func (r *reporter) lost(l *Lease, err error) {
+	e := l.event()
+	e.Held, e.Err = driver.Now().Sub(l.began), err
+	r.tell(r.Lost, e, "lease is lost", "name", l.name, "lease", l.id, "token", l.token, "error", err)
 }
 
 func (r *reporter) released(l *Lease, err error) {
-	notify(r.Released, Event{Name: l.name, Lease: l.id, Token: l.token, Held: driver.Now().Sub(l.began), Err: err})
+	e := l.event()
+	e.Held, e.Err = driver.Now().Sub(l.began), err
+	r.tell(r.Released, e, "")
 }
 
-func (r *reporter) warn(msg string, args ...any) {
-	if r.log != nil {
-		r.log.Warn("pawl: "+msg, args...)
-	}
+func (r *reporter) broken(name, lease, why string) {
+	r.tell(r.Broken, Event{Name: name, Lease: lease}, "broke a lease", "name", name, "lease", lease, "why", why)
+}
+
+func (r *reporter) notGivenBack(err error) {
+	r.tell(nil, Event{}, "a lease could not be given back", "error", err)
 }

@@ -46,6 +46,7 @@ type Option interface{ apply(*settings) }
 
 // settings is what the options of one call come to.
 type settings struct {
+	began   driver.Instant // of the call
 	ttl     time.Duration
 	maxHold time.Duration // 0: no bound
 	noRenew bool
@@ -84,7 +85,7 @@ func Why(text string) Option { return whyOption(text) }
 const maxWhy = 512
 
 func (c *Client) settings(opts []Option) (settings, error) {
-	s := settings{ttl: c.ttl}
+	s := settings{began: driver.Now(), ttl: c.ttl}
 	if len(opts) > 0 {
 		s = s.with(opts) // out of line: without options nothing escapes
 	}

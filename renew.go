@@ -58,13 +58,6 @@ func (s *scheduler) wakeAt(l *Lease, due driver.Instant) {
 	}
 }
 
-// all returns the leases that are watched now.
-func (s *scheduler) all() []*Lease {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]*Lease(nil), s.leases...)
-}
-
 // stop frees the timer. No lease is added any more.
 func (s *scheduler) stop() {
 	s.mu.Lock()

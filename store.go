@@ -140,7 +140,7 @@ func (c *Client) repeatRelease(grant driver.Grant) {
 		}
 		expired := c.guarantees.Expiry && driver.Now().Sub(began) > max(2*c.ttl, time.Minute)
 		if closing || expired {
-			c.observer.warn("a lease could not be given back", "error", err)
+			c.observer.notGivenBack(err)
 			return
 		}
 		select {
@@ -151,21 +151,30 @@ func (c *Client) repeatRelease(grant driver.Grant) {
 	}
 }
 
-// Close releases the leases that are still held, waits for what goes on in the
-// background, and closes the store's driver. Calls of Acquire that are waiting
-// end with an error.
+// Close releases the leases that are still held, and what is left in the store of
+// those that were lost; waits for what goes on in the background; and closes
+// the store's driver. Calls of Acquire that are waiting end with an error. A
+// second call waits for the first and returns what that returned.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
+	first := !c.closed
 	c.closed = true
 	c.mu.Unlock()
+	if first {
+		c.closeErr = c.end()
+		close(c.shut)
+	}
+	<-c.shut
+	return c.closeErr
+}
+
+func (c *Client) end() error {
 	c.cancel()
 	c.calls.Wait()
 	var errs []error
-	for _, l := range c.sched.all() {
+	// From here on no lease is added, and each leaves the list when its Release,
+	// ours or somebody else's, has ended.
+	for l := c.first(); l != nil; l = c.first() {
 		if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
 			errs = append(errs, err)
 		}
@@ -174,4 +183,10 @@ func (c *Client) Close() error {
 	c.renewals.close()
 	c.background.Wait()
 	return errors.Join(append(errs, c.driver.Close())...)
+}
+
+func (c *Client) first() *Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
 }

@@ -103,6 +103,8 @@ type Grant interface {
 	Since() Instant
 
 	// Renew makes the TTL start anew and returns the new Since. It must not
+	// shorten the time that the store has for the grant: a request that was
+	// given up may be carried out late, after one for a longer ttl. It must not
 	// revive a grant that the store has ended: then it returns ErrLost (as a
 	// *LostError if the reason is known). Any other error leaves the outcome
 	// open; the caller goes on trusting the old Since only. Where

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -16,8 +17,13 @@ import (
 // testing/synctest bubble the clock is the bubble's.
 type Instant int64
 
-// Add returns i+d.
-func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+// Add returns i+d, or the last instant there is if that is too far away.
+func (i Instant) Add(d time.Duration) Instant {
+	if d > 0 && i > math.MaxInt64-Instant(d) {
+		return math.MaxInt64
+	}
+	return i + Instant(d)
+}
 
 // Sub returns i-j.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }

@@ -56,14 +56,26 @@ func (s *store) wait(ctx context.Context, req *driver.Request) (*grant, error) {
 	defer cancel()
 	defer context.AfterFunc(s.closed, cancel)()
 	pause := minPause
+	var trouble driver.Instant // when it began, or 0
 	for {
 		g, waited, err := s.step(waiting, req, p)
 		switch {
 		case waiting.Err() != nil && g == nil:
 			return nil, s.usable(ctx)
+		case errors.Is(err, driver.ErrUnavailable):
+			// It has stood in the queue, so it rides out what may pass, such as
+			// a lack of file descriptors.
+			if trouble == 0 {
+				trouble = driver.Now()
+			} else if driver.Now().Sub(trouble) > req.TTL {
+				return nil, err
+			}
 		case err != errBusy:
 			return g, err
-		case waited:
+		default:
+			trouble = 0
+		}
+		if waited {
 			pause = minPause
 			continue
 		}
@@ -77,7 +89,8 @@ func (s *store) wait(ctx context.Context, req *driver.Request) (*grant, error) {
 // look again; waited is false if there was nobody to wait for.
 func (s *store) step(ctx context.Context, req *driver.Request, p *place) (g *grant, waited bool, err error) {
 	w, err := p.ahead()
-	if err == nil && w == nil {
+	head := w == nil
+	if err == nil && head {
 		w, err = openWatch(s.path(encode(req.Name), fifoSuffix))
 	}
 	if err != nil {
@@ -89,15 +102,21 @@ func (s *store) step(ctx context.Context, req *driver.Request, p *place) (g *gra
 	}
 	defer w.close()
 	for {
-		limit := lookEvery + rand.N(lookEvery/2)
-		switch err := w.gone(ctx, limit); {
-		case errors.Is(err, os.ErrDeadlineExceeded) && !stopped(w.pid):
-		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
+		err := w.gone(ctx, lookEvery+rand.N(lookEvery/2))
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		switch {
+		case late && head:
+			// A child of the last holder may have kept its FIFO and not the lock.
+			if g, err := s.attempt(req, true); err != errBusy {
+				return g, true, err
+			}
+		case late && !stopped(w.pid):
+		case err == nil, late:
 			return nil, true, errBusy
 		case ctx.Err() != nil:
 			return nil, true, ctx.Err()
 		default:
-			return nil, true, unavailable(fmt.Errorf("watching %s: %w", w.f.Name(), err))
+			return nil, false, unavailable(fmt.Errorf("watching %s: %w", w.f.Name(), err))
 		}
 	}
 }

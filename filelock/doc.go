@@ -4,8 +4,11 @@
 // server, and a holder that crashes is gone at once.
 //
 //	locks, err := filelock.Open("", nil)
+//	if err != nil {
+//		return err
+//	}
 //	defer locks.Close()
-//	err = locks.Do(ctx, "backup", func(ctx context.Context, lease *pawl.Lease) error { … })
+//	return locks.Do(ctx, "backup", func(ctx context.Context, lease *pawl.Lease) error { … })
 //
 // # Why it is safe
 //

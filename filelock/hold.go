@@ -75,7 +75,13 @@ func (h *hold) erase(slot int) {
 	h.lock.WriteAt(bytes.Repeat([]byte{' '}, slotSize), int64(slot)*slotSize)
 }
 
+// living are the holds that have not ended. Nobody else may have a reference to
+// one whose lease is held for the life of the process, and its files must not be
+// closed by their finalizers.
+var living sync.Map
+
 func (h *hold) grant(since driver.Instant) *grant {
+	living.Store(h, nil)
 	h.current = &grant{hold: h, token: h.st.rec.Token, lease: h.st.rec.Lease, name: h.st.rec.Name, since: since}
 	return h.current
 }
@@ -88,6 +94,7 @@ func (h *hold) grant(since driver.Instant) *grant {
 // Where a child has the files, it is the child's hold now: neither is the
 // flock ours to free nor would the note be true.
 func (h *hold) end() {
+	living.Delete(h)
 	if !h.inherited {
 		if slot, ok := encodeSlot(note{h.st.rec.Token}); ok {
 			h.lock.WriteAt(slot, noteSlot*slotSize)

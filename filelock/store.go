@@ -131,7 +131,7 @@ func (s *store) lock(enc string) (*os.File, error) {
 		if err != nil {
 			return nil, unavailable(err)
 		}
-		ok, err := flock(f)
+		ok, err := tryFlock(f)
 		if ok && sameFile(f, path) {
 			return f, nil
 		}
@@ -145,6 +145,9 @@ func (s *store) lock(enc string) (*os.File, error) {
 	}
 	return nil, unavailable(fmt.Errorf("%s: somebody keeps deleting it: %w", path, fs.ErrNotExist))
 }
+
+// tryFlock is a variable so that a test can get in before it.
+var tryFlock = flock
 
 // open opens a lock file, and makes it if need be. In a shared directory it is
 // opened without O_CREAT first: Linux forbids that flag on another user's

@@ -58,8 +58,9 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.check(now); err != nil {
 		return 0, err
 	}
-	g.since, g.ttl = now, ttl
-	g.lock.wakeHead()
+	if now.Add(ttl) > g.expires() { // it does not shorten
+		g.since, g.ttl = now, ttl
+	}
 	return now, nil
 }
 

@@ -54,12 +54,21 @@ func fail(code int, text, hint string) *failure {
 func usage(text, hint string) *failure { return fail(exitUsage, text, hint) }
 
 func (f *failure) Error() string {
-	text := f.text
+	text := flagNames.Replace(f.text)
 	if f.hint != "" {
 		text += "; " + f.hint
 	}
 	return printable(text)
 }
+
+// flagNames turns the names of Go options, which errors of the packages below
+// use, into words of the command line. It has whole phrases, as lines also quote
+// names of locks, and what users wrote.
+var flagNames = strings.NewReplacer(
+	"for as long as MaxHold allows", "for as long as --max-hold allows",
+	"took longer than its TTL of", "took longer than its --ttl of",
+	" (Options.AllowShared)", "",
+)
 
 // line is the one line that the user gets. It is one, so that the last line
 // on stderr always begins with the kind of failure.

@@ -55,6 +55,14 @@ func (g *cutGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant
 	return g.Grant.Renew(ctx, ttl)
 }
 
+// Release fails as if the lease had ended while the file "cut" exists.
+func (g *cutGrant) Release(ctx context.Context) error {
+	if _, err := os.Stat(g.cut); err == nil {
+		return errors.Join(g.Grant.Release(ctx), &driver.LostError{Reason: driver.Gone})
+	}
+	return g.Grant.Release(ctx)
+}
+
 // Renewals move the deadline, for the guard too.
 func TestRenewed(t *testing.T) {
 	w := newWorld(t)

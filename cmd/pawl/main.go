@@ -25,8 +25,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
-	if a.interrupted {
-		job.Interrupt()
+	if a.interrupted || a.keyboard {
+		job.Interrupt(a.keyboard)
 	}
 	if err == nil {
 		return a.code

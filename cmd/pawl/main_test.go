@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,8 +20,12 @@ import (
 func TestMain(m *testing.M) {
 	// With -race every process would sleep for a second when it ends.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	testscript.Main(m, map[string]func(){"pawl": main})
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Args[0] = program; main() }})
 }
+
+// program is the name that this process was started by, which testscript
+// shortens: the tests know their guards by it.
+var program = os.Args[0]
 
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -86,12 +91,16 @@ func poll(ok func() bool) bool {
 	return false
 }
 
+// exitCode returns the exit code, or -n if signal n has ended the process.
 func exitCode(err error) string {
 	var e *exec.ExitError
 	switch {
 	case err == nil:
 		return "0"
 	case errors.As(err, &e):
+		if s, ok := e.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			return strconv.Itoa(-int(s.Signal()))
+		}
 		return strconv.Itoa(e.ExitCode())
 	}
 	return err.Error()

@@ -102,35 +102,6 @@ func TestForeground(t *testing.T) {
 	s.end("0")
 }
 
-// Ctrl-C reaches the command alone: pawl does not die of it, and forwards
-// nothing, so that the command is told once.
-func TestInterrupt(t *testing.T) {
-	w := newWorld(t)
-	s := w.terminal("/bin/sh", "-c", `trap : INT; $P run x -- sh -c 'echo ready; exec sleep 100'; echo "code $?"`)
-	s.shows("ready")
-	s.typing("\x03")
-	s.shows("code 130")
-	s.end("0")
-	// A script ends with the command that it runs, as without pawl.
-	s = w.terminal("bash", "-c", `$P run x -- sh -c 'echo ready; exec sleep 100'; echo "code $?"; true`)
-	s.shows("ready")
-	s.typing("\x03")
-	s.end("-1")
-	if strings.Contains(s.text(), "code") {
-		t.Errorf("the script went on:\n%s", s.text())
-	}
-	s = w.terminal(w.exe, "run", "x", "--", "sh", "-c", `trap 'echo once' INT; echo ready; read a; read a; echo end $a`)
-	s.shows("ready")
-	s.typing("\x03")
-	s.shows("once")
-	s.typing("a\nb\n")
-	s.shows("end")
-	s.end("0")
-	if strings.Count(s.text(), "once") != 1 {
-		t.Errorf("screen:\n%s", s.text())
-	}
-}
-
 // In a pipeline the others need the terminal as well. The command gets it when
 // it asks.
 func TestPipelineTerminal(t *testing.T) {

@@ -66,11 +66,10 @@ type saver struct{}
 
 func (saver) Save(context.Context, string, pawl.Token) error { return nil }
 
-func main() {
-	ctx, store, invoice := context.Background(), saver{}, ""
-` + block + `
-	_ = err
-}
+func save(ctx context.Context, store saver, invoice string) error {
+` + block + `}
+
+func main() { _ = save(context.Background(), saver{}, "") }
 `
 		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,8 @@ type app struct {
 	store          string // --store
 	json           bool   // --json
 	code           int    // exit code of a command that did not fail
-	interrupted    bool   // it was ended by Ctrl-C
+	interrupted    bool   // it was ended by INT
+	keyboard       bool   // by Ctrl-C that reached nobody else
 }
 
 func (a *app) root() *cobra.Command {

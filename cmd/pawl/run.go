@@ -47,7 +47,7 @@ func (a *app) runCommand() *cobra.Command {
 			}
 			run := &runner{runArgs: r, stderr: a.stderr}
 			a.code, err = run.run()
-			a.interrupted = run.interrupted
+			a.interrupted, a.keyboard = run.interrupted, run.keyboard
 			return err
 		},
 	}
@@ -65,7 +65,8 @@ type runner struct {
 	signals chan os.Signal
 
 	trouble     atomic.Pointer[error] // of the last renewal that failed
-	interrupted bool                  // the command has died of Ctrl-C
+	interrupted bool                  // INT has ended us while we waited, or the command through us
+	keyboard    bool                  // Ctrl-C has ended the command in the foreground
 }
 
 // run returns the command's exit code, or a failure.
@@ -135,12 +136,16 @@ func (r *runner) locked(path string) (int, error) {
 	}
 	r.tell(event{Event: "acquired", Lease: lease.ID(), Token: uint64(lease.Token())})
 	listen(r.signals, others)
-	status, pid, err := r.work(lease, path)
-	if err := r.release(lease, status, err); err != nil {
+	s, status, err := r.work(lease, path)
+	if err != nil {
+		_ = lease.Release(context.Background())
+		return 0, err
+	}
+	if err := s.release(status); err != nil {
 		return 0, err
 	}
 	code := status.ExitCode()
-	r.tell(event{Event: "exited", PID: pid, Code: &code, Signal: int(status.Signal)})
+	r.tell(event{Event: "exited", PID: s.job.PID(), Code: &code, Signal: int(status.Signal)})
 	return code, nil
 }
 
@@ -152,11 +157,11 @@ func (r *runner) suspect(e pawl.Event) {
 }
 
 // work runs the command under the lease.
-func (r *runner) work(lease *pawl.Lease, path string) (job.Status, int, error) {
+func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job.Status, err error) {
 	select {
 	case sig := <-r.signals:
 		if slices.Contains(ending, sig) {
-			return job.Status{}, 0, signalled(sig)
+			return nil, status, r.signalled(sig)
 		}
 	default:
 	}
@@ -164,20 +169,31 @@ func (r *runner) work(lease *pawl.Lease, path string) (job.Status, int, error) {
 		Path:     path,
 		Args:     r.command,
 		Env:      r.env(lease),
-		Tag:      "PAWL_LEASE=" + lease.ID(),
+		Tag:      heldVar + "=" + lease.ID(),
 		Inherit:  lease.Files(),
 		Grace:    r.grace,
 		Deadline: lease.Deadline(),
 	}
 	j, err := job.Start(spec)
 	if err != nil {
-		return job.Status{}, 0, fail(exitSystem, err.Error(), "see ulimit -u, and free memory")
+		return nil, status, fail(exitSystem, err.Error(), "see ulimit -u, and free memory")
 	}
-	defer func() { r.interrupted = j.Close() }()
+	defer func() {
+		r.keyboard = j.Close()
+		r.interrupted = s.interrupted && status.Signal == syscall.SIGINT
+	}()
 	r.tell(event{Event: "started", Lease: lease.ID(), Token: uint64(lease.Token()), PID: j.PID()})
-	status, err := (&supervisor{runner: r, lease: lease, job: j, began: time.Now()}).supervise()
-	return status, j.PID(), err
+	s = &supervisor{runner: r, lease: lease, job: j, began: time.Now()}
+	status, err = s.supervise()
+	return s, status, err
 }
+
+// heldVar is a variable with the ids of all leases under which a command runs,
+// its own and those of "pawl run" around it. Each guard finds its processes by
+// it, and an inner "pawl run" sees for what it would wait in vain.
+const heldVar = "PAWL_HELD"
+
+func held() []string { return strings.Fields(os.Getenv(heldVar)) }
 
 // env returns the environment of the command.
 func (r *runner) env(lease *pawl.Lease) []string {
@@ -185,33 +201,16 @@ func (r *runner) env(lease *pawl.Lease) []string {
 		"PAWL_LOCK=" + r.name,
 		"PAWL_LEASE=" + lease.ID(),
 		"PAWL_STORE=" + r.store.url.String(),
+		heldVar + "=" + strings.Join(append(held(), lease.ID()), " "),
 	}
 	if lease.Token() != 0 {
 		set = append(set, "PAWL_TOKEN="+strconv.FormatUint(uint64(lease.Token()), 10))
 	}
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		key, _, _ := strings.Cut(s, "=")
-		return slices.Contains([]string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_STORE", "PAWL_TOKEN"}, key)
+		return slices.Contains([]string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_STORE", "PAWL_TOKEN", heldVar}, key)
 	})
 	return append(env, set...)
-}
-
-// release gives the lease back, and decides between the results of the work
-// and of the release: a lease that was lost without our noticing counts as lost.
-func (r *runner) release(lease *pawl.Lease, status job.Status, workErr error) error {
-	err := lease.Release(context.Background())
-	if workErr != nil {
-		return workErr
-	}
-	if errors.Is(err, pawl.ErrLost) {
-		return r.lost(err, fmt.Sprintf("by then the command had ended (%v)", status))
-	}
-	r.tell(event{Event: "released", Lease: lease.ID(), Token: uint64(lease.Token()), Error: errorText(err)})
-	if err != nil && !r.json {
-		fmt.Fprintf(r.stderr, "pawl: warning: %s; the store ends the lease when its time is over\n",
-			printable(strings.TrimPrefix(err.Error(), "pawl: ")))
-	}
-	return nil
 }
 
 // lost returns the failure for a lost lease.
@@ -224,8 +223,9 @@ func (r *runner) lost(err error, then string) error {
 }
 
 // signalled is the result of a signal before the command runs.
-func signalled(sig os.Signal) error {
+func (r *runner) signalled(sig os.Signal) error {
 	n, _ := sig.(syscall.Signal)
+	r.interrupted = n == syscall.SIGINT
 	return &failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true}
 }
 

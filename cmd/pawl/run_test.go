@@ -65,7 +65,11 @@ func TestSignalWhileWaiting(t *testing.T) {
 		w.until("it waits", func() bool { return strings.Contains(p.stderr(), "waiting") })
 		began := time.Now()
 		p.signal(sig)
-		p.end(128 + int(sig))
+		if sig == syscall.SIGINT {
+			p.end(-int(sig)) // so that a script that we are part of ends too
+		} else {
+			p.end(128 + int(sig))
+		}
 		if d := time.Since(began); d > time.Second {
 			t.Errorf("%v took %v", sig, d)
 		}
@@ -89,8 +93,12 @@ func TestWaitingLine(t *testing.T) {
 	}
 	third := w.pawl("run", "x", "true")
 	w.until("the line is there", func() bool { return strings.HasSuffix(third.stderr(), "\n") })
-	quiet := w.pawl("run", "-q", "x", "true")
-	time.Sleep(200 * time.Millisecond) // for a line too many
+	quiet := w.pawl("run", "-q", "--events", "ev", "x", "true")
+	// The event comes when the line would; the waiter after the quiet one has
+	// written its own by now.
+	w.until("the quiet one would have written it", func() bool { return strings.Contains(w.read("ev"), `"event":"waiting"`) })
+	last := w.pawl("run", "x", "true")
+	w.until("the line is there", func() bool { return strings.HasSuffix(last.stderr(), "\n") })
 	if second.ended() || third.ended() {
 		t.Error("two holders")
 	}
@@ -99,6 +107,7 @@ func TestWaitingLine(t *testing.T) {
 	second.end(0)
 	third.end(0)
 	quiet.end(0)
+	last.end(0)
 	line := second.stderr()
 	for _, part := range []string{`pawl: waiting for "x": held by `, "release 7", "touch", "you are next\n"} {
 		if !strings.Contains(line, part) || strings.Count(line, "\n") != 1 {
@@ -139,9 +148,19 @@ func TestLeftover(t *testing.T) {
 	w.until("free", func() bool { return !w.busy("x") })
 }
 
-// A pipeline ends with its work: no process of pawl keeps the pipe open.
+// A pipeline ends with its work: no process of pawl keeps the pipe open, also
+// not the guard while it waits for the command.
 func TestPipelineEnds(t *testing.T) {
 	w := newWorld(t)
+	q := w.sh(`$P run x -- sh -c 'echo $$ >pid; trap "touch termed" TERM; kill -9 $PPID; exec >/dev/null 2>&1; while ! test -e out; do sleep 0.02; done' 2>&1 | cat; touch over`)
+	w.appears("termed")
+	began := time.Now()
+	w.appears("over")
+	if d := time.Since(began); len(w.guards()) == 0 || d > 5*time.Second { // the grace is 10 s
+		t.Errorf("it took %v, and the guards are %d", d, w.guards())
+	}
+	w.create("out")
+	q.end(0)
 	p := w.sh(`$P run x -- echo hi 2>&1 | cat; $P run x -- sh -c 'trap "" TERM; kill -9 $PPID; echo ho' 2>&1 | cat`)
 	p.end(0)
 	if p.stdout() != "hi\nho\n" {
@@ -161,13 +180,17 @@ func TestDescriptorsPassThrough(t *testing.T) {
 
 // nohup's effect reaches the command, and no signal is ignored because of us.
 func TestIgnoredSignals(t *testing.T) {
-	w := newWorld(t)
 	script := `grep SigIgn /proc/self/status`
-	p := w.sh(`(trap '' HUP; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script)
-	p.end(0)
-	got := strings.Fields(strings.ReplaceAll(p.stdout(), "SigIgn:", ""))
-	if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
-		t.Errorf("ignored signals without and with pawl: %q", got)
+	for _, signals := range []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "HUP INT TSTP TTIN TTOU"} {
+		t.Run(signals, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.sh(`(trap '' ` + signals + `; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script)
+			p.end(0)
+			got := strings.Fields(strings.ReplaceAll(p.stdout(), "SigIgn:", ""))
+			if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
+				t.Errorf("ignored signals without and with pawl: %q", got)
+			}
+		})
 	}
 }
 

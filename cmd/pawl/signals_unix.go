@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
 // ending are the signals that end a process that does not care for them. While
@@ -24,7 +26,7 @@ var others = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 // nohup(1), stay ignored, also by the command.
 func listen(ch chan<- os.Signal, signals []os.Signal) {
 	for _, s := range signals {
-		if !signal.Ignored(s) {
+		if !job.Ignored(s.(syscall.Signal)) {
 			signal.Notify(ch, s)
 		}
 	}

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +24,8 @@ type supervisor struct {
 	began    time.Time
 	deadline time.Time // that the guard knows
 	asked    time.Time // when the first INT or TERM came
+
+	interrupted bool // INT came
 }
 
 // supervise returns the command's status, or the failure after a loss.
@@ -60,9 +65,53 @@ func (s *supervisor) ended(status job.Status) (job.Status, error) {
 	if s.lease.Err() != nil || limited && left <= 0 && status.Signal != 0 {
 		err := s.cause()
 		s.tellLost(err)
-		return status, s.lost(err, fmt.Sprintf("the command has ended (%v)", status))
+		return status, s.lost(err, s.clear(fmt.Sprintf("the command has ended (%v)", status)))
 	}
 	return status, nil
+}
+
+// release gives the lease back after the command's end without our doing, and
+// ends what the command has left behind if the lease was lost by then.
+func (s *supervisor) release(status job.Status) error {
+	err := s.lease.Release(context.Background())
+	if errors.Is(err, pawl.ErrLost) {
+		return s.lost(err, s.clear(fmt.Sprintf("by then the command had ended (%v)", status)))
+	}
+	s.released(err)
+	return nil
+}
+
+// released tells of the release, which may have failed.
+func (s *supervisor) released(err error) {
+	s.tell(event{Event: "released", Lease: s.lease.ID(), Token: uint64(s.lease.Token()), Error: errorText(err)})
+	if err != nil && !s.json {
+		select { // the process is about to end, but does not wait for a reader for ever
+		case <-s.say(fmt.Sprintf("pawl: warning: %s; the store ends the lease when its time is over",
+			strings.TrimPrefix(err.Error(), "pawl: "))):
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// clear ends all processes of the job and returns what has happened: then,
+// unless some are left. We may not signal those of another user, as sudo makes
+// them. A store without expiry asks for the lock and does not take it, so we keep
+// it for them.
+func (s *supervisor) clear(then string) string {
+	if s.job.End(s.killTime(), s.signals) {
+		return then
+	}
+	const left = "the command was killed, but some of its processes have not gone"
+	if s.store.Guarantees().Expiry {
+		return left
+	}
+	if !s.json {
+		s.say(fmt.Sprintf("pawl: warning: some processes of the command do not end; %q stays locked until they do, or pawl gets INT or TERM", s.name))
+	}
+	if s.job.Gone(s.signals) {
+		return then
+	}
+	return left
 }
 
 // left returns how long the command may go on before it must be asked to stop.
@@ -91,6 +140,7 @@ func (s *supervisor) signal(sig os.Signal) {
 			s.job.Resume()
 		}
 	case n == syscall.SIGINT || n == syscall.SIGTERM:
+		s.interrupted = s.interrupted || n == syscall.SIGINT
 		s.ask(n)
 	default:
 		s.job.Signal(n)
@@ -115,12 +165,7 @@ func (s *supervisor) ask(sig syscall.Signal) {
 func (s *supervisor) end() (job.Status, error) {
 	err := s.cause()
 	s.tellLost(err)
-	gone := s.job.End(s.killTime(), s.signals)
-	then := "the command was stopped"
-	if !gone {
-		then = "the command was killed, but some of its processes have not gone"
-	}
-	return job.Status{}, s.lost(err, then)
+	return job.Status{}, s.lost(err, s.clear("the command was stopped"))
 }
 
 // cause returns why the command is ended.

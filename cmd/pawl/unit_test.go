@@ -203,3 +203,10 @@ func TestNoticeOfOwnLease(t *testing.T) {
 		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(), other.mine(), notice{}.mine())
 	}
 }
+
+func TestFlagNames(t *testing.T) {
+	f := asFailure((&runner{runArgs: &runArgs{name: "TTL"}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
+	if got := f.line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
+		t.Errorf("%s", got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,6 +20,9 @@ const patience = time.Second
 func (r *runner) acquire() (*pawl.Lease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if err := r.within(ctx); err != nil {
+		return nil, err
+	}
 	type result struct {
 		lease *pawl.Lease
 		err   error
@@ -44,7 +48,7 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 			if res := <-results; res.lease != nil {
 				_ = res.lease.Release(ctx)
 			}
-			return nil, signalled(sig)
+			return nil, r.signalled(sig)
 		case <-patient.C:
 			go func() { notices <- r.look(ctx) }() // the store may be slow
 		case n := <-notices:
@@ -53,6 +57,26 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 			}
 		}
 	}
+}
+
+// within returns an error if we are part of a command that runs under the very
+// lock, which would never end.
+func (r *runner) within(ctx context.Context) error {
+	outer := held()
+	if len(outer) == 0 {
+		return nil
+	}
+	n := r.look(ctx)
+	if n.info == nil {
+		return nil // acquiring will tell why
+	}
+	for _, h := range n.info.Holders {
+		if slices.Contains(outer, h.Lease) {
+			return fail(exitBusy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", r.name, h.PID),
+				"use another name, or leave the inner pawl run out")
+		}
+	}
+	return nil
 }
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
@@ -132,7 +156,7 @@ func (r *runner) announce(n notice) {
 	}
 	r.tell(e)
 	if !r.quiet && !r.json {
-		fmt.Fprintln(r.stderr, printable(n.line(r.name)))
+		r.say(n.line(r.name))
 	}
 }
 

@@ -27,3 +27,15 @@ func (h warnings) Handle(_ context.Context, r slog.Record) error {
 
 func (h warnings) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h warnings) WithGroup(string) slog.Handler      { return h }
+
+// say writes a line on stderr. The result is closed when that is done. Nothing
+// that matters may wait for it: with Ctrl-S on the terminal, or a full pipe, it
+// takes for ever.
+func (r *runner) say(line string) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fmt.Fprintln(r.stderr, printable(line))
+	}()
+	return done
+}

@@ -214,6 +214,16 @@ var expiryMutants = []*mutant{
 		},
 	},
 	{
+		name:   "renewal shortens",
+		breaks: []string{"renewal-never-shortens"},
+		renew: func(ctx context.Context, g *mutantGrant, ttl time.Duration) (driver.Instant, error) {
+			if ttl <= g.req.TTL {
+				time.AfterFunc(ttl, func() { g.fullGrant.Release(context.Background()) })
+			}
+			return g.fullGrant.Renew(ctx, ttl)
+		},
+	},
+	{
 		name:   "late release says nothing",
 		breaks: []string{"late-release-says-lost", "late-release-spares-successor"},
 		release: func(ctx context.Context, g *mutantGrant) error {

@@ -24,7 +24,6 @@ var queueTests = []Test{
 	{Name: "cancelled-waiter-of-a-held-name-returns-at-once", Needs: queuer, run: cancelReturns},
 	{Name: "grant-in-the-instant-of-cancel-is-put-back", Needs: queuer, run: cancelInstant},
 	{Name: "waiter-wakes-on-expiry", Needs: []string{"Queuer", "Expiry"}, run: waiterExpiry},
-	{Name: "waiter-wakes-on-expiry-of-a-shortened-lease", Needs: []string{"Queuer", "Expiry"}, run: waiterShortened},
 	{Name: "waiter-waits-while-the-holder-renews", Needs: []string{"Queuer", "Expiry"}, run: waiterRenewed},
 	{Name: "grant-to-a-waiter-has-its-full-ttl", Needs: []string{"Queuer", "Expiry"}, run: waiterFullTTL},
 	{Name: "waiter-wakes-on-break", Needs: []string{"Queuer", "Inspector"}, run: waiterBreak},
@@ -190,12 +189,6 @@ func waiterExpiry(e *env) {
 	}
 	// The second in line must watch the clock now.
 	e.wakes(second, next.Since().Add(e.h.TTL))
-}
-
-func waiterShortened(e *env) {
-	g, ws := e.inLine(e.name("deploy"), 1)
-	since := e.renew(g, e.h.TTL)
-	e.wakes(ws[0], since.Add(e.h.TTL))
 }
 
 func waiterRenewed(e *env) {

@@ -24,6 +24,11 @@ type targets struct {
 	root  int    // descendants of this process belong to the job; 0: none
 	guard int    // except for this one
 	tag   string // processes with this in their environment belong to it too
+
+	// others are children that root had before the job, from a program that it
+	// was before an exec: a shell's background jobs. They and their descendants
+	// do not belong to it, unless the children end before theirs do.
+	others []process
 }
 
 // terminate asks all to end, also those that are stopped.
@@ -67,7 +72,7 @@ func groupExists(id int) bool {
 }
 
 func (j *Job) targets() *targets {
-	return &targets{group: j.pid, root: os.Getpid(), guard: j.guard.pid}
+	return &targets{group: j.pid, root: os.Getpid(), guard: j.guard.pid, others: j.others}
 }
 
 // Signal sends sig to the command's group.
@@ -92,13 +97,38 @@ func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
 			}
 		case <-j.events: // keep the reaping going
 		case sig := <-hurry:
-			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
+			if isEnding(sig) {
 				return j.kill(t)
 			}
 		case <-timer.C:
 			return j.kill(t)
 		}
 	}
+}
+
+// Gone waits for the end of what End has left, and returns false when something
+// that should end us arrives on hurry.
+func (j *Job) Gone(hurry <-chan os.Signal) bool {
+	t := j.targets()
+	tick := time.NewTicker(10 * pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if t.empty() {
+				return true
+			}
+		case <-j.events: // keep the reaping going
+		case sig := <-hurry:
+			if isEnding(sig) {
+				return false
+			}
+		}
+	}
+}
+
+func isEnding(sig os.Signal) bool {
+	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
 }
 
 func (j *Job) kill(t *targets) bool {

@@ -73,20 +73,18 @@ func victim(t *testing.T, script string) *exec.Cmd {
 // guarded runs a guard with what it is told, and returns when it has ended.
 func guarded(t *testing.T, w *watch, c *exec.Cmd, told ...string) {
 	t.Helper()
-	r, wr := io.Pipe()
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for line := range readLines(r) {
-			lines <- strings.ReplaceAll(line, "PID", strconv.Itoa(c.Process.Pid))
-		}
-	}()
-	done := make(chan struct{})
-	go func() { w.run(lines); close(done) }()
+	r, wr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	// All is there before the guard looks, as after it was stopped.
 	for _, line := range told {
-		_, _ = io.WriteString(wr, line+"\n")
+		_, _ = io.WriteString(wr, strings.ReplaceAll(line, "PID", strconv.Itoa(c.Process.Pid))+"\n")
 	}
 	wr.Close()
+	done := make(chan struct{})
+	go func() { w.run(number(r)); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
@@ -113,6 +111,8 @@ func TestGuardLeavesTheRestAlone(t *testing.T) {
 	guarded(t, &watch{grace: time.Second}, c, "group PID", "done")
 	guarded(t, &watch{grace: time.Second}, c)
 	guarded(t, &watch{grace: time.Second}, c, "nonsense", "group x", "deadline")
+	// A guard that was stopped hears of old deadlines first.
+	guarded(t, &watch{grace: time.Second}, c, "group PID", "deadline 1", "deadline 0", "done")
 	if (&targets{group: c.Process.Pid}).empty() {
 		t.Error("the group was ended")
 	}

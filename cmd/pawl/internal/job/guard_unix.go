@@ -7,6 +7,7 @@ package job
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +26,12 @@ type guard struct {
 	gone chan struct{} // closed when the process has been reaped
 }
 
-// startGuard starts the guard. It gets none of the caller's files and not its
-// directory, so that it keeps nothing open: no lock, no pipe of the caller, no
-// file system. Of the environment it gets the settings of Go's runtime only, so
-// that it is no process of a job around this one by its tag.
+// startGuard starts the guard. It gets spec.Inherit, so that the lock is held
+// until the guard has ended the job, whatever the command has closed. It gets
+// none of the caller's files and not its directory, so that it keeps nothing
+// else open: no pipe of the caller, no file system. Of the environment it gets
+// the settings of Go's runtime only, so that it is no process of a job around
+// this one by its tag.
 func startGuard(self string, spec *Spec) (*guard, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -40,14 +43,19 @@ func startGuard(self string, spec *Spec) (*guard, error) {
 		return nil, err
 	}
 	defer r.Close()
+	files := []uintptr{uintptr(number(r)), uintptr(number(null)), uintptr(number(null))}
+	for _, f := range spec.Inherit {
+		files = append(files, uintptr(number(f)))
+	}
 	pid, err := syscall.ForkExec(self,
-		[]string{os.Args[0], guardArg, strconv.FormatInt(int64(spec.Grace), 10), spec.Tag},
+		[]string{os.Args[0], guardArg, strconv.FormatInt(int64(spec.Grace), 10), spec.Tag, strconv.Itoa(len(files))},
 		&syscall.ProcAttr{
 			Dir:   "/",
 			Env:   slices.DeleteFunc(os.Environ(), func(s string) bool { return !strings.HasPrefix(s, "GO") }),
-			Files: []uintptr{uintptr(number(r)), uintptr(number(null)), uintptr(number(null))},
+			Files: files,
 			Sys:   &syscall.SysProcAttr{Setsid: true},
 		})
+	runtime.KeepAlive(spec)
 	if err != nil {
 		w.Close()
 		return nil, err
@@ -70,14 +78,19 @@ func (g *guard) deadline(t time.Time) {
 	g.say("deadline %d", now()+int64(time.Until(t)))
 }
 
-// done ends the guard and waits until it has gone: in a container whose first
-// process reaps nobody it would be a zombie for ever.
+// done ends the guard and waits until it has gone: its files keep the lock, and
+// in a container whose first process reaps nobody it would be a zombie for ever.
 func (g *guard) done() {
 	g.say("done")
 	g.w.Close()
 	select {
 	case <-g.gone:
+		return
 	case <-time.After(time.Second):
 		_ = syscall.Kill(g.pid, syscall.SIGKILL)
+	}
+	select {
+	case <-g.gone:
+	case <-time.After(time.Second):
 	}
 }

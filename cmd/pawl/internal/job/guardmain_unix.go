@@ -5,14 +5,14 @@
 package job
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // watch is what the guard knows.
@@ -24,48 +24,83 @@ type watch struct {
 	termed   bool  // TERM has been sent, by us or by the wrapper
 	killed   bool
 	done     bool
+	holds    bool // inherited files, which are the lock
 }
 
-// guardMain is the guard process. Arguments: the grace in nanoseconds, and the
-// tag of the command's processes.
+// guardMain is the guard process. Arguments: the grace in nanoseconds, the tag of
+// the command's processes, and how many of the open files are for the guard.
 func guardMain(args []string) int {
-	if len(args) != 2 {
+	if len(args) != 3 {
 		return 2
 	}
-	grace, err := strconv.ParseInt(args[0], 10, 64)
-	if err != nil {
+	grace, err1 := strconv.ParseInt(args[0], 10, 64)
+	files, err2 := strconv.Atoi(args[2])
+	if err1 != nil || err2 != nil {
 		return 2
 	}
+	closeFrom(files)
 	// Whoever ends "all of pawl" politely ends the wrapper, which ends us.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
-	w := &watch{grace: time.Duration(grace), targets: targets{tag: args[1]}}
-	w.run(readLines(os.Stdin))
+	w := &watch{grace: time.Duration(grace), targets: targets{tag: args[1]}, holds: files > 3}
+	w.run(0)
 	return 0
 }
 
-func readLines(r io.Reader) <-chan string {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			lines <- s.Text()
+// run does the guard's work. Everything that the wrapper has said is heard
+// before a deadline counts, and the clock is read before that: a guard that was
+// stopped finds an old deadline in its memory, and newer ones in the pipe. So
+// there is one thread of control, and no goroutine that may be late.
+func (w *watch) run(pipe int) {
+	var line []byte
+	for !w.done {
+		wait(pipe, w.pause(), w.orphaned != 0)
+		t := now()
+		for w.orphaned == 0 && readable(pipe) {
+			var b [512]byte
+			n, err := unix.Read(pipe, b[:])
+			switch {
+			case n > 0:
+				line = w.hearAll(append(line, b[:n]...))
+			case err != unix.EINTR && err != unix.EAGAIN:
+				w.orphaned = now()
+			}
 		}
-	}()
-	return lines
+		w.act(t)
+	}
 }
 
-func (w *watch) run(lines <-chan string) {
-	for !w.done {
-		select {
-		case line, ok := <-lines:
-			if !ok {
-				lines, w.orphaned = nil, now()
-				break
-			}
-			w.hear(line)
-		case <-w.pause():
+// wait waits for d, or until the pipe, if it is open, can be read. It may
+// return early, as signals, also those of Go's runtime, interrupt it.
+func wait(pipe int, d time.Duration, closed bool) {
+	if closed {
+		time.Sleep(d)
+		return
+	}
+	ms := -1
+	if d >= 0 {
+		ms = int((d + time.Millisecond - 1) / time.Millisecond)
+	}
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}, ms)
+}
+
+func readable(pipe int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}, 0)
+		if err != unix.EINTR {
+			return n > 0
 		}
-		w.act()
+	}
+}
+
+// hearAll hears the complete lines of b and returns the rest.
+func (w *watch) hearAll(b []byte) (rest []byte) {
+	for {
+		line, rest, ok := bytes.Cut(b, []byte("\n"))
+		if !ok {
+			return b
+		}
+		w.hear(string(line))
+		b = rest
 	}
 }
 
@@ -101,32 +136,37 @@ func (w *watch) plan() (term, kill int64) {
 	return term, kill
 }
 
-func (w *watch) act() {
-	if w.done || w.killed {
-		w.done = w.done || w.orphaned != 0
+// act does what is due at the time t, and ends the guard when nothing is left to
+// do.
+func (w *watch) act(t int64) {
+	if w.done {
 		return
 	}
 	term, kill := w.plan()
-	t := now()
 	if term != 0 && t >= term && !w.termed {
 		w.terminate()
 		w.termed = true
 	}
-	if kill != 0 && t >= kill {
+	if kill != 0 && t >= kill && !w.killed {
 		w.kill(lastWait)
 		w.killed = true
 	}
-	if w.orphaned != 0 && (w.killed || w.empty()) {
+	// What has survived KILL, as a process of another user does, still works
+	// under the lock.
+	if w.orphaned != 0 && (w.killed && !w.holds || w.empty()) {
 		w.done = true
 	}
 }
 
-// pause returns a channel for the time of the next action. It is never far
-// away while there is one, because timers stand still while the machine
-// sleeps and deadlines do not.
-func (w *watch) pause() <-chan time.Time {
+// pause returns how long to wait for the next action, -1 for ever. It is never
+// long while there is one, because timers stand still while the machine sleeps
+// and deadlines do not.
+func (w *watch) pause() time.Duration {
 	if w.orphaned != 0 {
-		return time.After(pollInterval)
+		if w.killed {
+			return time.Second // it may take days
+		}
+		return pollInterval
 	}
 	term, kill := w.plan()
 	next := kill
@@ -134,7 +174,7 @@ func (w *watch) pause() <-chan time.Time {
 		next = term
 	}
 	if next == 0 || w.killed {
-		return nil
+		return -1
 	}
-	return time.After(min(max(time.Duration(next-now()), 0), time.Second) + time.Millisecond)
+	return min(max(time.Duration(next-now()), 0), time.Second) + time.Millisecond
 }

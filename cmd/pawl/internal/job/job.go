@@ -9,7 +9,10 @@
 //	command   the leader of a process group of its own, and the terminal's
 //	          foreground group where the wrapper was that before.
 //	guard     this program once more, in a session of its own, at the reading
-//	          end of a pipe. It ends the command if the wrapper cannot.
+//	          end of a pipe. It ends the command if the wrapper cannot, and
+//	          until then it keeps the files that are the lock open: the command
+//	          inherits them too, but may close them, as many programs do with
+//	          all descriptors that they do not know.
 //
 // The command is started through a stub: this program once more, which tells
 // the guard its process group and then becomes the command. The stub holds the
@@ -36,14 +39,16 @@ import (
 type Spec struct {
 	Path string   // of the executable file
 	Args []string // the command's words, the first of which is its name
-	Env  []string // must contain Tag
+	Env  []string // see Tag
 
-	// Tag is an entry of Env that no other job has. On Linux the guard finds
-	// by it what has left the process group.
+	// Tag has the form KEY=WORD. Env has an entry KEY, a list of words with
+	// spaces between them, and only this job and those within it have WORD in
+	// it. On Linux the guard finds by it what has left the process group.
 	Tag string
 
-	// Inherit are files that the command inherits, under the numbers that they
-	// have here, so that they are in nobody's way.
+	// Inherit are files that the guard and the command inherit. The command has
+	// them under high numbers, where they are in nobody's way: scripts write
+	// "exec 7>log".
 	Inherit []*os.File
 
 	// Grace is how long before a deadline, and at most how long after the end

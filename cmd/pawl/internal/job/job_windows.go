@@ -74,11 +74,21 @@ func (j *Job) End(time.Time, <-chan os.Signal) bool {
 	}
 }
 
+// Gone waits until the command has ended, or something arrives on hurry.
+func (j *Job) Gone(hurry <-chan os.Signal) bool {
+	select {
+	case <-j.events:
+		return true
+	case <-hurry:
+		return false
+	}
+}
+
 // Close does nothing.
 func (j *Job) Close() bool { return false }
 
 // Interrupt does nothing: the console has told everybody.
-func Interrupt() {}
+func Interrupt(bool) {}
 
 // ExecError returns the exit code for a command that cannot be executed, what
 // to tell the user of it, and what to try.

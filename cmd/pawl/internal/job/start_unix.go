@@ -26,6 +26,7 @@ type Job struct {
 	events chan Event
 	signal atomic.Int32 // that ended the command
 	forced bool         // End was called
+	others []process    // see targets
 }
 
 // Event is a change of the command.
@@ -43,13 +44,14 @@ func Start(spec *Spec) (*Job, error) {
 		return nil, err
 	}
 	adoptOrphans()
+	others := children(os.Getpid())
 	g, err := startGuard(self, spec)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
 	// Before the command runs: the wrapper may be dead in the next moment.
 	g.deadline(spec.Deadline)
-	j := &Job{grace: spec.Grace, guard: g, tty: openTerminal(), events: make(chan Event, 1)}
+	j := &Job{grace: spec.Grace, guard: g, others: others, tty: openTerminal(), events: make(chan Event, 1)}
 	err = j.startStub(self, spec)
 	go j.wait()
 	if err != nil {
@@ -65,14 +67,19 @@ func (j *Job) startStub(self string, spec *Spec) error {
 	// The child makes itself the foreground group from what is a background
 	// group at that moment, which stops it with TTOU unless that is ignored.
 	// The stub undoes it.
-	ignored := signal.Ignored(syscall.SIGTTOU)
+	ignored := Ignored(syscall.SIGTTOU)
 	signal.Ignore(syscall.SIGTTOU)
 	if j.tty.handOver() {
 		sys.Foreground, sys.Ctty = true, j.tty.fd
 	}
 	inherit := []int{number(j.guard.w)}
 	for _, f := range spec.Inherit {
-		inherit = append(inherit, number(f))
+		fd, err := duplicate(number(f))
+		if err != nil {
+			return err
+		}
+		defer syscall.Close(fd)
+		inherit = append(inherit, fd)
 	}
 	args := append([]string{os.Args[0], stubArg, strconv.Itoa(inherit[0]), strconv.Itoa(os.Getpid()),
 		strconv.FormatBool(ignored), spec.Path}, spec.Args...)
@@ -94,6 +101,42 @@ func fork(path string, args []string, attr *syscall.ProcAttr, inherit []int) (in
 		defer syscall.CloseOnExec(fd)
 	}
 	return syscall.ForkExec(path, args, attr)
+}
+
+// duplicate returns a copy of a descriptor with a high number, or a lower one
+// where the limit (ulimit -n) does not allow that.
+func duplicate(fd int) (n int, err error) {
+	for _, low := range []int{100, 10, 3} {
+		if n, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, low); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("file descriptor %d: %w", fd, err)
+}
+
+// closeFrom closes the descriptors from n on that this process was started
+// with. Its own, those of Go's runtime, are marked to be closed on exec; what
+// has come through an exec is not.
+func closeFrom(n int) {
+	for _, fd := range descriptors() {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); fd >= n && err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// descriptors returns the numbers of the open files, or all that are usual.
+func descriptors() (list []int) {
+	entries, err := os.ReadDir("/dev/fd")
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil {
+			list = append(list, fd)
+		}
+	}
+	for fd := 0; err != nil && fd < 1024; fd++ {
+		list = append(list, fd)
+	}
+	return list
 }
 
 // number returns f's descriptor without the side effects of Fd.
@@ -153,11 +196,19 @@ func (j *Job) Close() (interrupted bool) {
 	return front && signal == syscall.SIGINT
 }
 
-// Interrupt ends this process, and the script that it is part of, in the way in
-// which Ctrl-C ends a script while a command runs. Shells go on with the next
-// command if they only see an exit code.
-func Interrupt() {
+// Interrupt ends this process by INT, as Ctrl-C ends a command: shells go on
+// with the next command of a script if they only see an exit code.
+//
+// If the keyboard told the command alone, which was in the foreground, a script
+// that we are part of does not know, and some shells then go on all the same.
+// So the whole group is told. A foreground command that sends itself INT cannot
+// be told from Ctrl-C.
+func Interrupt(group bool) {
 	signal.Reset(syscall.SIGINT)
-	_ = syscall.Kill(0, syscall.SIGINT)
+	pid := os.Getpid()
+	if group {
+		pid = 0
+	}
+	_ = syscall.Kill(pid, syscall.SIGINT)
 	time.Sleep(orphanWait) // until it takes effect, if it does
 }

@@ -3,7 +3,6 @@
 package job
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -95,6 +94,9 @@ func (t *targets) isStray(p process, all map[int]process) bool {
 func (t *targets) descends(p process, all map[int]process) bool {
 	// Bounded: the pieces were not read in one moment, and might form a ring.
 	for range len(all) {
+		if slices.ContainsFunc(t.others, func(o process) bool { return o.pid == p.pid && o.began == p.began }) {
+			return false
+		}
 		if t.root != 0 && p.parent == t.root {
 			return true
 		}
@@ -110,8 +112,32 @@ func (t *targets) tagged(pid int) bool {
 	if t.tag == "" {
 		return false
 	}
+	key, word, _ := strings.Cut(t.tag, "=")
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(b []byte) bool { return string(b) == t.tag })
+	return err == nil && slices.ContainsFunc(strings.Split(string(env), "\x00"), func(s string) bool {
+		list, ok := strings.CutPrefix(s, key+"=")
+		return ok && slices.Contains(strings.Fields(list), word)
+	})
+}
+
+// children returns the children of a process that has started none of its own
+// since the exec: those of its first thread.
+func children(parent int) (found []process) {
+	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent)); err == nil {
+		for _, word := range strings.Fields(string(list)) {
+			pid, _ := strconv.Atoi(word)
+			if p, ok := readProcess(pid); ok {
+				found = append(found, p)
+			}
+		}
+		return found
+	}
+	for _, p := range processes() { // a kernel without such lists
+		if p.parent == parent {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 func processes() map[int]process {

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A renewal that falls due while Extend is under way must not ask for the old,
+// shorter TTL: nor may the client trust a long one that the store has cut.
+func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+			if d.renewals.Load() > 1 {
+				ask() // obeyed, but the answer is lost
+				return 0, errNet
+			}
+			since, err := ask()
+			time.Sleep(400 * time.Millisecond) // the answer to Extend travels
+			return since, err
+		})
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
+		time.Sleep(800 * time.Millisecond) // a renewal is due at 0.9 to 1 s
+		if err := l.Extend(context.Background(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if n := d.renewals.Load(); n != 1 || l.State() != pawl.Held {
+			t.Errorf("%d requests and the lease is %v; want Extend's only, and held", n, l.State())
+		}
+		next := acquire(t, open(t, s.Driver(), nil), "a")
+		if l.Err() == nil && next.Err() == nil {
+			t.Errorf("two trusted holders, the first with %v left", time.Until(l.Deadline()))
+		}
+	})
+}
+
+// Redis executes buffered commands of clients that have given them up.
+func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		var late func() (driver.Instant, error)
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+			late = ask
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
+		time.Sleep(1600 * time.Millisecond) // the first renewal has been given up
+		set(d, &d.renew, nil)
+		if err := l.Extend(context.Background(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		cutRenewals(d)
+		if _, err := (late)(); err != nil {
+			t.Fatal(err)
+		}
+		next := acquire(t, open(t, s.Driver(), nil), "a")
+		if l.Err() == nil && next.Err() == nil {
+			t.Errorf("two trusted holders, the first with %v left", time.Until(l.Deadline()))
+		}
+	})
+}
+
+func hangRenewals(d *tapped) {
+	set(d, &d.renew, func(ctx context.Context, _ func() (driver.Instant, error)) (driver.Instant, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+}
+
+func TestExtendThatHangsLeavesTimeForRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		hangRenewals(d)
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 6 * time.Second}), "a")
+		began := time.Now()
+		err := l.Extend(context.Background(), time.Minute)
+		wantIs(t, err, context.DeadlineExceeded)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Extend returned after %v, want a sixth of the TTL", took)
+		}
+		set(d, &d.renew, nil)
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestExtendEndsWithItsContextWhileARenewalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		hangRenewals(d)
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
+		time.Sleep(11 * time.Second) // a renewal is under way
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := l.Extend(ctx, 30*time.Second); err != context.DeadlineExceeded {
+			t.Errorf("error is %v, want the context's own", err)
+		}
+		if took := time.Since(began); took != 10*time.Millisecond {
+			t.Errorf("Extend returned after %v", took)
+		}
+	})
+}
+
+func TestExtendEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		hangRenewals(d)
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
+		time.Sleep(11 * time.Second)
+		errs := make(chan error)
+		go func() { errs <- l.Extend(context.Background(), 30*time.Second) }()
+		synctest.Wait()
+		release(t, l)
+		wantIs(t, <-errs, pawl.ErrReleased)
+	})
+}
+
+func TestDurationsBeyondAllBounds(t *testing.T) {
+	c := open(t, new(memlock.Store).Driver(), nil)
+	for _, opt := range []pawl.Option{pawl.MaxHold(math.MaxInt64), pawl.TTL(math.MaxInt64)} {
+		l := acquire(t, c, "a", opt)
+		if err := errors.Join(l.Err(), l.Extend(context.Background(), math.MaxInt64), l.Err()); err != nil {
+			t.Errorf("%T: %v", opt, err)
+		}
+		release(t, l)
+	}
+}
