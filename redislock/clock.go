@@ -41,7 +41,9 @@ func (g *grant) renewed(next term, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := g.term
-	g.term = next
+	if left < next.ttl { // else the server goes on with the term before
+		g.term = next
+	}
 	if last.ttl == 0 { // the answer to the renewal before was lost
 		return
 	}

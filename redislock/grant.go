@@ -52,7 +52,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, err
 	}
 	reply, since, fail := g.s.run(ctx, extendScript,
-		[]string{g.key, g.key + queueSuffix, g.key + brokenSuffix}, []string{g.lease, millis(ttl), g.s.channel})
+		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = term{}

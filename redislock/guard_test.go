@@ -265,6 +265,15 @@ func TestLongestTTL(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "59m5") {
 		t.Errorf("TryAcquire = %v; want it to wait for an hour", err)
 	}
+	// After a restart, too, although the one with the longer TTL asks for nothing.
+	r.restart()
+	if !eventually(testMaxTTL, func() bool {
+		_, err := s.TryAcquire(t.Context(), request("deploy"))
+		return err != nil && strings.Contains(err.Error(), "59m5")
+	}) {
+		_, err := s.TryAcquire(t.Context(), request("deploy"))
+		t.Errorf("after a restart TryAcquire = %v; want it to wait for the longer TTL", err)
+	}
 	bless(t, r)
 	take(t, s, request("deploy"))
 	req := request("longer")

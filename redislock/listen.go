@@ -6,6 +6,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -45,6 +46,17 @@ func (s *store) setEar(open bool, err error) {
 	}
 }
 
+// rejoin makes sure soon after a restart that the server knows how long our
+// leases can be: others, with shorter ones, may be the first to ask it for
+// something, and would not wait for ours.
+func (s *store) rejoin() {
+	s.mu.Lock()
+	stale := s.binding
+	s.mu.Unlock()
+	// If it fails the next request fails too, and tells why.
+	_, _ = s.bound(s.ctx, stale)
+}
+
 func (w *waiter) poke() {
 	select {
 	case w.wake <- struct{}{}:
@@ -54,14 +66,19 @@ func (w *waiter) poke() {
 
 // listen keeps the subscription until the store is closed.
 func (s *store) listen() {
+	var tries atomic.Int64
 	ctx := rueidis.WithOnSubscriptionHook(s.ctx, func(m rueidis.PubSubSubscription) {
 		if m.Kind == "subscribe" {
 			s.setEar(true, nil)
+			if tries.Load() > 1 {
+				go s.rejoin()
+			}
 		}
 	})
 	pause := 10 * time.Millisecond
 	for s.ctx.Err() == nil {
 		began := driver.Now()
+		tries.Add(1)
 		err := s.client.Receive(ctx, s.client.B().Subscribe().Channel(s.channel+s.id).Build(), s.hear)
 		if _, refused := rueidis.IsRedisErr(err); !refused && !undialled(err) {
 			err = nil

@@ -12,7 +12,7 @@ local lease, client, record, ttl, claim, channel, wait, place = unpack(ARGV)
 local known = redis.call('MGET', lock, floor, epoch)
 local value, last = known[1], known[2]
 if owned(value, lease) then
-  redis.call('PEXPIRE', lock, ttl)
+  lengthen(lock, ttl)
   return {1, string.match(value, '^%S+ %S+ (%S+)')}
 end
 

@@ -39,6 +39,14 @@ local function give(lock, floor, last, lease, client, record, at, px)
   return token
 end
 
+-- lengthen makes the lock live for ttl ms at least, and returns how many were
+-- left. A request that was given up may come late, after one for a longer TTL.
+local function lengthen(lock, ttl)
+  local left = redis.call('PTTL', lock)
+  if tonumber(ttl) > left then redis.call('PEXPIRE', lock, ttl) end
+  return left
+end
+
 local function member(m) return string.match(m, '^(%S+) (%S+) (.*)$') end
 
 -- announce tells the first live waiter that it is the first now, and in how many

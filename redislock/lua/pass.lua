@@ -9,7 +9,7 @@ local lease, successor, client, record, ttl = unpack(ARGV)
 
 local value = redis.call('GET', lock)
 if owned(value, successor) then
-  redis.call('PEXPIRE', lock, ttl)
+  lengthen(lock, ttl)
   return {1, string.match(value, '^%S+ %S+ (%S+)')}
 end
 if not owned(value, lease) then
