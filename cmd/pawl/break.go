@@ -138,8 +138,11 @@ func (b *breakArgs) failure(s *store, err error) error {
 	case errors.Is(err, pawl.ErrHeld):
 		return fail(exitBusy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(exitBusy, fmt.Sprintf("%q was not let go within %v", b.name, b.wait),
-			"its processes may not stop: "+look+", and end them, or use a longer --wait")
+		text := fmt.Sprintf("%q was not let go within %v", b.name, b.wait)
+		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more
+			text += ": " + strings.TrimSuffix(e.Err.Error(), ": "+context.DeadlineExceeded.Error())
+		}
+		return fail(exitBusy, text, "the holder has been asked and may still let go: "+look)
 	}
 	return storeFailure(err, s.url.String())
 }

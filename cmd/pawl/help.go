@@ -12,13 +12,15 @@ begins with "-".
 The command gets stdin, stdout, stderr and the terminal, and in its environment
 PAWL_LOCK, PAWL_LEASE, PAWL_STORE (without its password) and PAWL_TOKEN, a
 number that grows with every lease: send it along with what you write, so that
-the receiver can refuse an older one.
+the receiver can refuse an older one. PAWL_HELD lists the leases of all pawl run
+around it: to take the same lock again inside fails at once.
 
 If the lock is lost (somebody broke it, --max-hold is over, or it could not be
 renewed), all processes that come from the command get TERM, --grace later
 KILL, and KILL in any case before others can have the lock. If pawl itself is
 killed, a guard process does the same. Signals that pawl gets go to the
-command; the second INT or TERM kills it.
+command; the second INT or TERM that pawl gets kills it. Ctrl-C goes from the
+terminal to the command alone, as often as it is pressed.
 
 With a file store the lock is held until the last process that inherited it has
 ended. So it stays held when pawl is killed, and when the command leaves

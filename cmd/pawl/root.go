@@ -43,6 +43,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl ls                                   who holds what
   pawl show deploy                          who holds it, since when, why, who waits
   pawl break deploy --force --why "hangs"   end somebody's lease`,
+		Version:            version().Version,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true,
@@ -52,7 +53,6 @@ machine; --store or $PAWL_STORE names another one by URL:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
 	})
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return root
 }
 

@@ -86,6 +86,7 @@ func (r *runner) run() (int, error) {
 	f := asFailure(err)
 	if f.kind == kinds[exitBusy] {
 		f.code = r.busyCode
+		f.told = r.quiet
 	}
 	r.tell(event{Event: "failed", Kind: f.kind, Code: &f.code, Error: f.Error()})
 	f.told = f.told || r.json

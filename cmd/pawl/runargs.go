@@ -45,12 +45,12 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
 	fs.DurationVar(&a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
-	fs.DurationVar(&a.maxHold, "max-hold", 0, "end the command after this `DURATION`")
+	fs.DurationVar(&a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
 	fs.StringVar(&a.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&a.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
 	fs.BoolVar(&a.json, "json", false, "tell events as JSON lines on stderr, instead of text")
 	fs.StringVar(&a.events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
-	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting")
+	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
 	fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")
 }
 
