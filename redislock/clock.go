@@ -39,28 +39,36 @@ func (t term) step(next term, left time.Duration) time.Duration {
 func (g *grant) renewed(next term, left time.Duration) {
 	s := g.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := g.term
+	step, news := g.look(next, left)
+	s.mu.Unlock()
+	if news && s.log != nil { // not under the lock: a log may block
+		s.log.Warn("redislock: the server's clock was set, or another program has changed the TTL of a lock: leases end early if forward, late if back",
+			"forward", step.Round(time.Millisecond), "server", s.addr)
+	}
+}
+
+// look returns the step that a renewal shows, and whether it is news: every lease
+// sees the same step, and the first that does speaks for all. store.mu is held.
+func (g *grant) look(next term, left time.Duration) (step time.Duration, news bool) {
+	s, last := g.s, g.term
 	if left < next.ttl { // else the server goes on with the term before
 		g.term = next
 	}
 	if last.ttl == 0 { // the answer to the renewal before was lost
-		return
+		return 0, false
 	}
-	step := last.step(next, left)
+	step = last.step(next, left)
 	if step == 0 {
-		return
-	}
-	// Every lease sees the same step. The first that does speaks for all.
-	if s.log != nil && next.heard.Sub(s.told) > time.Minute {
-		s.told = next.heard
-		s.log.Warn("redislock: the server's clock was set, or another program has changed the TTL of a lock: leases end early if forward, late if back",
-			"forward", step.Round(time.Millisecond), "server", s.addr)
+		return 0, false
 	}
 	if step > 0 && next.heard.Sub(s.stepped) > 100*time.Millisecond {
 		s.stepped = next.heard
 		s.setForward(next.heard, step)
 	}
+	if news = next.heard.Sub(s.told) > time.Minute; news {
+		s.told = next.heard
+	}
+	return step, news
 }
 
 // setForward ends the leases of this participant that the server must have ended

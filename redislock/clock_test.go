@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
@@ -41,7 +40,7 @@ func TestStep(t *testing.T) {
 func TestClockStep(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	var log bytes.Buffer
+	var log output
 	opts := longOptions()
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s := open(t, r.url(), opts)
@@ -57,7 +56,7 @@ func TestClockStep(t *testing.T) {
 		}
 	}
 	renew(first)
-	if log.Len() != 0 {
+	if log.String() != "" {
 		t.Errorf("without a step the log says: %s", log.String())
 	}
 	for _, name := range []string{"first", "second"} {

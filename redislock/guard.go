@@ -65,22 +65,17 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// enter begins or joins the epoch of this run of the server. Until the longest
-// TTL in use has passed since the server may have forgotten a lease, it grants
-// nothing; renewals go on.
-func (s *store) enter(ctx context.Context, conn rueidis.CommandClient, b *binding) error {
-	left, err := s.epoch(ctx, conn, b, false)
-	if err != nil {
-		return err
-	}
+// tellClosed says that nothing is granted for a while.
+func (s *store) tellClosed(left time.Duration) {
 	if left > 0 && s.log != nil {
 		s.log.Warn("redislock: the server has restarted or lost its data: no new leases until those that it may have forgotten have ended",
 			"left", left.Round(time.Millisecond), "server", s.addr)
 	}
-	return nil
 }
 
-// epoch returns for how long nothing is granted.
+// epoch begins or joins the epoch of this run of the server, and returns for how
+// long nothing is granted: until the longest TTL in use has passed since the
+// server may have forgotten a lease. Renewals go on.
 func (s *store) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool) (time.Duration, error) {
 	reply, err := conn.Do(ctx, b.call(conn, epochScript, []string{s.epochKey()}, []string{millis(s.maxTTL), bit(bless)})).AsIntSlice()
 	if err != nil {

@@ -5,7 +5,6 @@
 package redislock
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -305,10 +304,10 @@ func TestQuarantineIsTold(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
 	opts := testOptions()
-	var log bytes.Buffer
+	var log output
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	s := open(t, r.url(), opts)
-	s.Close()
+	open(t, r.url(), opts)
+	eventually(patience, func() bool { return log.String() != "" })
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "left=") {
 		t.Errorf("the log says:\n%swant one line with the time that is left", text)
 	}

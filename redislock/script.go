@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -101,19 +102,20 @@ func (b *binding) failed() bool {
 // otherwise scripts for one run could come into the cache of the next, where a
 // client that has not noticed the restart would find them.
 func (s *store) bind(b *binding) {
-	defer close(b.done)
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.timeout)
 	defer cancel()
 	conn, done := s.client.Dedicate()
 	defer done()
 	defer conn.Close()
-	b.err = s.bindOn(ctx, conn, b)
+	left, err := s.bindOn(ctx, conn, b)
+	b.err = err
+	close(b.done)
+	s.tellClosed(left)
 }
 
-func (s *store) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding) error {
-	var err error
+func (s *store) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding) (closed time.Duration, err error) {
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
-		return err
+		return 0, err
 	}
 	var load []rueidis.Completed
 	for i := range scriptCount {
@@ -126,13 +128,13 @@ func (s *store) bindOn(ctx context.Context, conn rueidis.CommandClient, b *bindi
 	replies := conn.DoMulti(ctx, load...)
 	for _, r := range replies[:scriptCount] {
 		if err := r.Error(); err != nil {
-			return lacking(err, "script|load")
+			return 0, lacking(err, "script|load")
 		}
 	}
 	if err := s.checked(replies[scriptCount]); err != nil || b.boot == "" {
-		return err
+		return 0, err
 	}
-	return s.enter(ctx, conn, b)
+	return s.epoch(ctx, conn, b, false)
 }
 
 // checked says whether the user may run what is in the scripts: a script that
