@@ -100,6 +100,7 @@ func (h *helper) obey() {
 func (h *helper) count() {
 	rounds, _ := strconv.Atoi(h.args[1])
 	counter := h.args[0]
+	fmt.Println("counting")
 	tokens, _ := os.OpenFile(counter+".tokens", os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	for range rounds {
 		g, _ := h.acquire()
