@@ -12,5 +12,6 @@ require (
 
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,12 +18,16 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/filelock"
+	"github.com/pawl-go/pawl/redislock"
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
 // completes the URL. It is the only place that knows which stores there are.
 var stores = map[string]func(*storeURL, *pawl.Options) (*pawl.Client, error){
-	"file": openFile,
+	"file":   openFile,
+	"redis":  openRedis,
+	"rediss": openRedis,
+	"unix":   openRedis,
 }
 
 // storeURL is where a store is. It prints without passwords.
@@ -118,6 +123,17 @@ func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	// The client itself stays silent: the command tells what happens to leases.
 	warn := pawl.Options{Logger: slog.New(warnings{os.Stderr})}
 	d, err := filelock.NewDriver(dir, &filelock.Options{Options: warn, AllowShared: shared})
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+// openRedis opens a Redis server. What its URL may contain is told by package
+// redislock.
+func openRedis(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
+	d, err := redislock.NewDriver(context.Background(), s.url.String(), &redislock.Options{Options: own})
 	if err != nil {
 		return nil, err
 	}

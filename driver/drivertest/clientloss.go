@@ -95,7 +95,7 @@ func (e *env) endsAtDeadline(rules ...Rule) {
 	f.Add(rules...)
 	e.mustEnd(l, e.h.TTL+e.h.Slack, pawl.ErrLost)
 	late := time.Since(l.Deadline())
-	if late < -time.Millisecond || late > min(e.h.Slack, driver.Drift(e.h.TTL)+50*time.Millisecond) {
+	if late < -time.Millisecond || late > min(e.h.Slack, driver.Drift(e.h.TTL)+200*time.Millisecond) {
 		e.Errorf("the lease ended %v after its deadline", late)
 	}
 	// It does not come back when the store does.
@@ -163,7 +163,7 @@ func lossGone(e *env) {
 
 func lossBroken(e *env) {
 	a, name := e.client(), e.name("deploy")
-	b, err := pawl.New(e.store.Open(e.TB), &pawl.Options{Holder: *breaker})
+	b, err := pawl.New(e.store.Open(e.TB), &pawl.Options{TTL: e.h.TTL, Holder: *breaker})
 	if err != nil {
 		e.Fatal(err)
 	}

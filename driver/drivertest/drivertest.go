@@ -61,6 +61,10 @@ type Harness struct {
 	// in a bubble, else 50 ms, unless set.
 	Pause time.Duration
 
+	// Recovery is how long a store that was restarted may refuse to grant, so that
+	// leases which it may have forgotten end before.
+	Recovery time.Duration
+
 	// Histories is how many generated histories to run: 300 in a bubble, else
 	// 20, unless set.
 	Histories int

@@ -29,12 +29,13 @@ var layers = []struct {
 	{packages: []string{""}},
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
+	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
 }
 
 // stores may not import one another.
-var stores = []string{"memlock", "filelock"}
+var stores = []string{"memlock", "filelock", "redislock"}
 
 // test code may import more.
 var testOnly = []string{"driver/drivertest", "memlock"}

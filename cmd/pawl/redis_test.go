@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startRedis starts a redis-server without persistence and returns its address.
+func startRedis(t *testing.T, args ...string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
+	log, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v: apt-get install redis-server", err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	// That it is this one that answers, and not another on the same port, only its
+	// log tells.
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		if strings.Contains(lines.Text(), "Ready to accept connections") {
+			go io.Copy(io.Discard, log)
+			return addr
+		}
+	}
+	t.Fatal("redis-server does not start")
+	return ""
+}
+
+// TestRedis: on a Redis server the commands do what they do on files.
+func TestRedis(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t, "--requirepass", "s3cret")
+	store := "redis://:s3cret@" + addr + "?max_ttl=2s"
+	run := func(words ...string) *proc {
+		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
+	}
+	holder := run("run", "deploy", "--ttl", "2s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	w.appears("in")
+	// A server that has just started makes its first user wait, and says so.
+	if got := holder.stderr(); !strings.Contains(got, "left") || strings.Contains(got, "s3cret") {
+		t.Errorf("stderr is %q; want a line with the time that is left", got)
+	}
+	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
+		t.Errorf("the command gets the store and token %q", got)
+	}
+	busy := run("run", "-n", "--ttl", "2s", "deploy", "true")
+	busy.end(exitBusy)
+	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
+		t.Errorf("stderr is %q; want the holder", got)
+	}
+	waiter := run("run", "--ttl", "2s", "--why", "release 8", "deploy", "touch", "next")
+	w.until("the waiter waits", func() bool {
+		show := run("show", "deploy")
+		show.end(0)
+		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
+	})
+	ls := run("ls")
+	ls.end(0)
+	if !strings.Contains(ls.stdout(), "deploy") {
+		t.Errorf("ls says %q", ls.stdout())
+	}
+	run("break", "deploy", "--force", "--why", "it hangs").end(0)
+	holder.end(exitLost)
+	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
+		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
+	}
+	waiter.end(0)
+	w.appears("next")
+}
+
+// TestNoRedis: a store that cannot be used is told in one line without password.
+func TestNoRedis(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t, "--requirepass", "s3cret")
+	for _, c := range []struct {
+		store, want string
+		code        int
+	}{
+		{"redis://:wrong-s3cret@" + addr, "password", exitUnavailable},
+		{"redis://:s3cret@127.0.0.1:1", "is the server running", exitUnavailable},
+		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
+	} {
+		began := time.Now()
+		p := w.pawl("run", "-s", c.store, "deploy", "true")
+		p.end(c.code)
+		got := p.stderr()
+		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
+		}
+		if d := time.Since(began); d > 8*time.Second {
+			t.Errorf("%s: %v", c.want, d)
+		}
+	}
+}

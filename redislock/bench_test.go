@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"crypto/rand"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+)
+
+// BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
+func BenchmarkFloor(b *testing.B) {
+	r := blessedServer(b)
+	s := openLong(b, r)
+	unlock := rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
+	pair := func(key, id string) {
+		if err := s.client.Do(b.Context(), s.client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {
+			b.Error(err)
+		}
+		if err := unlock.Exec(b.Context(), s.client, []string{key}, []string{id}).Error(); err != nil {
+			b.Error(err)
+		}
+	}
+	b.Run("one", func(b *testing.B) {
+		for b.Loop() {
+			pair("deploy", rand.Text())
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		var n atomic.Int64
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			key := strconv.FormatInt(n.Add(1), 10)
+			for pb.Next() {
+				pair(key, rand.Text())
+			}
+		})
+	})
+}
+
+// BenchmarkClient is an Acquire and a Release of a free lock.
+func BenchmarkClient(b *testing.B) {
+	r := blessedServer(b)
+	locks, err := Open(b.Context(), r.url(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer locks.Close()
+	pair := func(name string) {
+		l, err := locks.Acquire(b.Context(), name)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		if err := l.Release(b.Context()); err != nil {
+			b.Error(err)
+		}
+	}
+	b.Run("one", func(b *testing.B) {
+		for b.Loop() {
+			pair("deploy")
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		var n atomic.Int64
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			name := strconv.FormatInt(n.Add(1), 10)
+			for pb.Next() {
+				pair(name)
+			}
+		})
+	})
+}
+
+// BenchmarkHandOff is a lock that goes round among clients, each of which has one
+// waiter or several.
+func BenchmarkHandOff(b *testing.B) {
+	for _, each := range []int{1, 8} {
+		b.Run(strconv.Itoa(each), func(b *testing.B) {
+			r := blessedServer(b)
+			var clients [8]*pawl.Client
+			for i := range clients {
+				c, err := Open(b.Context(), r.url(), nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer c.Close()
+				clients[i] = c
+			}
+			before := scriptCalls(r)
+			var n atomic.Int64
+			b.SetParallelism(len(clients) * each / 2)
+			b.RunParallel(func(pb *testing.PB) {
+				c := clients[int(n.Add(1))%len(clients)]
+				for pb.Next() {
+					l, err := c.Acquire(b.Context(), "deploy")
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					if err := l.Release(b.Context()); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			b.ReportMetric(float64(scriptCalls(r)-before)/float64(b.N), "requests/op")
+		})
+	}
+}
+
+func BenchmarkRenew(b *testing.B) {
+	r := blessedServer(b)
+	s := openLong(b, r)
+	g := take(b, s, long("deploy"))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.Renew(b.Context(), pawl.DefaultTTL); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

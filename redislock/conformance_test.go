@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// participant is a store with a link that can be cut.
+type participant struct {
+	*store
+	link *proxy
+}
+
+func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
+	t.Helper()
+	d, err := NewDriver(context.Background(), link.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &participant{store: d.(*store), link: link}
+}
+
+const (
+	suiteTTL    = time.Second
+	suiteSlack  = time.Second
+	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	opts := &Options{MaxTTL: suiteMaxTTL}
+	opts.TTL = suiteTTL
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			s := startServer(t)
+			if err := Bless(context.Background(), s.url(), opts); err != nil {
+				t.Fatal(err)
+			}
+			return drivertest.Store{
+				Open:    func(t testing.TB) driver.Driver { return openThrough(t, startProxy(t, s.addr), opts) },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
+				Restart: func(testing.TB) { s.restart() },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+			}
+		},
+		TTL:       suiteTTL,
+		Slack:     suiteSlack,
+		Pause:     30 * time.Millisecond,
+		Recovery:  suiteMaxTTL,
+		Histories: 4,
+		Parallel:  true,
+	})
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestKilledHolder: the waiter has the lock as soon as the TTL of a holder that
+// has crashed is over, whether the server has noticed that by itself or not.
+func TestKilledHolder(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	link := startProxy(t, r.addr)
+	a, b := openThrough(t, link, longOptions()), openLong(t, r)
+	req := request("deploy")
+	old := take(t, a.store, req)
+	w := wait(t, r, b, long("deploy"))
+	link.close()
+	release(t, w.granted(patience))
+	if late := w.at.Sub(old.Since().Add(req.TTL)); late < -driver.Drift(req.TTL) || late > 250*time.Millisecond {
+		t.Errorf("the waiter got the lock %v after the TTL", late)
+	}
+}
+
+// TestKeysDoNotLeak: what is left of names that are not used any more ends by
+// itself.
+func TestKeysDoNotLeak(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	for i := range 100 {
+		name := fmt.Sprint("customer/", i)
+		g := take(t, a, long(name))
+		w := wait(t, r, b, long(name))
+		if i%2 == 0 {
+			w.cancel()
+			<-w.done
+			if w.grant != nil {
+				w.grant.Release(t.Context())
+			}
+		}
+		release(t, g)
+		if i%2 != 0 {
+			release(t, w.granted(patience))
+		}
+	}
+	// All but the record of the epoch, which there is once.
+	info := parseInfo(r.do("info", "keyspace"))["db0"]
+	var keys, expires int
+	if _, err := fmt.Sscanf(info, "keys=%d,expires=%d", &keys, &expires); err != nil || keys-expires != 1 {
+		t.Errorf("the server has %q; want one key that does not expire", info)
+	}
+	if keys > 101 {
+		t.Errorf("%d keys for 100 names that nobody holds; want their tokens only", keys)
+	}
+}
+
+// TestFairness: participants that want the same name all the time get it equally
+// often, for at most three requests each time.
+func TestFairness(t *testing.T) {
+	t.Parallel()
+	const clients, each, enough = 8, 8, 4000
+	r := blessedServer(t)
+	var counts [clients]int
+	var inside int // guarded by the lock under test
+	var all sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	before := scriptCalls(r)
+	for i := range clients {
+		c, err := Open(t.Context(), r.url(), longOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for range each {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					err := c.Do(ctx, "deploy", func(context.Context, *pawl.Lease) error {
+						counts[i]++
+						if inside++; inside == enough {
+							cancel()
+						}
+						return nil
+					})
+					if err != nil && ctx.Err() == nil {
+						t.Errorf("Do = %v", err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	var sum, squares float64
+	for _, n := range counts {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	if int(sum) != inside {
+		t.Errorf("%d times inside, but %v were counted", inside, sum)
+	}
+	jain, asked := sum*sum/(clients*squares), float64(scriptCalls(r)-before)/sum
+	t.Logf("%v leases, Jain index %.3f, %.2f requests for each", sum, jain, asked)
+	if jain < 0.95 {
+		t.Errorf("Jain index %.3f of %v; want 0.95 at least", jain, counts)
+	}
+	if asked > 3 {
+		t.Errorf("%.2f requests for each lease; want 3 at most", asked)
+	}
+}
+
+// TestManyLeases renews ten thousand leases of one client for some TTLs. It is
+// not parallel to others, as it asks for a good part of a processor.
+func TestManyLeases(t *testing.T) {
+	n, ttl := 10_000, 3*time.Second
+	if testing.Short() || raceEnabled {
+		n = 1000
+	}
+	r := blessedServer(t)
+	opts := longOptions()
+	opts.TTL = ttl
+	c, err := Open(t.Context(), r.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	leases := make([]*pawl.Lease, n)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for j := i; j < n; j += 64 {
+				l, err := c.TryAcquire(t.Context(), strconv.Itoa(j))
+				if err != nil {
+					t.Errorf("TryAcquire = %v", err)
+					return
+				}
+				leases[j] = l
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	cpu, began := cpuTime(), time.Now()
+	time.Sleep(2 * ttl)
+	t.Logf("%d leases with a TTL of %v take %.2f of a processor", n, ttl, float64(cpuTime()-cpu)/float64(time.Since(began)))
+	for _, l := range leases {
+		if err := l.Err(); err != nil {
+			t.Fatalf("a lease was lost: %v", err)
+		}
+	}
+}
+
+// cpuTime returns the processor time that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

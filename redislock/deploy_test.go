@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// works checks that a client at url does all that clients do.
+func works(t *testing.T, url string) {
+	t.Helper()
+	opts := longOptions()
+	if err := Bless(t.Context(), url, opts); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Open(t.Context(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	clientsWork(t, a, b)
+}
+
+func clientsWork(t *testing.T, a, b *pawl.Client) {
+	t.Helper()
+	first, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	next := make(chan *pawl.Lease)
+	go func() {
+		l, err := b.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		next <- l
+	}()
+	if !eventually(patience, func() bool {
+		info, err := a.Inspect(t.Context(), "deploy")
+		return err == nil && len(info.Holders) == 1 && len(info.Waiters) == 1
+	}) {
+		t.Error("Inspect does not show the holder and the waiter")
+	}
+	if err := first.Extend(t.Context(), time.Minute); err != nil {
+		t.Errorf("Extend = %v", err)
+	}
+	if err := first.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	second := <-next
+	if second == nil {
+		return
+	}
+	if list, err := a.List(t.Context(), "dep"); err != nil || len(list) != 1 {
+		t.Errorf("List = %v, %v; want one name", list, err)
+	}
+	if err := a.Break(t.Context(), "deploy", second.ID(), "test"); err != nil {
+		t.Errorf("Break = %v", err)
+	}
+	select {
+	case <-second.Done():
+	case <-time.After(patience):
+		t.Error("the holder does not hear of Break")
+	}
+	second.Release(t.Context())
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	sock := filepath.Join(t.TempDir(), "s")
+	startServer(t, "--unixsocket", sock)
+	if !eventually(patience, func() bool { c, err := net.Dial("unix", sock); return err == nil && c.Close() == nil }) {
+		t.Fatal("no socket")
+	}
+	works(t, "unix://"+sock)
+	works(t, "unix://"+sock+"?db=3&prefix=other:")
+}
+
+// TestOwnClient uses clients of the caller's as rueidis makes them unless told
+// otherwise: with several connections, RESP2 or RESP3.
+func TestOwnClient(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	for _, opt := range []rueidis.ClientOption{
+		{DisableCache: true}, {DisableCache: true, AlwaysRESP2: true},
+		{DisableCache: true, PipelineMultiplex: 3}, {DisableCache: true, AlwaysPipelining: true, PipelineMultiplex: -1},
+	} {
+		opt.InitAddress = []string{r.addr}
+		client, err := rueidis.NewClient(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := New(client, longOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := New(client, longOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clientsWork(t, a, b)
+		a.Close()
+		b.Close()
+		if out := r.do("pubsub", "channels"); out != "" {
+			t.Errorf("after Close the channels %q are subscribed to", out)
+		}
+		if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
+			t.Errorf("Close has closed the caller's client: %v", err)
+		}
+		client.Close()
+	}
+}
+
+// leastRights are those that docs/redis-protocol.md lists.
+var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire " +
+	"+mget +zadd +zrange +zrank +zrem +publish +scan")
+
+func TestLeastRights(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	grant := func(rights []string, more ...string) {
+		t.Helper()
+		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
+		if out := r.do(append(args, more...)...); out != "OK" {
+			t.Fatal(out)
+		}
+	}
+	doc, err := os.ReadFile("../docs/redis-protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range leastRights {
+		if !strings.Contains(string(doc), right) {
+			t.Errorf("docs/redis-protocol.md does not list the right %s", right)
+		}
+	}
+	at := "redis://app:s3cret@" + r.addr
+	grant(leastRights)
+	works(t, at)
+	for i, right := range leastRights {
+		if right == "+scan" || right == "+subscribe" {
+			continue // not asked for at first
+		}
+		grant(append(append([]string{}, leastRights[:i]...), leastRights[i+1:]...))
+		_, err := Open(t.Context(), at, longOptions())
+		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
+		}
+	}
+	grant(leastRights, "-subscribe")
+	deaf := open(t, at, longOptions())
+	take(t, deaf, long("deploy"))
+	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+subscribe") {
+		t.Errorf("Acquire without the right +subscribe = %v; want an error that names it", err)
+	}
+	for _, wrong := range [][]string{{"resetkeys", "~other:*"}, {"resetchannels", "&other:*"}} {
+		grant(leastRights, wrong...)
+		_, err := Open(t.Context(), at, longOptions())
+		if err == nil || !strings.Contains(err.Error(), "~pawl:* &pawl:client:*") {
+			t.Errorf("Open with %v = %v; want an error that names keys and channels", wrong, err)
+		}
+	}
+}
+
+// TestErrors: every way in which a server can refuse is told with what to do, and
+// never with the password.
+func TestErrors(t *testing.T) {
+	t.Setenv(passwordEnv, "")
+	r := startServer(t, "--requirepass", "s3cret")
+	replica := startServer(t, "--replicaof", "127.0.0.1 1")
+	cluster := startServer(t, "--cluster-enabled", "yes")
+	open := func(url string) error {
+		opts := longOptions()
+		opts.ConnectTimeout = time.Second
+		c, err := Open(t.Context(), url, opts)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, c := range []struct{ url, want string }{
+		{"redis://" + r.addr, "the server wants a password"},
+		{"redis://:s3crets@" + r.addr, "refuses this user or password"},
+		{"redis://who:s3crets@" + r.addr, "refuses this user or password"},
+		{"redis://" + freeAddr(t), "is the server running"},
+		{"redis://" + silent.Addr().String(), "deadline"},
+		{"rediss://" + replica.addr, ""},
+		{"unix:///no/such/socket", "is the server running"},
+		{"redis://" + replica.addr, "master"},
+		{"redis://" + cluster.addr, "not support"},
+		{"redis://:s3cret@ho st/", "not a URL"},
+		{"redis://:s3cret@host:s3cret/", "not a URL"},
+		{"redis:s3cret", "not a URL"},
+		{"http://:s3cret@host/", "use redis, rediss or unix"},
+		{"redis://:s3cret@host/x", "not the number of a database"},
+		{"redis://:s3cret@host/?max_tll=3", "max_tll: there is no such parameter"},
+		{"redis://:s3cret@host/?prefix={", "braces"},
+		{"redis://:s3cret@host/?max_ttl=1ms", "too short"},
+		{"redis://:s3cret@host/?addr=x", "master_set"},
+		{"redis://:s3cret@" + freeAddr(t) + "?master_set=x", "is the server running"},
+		{"redis://host/?password_file=/no/such", "no such file"},
+		{"redis://host/?ca_file=/no/such", "no such file"},
+	} {
+		began := time.Now()
+		err := open(c.url)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("Open(%q) = %v; want an error with %q and without the password", c.url, err, c.want)
+		}
+		if d := time.Since(began); d > 4*time.Second {
+			t.Errorf("Open(%q) took %v", c.url, d)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	works(t, "redis://"+r.addr+"?password_file="+url.QueryEscape(file))
+	works(t, "redis://:s3cret@"+r.addr+"/2")
+	t.Setenv(passwordEnv, "s3cret")
+	works(t, "redis://"+r.addr)
+}
+
+// TestRefusals: errors while in use are ErrUnavailable when certainly nothing was
+// recorded, and pass.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, on, off, want string }{
+		{"OOM", "config set maxmemory 1", "config set maxmemory 0", "maxmemory"},
+		{"NOREPLICAS", "config set min-replicas-to-write 3", "config set min-replicas-to-write 0", "replicas"},
+		{"READONLY", "replicaof 127.0.0.1 1", "replicaof no one", "replica"},
+		{"MASTERDOWN", "config set replica-serve-stale-data no|replicaof 127.0.0.1 1", "replicaof no one", "master"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := blessedServer(t)
+			s := openLong(t, r)
+			g := take(t, s, long("held"))
+			for _, line := range strings.Split(c.on, "|") {
+				r.do(strings.Fields(line)...)
+			}
+			refused, err := s.TryAcquire(t.Context(), long("deploy"))
+			if refused != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("TryAcquire = %v, %v; want ErrUnavailable and no grant", refused, err)
+			}
+			r.do(strings.Fields(c.off)...)
+			if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
+				t.Error("the lease was lost")
+			}
+			take(t, s, long("deploy"))
+		})
+	}
+}
+
+func TestWrongType(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	r.do("lpush", lockKey(defaultPrefix, "deploy"), "x")
+	_, err := s.Acquire(t.Context(), long("deploy"))
+	if err == nil || !strings.Contains(err.Error(), "Prefix") {
+		t.Errorf("Acquire = %v; want an error that says what to do", err)
+	}
+}
+
+// TestTLS uses an authority made for the test, and one that is unknown.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeCertificate(t, dir)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	addr := freeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "optional")
+	if !eventually(patience, func() bool { c, err := net.Dial("tcp", addr); return err == nil && c.Close() == nil }) {
+		t.Fatal("no TLS port")
+	}
+	works(t, "rediss://"+addr+"?ca_file="+cert)
+	works(t, "rediss://"+addr+"?ca_file="+cert+"&cert_file="+cert+"&key_file="+key)
+	_, err := Open(context.Background(), "rediss://"+addr, nil)
+	if err == nil || !strings.Contains(err.Error(), "ca_file") || !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Open with an unknown authority = %v; want an error that says what to do", err)
+	}
+	_, err = Open(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
+	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("Open with another server's name = %v; want an error", err)
+	}
+}
+
+// writeCertificate writes a certificate for 127.0.0.1 that is its own authority.
+func writeCertificate(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var errClosed = errors.New("redislock: the client is closed")
+
+// dialError is an error from before anything was sent.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+// reply says what the server means by a kind of error, and what to do.
+type reply struct {
+	prefix string // of the error's text, from which rueidis has taken "ERR"
+	hint   string
+	// lasting: asking again does not help.
+	lasting bool
+}
+
+// The server runs a script only if none of these hold, or refuses its first
+// write, so none of them has recorded anything.
+var replies = []reply{
+	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + passwordEnv, true},
+	{"WRONGPASS", "the server refuses this user or password", true},
+	{"AUTH", "the server has no password for this user: leave it out", true},
+	{"Client sent AUTH", "the server has no password: leave it out", true},
+	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
+	{"READONLY", "this server is a replica: use the address of its master", false},
+	{"LOADING", "the server is reading its data from disk: try again soon", false},
+	{"OOM", "the server has reached maxmemory: give it more, or free some", false},
+	{"MASTERDOWN", "this server is a replica that has lost its master: use the address of the master", false},
+	{"CLUSTERDOWN", "the cluster is down", false},
+	{"MOVED", "this server belongs to a cluster, which redislock does not support yet", true},
+	{"CROSSSLOT", "this server belongs to a cluster, which redislock does not support yet", true},
+	{"MISCONF", "the server cannot write to its disk and accepts no writes: see its log", false},
+	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write asks for", false},
+	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false},
+	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false},
+	{"max number of clients", "the server has as many clients as maxclients allows", false},
+	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true},
+	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
+	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
+}
+
+// explain adds a hint to what the server said, and says whether it is lasting.
+func explain(err error) (explained error, lasting bool) {
+	for _, r := range replies {
+		if strings.HasPrefix(err.Error(), r.prefix) {
+			return fmt.Errorf("%w: %s", err, r.hint), r.lasting
+		}
+	}
+	return err, false
+}
+
+// failure is why a request failed.
+type failure struct {
+	err     error // what package driver wants to see
+	maybe   bool  // it may have been executed
+	lasting bool  // asking again does not help
+}
+
+// classify says what the error of a request means. ctx is the request's own: a
+// dial that was given up because of another's has sent nothing. ErrClosing says
+// nothing: it is also the error of requests that were under way when sentinels
+// named another master.
+func classify(ctx context.Context, err error) *failure {
+	var answer *rueidis.RedisError
+	switch {
+	case errors.As(err, &answer) && partial(answer.Error()):
+		explained, lasting := explain(err)
+		return &failure{fmt.Errorf("%w: %w", driver.ErrUncertain, explained), true, lasting}
+	case errors.As(err, &answer), undialled(err):
+		return notBound(ctx, err)
+	case ctx.Err() != nil:
+		return &failure{ctx.Err(), true, false}
+	}
+	return &failure{fmt.Errorf("%w: %w", driver.ErrUncertain, err), true, false}
+}
+
+// notBound says what an error means from which it is clear that the server has
+// not executed the request.
+func notBound(ctx context.Context, err error) *failure {
+	switch {
+	case ctx.Err() != nil:
+		return &failure{ctx.Err(), false, false}
+	case undialled(err):
+		return &failure{unavailable(dialHint(err)), false, false}
+	}
+	explained, lasting := explain(err)
+	return &failure{unavailable(explained), false, lasting}
+}
+
+// undialled reports whether err is from before there was a connection.
+func undialled(err error) bool {
+	var dial dialError
+	var op *net.OpError
+	return errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// partial reports whether a script may have failed half-way: it has failed in
+// one of its commands, and not for want of memory or the like, which is found
+// at the first write.
+func partial(text string) bool {
+	if !strings.Contains(text, "script:") {
+		return false
+	}
+	for _, r := range replies {
+		if strings.HasPrefix(text, r.prefix) {
+			return r.prefix == "NOPERM" || r.prefix == "WRONGTYPE"
+		}
+	}
+	return true
+}
+
+func unavailable(err error) error {
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+// dialHint says what to do about a connection that could not be made.
+func dialHint(err error) error {
+	s := err.Error()
+	switch {
+	case strings.Contains(s, "connection refused"), strings.Contains(s, "no such file"):
+		return fmt.Errorf("%w: is the server running, and is this its address?", err)
+	case strings.Contains(s, "x509"):
+		return fmt.Errorf("%w: name the authority that signed the server's certificate with ?ca_file=", err)
+	case strings.Contains(s, "first record does not look like a TLS"):
+		return fmt.Errorf("%w: this port has no TLS: use redis:// instead of rediss://", err)
+	case strings.Contains(s, "no such host"):
+		return fmt.Errorf("%w: check the name of the host", err)
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(s, "i/o timeout"):
+		return fmt.Errorf("%w: no answer within the connect timeout: is a firewall in between?", err)
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant is one lease, or an attempt of unknown outcome. store.mu guards what
+// changes.
+type grant struct {
+	s      *store
+	key    string
+	lease  string
+	token  uint64
+	since  driver.Instant
+	unsure string // the attempt as a member of the queue; empty if it was granted
+
+	term   term              // the present one; zero if not known
+	ended  bool              // released or passed on
+	asked  bool              // a release was sent whose answer did not come
+	heir   string            // the lease of a Pass of unknown outcome
+	lost   *driver.LostError // the news of its end
+	notify func(error)       // from OnLost, until called
+}
+
+var (
+	_ driver.Notifier = (*grant)(nil)
+	_ driver.Passer   = (*grant)(nil)
+)
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return g.token }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant { return g.since }
+
+// Renew implements driver.Grant.
+func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	if err := g.s.checkTTL(ttl); err != nil {
+		return 0, err
+	}
+	if err := g.over(); err != nil {
+		return 0, err
+	}
+	reply, since, fail := g.s.run(ctx, extendScript,
+		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, millis(ttl)})
+	if fail != nil {
+		g.s.mu.Lock()
+		g.term = term{}
+		g.s.mu.Unlock()
+		return 0, fail.err
+	}
+	if code(reply) != 1 || len(reply) != 2 {
+		return 0, g.gone(reply)
+	}
+	left, _ := reply[1].AsInt64()
+	g.renewed(term{since, driver.Now(), ttl}, time.Duration(left)*time.Millisecond)
+	return since, nil
+}
+
+// over returns why the grant has ended, as far as this participant knows.
+func (g *grant) over() error {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	switch {
+	case g.ended:
+		return driver.ErrReleased
+	case g.lost != nil:
+		return g.lost
+	case g.unsure != "":
+		return driver.ErrUncertain
+	}
+	return nil
+}
+
+// Release implements driver.Grant.
+//
+// The release of an attempt of unknown outcome follows it on its connection, if
+// that is still there. On a new one it may overtake what the server has not read
+// from the old one yet. The server reads from all that have sent something before
+// it waits for more, so a second release, sent after the first was answered, comes
+// last.
+func (g *grant) Release(ctx context.Context) error {
+	s := g.s
+	s.mu.Lock()
+	if g.ended && g.heir == "" {
+		s.mu.Unlock()
+		return nil
+	}
+	rounds := 1
+	if g.unsure != "" || g.heir != "" {
+		rounds = 2
+	}
+	again := g.asked || g.unsure != ""
+	leases := []string{g.lease}
+	if g.heir != "" {
+		leases = append(leases, g.heir)
+	}
+	g.notify = nil
+	delete(s.grants, g.lease)
+	s.mu.Unlock()
+	done := false
+	for range rounds {
+		for _, lease := range leases {
+			found, err := g.release(ctx, lease)
+			if err != nil {
+				return err
+			}
+			done = done || found
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.ended, g.heir = true, ""
+	if !done && !again {
+		return g.lostError()
+	}
+	return nil
+}
+
+func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
+	s := g.s
+	reply, _, fail := s.run(ctx, releaseScript,
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.epochKey()},
+		[]string{lease, millis(claimTTL), s.channel, g.unsure})
+	if fail == nil {
+		return code(reply) == 1, nil
+	}
+	if fail.maybe {
+		s.mu.Lock()
+		g.asked = true
+		s.mu.Unlock()
+	}
+	return false, fail.err
+}
+
+// Pass implements driver.Passer.
+func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	s := g.s
+	if err := s.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	a := s.attempt(req)
+	if a.key != g.key {
+		return nil, fmt.Errorf("redislock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
+	}
+	if err := g.over(); err != nil {
+		return nil, err
+	}
+	reply, since, fail := s.run(ctx, passScript,
+		[]string{g.key, g.key + floorSuffix, s.epochKey(), g.key + brokenSuffix},
+		[]string{g.lease, req.Lease, s.id, a.record, millis(req.TTL)})
+	if fail != nil {
+		if fail.maybe {
+			g.end(false, req.Lease)
+		}
+		return nil, fail.err
+	}
+	switch code(reply) {
+	case 1:
+		token, err := reply[1].AsUint64()
+		if err != nil {
+			g.end(false, req.Lease)
+			return nil, fmt.Errorf("%w: token: %w", driver.ErrUncertain, err)
+		}
+		next := a.granted(token, since)
+		g.end(true, "")
+		return next, nil
+	case 0:
+		return nil, g.gone(reply)
+	}
+	return nil, unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
+}
+
+// end notes what a Pass has made of the grant.
+func (g *grant) end(ended bool, heir string) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	g.ended, g.heir = ended, heir
+	if ended {
+		g.notify = nil
+		delete(g.s.grants, g.lease)
+	}
+}
+
+// gone returns the *LostError for a reply that says that the lease has ended.
+func (g *grant) gone(reply []rueidis.RedisMessage) error {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	delete(g.s.grants, g.lease)
+	if len(reply) > 1 {
+		if news, _ := reply[1].ToString(); news != "" && g.lost == nil {
+			g.lost = readNews(news)
+		}
+	}
+	return g.lostError()
+}
+
+// lostError returns why the grant is lost. store.mu is held.
+func (g *grant) lostError() error {
+	if g.lost != nil {
+		return g.lost
+	}
+	return &driver.LostError{Reason: driver.Gone}
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.lost != nil {
+		go f(g.lost)
+		return
+	}
+	g.notify = f
+}
+
+// lose tells that the lease has ended. store.mu is held.
+func (g *grant) lose(why *driver.LostError) {
+	if g.lost != nil || g.ended {
+		return
+	}
+	g.lost = why
+	delete(g.s.grants, g.lease)
+	if g.notify != nil {
+		go g.notify(g.lost)
+		g.notify = nil
+	}
+}
+
+// readNews reads who broke a lease and why.
+func readNews(news string) *driver.LostError {
+	lost := &driver.LostError{Reason: driver.Broken}
+	var r record
+	if json.Unmarshal([]byte(news), &r) == nil {
+		lost.By, lost.Why = &r.Holder, r.Why
+	}
+	return lost
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const testMaxTTL = 2 * time.Second
+
+func testOptions() *Options {
+	opts := &Options{MaxTTL: testMaxTTL}
+	opts.TTL = testMaxTTL
+	return opts
+}
+
+func request(name string) *driver.Request {
+	return &driver.Request{Name: name, Lease: rand.Text(), TTL: testMaxTTL, Holder: &driver.Holder{Who: "test"}}
+}
+
+func open(t testing.TB, url string, opts *Options) *store {
+	t.Helper()
+	d, err := NewDriver(context.Background(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d.(*store)
+}
+
+func bless(t testing.TB, s *redis) {
+	t.Helper()
+	if err := Bless(context.Background(), s.url(), testOptions()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func take(t testing.TB, s *store, req *driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.TryAcquire(context.Background(), req)
+	if err != nil {
+		t.Fatalf("TryAcquire = %v; want a grant", err)
+	}
+	return g
+}
+
+// forgets are the ways in which a server forgets its leases while it goes on, or
+// comes back at once.
+var forgets = map[string]func(*redis){
+	"kill -9 and restart empty": func(s *redis) { s.restart() },
+	"FLUSHALL":                  func(s *redis) { s.do("flushall") },
+	"FLUSHDB":                   func(s *redis) { s.do("flushdb") },
+	"SWAPDB":                    func(s *redis) { s.do("swapdb", "0", "1") },
+	"FLUSHALL twice":            func(s *redis) { s.do("flushall"); time.Sleep(testMaxTTL / 4); s.do("flushall") },
+	"FLUSHALL, then restart":    func(s *redis) { s.do("flushall"); s.restart() },
+	"FLUSHALL and RESETSTAT":    func(s *redis) { s.do("flushall"); s.do("config", "resetstat") },
+}
+
+// TestForgottenLease: whoever asks and however, nobody gets the name before the
+// lease that the server has forgotten has ended.
+func TestForgottenLease(t *testing.T) {
+	t.Parallel()
+	for what, forget := range forgets {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			bless(t, s)
+			a, b := open(t, s.url(), testOptions()), open(t, s.url(), testOptions())
+			old := take(t, a, request("deploy"))
+			var waiters sync.WaitGroup
+			got := make(chan driver.Instant, 3)
+			acquire := func(s *store, name string) {
+				waiters.Go(func() {
+					g, err := s.Acquire(t.Context(), request(name))
+					if err != nil {
+						t.Errorf("Acquire = %v", err)
+						return
+					}
+					got <- driver.Now()
+					g.Release(t.Context())
+				})
+			}
+			acquire(b, "deploy") // waits while it happens
+			time.Sleep(100 * time.Millisecond)
+			forget(s)
+			acquire(b, "deploy")
+			acquire(open(t, s.url(), testOptions()), "deploy") // has never seen the server before
+			waiters.Wait()
+			for range 3 {
+				if early := old.Since().Add(testMaxTTL - driver.Drift(testMaxTTL)).Sub(<-got); early > 0 {
+					t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+				}
+			}
+			if _, err := old.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
+			}
+		})
+	}
+}
+
+// TestUnguarded shows that the protection is what protects: without it there are
+// two holders.
+func TestUnguarded(t *testing.T) {
+	t.Parallel()
+	for what, forget := range map[string]func(*redis){"restart": (*redis).restart, "FLUSHALL": forgets["FLUSHALL"]} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, "--rename-command", "INFO", "")
+			opts := testOptions()
+			_, err := NewDriver(context.Background(), s.url(), opts)
+			if err == nil || !strings.Contains(err.Error(), "allow_unguarded") {
+				t.Errorf("NewDriver = %v; want it refused", err)
+			}
+			opts.AllowUnguarded = true
+			a, b := open(t, s.url(), opts), open(t, s.url(), opts)
+			old := take(t, a, request("deploy"))
+			forget(s)
+			if !eventually(5*time.Second, func() bool {
+				_, err := b.TryAcquire(t.Context(), request("deploy"))
+				return err == nil
+			}) {
+				t.Fatal("the name is not granted")
+			}
+			if driver.Now() >= old.Since().Add(testMaxTTL-driver.Drift(testMaxTTL)) {
+				t.Skip("too slow to see two holders")
+			}
+		})
+	}
+}
+
+// eventually reports whether f becomes true within d.
+func eventually(d time.Duration, f func() bool) bool {
+	for end := time.Now().Add(d); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRenewalsGoOnInQuarantine restarts a server that keeps its data.
+func TestRenewalsGoOnInQuarantine(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	bless(t, s)
+	a := open(t, s.url(), testOptions())
+	g, other := take(t, a, request("deploy")), take(t, a, request("other"))
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := make(chan error)
+	go func() {
+		_, err := a.Acquire(ctx, request("other"))
+		waiting <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	s.restart()
+	if !eventually(5*time.Second, func() bool { _, err := g.Renew(t.Context(), testMaxTTL); return err == nil }) {
+		t.Fatal("a lease that the server still knows is not renewed")
+	}
+	if _, err := a.TryAcquire(t.Context(), request("new")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire after the restart = %v; want ErrUnavailable", err)
+	}
+	// What is released now may have been released before, and granted to somebody
+	// of whom the server no longer knows: it must not be handed on yet.
+	if !eventually(testMaxTTL, func() bool { deaf, _ := a.listening(); return !deaf && queueLen(s, "other") == 1 }) {
+		t.Fatal("the waiter does not come back")
+	}
+	if err := other.Release(t.Context()); err != nil {
+		t.Errorf("Release after the restart = %v; want nil", err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	select {
+	case err := <-waiting:
+		t.Fatalf("the waiter of a lease released after the restart returns %v; want it to wait", err)
+	default:
+	}
+	cancel()
+	<-waiting
+}
+
+// TestNoNeedlessWait: a server that has been up for long is used at once, if it
+// can have forgotten nothing.
+func TestNoNeedlessWait(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		do   func(*redis)
+		wait bool
+	}{
+		{"quiet", func(*redis) {}, false},
+		{"in use by others", func(r *redis) { r.do("set", "x", "1"); r.do("info", "commandstats") }, false},
+		{"erased", func(r *redis) { r.do("flushall") }, true},
+		{"database erased", func(r *redis) { r.do("-n", "0", "flushdb", "async") }, true},
+		{"databases swapped", func(r *redis) { r.do("swapdb", "0", "1") }, true},
+		{"counters erased", func(r *redis) { r.do("config", "resetstat") }, true},
+		{"was a replica", func(r *redis) { r.do("replicaof", "127.0.0.1", "1"); r.do("replicaof", "no", "one") }, true},
+		{"keys evicted", func(r *redis) {
+			r.do("config", "set", "maxmemory-policy", "allkeys-random")
+			r.do("set", "x", "1")
+			r.do("config", "set", "maxmemory", "1")
+			r.do("config", "set", "maxmemory", "0")
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := startServer(t)
+			c.do(r)
+			up := func() bool {
+				return !strings.Contains("0 1 2 3", parseInfo(r.do("info", "server"))["uptime_in_seconds"])
+			}
+			if !eventually(patience, up) {
+				t.Fatal("the server does not get older")
+			}
+			s := open(t, r.url(), testOptions())
+			g, err := s.TryAcquire(t.Context(), request("deploy"))
+			if c.wait && (g != nil || !errors.Is(err, driver.ErrUnavailable)) {
+				t.Errorf("TryAcquire = %v; want it to wait", err)
+			}
+			if !c.wait && err != nil {
+				t.Errorf("TryAcquire = %v; want a grant", err)
+			}
+		})
+	}
+}
+
+// TestJustStarted: a new server makes its first user wait, for what is missing of
+// MaxTTL.
+func TestJustStarted(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	began := driver.Now()
+	s := open(t, r.url(), testOptions())
+	if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+	g, err := s.Acquire(t.Context(), request("deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := g.Since().Sub(began); d < testMaxTTL/2 || d > testMaxTTL+1500*time.Millisecond {
+		t.Errorf("the first lease came after %v; want about %v", d, testMaxTTL)
+	}
+}
+
+// TestLongestTTL: who joins with a longer TTL makes everybody wait for as long.
+func TestLongestTTL(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	long := testOptions()
+	long.MaxTTL = time.Hour
+	s := open(t, r.url(), testOptions())
+	open(t, r.url(), long)
+	_, err := s.TryAcquire(t.Context(), request("deploy"))
+	if err == nil || !strings.Contains(err.Error(), "59m5") {
+		t.Errorf("TryAcquire = %v; want it to wait for an hour", err)
+	}
+	// After a restart, too, although the one with the longer TTL asks for nothing.
+	r.restart()
+	if !eventually(testMaxTTL, func() bool {
+		_, err := s.TryAcquire(t.Context(), request("deploy"))
+		return err != nil && strings.Contains(err.Error(), "59m5")
+	}) {
+		_, err := s.TryAcquire(t.Context(), request("deploy"))
+		t.Errorf("after a restart TryAcquire = %v; want it to wait for the longer TTL", err)
+	}
+	bless(t, r)
+	take(t, s, request("deploy"))
+	req := request("longer")
+	req.TTL = time.Minute
+	if _, err := s.TryAcquire(t.Context(), req); err == nil || !strings.Contains(err.Error(), "MaxTTL") {
+		t.Errorf("TryAcquire with a longer TTL = %v; want it refused", err)
+	}
+}
+
+// TestScriptFlush: a server that has only lost its scripts makes nobody wait.
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	bless(t, r)
+	s := open(t, r.url(), testOptions())
+	g := take(t, s, request("deploy"))
+	for range 3 {
+		r.do("script", "flush")
+		if _, err := g.Renew(t.Context(), testMaxTTL); err != nil {
+			t.Errorf("Renew = %v; want nil", err)
+		}
+		r.do("script", "flush")
+		take(t, s, request(rand.Text()))
+	}
+}
+
+// TestQuarantineIsTold: in one line with the time that is left.
+func TestQuarantineIsTold(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	opts := testOptions()
+	var log output
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	open(t, r.url(), opts)
+	eventually(patience, func() bool { return log.String() != "" })
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "left=") {
+		t.Errorf("the log says:\n%swant one line with the time that is left", text)
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Names of what is in the store; docs/redis-protocol.md is the contract with
+// clients in other languages.
+const (
+	floorSuffix  = ":token"
+	queueSuffix  = ":queue"
+	brokenSuffix = ":broken"
+)
+
+// lockKey returns the key of a name's lock. The name is its hash tag, so that
+// all keys of one name are in one slot of a cluster. The tag of a name that
+// begins with } would be empty, which means none: U+0001, which no name contains,
+// makes it one.
+func lockKey(prefix, name string) string {
+	if strings.HasPrefix(name, "}") {
+		name = "\x01" + name
+	}
+	return prefix + "{" + name + "}"
+}
+
+// lockName returns the name of the lock that key belongs to.
+func lockName(prefix, key string) (name string, ok bool) {
+	for _, suffix := range []string{floorSuffix, queueSuffix, brokenSuffix} {
+		if s, found := strings.CutSuffix(key, suffix); found {
+			key = s
+			break
+		}
+	}
+	name, ok = strings.CutPrefix(key, prefix+"{")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, "}")
+	return strings.TrimPrefix(name, "\x01"), ok
+}
+
+// glob quotes s for the MATCH of SCAN.
+func glob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// record is what people are shown of a holder or waiter.
+type record struct {
+	driver.Holder
+	Why string `json:"why,omitempty"`
+}
+
+// known is the last record that was made: those of one client are all alike
+// unless they say why.
+type known struct {
+	holder *driver.Holder
+	why    string
+	text   string
+}
+
+func (s *store) newRecord(h *driver.Holder, why string) string {
+	k := s.known.Load()
+	if k == nil || k.holder != h || k.why != why {
+		k = &known{h, why, newRecord(h, why)}
+		s.known.Store(k)
+	}
+	return k.text
+}
+
+func newRecord(h *driver.Holder, why string) string {
+	b, err := json.Marshal(record{*h, why})
+	if err != nil {
+		return "{}" // cannot happen: strings and an int
+	}
+	return string(b)
+}
+
+func readRecord(s string) (r record) {
+	_ = json.Unmarshal([]byte(s), &r) // what cannot be read is shown as nobody
+	return r
+}
+
+// parseHeld reads the value of a lock: lease, client, token, microseconds since
+// 1970 at the grant, record. Anything else is the lock of another library.
+func parseHeld(value string, pttl int64, now time.Time) driver.Held {
+	h := driver.Held{Lease: value}
+	if f := strings.SplitN(value, " ", 5); len(f) == 5 {
+		r := readRecord(f[4])
+		h.Lease, h.Holder, h.Why = f[0], r.Holder, r.Why
+		h.Token, _ = strconv.ParseUint(f[2], 10, 64)
+		if us, err := strconv.ParseInt(f[3], 10, 64); err == nil {
+			h.Acquired = time.UnixMicro(us)
+		}
+	} else {
+		h.Who = "a client of another library"
+	}
+	if pttl >= 0 {
+		h.Expires = now.Add(time.Duration(pttl) * time.Millisecond)
+	}
+	return h
+}
+
+// parseWaiter reads a member of the queue: lease, client, record. Its score is
+// the time in microseconds at which it came.
+func parseWaiter(member string, score float64) driver.Waiter {
+	var w driver.Waiter
+	if f := strings.SplitN(member, " ", 3); len(f) == 3 {
+		r := readRecord(f[2])
+		w.Holder, w.Why = r.Holder, r.Why
+	}
+	w.Since = time.UnixMicro(int64(score))
+	return w
+}

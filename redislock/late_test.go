@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestLateCommand: a server that was stopped executes, when it goes on, what was
+// given up long ago. The name must come free at once, well before the TTL.
+func TestLateCommand(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []time.Duration{300 * time.Millisecond, 8 * time.Second} { // the link is up, given up
+		t.Run(stop.String(), func(t *testing.T) {
+			t.Parallel()
+			r := blessedServer(t)
+			locks, err := Open(t.Context(), r.url(), longOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close()
+			b := openLong(t, r)
+			r.stop()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if l, err := locks.TryAcquire(ctx, "try", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("TryAcquire = %v, %v; want the context's error", l, err)
+			}
+			if l, err := locks.Acquire(ctx, "wait", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Acquire = %v, %v; want the context's error", l, err)
+			}
+			if d := time.Since(began); d > 2*time.Second {
+				t.Errorf("the calls returned after %v; their context ended after 100ms", d)
+			}
+			time.Sleep(stop - time.Since(began))
+			r.cont()
+			for _, name := range []string{"try", "wait"} {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				g, err := b.Acquire(ctx, long(name))
+				if err != nil {
+					t.Errorf("%s: Acquire = %v; want what was given up to be undone", name, err)
+				}
+				cancel()
+				if g != nil {
+					g.Release(t.Context())
+				}
+			}
+		})
+	}
+}
+
+// TestStoppedServer: the lease of a holder ends at its deadline while the server
+// is stopped for longer than the TTL, and all go on when it does.
+func TestStoppedServer(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	bless(t, r)
+	a, err := Open(t.Context(), r.url(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Open(t.Context(), r.url(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		next <- l
+	}()
+	time.Sleep(100 * time.Millisecond)
+	r.stop()
+	select {
+	case <-held.Done():
+	case <-time.After(testMaxTTL + patience):
+		t.Error("the lease outlives its deadline")
+	}
+	if late := time.Since(held.Deadline()); late > 500*time.Millisecond {
+		t.Errorf("the lease ended %v after its deadline", late)
+	}
+	time.Sleep(testMaxTTL / 2)
+	r.cont()
+	select {
+	case l := <-next:
+		if l != nil {
+			if l.Token() <= held.Token() {
+				t.Errorf("token %d after %d", l.Token(), held.Token())
+			}
+			l.Release(t.Context())
+		}
+	case <-time.After(patience + testMaxTTL):
+		t.Fatal("the waiter does not go on")
+	}
+}
+
+// TestRepeatedRelease: a release whose answer is lost is repeated without harm.
+func TestRepeatedRelease(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	link := startProxy(t, r.addr)
+	a, b := openThrough(t, link, longOptions()), openLong(t, r)
+	g := take(t, a.store, long("deploy"))
+	link.setCut(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := g.Release(ctx); err == nil {
+		t.Error("Release = nil although nothing could be sent")
+	}
+	link.setCut(false)
+	if !eventually(patience, func() bool { return g.Release(t.Context()) == nil }) {
+		t.Fatal("Release does not succeed")
+	}
+	next := take(t, b, long("deploy"))
+	if err := g.Release(t.Context()); err != nil {
+		t.Errorf("another Release = %v; want nil", err)
+	}
+	if _, err := a.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	release(t, next)
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options are the settings of a client on a Redis server. The zero value is
+// useful, and a nil *Options is the same. What the URL says goes before.
+type Options struct {
+	pawl.Options
+
+	// Prefix begins every key and channel; "pawl:" unless set. Clients with the
+	// same prefix on the same database exclude each other. It must not contain
+	// braces.
+	Prefix string
+
+	// MaxTTL is the longest TTL that any client on the server uses: for so long
+	// nothing is granted after the server has lost its data. A longer TTL is
+	// refused. The larger of TTL and pawl.DefaultTTL unless set. It has to be
+	// the same for all clients; the server remembers the longest until it
+	// loses its data, or until Bless.
+	MaxTTL time.Duration
+
+	// AllowUnguarded accepts a server that does not say when it has restarted:
+	// one older than Redis 7, or that refuses INFO. After a restart of such a
+	// server, two clients can hold the same lock.
+	AllowUnguarded bool
+
+	// Username and Password are sent to the server if the URL has none. Without
+	// a password here, in the URL or in a file, that in $PAWL_REDIS_PASSWORD is
+	// used.
+	Username, Password string
+
+	// TLS is the configuration for rediss URLs. Nil trusts the authorities that
+	// the system trusts.
+	TLS *tls.Config
+
+	// ConnectTimeout bounds the making of a connection; 5 s unless set.
+	ConnectTimeout time.Duration
+}
+
+const (
+	defaultPrefix  = "pawl:"
+	defaultConnect = 5 * time.Second
+	passwordEnv    = "PAWL_REDIS_PASSWORD"
+)
+
+// Open returns a client of the server at url, which is one of
+//
+//	redis://[user[:password]@]host[:port][/database]
+//	rediss://…                                        with TLS
+//	unix://[user[:password]@]/path/to/socket[?db=n]
+//	redis://sentinel[:port]?addr=sentinel2&addr=sentinel3&master_set=name
+//
+// with the parameters db, prefix, max_ttl, connect_timeout, password_file,
+// ca_file, cert_file, key_file, server_name, allow_unguarded. It connects, for
+// at most ConnectTimeout and until ctx ends, and returns an error that says what
+// to do if that fails, if the user lacks rights or, unless AllowUnguarded is
+// set, if restarts of the server could not be noticed; and the errors of
+// pawl.New. No error contains the password. User and password are those of the
+// server; where sentinels want some too, make a client yourself and use New.
+func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
+	opts = orDefault(opts)
+	d, err := NewDriver(ctx, url, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+// New returns a pawl client that uses client, and never closes it. Its errors
+// are those of Open. Options that are about the connection are not used.
+//
+// The client should be made with AlwaysPipelining: without it, requests that are
+// given up can cost the connection.
+func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
+	opts = orDefault(opts)
+	d, err := NewDriverFor(client, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
+	c, err := pawl.New(d, &opts.Options)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return c, nil
+}
+
+// NewDriver returns the driver of a client of the server at url, for those who
+// want to put something between the two. Its errors are those of Open.
+func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+	opts = orDefault(opts)
+	where, err := parseURL(url, opts)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStore(&where.opts)
+	if err != nil {
+		return nil, err
+	}
+	s.addr, s.owned = where.shown, true
+	// With ForceSingleClient there is a client even if it could not connect. The
+	// error is not of interest: the same comes from the first request.
+	s.client, err = connect(ctx, where.client)
+	if s.client == nil {
+		return nil, fmt.Errorf("redislock: %s: %w", where.shown, notBound(ctx, err).err)
+	}
+	return s.start(ctx)
+}
+
+// connect makes a client without outstaying ctx.
+func connect(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, error) {
+	type made struct {
+		client rueidis.Client
+		err    error
+	}
+	ch := make(chan made, 1)
+	go func() {
+		c, err := rueidis.NewClient(opt)
+		ch <- made{c, err}
+	}()
+	select {
+	case m := <-ch:
+		return m.client, m.err
+	case <-ctx.Done():
+		go func() {
+			if m := <-ch; m.client != nil {
+				m.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// NewDriverFor is NewDriver for a client of the caller's, which it never closes.
+func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
+	opts = orDefault(opts)
+	s, err := newStore(opts)
+	if err != nil {
+		return nil, err
+	}
+	if client.Mode() == rueidis.ClientModeCluster {
+		return nil, fmt.Errorf("redislock: a cluster is not supported yet: %w", errors.ErrUnsupported)
+	}
+	s.client, s.addr = client, "the client's server"
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	return s.start(ctx)
+}
+
+func orDefault(opts *Options) *Options {
+	if opts == nil {
+		return &Options{}
+	}
+	return opts
+}
+
+// newStore returns a store without a client.
+func newStore(opts *Options) (*store, error) {
+	s := &store{
+		id:        strings.ToLower(rand.Text()),
+		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
+		maxTTL:    cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		timeout:   cmp.Or(opts.ConnectTimeout, defaultConnect),
+		unguarded: opts.AllowUnguarded,
+		log:       opts.Logger,
+		ear:       ear{news: make(chan struct{})},
+		waiters:   make(map[string]*waiter),
+		grants:    make(map[string]*grant),
+	}
+	if strings.ContainsAny(s.prefix, "{}") || driver.CheckName(s.prefix) != nil {
+		return nil, fmt.Errorf("redislock: prefix %q: use printable characters other than braces", driver.Shorten(s.prefix))
+	}
+	if s.maxTTL < driver.MinTTL || s.timeout < 0 {
+		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.maxTTL, s.timeout)
+	}
+	if err := s.checkTTL(opts.TTL); err != nil {
+		return nil, err
+	}
+	s.channel = s.prefix + "client:"
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// start binds the store to the server and begins to listen.
+func (s *store) start(ctx context.Context) (driver.Driver, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout+time.Second)
+	defer cancel()
+	if _, err := s.bound(ctx, nil); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("redislock: %s: %w", s.addr, notBound(ctx, err).err)
+	}
+	s.work.Go(s.listen)
+	return s, nil
+}
+
+// Bless declares that nobody holds a lease that the server at url may have
+// forgotten, and so ends the wait after a restart or FLUSHALL, or for a new
+// server. It is not true after a crash until every holder has ended, or was
+// stopped. It also sets the longest TTL in use back to that of opts. Its errors
+// are those of Open.
+func Bless(ctx context.Context, url string, opts *Options) error {
+	d, err := NewDriver(ctx, url, opts)
+	if err != nil {
+		return &pawl.Error{Op: "bless", Err: err}
+	}
+	s := d.(*store)
+	defer s.Close()
+	if err := s.bless(ctx); err != nil {
+		return &pawl.Error{Op: "bless", Err: notBound(ctx, err).err}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Who waits is told: the script that ends a lease gives the lock to the first in
+// the queue and sends a message. All else is for what messages cannot tell. The
+// first in the queue looks when the lock must have expired, and every firstLook
+// in case a message was lost or another library has deleted the lock. The others
+// look when those before them should have done so and have not, the further
+// back the later, at longest intervals of lookEvery. A look is the request with
+// which the waiter came; it keeps its place.
+const (
+	firstLook  = 2 * time.Second
+	lookEvery  = time.Minute
+	stagger    = 100 * time.Millisecond // between the looks of those behind the first
+	minLook    = time.Second            // of those behind the first
+	maxStagger = 100
+	maxPause   = time.Second // between attempts while the server is away
+)
+
+// waiter is a call of Acquire that waits. store.mu guards first and expires.
+type waiter struct {
+	wake    chan struct{} // has room for one; look at once, or at expires if first is set
+	granted bool
+	first   bool
+	expires time.Duration // of the lock, when first was set; negative if it has no end
+}
+
+// Acquire implements driver.Queuer.
+func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := s.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	a := s.attempt(req)
+	deaf, heard := s.listening()
+	if deaf {
+		// Nobody can tell us yet. Those who need not wait need not listen.
+		g, _, fail := a.ask(ctx, false)
+		if fail != nil {
+			return a.undo(fail)
+		}
+		if g != nil {
+			return g, nil
+		}
+		if fail := s.awaitEar(ctx, heard); fail != nil {
+			return nil, fail.err
+		}
+	}
+	w := &waiter{wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	s.waiters[req.Lease] = w
+	s.mu.Unlock()
+	g, fail := a.wait(ctx, w)
+	if g != nil {
+		return g, nil
+	}
+	s.mu.Lock()
+	delete(s.waiters, req.Lease)
+	s.mu.Unlock()
+	return a.undo(fail)
+}
+
+// wait looks until the lock is granted. Before it is in the queue a failure is
+// the caller's; after that it rides out every failure that may pass.
+func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *failure) {
+	queued, pause := false, 10*time.Millisecond
+	for {
+		g, t, fail := a.ask(ctx, true)
+		var next time.Duration
+		switch {
+		case g != nil:
+			return g, nil
+		case fail == nil:
+			queued, pause = true, 10*time.Millisecond
+			next = t.next()
+		case !queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
+			fail.maybe = fail.maybe || queued
+			return nil, fail
+		default:
+			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
+		}
+		if fail := a.sleep(ctx, w, next); fail != nil {
+			return nil, fail
+		}
+	}
+}
+
+// sleep returns when it is time to look again.
+func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *failure {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return &failure{ctx.Err(), true, false}
+		case <-a.s.ctx.Done():
+			return &failure{unavailable(errClosed), true, true}
+		case <-w.wake:
+		}
+		a.s.mu.Lock()
+		first, expires := w.first, w.expires
+		w.first = false
+		granted := w.granted
+		w.granted = false
+		a.s.mu.Unlock()
+		if granted || !first {
+			return nil
+		}
+		timer.Reset(turn{pttl: expires.Milliseconds()}.next())
+	}
+}
+
+// next returns after which time to look again.
+func (t turn) next() time.Duration {
+	free := time.Duration(t.pttl) * time.Millisecond
+	switch t.pttl {
+	case -1: // another library's, without end
+		free = lookEvery
+	case -2: // free
+		free = 0
+	}
+	free = max(free, t.shut) + time.Millisecond
+	if t.rank == 0 {
+		return min(free, firstLook)
+	}
+	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
+}
+
+// awaitEar waits until messages can be heard.
+func (s *store) awaitEar(ctx context.Context, heard <-chan struct{}) *failure {
+	select {
+	case <-heard:
+	case <-ctx.Done():
+		return &failure{ctx.Err(), false, false}
+	case <-s.ctx.Done():
+		return &failure{unavailable(errClosed), false, true}
+	}
+	s.mu.Lock()
+	err := s.ear.err
+	s.mu.Unlock()
+	if err != nil {
+		return notBound(ctx, err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// group is a master with two replicas and three sentinels.
+type group struct {
+	master   *redis
+	replicas [2]*redis
+	url      string
+}
+
+func startGroup(t *testing.T) *group {
+	t.Helper()
+	g := &group{master: startServer(t, "--repl-diskless-sync-delay", "0")}
+	host, port, _ := net.SplitHostPort(g.master.addr)
+	for i := range g.replicas {
+		g.replicas[i] = startServer(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+	}
+	var sentinels []string
+	for i := range 3 {
+		sentinels = append(sentinels, startSentinel(t, i, host, port))
+	}
+	g.url = "redis://" + sentinels[0] + "?" + url.Values{"addr": sentinels[1:], "master_set": {"mymaster"}}.Encode()
+	ready := func() bool {
+		for _, addr := range sentinels {
+			s := redis{t: t, addr: addr}
+			if out := s.do("info", "sentinel"); !strings.Contains(out, "slaves=2,sentinels=3") {
+				return false
+			}
+		}
+		return strings.Count(g.master.do("info", "replication"), "state=online") == 2
+	}
+	if !eventually(30*time.Second, ready) {
+		t.Fatal("the sentinels do not find each other")
+	}
+	return g
+}
+
+func startSentinel(t *testing.T, i int, host, port string) string {
+	t.Helper()
+	addr, dir := freeAddr(t), t.TempDir()
+	_, own, _ := net.SplitHostPort(addr)
+	conf := filepath.Join(dir, fmt.Sprintf("sentinel%d.conf", i))
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor mymaster %s %s 2\n"+
+		"sentinel down-after-milliseconds mymaster 500\nsentinel failover-timeout mymaster 3000\n", own, dir, host, port)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("redis-server", conf, "--sentinel")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if !eventually(patience, func() bool { c, err := net.Dial("tcp", addr); return err == nil && c.Close() == nil }) {
+		t.Fatal("a sentinel does not answer")
+	}
+	return addr
+}
+
+// TestFailover: a replica that becomes the master lacks a lease that was granted
+// just before. Nobody gets it before it has ended; the lease that the replica
+// knows lives on; and waiters outlive it all.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t)
+	opts := &Options{MaxTTL: 10 * time.Second}
+	opts.TTL = opts.MaxTTL
+	if err := Bless(t.Context(), g.url, opts); err != nil {
+		t.Fatal(err)
+	}
+	a, b := open(t, g.url, opts), open(t, g.url, opts)
+	req := func(name string) *driver.Request {
+		r := request(name)
+		r.TTL = opts.TTL
+		return r
+	}
+	locks, err := Open(t.Context(), g.url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	kept, err := locks.Acquire(t.Context(), "kept") // and is renewed all the time
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := take(t, a, req("lost"))
+	next := wait(t, g.master, b, req("lost"))
+	for _, r := range g.replicas {
+		r.do("config", "set", "replica-read-only", "no")
+		if !eventually(patience, func() bool { return r.do("del", lockKey(defaultPrefix, "lost")) == "1" }) {
+			t.Fatal("the replica does not get the lease at all")
+		}
+	}
+	g.master.kill()
+	if !eventually(8*time.Second, func() bool { _, err := a.Inspect(t.Context(), "kept"); return err == nil }) {
+		t.Fatal("the sentinels do not find a new master")
+	}
+	if _, err := lost.Renew(t.Context(), opts.TTL); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew of the lease that the new master does not know = %v; want ErrLost", err)
+	}
+	after := next.granted(opts.MaxTTL + 15*time.Second)
+	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(next.at); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
+	}
+	if after.Token() <= lost.Token() {
+		t.Errorf("token %d after %d", after.Token(), lost.Token())
+	}
+	release(t, after)
+	if err := kept.Err(); err != nil {
+		t.Errorf("the lease that the new master knows has ended: %v", err)
+	}
+	if _, err := b.TryAcquire(t.Context(), req("kept")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire of the lease that the new master knows = %v; want ErrHeld", err)
+	}
+	if err := kept.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// claimTTL is how long a lock that was handed to a waiter is kept for it until it
+// makes itself known. It is never trusted: the waiter's own request begins the TTL.
+const claimTTL = time.Second
+
+// store is one participant.
+type store struct {
+	client    rueidis.Client
+	owned     bool   // client is ours to close
+	addr      string // for people
+	id        string // of this participant; names its channel
+	prefix    string // of all keys
+	channel   string // prefix of all channels
+	maxTTL    time.Duration
+	timeout   time.Duration // to connect
+	unguarded bool          // a server that cannot be guarded will do
+	log       *slog.Logger  // may be nil
+	shaky     atomic.Bool   // the last request failed
+	known     atomic.Pointer[known]
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the listener, and what it has started
+
+	mu      sync.Mutex // guards the fields below
+	binding *binding
+	ear     ear
+	waiters map[string]*waiter // by lease
+	grants  map[string]*grant  // by lease
+	stepped driver.Instant     // when a step of the server's clock was seen last
+	told    driver.Instant     // and when it was told last
+}
+
+var (
+	_ driver.Queuer    = (*store)(nil)
+	_ driver.Inspector = (*store)(nil)
+)
+
+// Guarantees implements driver.Driver.
+//
+// SurvivesRestart is false although no restart gives a name to a second holder:
+// a server without persistence forgets leases, and their holders lose them.
+func (s *store) Guarantees() driver.Guarantees {
+	return driver.Guarantees{Fencing: true, FIFO: true, CrossHost: true, Expiry: true}
+}
+
+// TryAcquire implements driver.Driver. It does not overtake those who wait.
+func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := s.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	a := s.attempt(req)
+	g, turn, fail := a.ask(ctx, false)
+	switch {
+	case fail != nil:
+		return a.undo(fail)
+	case g != nil:
+		return g, nil
+	case turn.value != "":
+		return nil, &driver.HeldError{Info: turn.info(req.Name)}
+	}
+	return nil, unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
+		"if there are none, end the wait with redislock.Bless", turn.shut))
+}
+
+func (s *store) usable(ctx context.Context, req *driver.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.ctx.Err() != nil {
+		return unavailable(errClosed)
+	}
+	if req == nil {
+		return nil
+	}
+	if req.Lease == "" || strings.ContainsAny(req.Lease, " \n") {
+		return fmt.Errorf("redislock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
+	}
+	return s.checkTTL(req.TTL)
+}
+
+func (s *store) checkTTL(ttl time.Duration) error {
+	if ttl > s.maxTTL {
+		return fmt.Errorf("redislock: TTL %v is longer than MaxTTL %v: all clients must know the longest TTL in use; raise MaxTTL (?max_ttl=) for all of them", ttl, s.maxTTL)
+	}
+	return nil
+}
+
+// attempt is one request on its way to a lease.
+type attempt struct {
+	s      *store
+	req    *driver.Request
+	key    string
+	record string
+	place  string // in the queue, once there
+}
+
+func (s *store) attempt(req *driver.Request) *attempt {
+	return &attempt{s: s, req: req, key: lockKey(s.prefix, req.Name), record: s.newRecord(req.Holder, req.Why)}
+}
+
+// turn is what the store said instead of granting.
+type turn struct {
+	value string // of the lock; empty if it is free
+	pttl  int64  // of the lock, in ms; negative if it has none
+	rank  int64  // in the queue; negative if not there
+	shut  time.Duration
+}
+
+func (t turn) info(name string) *driver.Info {
+	h := parseHeld(t.value, t.pttl, time.Now())
+	return &driver.Info{Name: name, Token: h.Token, Holders: []driver.Held{h}}
+}
+
+// ask runs the script that grants, once, and joins the queue if wait is set.
+func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *failure) {
+	s := a.s
+	reply, since, fail := s.run(ctx, acquireScript,
+		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.epochKey()},
+		[]string{a.req.Lease, s.id, a.record, millis(a.req.TTL), millis(claimTTL), s.channel, bit(wait), a.place})
+	if fail != nil {
+		return nil, turn{}, fail
+	}
+	if code(reply) == 1 && len(reply) == 2 {
+		token, err := reply[1].AsUint64()
+		if err != nil {
+			return nil, turn{}, &failure{fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), true, true}
+		}
+		return a.granted(token, since), turn{}, nil
+	}
+	if len(reply) != 6 {
+		return nil, turn{}, &failure{fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), true, true}
+	}
+	var t turn
+	t.value, _ = reply[1].ToString()
+	t.pttl, _ = reply[2].AsInt64()
+	t.rank, _ = reply[3].AsInt64()
+	a.place, _ = reply[4].ToString()
+	ms, _ := reply[5].AsInt64()
+	t.shut = time.Duration(ms) * time.Millisecond
+	return nil, t, nil
+}
+
+// granted makes the grant and, in the same instant, ends the waiting for it, so
+// that a message about this lease always finds one of the two.
+func (a *attempt) granted(token uint64, since driver.Instant) *grant {
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: term{since, driver.Now(), a.req.TTL}}
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	delete(a.s.waiters, g.lease)
+	a.s.grants[g.lease] = g
+	return g
+}
+
+// undo returns the error of a failed attempt and, if that may have been executed,
+// a grant whose release undoes it.
+func (a *attempt) undo(fail *failure) (driver.Grant, error) {
+	if !fail.maybe {
+		return nil, fail.err
+	}
+	return &grant{s: a.s, key: a.key, lease: a.req.Lease, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.err
+}
+
+// Close implements driver.Driver.
+func (s *store) Close() error {
+	if s.ctx.Err() != nil {
+		return nil
+	}
+	s.hush()
+	s.cancel()
+	if s.owned {
+		s.client.Close()
+	}
+	s.work.Wait()
+	return nil
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+)
+
+// place is where a URL leads to.
+type place struct {
+	shown  string // without password
+	opts   Options
+	more   []string // addresses of further sentinels
+	client rueidis.ClientOption
+}
+
+// parseURL reads a URL. Its errors do not repeat it: it may contain a password,
+// and where that ends in a wrong URL nobody can tell.
+func parseURL(s string, opts *Options) (*place, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Opaque != "" {
+		return nil, errors.New("redislock: this is not a URL like redis://user:password@host:6379/0; " +
+			"write special characters of the password as %xx")
+	}
+	p := &place{opts: *opts}
+	p.shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	if err := p.params(u.Query()); err != nil {
+		return nil, fmt.Errorf("redislock: %s: %w", p.shown, err)
+	}
+	if err := p.address(u); err != nil {
+		return nil, fmt.Errorf("redislock: %s: %w", p.shown, err)
+	}
+	p.user(u.User)
+	p.tune()
+	return p, nil
+}
+
+// params reads the query.
+func (p *place) params(q url.Values) error {
+	tlsFiles := make(map[string]string)
+	for key, values := range q {
+		v := values[len(values)-1]
+		var err error
+		switch key {
+		case "db":
+			p.client.SelectDB, err = strconv.Atoi(v)
+		case "prefix":
+			p.opts.Prefix = v
+		case "max_ttl":
+			p.opts.MaxTTL, err = time.ParseDuration(v)
+		case "connect_timeout":
+			p.opts.ConnectTimeout, err = time.ParseDuration(v)
+		case "password_file":
+			var b []byte
+			b, err = os.ReadFile(v)
+			p.opts.Password = strings.TrimRight(string(b), "\r\n")
+		case "allow_unguarded":
+			p.opts.AllowUnguarded, err = strconv.ParseBool(v)
+		case "ca_file", "cert_file", "key_file", "server_name":
+			tlsFiles[key] = v
+		case "master_set":
+			p.client.Sentinel.MasterSet = v
+		case "addr":
+			p.more = values
+		default:
+			err = errors.New("there is no such parameter")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return p.tls(tlsFiles)
+}
+
+func (p *place) tls(files map[string]string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	conf := &tls.Config{}
+	if p.opts.TLS != nil {
+		conf = p.opts.TLS.Clone()
+	}
+	if ca := files["ca_file"]; ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return err
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("ca_file: %s contains no certificate", ca)
+		}
+	}
+	if files["cert_file"] != "" || files["key_file"] != "" {
+		cert, err := tls.LoadX509KeyPair(files["cert_file"], files["key_file"])
+		if err != nil {
+			return err
+		}
+		conf.Certificates = []tls.Certificate{cert}
+	}
+	conf.ServerName = files["server_name"]
+	p.opts.TLS = conf
+	return nil
+}
+
+// address reads scheme, host and path.
+func (p *place) address(u *url.URL) error {
+	switch u.Scheme {
+	case "unix":
+		if u.Path == "" || u.Host != "" {
+			return errors.New("write unix:///path/to/socket")
+		}
+		p.client.InitAddress = []string{u.Path}
+		return nil
+	case "redis", "rediss":
+	default:
+		return fmt.Errorf("the scheme is %q: use redis, rediss or unix", u.Scheme)
+	}
+	host := cmp.Or(u.Hostname(), "localhost")
+	set := p.client.Sentinel.MasterSet
+	if set == "" && len(p.more) > 0 {
+		return errors.New("several addresses are those of sentinels: add master_set, or leave out addr")
+	}
+	port := "6379"
+	if set != "" {
+		port = "26379"
+	}
+	p.client.InitAddress = []string{net.JoinHostPort(host, cmp.Or(u.Port(), port))}
+	for _, addr := range p.more {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			addr = net.JoinHostPort(addr, port)
+		}
+		p.client.InitAddress = append(p.client.InitAddress, addr)
+	}
+	if u.Scheme == "rediss" {
+		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		if p.opts.TLS != nil {
+			p.client.TLSConfig = p.opts.TLS.Clone()
+		}
+		if p.client.TLSConfig.ServerName == "" && set == "" {
+			p.client.TLSConfig.ServerName = host
+		}
+	} else if p.opts.TLS != nil {
+		return errors.New("use rediss:// for TLS")
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		n, err := strconv.Atoi(db)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not the number of a database", db)
+		}
+		p.client.SelectDB = n
+	}
+	return nil
+}
+
+// user sets user and password: of the URL, else of the options or the file, else
+// of the environment.
+func (p *place) user(u *url.Userinfo) {
+	p.client.Username, p.client.Password = p.opts.Username, p.opts.Password
+	if name := u.Username(); name != "" {
+		p.client.Username = name
+	}
+	if password, ok := u.Password(); ok {
+		p.client.Password = password
+	} else if p.client.Password == "" {
+		p.client.Password = os.Getenv(passwordEnv)
+	}
+}
+
+// tune sets how the connection is used. There is one for all requests and one
+// more while scripts are loaded. A request that is given up must not cost it, as
+// its release has to follow it there. A link that does not answer is given up
+// within a third of a TTL, so that time is left to renew on a new one.
+func (p *place) tune() {
+	ttl := p.opts.TTL
+	if ttl == 0 {
+		ttl = pawl.DefaultTTL
+	}
+	c := &p.client
+	c.Dialer.Timeout = defaultConnect
+	if p.opts.ConnectTimeout > 0 {
+		c.Dialer.Timeout = p.opts.ConnectTimeout
+	}
+	c.Dialer.KeepAlive = min(max(ttl/10, 100*time.Millisecond), time.Second)
+	c.ConnWriteTimeout = min(max(ttl/4, 500*time.Millisecond), 5*time.Second)
+	c.ForceSingleClient = true
+	c.AlwaysPipelining = true
+	c.PipelineMultiplex = -1
+	c.DisableCache = true
+	c.DisableRetry = true
+	c.ReadBufferEachConn, c.WriteBufferEachConn = 1<<16, 1<<16
+	c.ClientName = "pawl"
+	// Without the interval a client that misses one message of the sentinels stays
+	// with a master that was replaced.
+	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
+	c.DialCtxFn = dial
+	if strings.HasPrefix(p.shown, "unix") {
+		c.DialCtxFn = dialUnix
+	}
+}
+
+func dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
+	var conn net.Conn
+	var err error
+	if conf != nil {
+		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
+	} else {
+		conn, err = d.DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return nil, dialError{err}
+	}
+	return conn, nil
+}
+
+func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, dialError{err}
+	}
+	return conn, nil
+}
