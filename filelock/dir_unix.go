@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,10 @@ func checkDir(dir string, shared bool) error {
 	case !owned:
 		return fmt.Errorf("directory %s belongs to user %d, who could end every lock: "+
 			"type chown %d '%s', %s, or allow it with ?shared=true (Options.AllowShared)", dir, st.Uid, os.Geteuid(), dir, elsewhere)
+	case fi.Mode()&fs.ModeSticky != 0 && fi.Mode().Perm()&0o022 != 0: // such as /tmp
+		return fmt.Errorf("directory %s is meant for everybody, so others could end every lock: "+
+			"name one of your own in it, such as '%s', or allow it with ?shared=true (Options.AllowShared)",
+			dir, filepath.Join(dir, "locks"))
 	case fi.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("directory %s has mode %v, so others could end every lock: "+
 			"type chmod 700 '%s', %s, or allow it with ?shared=true (Options.AllowShared)", dir, fi.Mode(), dir, elsewhere)

@@ -57,10 +57,15 @@ func TestUnsafeDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Chmod(open, 0o777)
+	sticky := filepath.Join(base, "sticky")
+	if err := errors.Join(os.Mkdir(sticky, 0o700), os.Chmod(sticky, 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
 	for dir, hint := range map[string]string{
 		file:                       "directory",
 		filepath.Join(file, "sub"): "not a directory",
 		open:                       "chmod 700 '" + open + "'",
+		sticky:                     "such as '" + filepath.Join(sticky, "locks") + "'",
 	} {
 		_, err := Open(dir, nil)
 		if err == nil || !strings.Contains(err.Error(), hint) || !strings.Contains(err.Error(), strings.TrimSuffix(dir, "/sub")) {

@@ -82,6 +82,9 @@ func asFailure(err error) *failure {
 		return f
 	}
 	text := strings.TrimSpace(strings.ReplaceAll(err.Error(), "\n", " "))
+	if e := new(fs.PathError); errors.As(err, &e) {
+		return fail(exitSystem, text, "see df -h, and where the output goes")
+	}
 	return usage(text, "try: pawl --help")
 }
 
