@@ -234,6 +234,10 @@ func TestErrors(t *testing.T) {
 		{"redis://:s3cret@host/?addr=x", "master_set"},
 		{"redis://:s3cret@" + freeAddr(t) + "?master_set=x", "is the server running"},
 		{"redis://host/?password_file=/no/such", "no such file"},
+		{"redis://:2024/s3crets@host:6379", "as %xx"},
+		{"redis://app:12?s3crets@host", "as %xx"},
+		{"redis://app/s3crets@host/0", "as %xx"},
+		{"redis://app:12/s3crets@host?zz=1", "as %xx"},
 		{"redis://host/?ca_file=/no/such", "no such file"},
 	} {
 		began := time.Now()

@@ -33,7 +33,9 @@ type place struct {
 // and where that ends in a wrong URL nobody can tell.
 func parseURL(s string, opts *Options) (*place, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Opaque != "" {
+	// A / or ? in a password ends the part of the URL that it belongs to: then an
+	// @ is left over, and what is before it must not be shown.
+	if err != nil || u.Opaque != "" || u.User == nil && strings.Contains(s, "@") {
 		return nil, errors.New("redislock: this is not a URL like redis://user:password@host:6379/0; " +
 			"write special characters of the password as %xx")
 	}

@@ -50,7 +50,9 @@ func parseStore(text string) (*storeURL, error) {
 			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", "))
 	}
 	u, err := url.Parse(text)
-	if err != nil {
+	// A / or ? in a password ends the part of the URL that it belongs to, and
+	// leaves an @ over. In the name of a directory it is nothing special.
+	if err != nil || scheme != "file" && u.User == nil && strings.Contains(text, "@") {
 		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme), hint)
 	}
 	return &storeURL{scheme, u}, nil

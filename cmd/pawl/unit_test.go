@@ -116,7 +116,8 @@ func TestStoreURL(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c[0], got, c[1])
 		}
 	}
-	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h"} {
+	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h",
+		"test://:2024/secret@h:6379", "test://app:12?secret@h", "test://u/secret@h/0"} {
 		if got := u(s); strings.Contains(got, "cret") {
 			t.Errorf("%q: %q tells the password", s, got)
 		}
