@@ -4,3 +4,10 @@ package pawl
 
 // StopTimers stops the client's timers, as a suspend of the machine does.
 func (c *Client) StopTimers() { c.sched.stop() }
+
+// HoldScheduler keeps leases that end between their end and that of their
+// contexts, until the function that it returns is called.
+func (c *Client) HoldScheduler() (release func()) {
+	c.sched.mu.Lock()
+	return c.sched.mu.Unlock
+}
