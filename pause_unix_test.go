@@ -78,6 +78,18 @@ func TestPausedHolderFindsItsLeaseLost(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// kill returns before all threads have stopped; the reader must not run yet.
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || !status.Stopped() {
+			t.Fatalf("waiting for the stop: %v, status %v", err, status)
+		}
+		break
+	}
 	if _, err := io.WriteString(stdin, "x"); err != nil {
 		t.Fatal(err)
 	}
