@@ -27,6 +27,15 @@ import (
 // Guarantees.Expiry is false, by the end of the process), no other grant on
 // the name begins.
 //
+// Kinds: a lease is exclusive, shared, or one of n slots. Leases on one name are
+// held together only if all are shared, or all are slots with the same n and
+// there are at most n of them. A waiter is granted the name as soon as it may be
+// held together with the leases that are held, and nobody who came before it
+// still waits: so a steady stream of readers does not starve a writer, and
+// readers that follow each other in the queue are granted together.
+// TryAcquire does not overtake waiters either, where Guarantees.FIFO is true.
+// Package pawl never asks for a kind that the Guarantees lack.
+//
 // A driver does not retry, log, or start timers for a lease; package pawl
 // does. It returns the sentinel errors of this package, wrapped with %w and
 // together with the cause; it never hides a context error behind one of them.
@@ -36,6 +45,7 @@ type Driver interface {
 	//
 	//   - a Grant;
 	//   - a *HeldError (ErrHeld) when somebody else holds the name;
+	//   - a *SlotsError when slots of another number are held;
 	//   - ErrUnavailable only if the store certainly recorded nothing;
 	//   - ErrUncertain if the store may have recorded the grant, together
 	//     with a Grant whose Release undoes it, or a nil Grant if the store is
@@ -62,8 +72,8 @@ type Queuer interface {
 	Driver
 
 	// Acquire waits in the store's queue until the name is granted or ctx
-	// ends. Once in the queue, it rides out outages of the store. Results are those of TryAcquire, except that ErrHeld is never
-	// returned. A waiter that gives up must leave the queue; one that is granted
+	// ends. Once in the queue, it rides out outages of the store. Results are those
+	// of TryAcquire, except that ErrHeld is never returned. A waiter that gives up must leave the queue; one that is granted
 	// the name in the instant in which ctx ends may return the Grant, or put
 	// it back and return the context's error, but must not keep it.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
@@ -129,13 +139,24 @@ type Notifier interface {
 }
 
 // Passer is a Grant that can become the grant of the next waiter of the same
-// client without coming free in between.
+// client without coming free in between. Both are exclusive.
 type Passer interface {
 	// Pass ends this grant and returns that of req, on the same name and with
 	// a greater token. On an error the caller releases this grant: it is
 	// unchanged, or, with ErrUncertain, its Release undoes whatever the store
 	// has made of the two.
 	Pass(ctx context.Context, req *Request) (Grant, error)
+}
+
+// Downgrader is an exclusive Grant that can become a shared one without
+// letting go in between.
+type Downgrader interface {
+	// Downgrade makes the grant a shared one, with the same token and TTL, and
+	// grants the name to the shared waiters that may follow. It returns ErrLost
+	// if the store had ended the grant. After another error it may be called
+	// again; the caller takes the grant for shared from the first call on.
+	// Package pawl calls it only if Guarantees.Shared is true.
+	Downgrade(ctx context.Context) error
 }
 
 // Inheriter is a Grant that lives as long as any process has its files open.
@@ -154,6 +175,10 @@ type Request struct {
 	TTL    time.Duration // at least MinTTL
 	Holder *Holder       // who asks; never nil
 	Why    string        // what for, in the words of the caller; may be empty
+
+	// The kind of lease. At most one of the two is set.
+	Shared bool // held together with other shared leases
+	Slots  int  // if positive, held by at most so many at a time
 }
 
 // MinTTL is the shortest time to live. Below it, the allowance for clock
@@ -178,6 +203,10 @@ type Guarantees struct {
 	// still trusts, and tokens go on. Where there is no server, the machine is
 	// what restarts, and it ends the holders too.
 	SurvivesRestart bool
+	// Shared: leases can be shared, by readers that keep writers out.
+	Shared bool
+	// Slots: a name can be held by a fixed number at a time.
+	Slots bool
 }
 
 // Missing returns the names of the guarantees in want that g lacks.
@@ -192,6 +221,8 @@ func (g Guarantees) Missing(want Guarantees) []string {
 		{"CrossHost", g.CrossHost, want.CrossHost},
 		{"Expiry", g.Expiry, want.Expiry},
 		{"SurvivesRestart", g.SurvivesRestart, want.SurvivesRestart},
+		{"Shared", g.Shared, want.Shared},
+		{"Slots", g.Slots, want.Slots},
 	} {
 		if c.want && !c.have {
 			missing = append(missing, c.name)

@@ -46,6 +46,16 @@ func (e *HeldError) Error() string {
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
+// SlotsError says that two clients disagree about how many slots a name has.
+type SlotsError struct {
+	Held   int // slots of the leases that are held
+	Wanted int // slots that were asked for
+}
+
+func (e *SlotsError) Error() string {
+	return fmt.Sprintf("it is held by leases of a name with %d slots, and %d were asked for: use the same number everywhere", e.Held, e.Wanted)
+}
+
 // Reason says how a lease was lost.
 type Reason string
 

@@ -50,6 +50,8 @@ type Held struct {
 	Acquired time.Time `json:"acquired,omitzero"`
 	Renewed  time.Time `json:"renewed,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"` // when the store ends it unless renewed
+	Shared   bool      `json:"shared,omitempty"`
+	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless this is one of them
 	// Orphan: the process that took the lease has ended; what it started goes on.
 	Orphan bool `json:"orphan,omitempty"`
 }
@@ -59,6 +61,9 @@ type Waiter struct {
 	Holder
 	Since time.Time `json:"since,omitzero"`
 	Why   string    `json:"why,omitempty"`
+
+	Shared bool `json:"shared,omitempty"`
+	Slots  int  `json:"slots,omitempty"`
 }
 
 // Info describes one name.
