@@ -52,10 +52,12 @@ func (e *env) missing(needs []string) string {
 	_, inspector := d.(driver.Inspector)
 	_, notifier := g.(driver.Notifier)
 	_, passer := g.(driver.Passer)
+	_, downgrader := g.(driver.Downgrader)
 	have := map[string]bool{
 		"Fencing": sure.Fencing, "FIFO": sure.FIFO, "Expiry": sure.Expiry,
-		"SurvivesRestart": sure.SurvivesRestart,
-		"Queuer":          queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
+		"SurvivesRestart": sure.SurvivesRestart, "Shared": sure.Shared, "Slots": sure.Slots,
+		"Downgrader": downgrader && sure.Shared,
+		"Queuer":     queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
 		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,
 	}

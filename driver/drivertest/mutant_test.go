@@ -28,6 +28,7 @@ type mutant struct {
 	renew   func(context.Context, *mutantGrant, time.Duration) (driver.Instant, error)
 	release func(context.Context, *mutantGrant) error
 	pass    func(context.Context, *mutantGrant, *driver.Request) (driver.Grant, error)
+	lower   func(context.Context, *mutantGrant) error // Downgrade
 	onLost  func(*mutantGrant, func(error))
 
 	inspect func(*driver.Info, error) (*driver.Info, error)
@@ -46,6 +47,7 @@ type (
 		driver.Grant
 		driver.Notifier
 		driver.Passer
+		driver.Downgrader
 	}
 )
 
@@ -218,6 +220,13 @@ func (g *mutantGrant) Pass(ctx context.Context, req *driver.Request) (driver.Gra
 		return g.d.m.pass(ctx, g, req)
 	}
 	return g.d.grant(req)(g.fullGrant.Pass(ctx, req))
+}
+
+func (g *mutantGrant) Downgrade(ctx context.Context) error {
+	if g.d.m.lower != nil {
+		return g.d.m.lower(ctx, g)
+	}
+	return g.fullGrant.Downgrade(ctx)
 }
 
 func (g *mutantGrant) OnLost(f func(error)) {
