@@ -123,13 +123,10 @@ func (e *env) tryReq(d driver.Driver, req *driver.Request) driver.Grant {
 	return g
 }
 
-// held checks that d cannot have name.
+// held checks that d cannot have name for itself.
 func (e *env) held(d driver.Driver, name string) {
 	e.Helper()
-	g, err := d.TryAcquire(e.ctx, e.request(name))
-	if g != nil || !errors.Is(err, driver.ErrHeld) {
-		e.Fatalf("TryAcquire(%.80q) = %v, %v; want ErrHeld: somebody else holds it", name, show(g), err)
-	}
+	e.refused(d, e.request(name))
 }
 
 // free checks that d can have name.
