@@ -17,7 +17,7 @@ if owned(value, lease) then
 end
 
 local at = now()
-local shut = closed(known[3], at)
+local shut = closed(epoch, known[3], at)
 if shut < 0 then return {-1} end
 
 if not value and shut == 0 then

@@ -69,7 +69,7 @@ end
 local function free(lock, floor, queue, epoch, claim, channel)
   if redis.call('EXISTS', queue) == 1 then
     local at, known = now(), redis.call('MGET', floor, epoch)
-    if closed(known[2], at) == 0 and hand(lock, floor, known[1], queue, at, claim, channel) then return end
+    if closed(epoch, known[2], at) == 0 and hand(lock, floor, known[1], queue, at, claim, channel) then return end
   end
   redis.call('DEL', lock)
 end
