@@ -3,6 +3,7 @@
 
 local FLOOR = 86400000 -- how long a token is remembered, in ms
 local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
+local ENDED = 300000   -- how long a request may be under way to the server, in ms
 
 -- owned says whether value, that of a lock, is that of the lease.
 local function owned(value, lease)
