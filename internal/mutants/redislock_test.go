@@ -50,7 +50,7 @@ func init() {
 		lua("a late look brings a lease back", "acquire.lua", "if known[4] then return {-3} end", "", "TestLateLook"),
 		lua("a release in doubt leaves no word", "release.lua", "if doubt == '1' then", "if false then", "TestLateLook"),
 		mutant{name: "the heir of a lost Pass is forgotten", file: "redislock/grant.go",
-			old: `if heir != "" { //`, new: `if false { //`, pkg: pkg, test: "TestPassTwice"},
+			old: `if heir != "" {`, new: `if heir == "none" {`, pkg: pkg, test: "TestPassTwice"},
 		mutant{name: "waiters do not look when they hear again", file: "redislock/hear.go",
 			old: "for _, w := range s.waiters {", new: "for _, w := range map[string]*waiter{} {", pkg: pkg, test: "TestLostSubscription"},
 		mutant{name: "a grant to a waiter who has left is kept", file: "redislock/hear.go",
