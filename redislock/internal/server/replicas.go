@@ -135,7 +135,8 @@ func (c *replicas) hangUp() {
 
 // behind returns why what was written before r is not where it should be, or nil.
 func (s *Server) behind(r *round) *Failure {
-	why, lasting := r.err, false
+	var why error
+	var lasting bool
 	switch {
 	case r.err != nil:
 		why, lasting = explain(r.err)

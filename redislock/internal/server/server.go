@@ -126,12 +126,12 @@ func (s *Server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]ruei
 // client. The errors of requests that are under way say nothing then: who waits
 // for them must be told before. Call Hush first of all.
 func (s *Server) Close() {
+	s.replicas.mu.Lock() // nobody begins to wait for replicas after this
 	s.cancel()
+	s.replicas.mu.Unlock()
 	if s.Owned {
 		s.client.Close()
 	}
-	s.replicas.mu.Lock() // from here on nobody begins to wait for replicas
-	s.replicas.mu.Unlock()
 	s.work.Wait()
 	s.replicas.hangUp()
 }
