@@ -104,6 +104,17 @@ func refused(t testing.TB, s *store, numbers string) {
 	}
 }
 
+// TestRightToWait: who may not run WAIT is told so.
+func TestRightToWait(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	r.do("acl", "setuser", "app", "on", ">pw", "~*", "&*", "+@all", "-wait")
+	s := open(t, "redis://app:pw@"+r.addr+"?wait_replicas=1", longOptions())
+	if g, err := s.TryAcquire(t.Context(), long("deploy")); g != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "+wait") {
+		t.Errorf("TryAcquire = %v, %v; want ErrUnavailable and the right that is missing", g, err)
+	}
+}
+
 // TestWaitTogether: many leases at a time share the waiting, also while connections
 // are lost and scripts are forgotten.
 func TestWaitTogether(t *testing.T) {

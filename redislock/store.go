@@ -67,7 +67,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case turn.value != "":
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, server.Unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
+	return nil, server.Unavailable(fmt.Errorf("the server has restarted, has lost its data or is another one: leases that it does not know may last for %v more; "+
 		"if there are none, end the wait with redislock.Bless", turn.shut))
 }
 
