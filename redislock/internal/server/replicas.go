@@ -18,8 +18,8 @@ import (
 // in the order in which it was written. One WAIT speaks for all requests that
 // were answered before.
 
-// MarkSuffix makes the key that is written from that of a lock.
-const MarkSuffix = ":mark"
+// markSuffix makes the key that is written from that of a lock.
+const markSuffix = ":mark"
 
 // replicas is the connection for WAIT.
 type replicas struct {
@@ -48,7 +48,7 @@ func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []str
 	if fail != nil || s.Replicas == 0 || Code(reply) != 1 {
 		return reply, since, fail
 	}
-	r := s.join(b, keys[0]+MarkSuffix)
+	r := s.join(b, keys[0]+markSuffix)
 	select {
 	case <-r.done:
 	case <-ctx.Done():

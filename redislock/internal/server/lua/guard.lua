@@ -20,16 +20,17 @@ local function lineage()
 end
 
 -- keep writes the record here only: a replica's would be of no use, and the log
--- of writes need not know when somebody looked.
+-- of writes need not know when somebody looked. Without memory for it somebody
+-- will look again: locks must be given back all the same.
 local function keep(epoch, ...)
   redis.set_repl(redis.REPL_NONE)
-  redis.call('SET', epoch, table.concat({...}, ' '))
+  redis.pcall('SET', epoch, table.concat({...}, ' '))
   redis.set_repl(redis.REPL_ALL)
 end
 
 -- closed returns for how many more microseconds nothing may be granted, or -1
 -- if record, that of the epoch, is not of this run of the server, not of its data,
--- or must be made anew for another reason. It may write, and is called before anything else is written.
+-- or must be made anew for another reason.
 local function closed(epoch, record, at)
   if boot == '' then return 0 end
   local run, from, ttl, blessed, data, seen = string.match(record or '', '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
