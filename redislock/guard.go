@@ -30,7 +30,7 @@ func (s *store) askServer(ctx context.Context, conn rueidis.CommandClient) (boot
 		return "", err
 	}
 	info := parseInfo(text)
-	if info["redis_mode"] == "cluster" {
+	if info["cluster_enabled"] == "1" { // Valkey has no redis_mode
 		return "", fmt.Errorf("this server belongs to a cluster, which redislock does not support yet: %w", errors.ErrUnsupported)
 	}
 	if info["role"] == "slave" {
