@@ -34,6 +34,9 @@ func init() {
 			old: "s.work.Go(func() { s.decline(lease, rest) })", new: "_ = s.decline", pkg: pkg, test: "TestGrantToNobody"},
 		mutant{name: "late commands are not undone", file: "redislock/store.go",
 			old: "if !fail.maybe {", new: "if fail != nil {", pkg: pkg, test: "TestLateCommand"},
+		mutant{name: "an attempt that was granted behind a dead link is kept", file: "redislock/grant.go",
+			old: "[]string{lease, millis(claimTTL), s.channel, g.unsure})", new: "[]string{lease + g.unsure, millis(claimTTL), s.channel, g.unsure})",
+			pkg: pkg, test: "TestFaults/acquire/replies_lost"},
 		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
 			old: "if step > 0 && next.heard", new: "if step < 0 && next.heard", pkg: pkg, test: "TestClockStep"},
 	)
