@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"net"
@@ -18,9 +19,13 @@ import (
 	"time"
 )
 
+// serverProgram is the server under test: $PAWL_REDIS_SERVER may name another
+// one, such as valkey-server.
+var serverProgram = cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server")
+
 func TestMain(m *testing.M) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		fmt.Fprintln(os.Stderr, "redislock: redis-server is missing: apt-get install redis-server")
+	if _, err := exec.LookPath(serverProgram); err != nil {
+		fmt.Fprintf(os.Stderr, "redislock: %v: apt-get install redis-server\n", err)
 		os.Exit(1)
 	}
 	flag.Parse()
@@ -78,7 +83,7 @@ func (s *redis) start() bool {
 	_, port, _ := net.SplitHostPort(s.addr)
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", s.dir, "--daemonize", "no"}
 	s.out = new(output)
-	s.cmd = exec.Command("redis-server", append(base, s.args...)...)
+	s.cmd = exec.Command(serverProgram, append(base, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	// If the test is killed its servers go with it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

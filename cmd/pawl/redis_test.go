@@ -6,8 +6,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -25,7 +27,7 @@ func startRedis(t *testing.T, args ...string) string {
 	addr := l.Addr().String()
 	l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
+	cmd := exec.Command(cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server"), append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
 	log, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
