@@ -33,9 +33,12 @@ type Observer struct {
 	Released func(Event)
 	// Broken: this client broke the lease Event.Lease of somebody else.
 	Broken func(Event)
+	// Stepped: the clock of Event.Server, by which the store ends leases, was set by
+	// Event.Step. Those that it must have ended early are lost; see Lost.
+	Stepped func(Event)
 }
 
-// Event is one thing that happened to a lease.
+// Event is one thing that happened to a lease, or, for Stepped, to the store.
 type Event struct {
 	Name   string
 	Lease  string        // the lease's id; empty if there is none
@@ -43,6 +46,9 @@ type Event struct {
 	Waited time.Duration // how long a request took
 	Held   time.Duration // how long the lease was held, once it has ended
 	Err    error
+
+	Server string        // of Stepped; for people
+	Step   time.Duration // of Stepped; negative if back
 }
 
 // reporter tells the observer and the log, in order, in a goroutine that exists
@@ -131,6 +137,11 @@ func (r *reporter) released(l *Lease, err error) {
 
 func (r *reporter) broken(name, lease, why string) {
 	r.tell(r.Broken, Event{Name: name, Lease: lease}, "broke a lease", "name", name, "lease", lease, "why", why)
+}
+
+func (r *reporter) stepped(server string, by time.Duration) {
+	r.tell(r.Stepped, Event{Server: server, Step: by}, "a store's clock was set: forward, it ends leases early; back, late",
+		"forward", by.Round(time.Millisecond), "server", server)
 }
 
 func (r *reporter) notGivenBack(err error) {

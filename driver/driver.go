@@ -100,6 +100,17 @@ type Inspector interface {
 	Break(ctx context.Context, name, lease string, by *Holder, why string) error
 }
 
+// ClockWatcher is a Driver that compares the clock by which its store ends leases
+// with that of this machine.
+type ClockWatcher interface {
+	Driver
+
+	// OnStep arranges that f is called when the clock of a server was set: forward,
+	// so that leases end early, or back if by is negative. The server is named for
+	// people. f does not block. OnStep is called at most once, before all else.
+	OnStep(f func(server string, by time.Duration))
+}
+
 // Grant is a lease as the store sees it. Its methods are safe for concurrent
 // use. Only the first effective Release does anything.
 type Grant interface {

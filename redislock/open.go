@@ -187,7 +187,7 @@ func (s *store) start(ctx context.Context, client rueidis.Client, opts *Options,
 	s.server = server.New(client, server.Config{
 		Addr: addr, Owned: owned, ID: s.id, Prefix: s.prefix, Channel: s.channel,
 		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped,
 	})
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout()+time.Second)
 	defer cancel()

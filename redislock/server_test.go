@@ -42,6 +42,7 @@ type redis struct {
 	dir  string
 	addr string // host:port
 	args []string
+	env  []string // of the process, besides our own
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -53,15 +54,21 @@ type redis struct {
 func startServer(t testing.TB, args ...string) *redis {
 	t.Helper()
 	s := &redis{t: t, dir: t.TempDir(), args: args}
+	s.begin()
+	return s
+}
+
+// begin starts the server for the first time.
+func (s *redis) begin() {
+	s.t.Helper()
 	for range 5 { // somebody else may take the port before the server does
-		s.addr = freeAddr(t)
+		s.addr = freeAddr(s.t)
 		if s.start() {
-			t.Cleanup(s.kill)
-			return s
+			s.t.Cleanup(s.kill)
+			return
 		}
 	}
-	t.Fatalf("redis-server does not start:\n%s", s.out)
-	return nil
+	s.t.Fatalf("redis-server does not start:\n%s", s.out)
 }
 
 // freeAddr returns an address on which nobody listens.
@@ -85,6 +92,7 @@ func (s *redis) start() bool {
 	s.out = new(output)
 	s.cmd = exec.Command(serverProgram, append(base, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	s.cmd.Env = append(os.Environ(), s.env...)
 	// If the test is killed its servers go with it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {

@@ -37,11 +37,13 @@ type store struct {
 	mu      sync.Mutex         // guards the fields below
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
+	onStep  func(string, time.Duration)
 }
 
 var (
-	_ driver.Queuer    = (*store)(nil)
-	_ driver.Inspector = (*store)(nil)
+	_ driver.Queuer       = (*store)(nil)
+	_ driver.Inspector    = (*store)(nil)
+	_ driver.ClockWatcher = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -129,12 +131,14 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	if fail != nil {
 		return nil, turn{}, fail
 	}
-	if server.Code(reply) == 1 && len(reply) == 2 {
+	if server.Code(reply) == 1 && len(reply) == 3 {
 		token, err := reply[1].AsUint64()
 		if err != nil {
 			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
-		return a.granted(token, since), turn{}, nil
+		g := a.granted(token, since)
+		s.saw(since, reply)
+		return g, turn{}, nil
 	}
 	if len(reply) != 6 {
 		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
@@ -152,7 +156,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: server.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL}}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: term{since, driver.Now(), a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)

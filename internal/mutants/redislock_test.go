@@ -40,7 +40,9 @@ func init() {
 		mutant{name: "an attempt that was granted behind a dead link is kept", file: "redislock/grant.go",
 			old: "[]string{lease, server.Millis(claimTTL)", new: "[]string{lease + g.unsure, server.Millis(claimTTL)",
 			pkg: pkg, test: "TestFaults/acquire/replies_lost"},
-		mutant{name: "a step of the clock ends no lease", file: "redislock/internal/server/clock.go",
-			old: "if step > 0 && next.Heard", new: "if step < 0 && next.Heard", pkg: pkg, test: "TestClockStep"},
+		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
+			old: "micros); step > 0 {", new: "micros); step < 0 {", pkg: pkg, test: "TestClockStepForward"},
+		mutant{name: "a clock that is a little too fast is not seen", file: "redislock/internal/server/clock.go",
+			old: "return age > time.Second &&", new: "return age > 0 &&", pkg: "redislock/internal/server", test: "TestSaw"},
 	)
 }

@@ -45,6 +45,9 @@ type Config struct {
 	// Heard is called when messages can be heard, for the first time or again.
 	// Those that were sent meanwhile are lost.
 	Heard func()
+	// Stepped is called, once a minute at most, when Saw sees that the server's
+	// clock was set: forward, or back if by is negative. It may be nil.
+	Stepped func(by time.Duration)
 }
 
 // Server is one server, or that which is the master now.
@@ -61,8 +64,8 @@ type Server struct {
 	mu      sync.Mutex // guards the fields below
 	binding *binding
 	ear     ear
-	stepped driver.Instant // when a step of the server's clock was seen last
-	told    driver.Instant // and when it was told last
+	clock   reading        // that the next one is compared with
+	told    driver.Instant // when a step of the server's clock was told last
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
