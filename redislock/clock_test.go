@@ -22,6 +22,17 @@ import (
 // clockServer starts a server whose wall clock the test sets, by libfaketime.
 func clockServer(t testing.TB, args ...string) (r *redis, set func(ahead time.Duration)) {
 	t.Helper()
+	r = &redis{t: t, dir: t.TempDir(), args: args}
+	set = r.fakeClock()
+	r.begin()
+	return r, set
+}
+
+// fakeClock makes the server use a clock of its own from its next start on, which
+// is ahead by what set was called with last.
+func (r *redis) fakeClock() (set func(ahead time.Duration)) {
+	t := r.t
+	t.Helper()
 	lib := func(pattern string) string {
 		found, _ := filepath.Glob(pattern)
 		if len(found) == 0 {
@@ -29,7 +40,6 @@ func clockServer(t testing.TB, args ...string) (r *redis, set func(ahead time.Du
 		}
 		return found[0]
 	}
-	r = &redis{t: t, dir: t.TempDir(), args: args}
 	file := filepath.Join(r.dir, "ahead")
 	set = func(ahead time.Duration) {
 		t.Helper()
@@ -48,8 +58,7 @@ func clockServer(t testing.TB, args ...string) (r *redis, set func(ahead time.Du
 		"LD_PRELOAD=" + lib("/usr/lib/*/faketime/libfaketime.so.1") + " " + lib("/lib/*/libc.so.6"),
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}
-	r.begin()
-	return r, set
+	return set
 }
 
 // steps is what an observer and a log were told.

@@ -24,6 +24,10 @@ import (
 var serverProgram = cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server")
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(childEnv); url != "" {
+		childMain(url)
+		return
+	}
 	if _, err := exec.LookPath(serverProgram); err != nil {
 		fmt.Fprintf(os.Stderr, "redislock: %v: apt-get install redis-server\n", err)
 		os.Exit(1)

@@ -42,6 +42,10 @@ func init() {
 			pkg: pkg, test: "TestFaults/acquire/replies_lost"},
 		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
 			old: "micros); step > 0 {", new: "micros); step < 0 {", pkg: pkg, test: "TestClockStepForward"},
+		mutant{name: "who does not answer is waited for too long", file: "redislock/store.go",
+			old: "const claimTTL = time.Second", new: "const claimTTL = 3 * time.Second", pkg: pkg, test: "TestFirstInLine/stopped"},
+		mutant{name: "waiters sleep too long", file: "redislock/queue.go",
+			old: "t.shut) + time.Millisecond", new: "t.shut) + 300*time.Millisecond", pkg: pkg, test: "TestKilledHolderProcess"},
 		mutant{name: "a clock that is a little too fast is not seen", file: "redislock/internal/server/clock.go",
 			old: "return age > time.Second &&", new: "return age > 0 &&", pkg: "redislock/internal/server", test: "TestSaw"},
 	)
