@@ -46,7 +46,7 @@ func dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (ne
 	if err != nil {
 		return nil, dialError{err}
 	}
-	return conn, nil
+	return &refusable{Conn: conn}, nil
 }
 
 func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -54,5 +54,5 @@ func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (n
 	if err != nil {
 		return nil, dialError{err}
 	}
-	return conn, nil
+	return &refusable{Conn: conn}, nil
 }

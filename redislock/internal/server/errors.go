@@ -131,6 +131,9 @@ func Unavailable(err error) error {
 func dialHint(err error) error {
 	s := err.Error()
 	switch {
+	case errors.Is(err, errTooMany):
+		err, _ = explain(errTooMany)
+		return err
 	case strings.Contains(s, "connection refused"), strings.Contains(s, "no such file"):
 		return fmt.Errorf("%w: is the server running, and is this its address?", err)
 	case strings.Contains(s, "x509"):
