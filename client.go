@@ -73,8 +73,8 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		shut:       make(chan struct{}),
 		lines:      make(map[string]*line),
 	}
-	if w, ok := d.(driver.ClockWatcher); ok {
-		w.OnStep(c.observer.stepped)
+	if r, ok := d.(driver.Reporter); ok {
+		r.OnNews(c.observer.news)
 	}
 	return c, nil
 }

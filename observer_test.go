@@ -5,6 +5,7 @@ package pawl_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,30 +16,37 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// watcher is a driver whose store's clock the test sets.
-type watcher struct {
+// newsman is a driver that tells what the test wants.
+type newsman struct {
 	driver.Driver
-	stepped func(server string, by time.Duration)
+	tell func(driver.News)
 }
 
-func (w *watcher) OnStep(f func(string, time.Duration)) { w.stepped = f }
+func (n *newsman) OnNews(f func(driver.News)) { n.tell = f }
 
-func TestClockOfTheStoreIsSet(t *testing.T) {
+func TestNewsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &watcher{Driver: new(memlock.Store).Driver()}
+		d := &newsman{Driver: new(memlock.Store).Driver()}
 		var log bytes.Buffer
 		var told []pawl.Event
 		open(t, d, &pawl.Options{
-			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
-			Observer: pawl.Observer{Stepped: func(e pawl.Event) { told = append(told, e) }},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Observer: pawl.Observer{
+				Stepped: func(e pawl.Event) { told = append(told, e) },
+				Closed:  func(e pawl.Event) { told = append(told, e) },
+			},
 		})
-		d.stepped("redis-7", -time.Hour)
+		d.tell(driver.News{Server: "redis-7", Step: -time.Hour})
+		d.tell(driver.News{Server: "redis-8", Closed: time.Minute})
 		synctest.Wait()
-		if len(told) != 1 || told[0].Server != "redis-7" || told[0].Step != -time.Hour {
-			t.Errorf("the observer was told %+v; want a step of -1h of redis-7", told)
+		want := []pawl.Event{{Server: "redis-7", Step: -time.Hour}, {Server: "redis-8", Left: time.Minute}}
+		if !slices.Equal(told, want) {
+			t.Errorf("the observer was told %+v; want %+v", told, want)
 		}
-		if text := log.String(); !strings.Contains(text, "forward=-1h") || !strings.Contains(text, "redis-7") {
-			t.Errorf("the log says %q; want the step and the server", text)
+		for _, part := range []string{"forward=-1h", "redis-7", "left=1m", "redis-8"} {
+			if !strings.Contains(log.String(), part) {
+				t.Errorf("the log says %q; want %q", log.String(), part)
+			}
 		}
 	})
 }

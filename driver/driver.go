@@ -100,15 +100,24 @@ type Inspector interface {
 	Break(ctx context.Context, name, lease string, by *Holder, why string) error
 }
 
-// ClockWatcher is a Driver that compares the clock by which its store ends leases
-// with that of this machine.
-type ClockWatcher interface {
+// Reporter is a Driver that has something to tell besides what becomes of leases.
+type Reporter interface {
 	Driver
 
-	// OnStep arranges that f is called when the clock of a server was set: forward,
-	// so that leases end early, or back if by is negative. The server is named for
-	// people. f does not block. OnStep is called at most once, before all else.
-	OnStep(f func(server string, by time.Duration))
+	// OnNews arranges that f, which does not block, is called with all news, those
+	// from before included. It is called at most once.
+	OnNews(f func(News))
+}
+
+// News is one thing that happened to a store. Either Step or Closed is set.
+type News struct {
+	Server string // which one; for people
+	// Step: its clock, by which it ends leases, was set forward by so much; back if
+	// negative.
+	Step time.Duration
+	// Closed: for so long it grants nothing, as it may have forgotten leases that
+	// last until then.
+	Closed time.Duration
 }
 
 // Grant is a lease as the store sees it. Its methods are safe for concurrent

@@ -42,19 +42,3 @@ func (s *store) setForward(now driver.Instant, step time.Duration) {
 		}
 	}
 }
-
-// OnStep implements driver.ClockWatcher.
-func (s *store) OnStep(f func(server string, by time.Duration)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.onStep = f
-}
-
-func (s *store) stepped(by time.Duration) {
-	s.mu.Lock()
-	f := s.onStep
-	s.mu.Unlock()
-	if f != nil {
-		f(s.server.Addr, by)
-	}
-}

@@ -186,8 +186,8 @@ func newStore(opts *Options) (*store, error) {
 func (s *store) start(ctx context.Context, client rueidis.Client, opts *Options, addr string, owned bool) (driver.Driver, error) {
 	s.server = server.New(client, server.Config{
 		Addr: addr, Owned: owned, ID: s.id, Prefix: s.prefix, Channel: s.channel,
-		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped,
+		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped, Closed: s.closed,
 	})
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout()+time.Second)
 	defer cancel()

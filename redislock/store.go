@@ -37,13 +37,13 @@ type store struct {
 	mu      sync.Mutex         // guards the fields below
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
-	onStep  func(string, time.Duration)
+	news    news
 }
 
 var (
-	_ driver.Queuer       = (*store)(nil)
-	_ driver.Inspector    = (*store)(nil)
-	_ driver.ClockWatcher = (*store)(nil)
+	_ driver.Queuer    = (*store)(nil)
+	_ driver.Inspector = (*store)(nil)
+	_ driver.Reporter  = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -69,8 +69,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case turn.value != "":
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, server.Unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
-		"if there are none, end the wait with redislock.Bless", turn.shut))
+	return nil, fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: turn.shut})
 }
 
 func (s *store) usable(ctx context.Context, req *driver.Request) error {

@@ -66,14 +66,6 @@ func ParseInfo(text string) map[string]string {
 	return info
 }
 
-// tellClosed says that nothing is granted for a while.
-func (s *Server) tellClosed(left time.Duration) {
-	if left > 0 && s.Log != nil {
-		s.Log.Warn("redislock: the server has restarted or lost its data: no new leases until those that it may have forgotten have ended",
-			"left", left.Round(time.Millisecond), "server", s.Addr)
-	}
-}
-
 // epoch begins or joins the epoch of this run of the server, and returns for how
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.

@@ -9,7 +9,6 @@ package server
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,6 @@ type Config struct {
 	MaxTTL    time.Duration // the longest TTL that this participant uses
 	Timeout   time.Duration // to connect
 	Unguarded bool          // a server that cannot be guarded will do
-	Log       *slog.Logger  // may be nil
 
 	// Scripts are known by their index to Run. The Server puts lua/guard.lua
 	// before them. Their reply is an array that begins with a number, -1 if
@@ -48,6 +46,9 @@ type Config struct {
 	// Stepped is called, once a minute at most, when Saw sees that the server's
 	// clock was set: forward, or back if by is negative. It may be nil.
 	Stepped func(by time.Duration)
+	// Closed is called when a run of the server is found that grants nothing for a
+	// while. It may be nil.
+	Closed func(left time.Duration)
 }
 
 // Server is one server, or that which is the master now.
