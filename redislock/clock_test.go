@@ -19,10 +19,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
+// clockProgram is the server whatever $PAWL_REDIS_SERVER says: others, such as
+// Valkey, do not start with libfaketime.
+const clockProgram = "redis-server"
+
 // clockServer starts a server whose wall clock the test sets, by libfaketime.
 func clockServer(t testing.TB, args ...string) (r *redis, set func(ahead time.Duration)) {
 	t.Helper()
-	r = &redis{t: t, dir: t.TempDir(), args: args}
+	r = &redis{t: t, dir: t.TempDir(), args: args, program: clockProgram}
 	set = r.fakeClock()
 	r.begin()
 	return r, set

@@ -16,7 +16,11 @@ import (
 func TestNamesDoNotLeak(t *testing.T) {
 	t.Parallel()
 	const names = 100_000
-	r := blessedServer(t)
+	r := &redis{t: t, dir: t.TempDir(), program: clockProgram}
+	r.begin()
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Fatal(err)
+	}
 	c := openClient(t, r)
 	number := func(args ...string) int {
 		t.Helper()

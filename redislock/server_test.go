@@ -42,11 +42,12 @@ func TestMain(m *testing.M) {
 
 // redis is a redis-server of a test, stopped when the test ends.
 type redis struct {
-	t    testing.TB
-	dir  string
-	addr string // host:port
-	args []string
-	env  []string // of the process, besides our own
+	t       testing.TB
+	program string
+	dir     string
+	addr    string // host:port
+	args    []string
+	env     []string // of the process, besides our own
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -57,7 +58,7 @@ type redis struct {
 // startServer starts a server without persistence, with more settings in args.
 func startServer(t testing.TB, args ...string) *redis {
 	t.Helper()
-	s := &redis{t: t, dir: t.TempDir(), args: args}
+	s := &redis{t: t, dir: t.TempDir(), args: args, program: serverProgram}
 	s.begin()
 	return s
 }
@@ -94,7 +95,7 @@ func (s *redis) start() bool {
 	_, port, _ := net.SplitHostPort(s.addr)
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", s.dir, "--daemonize", "no"}
 	s.out = new(output)
-	s.cmd = exec.Command(serverProgram, append(base, s.args...)...)
+	s.cmd = exec.Command(s.program, append(base, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	s.cmd.Env = append(os.Environ(), s.env...)
 	// If the test is killed its servers go with it.
