@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	faultTTL  = 3 * time.Second
 	faultCall = time.Second // bound of a call while the link is broken
 	// faultSlack is what a call may take beyond its bound: no more than the
 	// five seconds that Release takes whatever its context says.
@@ -29,6 +28,7 @@ type cell struct {
 	r       *redis
 	link    *proxy
 	fault   fault
+	ttl     time.Duration
 	a, b, c *pawl.Client // a is behind the link
 	w       *witness
 }
@@ -57,14 +57,17 @@ func TestFaults(t *testing.T) {
 func newCell(t *testing.T, f fault) *cell {
 	r := blessedServer(t)
 	link := startProxy(t, r.addr)
-	c := &cell{T: t, r: r, link: link, fault: f, w: &witness{stop: func() {}}}
+	c := &cell{T: t, r: r, link: link, fault: f, ttl: 3 * time.Second, w: &witness{stop: func() {}}}
+	if f == delayed {
+		c.ttl = 8 * time.Second // renewals must fit in, on a busy machine too
+	}
 	c.a, c.b, c.c = c.open(link.url()), c.open(r.url()), c.open(r.url())
 	return c
 }
 
 func (c *cell) open(url string) *pawl.Client {
 	opts := longOptions()
-	opts.TTL = faultTTL
+	opts.TTL = c.ttl
 	client, err := Open(context.Background(), url, opts)
 	if err != nil {
 		c.Fatal(err)
@@ -198,12 +201,12 @@ func (c *cell) extend() {
 	next := c.begin(c.b)
 	c.inLine(1)
 	c.link.setFault(c.fault)
-	err := c.bounded("Extend", func(ctx context.Context) error { return held.Extend(ctx, faultTTL) })
+	err := c.bounded("Extend", func(ctx context.Context) error { return held.Extend(ctx, c.ttl) })
 	if c.fault == delayed {
 		if err != nil {
 			c.Errorf("on a slow link Extend = %v", err)
 		}
-		time.Sleep(2 * faultTTL)
+		time.Sleep(c.ttl + time.Second)
 		if err := held.Err(); err != nil {
 			c.Errorf("on a slow link the lease has ended: %v", err)
 		}
@@ -218,7 +221,7 @@ func (c *cell) extend() {
 			c.Errorf("the lease has ended with %v; want ErrLost", err)
 		}
 	}
-	c.give(c.got(next, faultTTL+patience))
+	c.give(c.got(next, c.ttl+patience))
 	_ = held.Release(context.Background()) // what the store has of a lost one
 }
 
