@@ -12,9 +12,9 @@ import (
 )
 
 // TestNamesDoNotLeak: of names that are not used any more the server keeps their
-// tokens for a day, and then nothing.
+// tokens for a day, and then nothing. It is not parallel to others, which it would
+// disturb.
 func TestNamesDoNotLeak(t *testing.T) {
-	t.Parallel()
 	const names = 100_000
 	r := &redis{t: t, dir: t.TempDir(), program: clockProgram}
 	r.begin()

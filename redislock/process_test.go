@@ -52,9 +52,9 @@ func startChildren(t *testing.T, n int, url string) []*child {
 
 // TestProcesses: processes with several goroutines each want the same name all
 // the time. Two are never in at once, they get it equally often, and each time
-// costs three commands at most.
+// costs three commands at most. It is not parallel to others, which it would
+// disturb.
 func TestProcesses(t *testing.T) {
-	t.Parallel()
 	const processes, each = 8, 8
 	r := blessedServer(t)
 	file := filepath.Join(t.TempDir(), "shared")
@@ -118,9 +118,9 @@ func TestSharedFileTells(t *testing.T) {
 }
 
 // TestManyProcesses: a thousand waiters of twenty processes in the server's queue
-// are served in the order in which the processes came, without a stampede.
+// are served in the order in which the processes came, without a stampede. Not
+// parallel either.
 func TestManyProcesses(t *testing.T) {
-	t.Parallel()
 	const processes, each = 20, 50
 	r := blessedServer(t)
 	children := startChildren(t, processes, r.url())
