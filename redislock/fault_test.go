@@ -249,11 +249,13 @@ func (c *cell) finish() {
 	for _, wrong := range c.w.wrong {
 		c.Error(wrong)
 	}
-	var keys string
-	if !eventually(patience, func() bool {
-		keys = c.r.do("keys", "*")
-		return len(strings.Fields(keys)) == 2 && c.r.do("pttl", lockKey(defaultPrefix, "deploy")+floorSuffix) != "-1"
-	}) {
-		c.Errorf("left in the server:\n%s\nwant the epoch, and a token that expires", keys)
+	key := lockKey(defaultPrefix, "deploy")
+	if !eventually(patience, func() bool { return c.r.do("exists", key, key+queueSuffix) == "0" }) {
+		c.Errorf("left in the server:\n%s\nwant no lock and no queue", c.r.do("keys", "*"))
+	}
+	for _, key := range strings.Fields(c.r.do("keys", "*")) {
+		if c.r.do("pttl", key) == "-1" && !strings.HasSuffix(key, "epoch") {
+			c.Errorf("%s never expires", key)
+		}
 	}
 }

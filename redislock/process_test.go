@@ -23,12 +23,12 @@ import (
 // that clients send, but no client sends these here.
 const inScripts = "time get exists set del pttl pexpire mget zadd zrange zrank zrem publish"
 
-var commandCalls = regexp.MustCompile(`cmdstat_(\S+):calls=(\d+)`)
+var commandStat = regexp.MustCompile(`cmdstat_(\S+):calls=(\d+)`)
 
 // clientCommands returns how many commands clients have sent.
 func clientCommands(r *redis) int {
 	sum := 0
-	for _, m := range commandCalls.FindAllStringSubmatch(r.do("info", "commandstats"), -1) {
+	for _, m := range commandStat.FindAllStringSubmatch(r.do("info", "commandstats"), -1) {
 		if !slices.Contains(strings.Fields(inScripts), m[1]) && m[1] != "info" {
 			n, _ := strconv.Atoi(m[2])
 			sum += n

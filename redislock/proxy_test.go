@@ -41,13 +41,13 @@ func (f fault) loses(d direction) bool {
 // proxy passes on what goes between one participant and a server.
 type proxy struct {
 	listener net.Listener
-	target   string
 	work     sync.WaitGroup
 
 	mu     sync.Mutex
 	fault  fault
 	after  string // text from the server behind which the fault next begins; empty if none
 	next   fault
+	target string
 	closed bool
 	conns  map[net.Conn]bool // both ends; true if it has lost something
 }
@@ -87,7 +87,10 @@ func (p *proxy) pass(in net.Conn) {
 		p.lossy(nil, in, up)
 		return
 	}
-	out, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	out, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}
@@ -221,6 +224,16 @@ func (p *proxy) setCut(cut bool) {
 func reset(c net.Conn) {
 	c.(*net.TCPConn).SetLinger(0)
 	c.Close()
+}
+
+// redirect puts another server behind the address.
+func (p *proxy) redirect(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for c := range p.conns {
+		c.Close()
+	}
 }
 
 // close ends all connections, as the end of the process at one of their ends
