@@ -150,7 +150,7 @@ func (r *reporter) news(n driver.News) {
 			"forward", n.Step.Round(time.Millisecond), "server", n.Server)
 	}
 	if n.Closed > 0 {
-		r.tell(r.Closed, e, "the store has restarted or lost its data: no new leases until those that it may have forgotten have ended",
+		r.tell(r.Closed, e, "the store has restarted, has lost its data or is another one: no new leases until those that it may have forgotten have ended",
 			"left", n.Closed.Round(time.Millisecond), "server", n.Server)
 	}
 }

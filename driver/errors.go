@@ -61,7 +61,7 @@ type ClosedError struct {
 }
 
 func (e *ClosedError) Error() string {
-	return fmt.Sprintf("%v: it has restarted or lost its data, and grants nothing for another %v, until leases that it may have forgotten have ended",
+	return fmt.Sprintf("%v: it has restarted, has lost its data or is another one, and grants nothing for another %v, until leases that it may have forgotten have ended",
 		ErrUnavailable, e.Left.Round(time.Millisecond))
 }
 

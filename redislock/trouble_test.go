@@ -32,11 +32,19 @@ func say(line string) func(*testing.T, *redis, func(string) string) {
 
 var troubles = []trouble{
 	{name: "no memory", want: "maxmemory", on: say("config set maxmemory 1"), off: say("config set maxmemory 0"), renews: true},
-	{name: "replica", want: "use the address of its master", on: say("replicaof 127.0.0.1 1"), off: say("replicaof no one"), nobodyNew: true},
+	{name: "replica", want: "use the address of its master", on: say("replicaof 127.0.0.1 1"), off: masterAgain, nobodyNew: true},
 	{name: "too few replicas", want: "min-replicas-to-write", on: say("config set min-replicas-to-write 1"), off: say("config set min-replicas-to-write 0")},
 	{name: "disk", want: "cannot write to its disk", on: breakDisk, off: say("config set stop-writes-on-bgsave-error no")},
 	{name: "slow script", want: "SCRIPT KILL", on: slowScript, off: say("script kill"), nobodyNew: true},
 	{name: "too many clients", want: "maxclients", on: tooMany, off: say("config set maxclients 1000"), nobodyNew: true},
+}
+
+// masterAgain ends the wait, too, which would be for MaxTTL.
+func masterAgain(t *testing.T, r *redis, admin func(string) string) {
+	admin("replicaof no one")
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Error(err)
+	}
 }
 
 // breakDisk makes the server find that it cannot save.
