@@ -95,11 +95,11 @@ func (b *binding) failed() bool {
 func (s *Server) bind(b *binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
-	away := s.away() // before there is a new connection
+	before := s.left() // there is a new connection
 	conn, done := s.client.Dedicate()
 	defer done()
 	defer conn.Close()
-	left, err := s.bindOn(ctx, conn, b, away)
+	left, err := s.bindOn(ctx, conn, b, before)
 	b.err = err
 	close(b.done)
 	if left > 0 && s.Closed != nil {
@@ -107,13 +107,11 @@ func (s *Server) bind(b *binding) {
 	}
 }
 
-func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, away driver.Instant) (closed time.Duration, err error) {
+func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, before driver.Instant) (closed time.Duration, err error) {
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return 0, err
 	}
-	if !s.moved(b) {
-		away = 0
-	}
+	away := s.moved(b, before)
 	var load []rueidis.Completed
 	for i := range s.texts {
 		text := s.text(i, b.boot)

@@ -4,7 +4,6 @@ package server
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -23,30 +22,35 @@ import (
 type moves struct {
 	run   string // the present one; empty if there has been none
 	count int    // of changes
-	owed  bool   // the present one has not been told of the last change
-	conns int64  // Contact's when it was told
+	conns int64  // Contact's when it was told of the last change
+	// away is when the one before was heard of last, until the present one has been
+	// told, or 0. It does not change when that takes several attempts.
+	away driver.Instant
 }
 
-// moved notes which run b is for, and reports whether the server must be told that
-// this participant was with another one.
-func (s *Server) moved(b *binding) bool {
+// moved notes which run b is for. If that is another one than before, which was
+// heard of last at left, the server must be told, and moved returns when that was,
+// else 0.
+func (s *Server) moved(b *binding, left driver.Instant) driver.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.moves
 	if b.boot != "" && m.run != b.boot {
-		m.owed = m.run != ""
+		if m.run != "" {
+			m.away = left
+		}
 		m.run = b.boot
 		m.count++
 	}
 	b.move = m.count
-	return m.owed
+	return m.away
 }
 
 // arrived notes that the server has been told.
 func (s *Server) arrived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.moves.owed = false
+	s.moves.away = 0
 	if s.Contact != nil {
 		s.moves.conns = s.Contact.conns.Load()
 	}
@@ -64,14 +68,13 @@ func (s *Server) stale(b *binding) *Failure {
 	return &Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
-// away returns when the run before a new connection was heard of last.
-func (s *Server) away() driver.Instant {
+// left returns when the run before a new connection was heard of last.
+func (s *Server) left() driver.Instant {
 	s.mu.Lock()
 	known := s.moves.conns
 	s.mu.Unlock()
 	if c := s.Contact; c != nil && c.conns.Load() > known {
-		// What is idle is pinged each second.
-		return min(driver.Now(), driver.Instant(c.left.Load()).Add(2*time.Second))
+		return driver.Instant(c.left.Load())
 	}
 	return driver.Now()
 }

@@ -2,22 +2,28 @@
 
 package server
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
 
 // TestStaleAnswer: a request that was made for one run and executed by it after
 // this participant was with another one, and back again, counts for nothing.
 func TestStaleAnswer(t *testing.T) {
 	s := New(nil, Config{})
-	bind := func(boot string) (b *binding, owed bool) {
+	var clock driver.Instant
+	bind := func(boot string) (b *binding, owed driver.Instant) {
 		b = &binding{boot: boot}
-		return b, s.moved(b)
+		clock++
+		return b, s.moved(b, clock)
 	}
 	first, owed := bind("a")
-	if owed {
+	if owed != 0 {
 		t.Error("the first server is told of another one")
 	}
 	again, owed := bind("a")
-	if owed || s.stale(first) != nil || s.stale(again) != nil {
+	if owed != 0 || s.stale(first) != nil || s.stale(again) != nil {
 		t.Error("binding to the same run again is taken for a change")
 	}
 	bind("b")
@@ -25,14 +31,14 @@ func TestStaleAnswer(t *testing.T) {
 		t.Errorf("an answer from the run that was left: %v; want a failure that may have been executed", f)
 	}
 	back, owed := bind("a")
-	if !owed {
+	if owed != clock {
 		t.Error("the first server is not told of the other one")
 	}
-	if _, owed = bind("a"); !owed {
-		t.Error("a server that could not be told is not told again")
+	if _, again := bind("a"); again != owed {
+		t.Error("a server that could not be told is not told the same again")
 	}
 	s.arrived()
-	if _, owed = bind("a"); owed {
+	if _, owed = bind("a"); owed != 0 {
 		t.Error("a server is told twice")
 	}
 	if s.stale(first) == nil || s.stale(back) != nil {

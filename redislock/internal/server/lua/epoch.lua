@@ -5,6 +5,8 @@
 -- was with another run before, how many ms ago it heard of that last, else ''
 -- Returns {for how many more ms nothing may be granted, longest ttl in ms}.
 
+local SILENCE = 2000 -- for how many ms nothing may be heard of a server that is there
+
 local epoch = KEYS[1]
 local ttl, bless, away = tonumber(ARGV[1]), ARGV[2] == '1', tonumber(ARGV[3])
 
@@ -46,9 +48,9 @@ elseif run ~= boot or known ~= data and promoted or from > at then
   -- its data changes also when the first replica comes, and when the last has
   -- long gone. And nothing ends in time after the clock was set back.
   from, blessed = at, 0
-elseif away and math.max(from, blessed) < at - away * 1000 then
-  -- Others may have got leases elsewhere up to now, and nobody has said so since
-  -- the caller was there.
+elseif away and blessed < at - away * 1000 and from < at - (away - SILENCE) * 1000 then
+  -- Others may have got leases elsewhere up to now, and nobody has said so, or
+  -- declared that there are none, since the caller was there.
   from, blessed = at, 0
 end
 redis.call('SET', epoch, table.concat({boot, digits(from), digits(longest), digits(blessed), data, digits(at)}, ' '))
