@@ -7,10 +7,8 @@ package redislock
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,54 +120,4 @@ func TestFairness(t *testing.T) {
 	if asked > 3 {
 		t.Errorf("%.2f requests for each lease; want 3 at most", asked)
 	}
-}
-
-// TestManyLeases renews ten thousand leases of one client for some TTLs. It is
-// not parallel to others, as it asks for a good part of a processor.
-func TestManyLeases(t *testing.T) {
-	n, ttl := 10_000, 3*time.Second
-	if testing.Short() || raceEnabled {
-		n = 1000
-	}
-	r := blessedServer(t)
-	opts := longOptions()
-	opts.TTL = ttl
-	c, err := Open(t.Context(), r.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	leases := make([]*pawl.Lease, n)
-	var all sync.WaitGroup
-	for i := range 64 {
-		all.Go(func() {
-			for j := i; j < n; j += 64 {
-				l, err := c.TryAcquire(t.Context(), strconv.Itoa(j))
-				if err != nil {
-					t.Errorf("TryAcquire = %v", err)
-					return
-				}
-				leases[j] = l
-			}
-		})
-	}
-	all.Wait()
-	if t.Failed() {
-		return
-	}
-	cpu, began := cpuTime(), time.Now()
-	time.Sleep(2 * ttl)
-	t.Logf("%d leases with a TTL of %v take %.2f of a processor", n, ttl, float64(cpuTime()-cpu)/float64(time.Since(began)))
-	for _, l := range leases {
-		if err := l.Err(); err != nil {
-			t.Fatalf("a lease was lost: %v", err)
-		}
-	}
-}
-
-// cpuTime returns the processor time that this process has used.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -26,7 +26,7 @@ type grant struct {
 	unsure string // the attempt as a member of the queue; empty if it was granted
 	doubt  bool   // a request for the lease was sent whose answer did not come
 
-	term   server.Term       // the present one; zero if not known
+	term   term              // the present one; zero if not known
 	ended  bool              // released or passed on
 	asked  bool              // a release was sent whose answer did not come
 	heir   string            // the lease of a Pass of unknown outcome
@@ -57,43 +57,22 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
-		g.term = server.Term{}
+		g.term = term{}
 		g.s.mu.Unlock()
 		return 0, fail.Err
 	}
-	if server.Code(reply) != 1 || len(reply) != 2 {
+	if server.Code(reply) != 1 || len(reply) != 3 {
+		g.s.saw(since, reply) // it may tell why the lease is gone
 		return 0, g.gone(reply)
 	}
 	left, _ := reply[1].AsInt64()
-	g.renewed(server.Term{Sent: since, Heard: driver.Now(), TTL: ttl}, time.Duration(left)*time.Millisecond)
+	if time.Duration(left)*time.Millisecond < ttl { // else the server goes on with the term before
+		g.s.mu.Lock()
+		g.term = term{since, driver.Now(), ttl}
+		g.s.mu.Unlock()
+	}
+	g.s.saw(since, reply)
 	return since, nil
-}
-
-// renewed notes the term that a renewal has begun, and looks at the clock.
-func (g *grant) renewed(next server.Term, left time.Duration) {
-	s := g.s
-	s.mu.Lock()
-	last := g.term
-	if left < next.TTL { // else the server goes on with the term before
-		g.term = next
-	}
-	s.mu.Unlock()
-	if forward := s.server.Compare(last, next, left); forward > 0 {
-		s.setForward(next.Heard, forward)
-	}
-}
-
-// setForward ends the leases of this participant that the server must have ended
-// early. The others are renewed before their end.
-func (s *store) setForward(now driver.Instant, step time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.grants {
-		t := g.term
-		if t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step {
-			g.lose(&driver.LostError{Reason: driver.Expired, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
-		}
-	}
 }
 
 // over returns why the grant has ended, as far as this participant knows.

@@ -306,7 +306,11 @@ func TestQuarantineIsTold(t *testing.T) {
 	opts := testOptions()
 	var log output
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	open(t, r.url(), opts)
+	c, err := Open(t.Context(), r.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	eventually(patience, func() bool { return log.String() != "" })
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "left=") {
 		t.Errorf("the log says:\n%swant one line with the time that is left", text)

@@ -201,9 +201,9 @@ func newStore(opts *Options) (*store, error) {
 func (s *store) start(ctx context.Context, client rueidis.Client, contact *server.Contact, opts *Options, addr string) (driver.Driver, error) {
 	s.server = server.New(client, server.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.channel,
-		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
+		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: server.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped, Closed: s.closed,
 	})
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout()+time.Second)
 	defer cancel()

@@ -37,11 +37,13 @@ type store struct {
 	mu      sync.Mutex         // guards the fields below
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
+	news    news
 }
 
 var (
 	_ driver.Queuer    = (*store)(nil)
 	_ driver.Inspector = (*store)(nil)
+	_ driver.Reporter  = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -67,8 +69,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case turn.value != "":
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, server.Unavailable(fmt.Errorf("the server has restarted, has lost its data or is another one: leases that it does not know may last for %v more; "+
-		"if there are none, end the wait with redislock.Bless", turn.shut))
+	return nil, fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: turn.shut})
 }
 
 func (s *store) usable(ctx context.Context, req *driver.Request) error {
@@ -134,12 +135,14 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	if server.Code(reply) == ended {
 		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain), Lasting: true}
 	}
-	if server.Code(reply) == 1 && len(reply) == 2 {
+	if server.Code(reply) == 1 && len(reply) == 3 {
 		token, err := reply[1].AsUint64()
 		if err != nil {
 			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
-		return a.granted(token, since), turn{}, nil
+		g := a.granted(token, since)
+		s.saw(since, reply)
+		return g, turn{}, nil
 	}
 	if len(reply) != 6 {
 		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
@@ -159,7 +162,7 @@ const ended = -3
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, doubt: a.doubt, term: server.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL}}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, doubt: a.doubt, term: term{since, driver.Now(), a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)

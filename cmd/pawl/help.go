@@ -30,7 +30,7 @@ Exit codes:
   N        the command's own
   128+N    the command, or pawl while it waited, was ended by signal N
   64       mistake in the command line
-  69       the store cannot be reached
+  69       the store cannot be reached, or grants nothing yet after a restart
   71       the system could not start a process, or write the output
   75       busy: somebody else has the lock (another code: --busy-code)
   77       not allowed to use the store

@@ -21,6 +21,7 @@ type runArgs struct {
 	command []string
 
 	store    string
+	connect  time.Duration
 	wait     time.Duration // negative: for ever
 	noWait   bool
 	ttl      time.Duration
@@ -51,6 +52,7 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	fs.BoolVar(&a.json, "json", false, "tell events as JSON lines on stderr, instead of text")
 	fs.StringVar(&a.events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
 	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
+	connectFlag(fs, &a.connect)
 	fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")
 }
 

@@ -66,7 +66,16 @@ func init() {
 			old: "s.work.Go(func() { s.decline(lease, rest) })", new: "_ = s.decline", pkg: pkg, test: "TestGrantToNobody"},
 		mutant{name: "late commands are not undone", file: "redislock/store.go",
 			old: "if !fail.Maybe {", new: "if fail != nil {", pkg: pkg, test: "TestLateCommand"},
-		mutant{name: "a step of the clock ends no lease", file: "redislock/internal/server/clock.go",
-			old: "if step > 0 && next.Heard", new: "if step < 0 && next.Heard", pkg: pkg, test: "TestClockStep"},
+		mutant{name: "an attempt that was granted behind a dead link is kept", file: "redislock/grant.go",
+			old: "[]string{lease, server.Millis(claimTTL)", new: "[]string{lease + g.unsure, server.Millis(claimTTL)",
+			pkg: pkg, test: "TestFaults/acquire/replies_lost"},
+		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
+			old: "micros); step > 0 {", new: "micros); step < 0 {", pkg: pkg, test: "TestClockStepForward"},
+		mutant{name: "who does not answer is waited for too long", file: "redislock/store.go",
+			old: "const claimTTL = time.Second", new: "const claimTTL = 3 * time.Second", pkg: pkg, test: "TestFirstInLine/stopped"},
+		mutant{name: "waiters sleep too long", file: "redislock/queue.go",
+			old: "t.shut) + time.Millisecond", new: "t.shut) + 300*time.Millisecond", pkg: pkg, test: "TestKilledHolderProcess"},
+		mutant{name: "a clock that is a little too fast is not seen", file: "redislock/internal/server/clock.go",
+			old: "return age > time.Second &&", new: "return age > 0 &&", pkg: "redislock/internal/server", test: "TestSaw"},
 	)
 }

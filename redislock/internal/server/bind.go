@@ -102,7 +102,9 @@ func (s *Server) bind(b *binding) {
 	left, err := s.bindOn(ctx, conn, b, before)
 	b.err = err
 	close(b.done)
-	s.tellClosed(left)
+	if left > 0 && s.Closed != nil {
+		s.Closed(left)
+	}
 }
 
 func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, before driver.Instant) (closed time.Duration, err error) {

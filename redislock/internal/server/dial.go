@@ -89,8 +89,8 @@ func (c *Contact) made(conn net.Conn, err error, d *net.Dialer) (net.Conn, error
 		return nil, dialError{err}
 	}
 	if d.Resolver == sentinels {
-		return conn, nil
+		return &refusable{Conn: conn}, nil
 	}
 	c.left.Store(c.heard.Load())
-	return heardConn{conn, c, c.conns.Add(1)}, nil
+	return heardConn{&refusable{Conn: conn}, c, c.conns.Add(1)}, nil
 }

@@ -49,6 +49,7 @@ var replies = []reply{
 	{"max number of clients", "the server has as many clients as maxclients allows", false},
 	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true},
 	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
+	{"received unknown message type", "what answers is no Redis server: check host and port", true},
 	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
 }
 
@@ -132,6 +133,9 @@ func Unavailable(err error) error {
 func dialHint(err error) error {
 	s := err.Error()
 	switch {
+	case errors.Is(err, errTooMany):
+		err, _ = explain(errTooMany)
+		return err
 	case strings.Contains(s, "connection refused"), strings.Contains(s, "no such file"):
 		return fmt.Errorf("%w: is the server running, and is this its address?", err)
 	case strings.Contains(s, "x509"):

@@ -35,7 +35,7 @@ func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boo
 		return "", err
 	}
 	info := ParseInfo(text)
-	if info["redis_mode"] == "cluster" {
+	if info["cluster_enabled"] == "1" { // Valkey has no redis_mode
 		return "", fmt.Errorf("this server belongs to a cluster, which redislock does not support yet: %w", errors.ErrUnsupported)
 	}
 	if info["role"] == "slave" {
@@ -74,14 +74,6 @@ func ParseInfo(text string) map[string]string {
 		}
 	}
 	return info
-}
-
-// tellClosed says that nothing is granted for a while.
-func (s *Server) tellClosed(left time.Duration) {
-	if left > 0 && s.Log != nil {
-		s.Log.Warn("redislock: the server has restarted, has lost its data or is another one: no new leases until those that it may have forgotten have ended",
-			"left", left.Round(time.Millisecond), "server", s.Addr)
-	}
 }
 
 // epoch begins or joins the epoch of this run of the server, and returns for how

@@ -9,7 +9,6 @@ package server
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,6 @@ type Config struct {
 	MaxTTL    time.Duration // the longest TTL that this participant uses
 	Timeout   time.Duration // to connect
 	Unguarded bool          // a server that cannot be guarded will do
-	Log       *slog.Logger  // may be nil
 
 	Replicas       int           // that must have what RunReplicated writes
 	ReplicaTimeout time.Duration // for that
@@ -49,6 +47,12 @@ type Config struct {
 	// Heard is called when messages can be heard, for the first time or again.
 	// Those that were sent meanwhile are lost.
 	Heard func()
+	// Stepped is called, once a minute at most, when Saw sees that the server's
+	// clock was set: forward, or back if by is negative. It may be nil.
+	Stepped func(by time.Duration)
+	// Closed is called when a run of the server is found that grants nothing for a
+	// while. It may be nil.
+	Closed func(left time.Duration)
 }
 
 // Server is one server, or that which is the master now.
@@ -68,8 +72,8 @@ type Server struct {
 
 	replicas replicas
 	ear      ear
-	stepped  driver.Instant // when a step of the server's clock was seen last
-	told     driver.Instant // and when it was told last
+	clock    reading        // that the next one is compared with
+	told     driver.Instant // when a step of the server's clock was told last
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
