@@ -52,6 +52,9 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	line := message{lease, by, why}.encode()
 	over, err := s.askToGo(ctx, name, lease, line)
 	for !over && err == nil { // a downgrade has given it another FIFO
+		if err := s.usable(ctx); err != nil {
+			return err
+		}
 		if over, err = s.askToGo(ctx, name, lease, line); isOver(err) {
 			return nil
 		}
@@ -75,7 +78,7 @@ func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (o
 		return false, err
 	}
 	if w == nil {
-		return false, driver.ErrReleased
+		return false, nil
 	}
 	if err := w.send(ctx, line); errors.Is(err, unix.EPIPE) {
 		_, held := s.holding(name, lease)

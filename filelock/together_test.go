@@ -6,6 +6,7 @@ package filelock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -111,7 +112,14 @@ func (h *helper) mix() {
 	fmt.Println("mixing")
 	for range rounds {
 		kind := []string{"", "shared", "shared", "slots3"}[rand.IntN(4)]
-		g, err := h.s.Acquire(context.Background(), asked(h.name, kind))
+		acquire := h.s.Acquire
+		if rand.IntN(2) == 0 {
+			acquire = h.s.TryAcquire // many at a time
+		}
+		g, err := acquire(context.Background(), asked(h.name, kind))
+		if errors.Is(err, driver.ErrHeld) {
+			continue
+		}
 		if err != nil {
 			fmt.Println("error", err)
 			return
@@ -190,9 +198,9 @@ func TestMixed(t *testing.T) {
 	t.Parallel()
 	s := open(t, memoryDir(t))
 	dir, tokens := t.TempDir(), filepath.Join(t.TempDir(), "tokens")
-	const processes, rounds = 8, 120 / raceFactor
+	const processes, rounds = 8, 400 / raceFactor
 	mixAll(t, s, dir, tokens, processes, rounds)
-	once(t, tokens, processes*rounds)
+	once(t, tokens, processes*rounds/4)
 	release(t, s.take(t, "mix", ""))
 }
 
@@ -229,6 +237,33 @@ func once(t *testing.T, path string, want int) {
 	if len(seen) < want {
 		t.Errorf("%d tokens; want %d", len(seen), want)
 	}
+}
+
+// TestJoin has many join readers at a time. Each must get a token of its own.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	s := open(t, memoryDir(t))
+	first := s.take(t, "deploy", "shared")
+	var mu sync.Mutex
+	tokens := make(map[uint64]bool)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 60 {
+				g := s.take(t, "deploy", "shared") // however many try, none is refused
+				mu.Lock()
+				if tokens[g.token] {
+					t.Errorf("token %d comes twice", g.token)
+				}
+				tokens[g.token] = true
+				mu.Unlock()
+				release(t, g)
+			}
+		})
+	}
+	all.Wait()
+	release(t, first)
+	release(t, s.take(t, "deploy", ""))
 }
 
 // TestMixedKill kills the processes at random moments, while a cleaner deletes
