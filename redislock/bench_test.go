@@ -12,13 +12,15 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/pawl-go/pawl/redislock/internal/server"
+
 	"github.com/pawl-go/pawl"
 )
 
 // BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
 func BenchmarkFloor(b *testing.B) {
 	r := blessedServer(b)
-	client := openLong(b, r).server.Client()
+	client := openLong(b, r).server.(*server.Server).Client()
 	unlock := rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
 	pair := func(key, id string) {
 		if err := client.Do(b.Context(), client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {

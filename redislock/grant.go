@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -53,7 +54,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, err
 	}
 	reply, since, fail := g.s.server.Run(ctx, extendScript,
-		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, server.Millis(ttl)})
+		[]string{g.key}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = server.Term{}
@@ -61,7 +62,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fail.Err
 	}
 	if server.Code(reply) != 1 || len(reply) != 2 {
-		return 0, g.gone(reply)
+		return 0, g.gone(g.news(ctx))
 	}
 	left, _ := reply[1].AsInt64()
 	g.renewed(server.Term{Sent: since, Heard: driver.Now(), TTL: ttl}, time.Duration(left)*time.Millisecond)
@@ -77,19 +78,19 @@ func (g *grant) renewed(next server.Term, left time.Duration) {
 		g.term = next
 	}
 	s.mu.Unlock()
-	if forward := s.server.Compare(last, next, left); forward > 0 {
-		s.setForward(next.Heard, forward)
+	if forward := s.server.Compare(g.key, last, next, left); forward > 0 {
+		s.setForward(g.key, next.Heard, forward)
 	}
 }
 
-// setForward ends the leases of this participant that the server must have ended
-// early. The others are renewed before their end.
-func (s *store) setForward(now driver.Instant, step time.Duration) {
+// setForward ends the leases of this participant that the server which has key must
+// have ended early. The others are renewed before their end.
+func (s *store) setForward(key string, now driver.Instant, step time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.grants {
 		t := g.term
-		if t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step {
+		if t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step && s.server.Together(key, g.key) {
 			g.lose(&driver.LostError{Reason: driver.Expired, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
 		}
 	}
@@ -158,8 +159,8 @@ func (g *grant) Release(ctx context.Context) error {
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s := g.s
 	reply, _, fail := s.server.Run(ctx, releaseScript,
-		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey()},
-		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure})
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key)},
+		[]string{lease, server.Millis(claimTTL), s.server.ChannelFor(g.key), g.unsure})
 	if fail == nil {
 		return server.Code(reply) == 1, nil
 	}
@@ -185,7 +186,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		return nil, err
 	}
 	reply, since, fail := s.server.Run(ctx, passScript,
-		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(), g.key + brokenSuffix},
+		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
 		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {
@@ -204,7 +205,11 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		g.end(true, "")
 		return next, nil
 	case 0:
-		return nil, g.gone(reply)
+		news := ""
+		if len(reply) > 1 {
+			news, _ = reply[1].ToString()
+		}
+		return nil, g.gone(news)
 	}
 	return nil, server.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
 }
@@ -221,16 +226,38 @@ func (g *grant) end(ended bool, heir string) {
 }
 
 // gone returns the *LostError for a reply that says that the lease has ended.
-func (g *grant) gone(reply []rueidis.RedisMessage) error {
+// and who broke it, or "".
+func (g *grant) gone(news string) error {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	delete(g.s.grants, g.lease)
-	if len(reply) > 1 {
-		if news, _ := reply[1].ToString(); news != "" && g.lost == nil {
-			g.lost = readNews(news)
-		}
+	if news != "" && g.lost == nil {
+		g.lost = readNews(news)
 	}
 	return g.lostError()
+}
+
+// news asks who has broken the lease. That it has ended is certain, so it does not
+// ask for long.
+func (g *grant) news(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	replies, err := g.s.server.Read(ctx, []string{g.key}, func(b rueidis.Builder, key string) []rueidis.Completed {
+		return []rueidis.Completed{b.Get().Key(key + brokenSuffix).Build()}
+	})
+	if err != nil {
+		return ""
+	}
+	lease, news, _ := strings.Cut(text(replies[0][0]), " ")
+	if lease != g.lease {
+		return ""
+	}
+	return news
+}
+
+func text(r rueidis.RedisResult) string {
+	s, _ := r.ToString()
+	return s
 }
 
 // lostError returns why the grant is lost. store.mu is held.

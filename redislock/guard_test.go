@@ -173,7 +173,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	// What is released now may have been released before, and granted to somebody
 	// of whom the server no longer knows: it must not be handed on yet.
-	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Listening(); return open && queueLen(s, "other") == 1 }) {
+	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Ear("").State(); return open && queueLen(s, "other") == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
 	if err := other.Release(t.Context()); err != nil {

@@ -14,7 +14,8 @@ end
 redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
 local client = string.match(value, '^%S+ (%S+)')
 if client then
-  redis.call('PUBLISH', channel .. client, 'lost ' .. lease .. ' ' .. news)
+  -- In a cluster holders listen on a channel that all nodes pass on.
+  redis.call('PUBLISH', string.match(channel, '^[^{]*') .. client, 'lost ' .. lease .. ' ' .. news)
 end
 free(lock, floor, queue, epoch, claim, channel)
 return {1}

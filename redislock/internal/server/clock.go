@@ -39,7 +39,7 @@ func (t Term) step(next Term, left time.Duration) time.Duration {
 // and tells a step. It returns by how much the clock was set forward if this is
 // the first lease that shows it: every lease sees the same step. Then leases of
 // which less than that was left have ended.
-func (s *Server) Compare(last, next Term, left time.Duration) (forward time.Duration) {
+func (s *Server) Compare(_ string, last, next Term, left time.Duration) (forward time.Duration) {
 	if last.TTL == 0 {
 		return 0
 	}

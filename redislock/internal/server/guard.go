@@ -11,10 +11,15 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 var errUnguarded = errors.New("after a restart of this server two clients could hold the same lock, " +
 	"and redislock could not notice: set AllowUnguarded (?allow_unguarded=true) if that does no harm")
+
+// ErrCluster is Bind's error for a server that belongs to a cluster.
+var ErrCluster = errors.New("this server belongs to a cluster")
 
 // askServer returns the run_id of this run of the server, or "" if there is none
 // that can be relied on.
@@ -30,8 +35,8 @@ func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boo
 		return "", err
 	}
 	info := ParseInfo(text)
-	if info["redis_mode"] == "cluster" {
-		return "", fmt.Errorf("this server belongs to a cluster, which redislock does not support yet: %w", errors.ErrUnsupported)
+	if info["redis_mode"] == "cluster" && s.cluster == nil {
+		return "", ErrCluster
 	}
 	if info["role"] == "slave" {
 		return "", errors.New("READONLY")
@@ -68,7 +73,14 @@ func ParseInfo(text string) map[string]string {
 
 // tellClosed says that nothing is granted for a while.
 func (s *Server) tellClosed(left time.Duration) {
-	if left > 0 && s.Log != nil {
+	if left <= 0 || s.Log == nil {
+		return
+	}
+	s.mu.Lock()
+	news := s.cluster == nil || driver.Now().Sub(s.toldClosed) > time.Minute // not for each slot
+	s.toldClosed = driver.Now()
+	s.mu.Unlock()
+	if news {
 		s.Log.Warn("redislock: the server has restarted or lost its data: no new leases until those that it may have forgotten have ended",
 			"left", left.Round(time.Millisecond), "server", s.Addr)
 	}
@@ -78,18 +90,28 @@ func (s *Server) tellClosed(left time.Duration) {
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.
 func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool) (time.Duration, error) {
-	reply, err := conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey()}, []string{Millis(s.MaxTTL), Bit(bless)})).AsIntSlice()
-	if err != nil {
-		return 0, err
-	}
-	if len(reply) != 2 {
-		return 0, fmt.Errorf("the server's answer has %d parts; want 2", len(reply))
-	}
-	return time.Duration(reply[0]) * time.Millisecond, nil
+	closed, _, err := epochReply(conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey("")}, []string{Millis(s.MaxTTL), Bit(bless)})))
+	return closed, err
 }
 
-// EpochKey is the key of the record of the epoch, for the scripts.
-func (s *Server) EpochKey() string { return s.Prefix + "epoch" }
+// epochReply reads what the script has returned: for how long nothing is granted,
+// and whether it has begun an epoch.
+func epochReply(r rueidis.RedisResult) (closed time.Duration, began bool, err error) {
+	reply, err := r.AsIntSlice()
+	if err != nil {
+		return 0, false, err
+	}
+	if len(reply) != 3 {
+		return 0, false, fmt.Errorf("the server's answer has %d parts; want 3", len(reply))
+	}
+	return time.Duration(reply[0]) * time.Millisecond, reply[2] == 1, nil
+}
+
+// EpochKey is the key of the record of the epoch of a lock's key.
+func (s *Server) EpochKey(string) string { return s.Prefix + "epoch" }
+
+// ChannelFor begins the channels of messages about a lock's key.
+func (s *Server) ChannelFor(string) string { return s.Channel }
 
 // Bless ends the quarantine and sets the longest TTL in use to MaxTTL.
 func (s *Server) Bless(ctx context.Context) error {

@@ -42,17 +42,19 @@ type Config struct {
 
 	// Hear acts on a message. It must not block: replies wait behind it.
 	Hear func(message string)
-	// Heard is called when messages can be heard, for the first time or again.
-	// Those that were sent meanwhile are lost.
-	Heard func()
+	// Heard is called when an Ear is open, for the first time or again. Messages
+	// that were sent meanwhile are lost.
+	Heard func(*Ear)
 }
 
 // Server is one server, or that which is the master now.
 type Server struct {
 	Config
-	client rueidis.Client
-	texts  []string    // of the scripts, without the line for the run
-	shaky  atomic.Bool // the last request failed
+	client  rueidis.Client
+	texts   []string    // of the scripts, without the line for the run
+	shaky   atomic.Bool // the last request failed
+	ear     *Ear
+	cluster *Cluster // that it is a master of; nil if it is a server on its own
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -60,18 +62,25 @@ type Server struct {
 
 	mu      sync.Mutex // guards the fields below
 	binding *binding
-	ear     ear
 	stepped driver.Instant // when a step of the server's clock was seen last
 	told    driver.Instant // and when it was told last
+	// toldClosed is when it was told last that nothing is granted.
+	toldClosed driver.Instant
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
 func New(client rueidis.Client, conf Config) *Server {
-	s := &Server{Config: conf, client: client, ear: ear{news: make(chan struct{})}}
+	s := &Server{Config: conf, client: client, ear: newEar(conf.Heard)}
 	s.texts = append(append(s.texts, conf.Scripts...), epochLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
+
+// Servers returns the server.
+func (s *Server) Servers(context.Context) ([]*Server, error) { return []*Server{s}, nil }
+
+// Together reports whether two keys are in one server.
+func (s *Server) Together(string, string) bool { return true }
 
 // Client returns the client, to build commands for Do.
 func (s *Server) Client() rueidis.Client { return s.client }

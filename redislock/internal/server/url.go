@@ -43,7 +43,7 @@ type Place struct {
 	Options        // those given to Parse, with what the URL says
 	Shown   string // the URL without password
 
-	more   []string // addresses of further sentinels
+	more   []string // addresses of further sentinels, or nodes of a cluster
 	client rueidis.ClientOption
 }
 
@@ -152,9 +152,6 @@ func (p *Place) address(u *url.URL) error {
 	}
 	host := cmp.Or(u.Hostname(), "localhost")
 	set := p.client.Sentinel.MasterSet
-	if set == "" && len(p.more) > 0 {
-		return errors.New("several addresses are those of sentinels: add master_set, or leave out addr")
-	}
 	port := "6379"
 	if set != "" {
 		port = "26379"

@@ -1,21 +1,28 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- epoch makes the record of this run of the server, or joins it.
--- KEYS: epoch
+-- KEYS: epoch; in a cluster another one that never exists, so that this does not run
+-- while the hash slot moves
 -- ARGV: longest ttl in ms; 1 to begin with an open epoch in any case, or 0
--- Returns {for how many more ms nothing may be granted, longest ttl in ms}.
+-- Returns {for how many more ms nothing may be granted, longest ttl in ms, 1 if the
+-- record is a new one}.
 
 local epoch = KEYS[1]
 local ttl, bless = tonumber(ARGV[1]), ARGV[2] == '1'
 
+-- What a node of a cluster has forgotten of one hash slot it does not tell: the
+-- slot may have been another's, with the data or without.
+local clustered = publish == 'SPUBLISH'
+
 -- In the same step as the look at the record: data that is erased between the
 -- two would go unnoticed.
-local info = '\r\n' .. redis.call('INFO', 'all')
+local info = clustered and '' or '\r\n' .. redis.call('INFO', 'all')
 local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') end
 
 -- A run that has been a replica may lack what its master granted up to the end.
 -- Any other has forgotten nothing that was granted since it began, unless data
 -- was erased. Both ends of the uptime are rounded down: it can be 1 s too long.
 local function forgotten(at, missing)
+  if clustered then return at end
   local age = math.max(0, (tonumber(field('uptime_in_seconds')) or 0) - 1)
   if string.match(field('master_replid2') or '', '[^0]') then age = 0 end
   if missing then
@@ -37,4 +44,4 @@ elseif run ~= boot then
   from = forgotten(at, not record)
 end
 redis.call('SET', epoch, boot .. ' ' .. digits(from) .. ' ' .. digits(longest))
-return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest}
+return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest, run == boot and 0 or 1}

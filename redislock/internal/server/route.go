@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// settle is how long a request waits for a hash slot that is moving, or for nodes
+// to agree whose it is, before it fails. Redis refuses scripts with several keys
+// while it moves a slot key by key.
+const settle = 3 * time.Second
+
+// trip is one request on its way to the node that has its slot.
+type trip struct {
+	c     *Cluster
+	slot  int
+	ask   string         // where to ask next, out of turn; empty for the owner
+	hops  int            // how often it was sent elsewhere, or told to try again
+	began driver.Instant // when for the first time
+}
+
+func (c *Cluster) trip(key string) *trip {
+	return &trip{c: c, slot: slotOf(key)}
+}
+
+// next returns whom to ask, and whether that is out of turn: the node does not have
+// the slot yet.
+func (t *trip) next(ctx context.Context) (s *Server, asking bool, err error) {
+	if t.ask == "" {
+		s, err = t.c.owner(ctx, t.slot)
+		return s, false, err
+	}
+	t.c.mu.Lock()
+	n := t.c.at(t.ask)
+	t.c.mu.Unlock()
+	t.ask = ""
+	s, err = n.server(ctx)
+	return s, true, err
+}
+
+// again says whether the request should be sent again after err, to whom next
+// says, and waits if that must not be at once.
+func (t *trip) again(ctx context.Context, s *Server, err error) bool {
+	ret := refused(err)
+	if ret == nil {
+		t.c.suspect(s)
+		return false
+	}
+	moved, isMoved := ret.IsMoved()
+	ask, isAsk := ret.IsAsk()
+	switch {
+	case isMoved:
+		t.c.assign(t.slot, announced(moved, s.Addr))
+	case isAsk:
+		t.ask = announced(ask, s.Addr)
+	case ret.IsTryAgain():
+	default:
+		if ret.IsClusterDown() || unwritable(ret) {
+			t.c.suspect(s)
+		}
+		return false
+	}
+	if t.hops++; t.hops == 1 {
+		t.began = driver.Now()
+	}
+	if driver.Now().Sub(t.began) > settle {
+		return false
+	}
+	if !isAsk && (ret.IsTryAgain() || t.hops > 3) {
+		select {
+		case <-time.After(min(time.Duration(t.hops)*5*time.Millisecond, 100*time.Millisecond)):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// unwritable reports whether a node says that it is a master no more.
+func unwritable(ret *rueidis.RedisError) bool {
+	text := ret.Error()
+	return strings.HasPrefix(text, "READONLY") || strings.HasPrefix(text, "MASTERDOWN")
+}
+
+// Run is as Server.Run. The script runs at the node that has its first key. A script
+// with more than one key does not run while their hash slot moves from one node to
+// another: some of the keys may be here and some there, and it would fail half-way.
+func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
+	t := c.trip(keys[0])
+	if len(keys) > 1 {
+		keys = append(keys[:len(keys):len(keys)], noKey(keys[0]))
+	}
+	var stale *binding
+	for forgot := 0; forgot < 3; {
+		s, asking, err := t.next(ctx)
+		if err != nil {
+			return nil, 0, NotBound(ctx, err)
+		}
+		b, err := s.bound(ctx, stale)
+		if err != nil {
+			if t.again(ctx, s, err) {
+				continue
+			}
+			return nil, 0, NotBound(ctx, err)
+		}
+		since := driver.Now()
+		reply, err := s.call(ctx, b, t.slot, asking, script, keys, args)
+		ret := refused(err)
+		switch {
+		case err == nil && len(reply) > 0 && Code(reply) != noEpoch:
+			return reply, since, nil
+		case err == nil: // the record of the epoch has gone, or is another's
+			b.joined.remove(t.slot)
+			forgot++
+		case ret != nil && ret.IsNoScript():
+			stale = b
+			forgot++
+			if asking {
+				t.ask = s.Addr
+			}
+		case t.again(ctx, s, err):
+		default:
+			fail := classify(ctx, err)
+			fail.Moving = ret != nil && ret.IsTryAgain()
+			return nil, 0, fail
+		}
+	}
+	return nil, 0, &Failure{Err: Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
+}
+
+// noKey is a key that never exists. A node that moves a slot, or is given one, refuses
+// a script that has it among its keys, with TRYAGAIN, wherever the others are.
+func noKey(key string) string { return key + ":none" }
+
+// call runs a script. With the first one in a slot, the slot's epoch is joined.
+func (s *Server) call(ctx context.Context, b *binding, slot int, asking bool, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
+	run := b.call(s.client, script, keys, args)
+	joined := b.boot == "" || b.joined.has(slot)
+	if joined && !asking {
+		return s.Do(ctx, run).ToArray()
+	}
+	first := s.client.B().Asking().Build()
+	if !asking {
+		first = s.epochOf(b, s.client, slot, false)
+	}
+	replies, err := s.DoMulti(ctx, first, run)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := replies[1].ToArray()
+	if asking {
+		return reply, err
+	}
+	fail := s.joinedEpoch(b, slot, replies[0])
+	if err == nil && len(reply) > 0 && Code(reply) == noEpoch && fail != nil {
+		return nil, fail
+	}
+	return reply, err
+}
+
+// Read sends the commands that cmds makes for each key, which change nothing, and
+// returns the replies in the order of keys.
+func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
+	type part struct {
+		s    *Server
+		keys []int
+	}
+	var parts []*part
+	byServer := make(map[*Server]*part)
+	for i, key := range keys {
+		s, err := c.owner(ctx, slotOf(key))
+		if err != nil {
+			return nil, err
+		}
+		p := byServer[s]
+		if p == nil {
+			p = &part{s: s}
+			byServer[s] = p
+			parts = append(parts, p)
+		}
+		p.keys = append(p.keys, i)
+	}
+	replies := make([][]rueidis.RedisResult, len(keys))
+	errs := make(chan error, len(parts))
+	for _, p := range parts {
+		go func() { errs <- c.readFrom(ctx, p.s, p.keys, keys, cmds, replies) }()
+	}
+	var err error
+	for range parts {
+		if e := <-errs; e != nil {
+			err = e
+		}
+	}
+	return replies, err
+}
+
+// readFrom reads the keys of the given indexes from one node.
+func (c *Cluster) readFrom(ctx context.Context, s *Server, some []int, keys []string, cmds func(rueidis.Builder, string) []rueidis.Completed, replies [][]rueidis.RedisResult) error {
+	var all []rueidis.Completed
+	each := 0
+	for _, i := range some {
+		mine := cmds(s.client.B(), keys[i])
+		each = len(mine)
+		all = append(all, mine...)
+	}
+	got, err := s.DoMulti(ctx, all...)
+	if err != nil {
+		return err
+	}
+	for n, i := range some {
+		replies[i] = got[n*each : (n+1)*each]
+		for k, r := range replies[i] {
+			if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
+				t := c.trip(keys[i])
+				if t.again(ctx, s, err) {
+					replies[i][k] = t.read(ctx, func(b rueidis.Builder) rueidis.Completed { return cmds(b, keys[i])[k] })
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// read sends one command to wherever its slot has gone.
+func (t *trip) read(ctx context.Context, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
+	for {
+		s, asking, err := t.next(ctx)
+		if err != nil {
+			return rueidis.NewErrorResult(err)
+		}
+		send := []rueidis.Completed{cmd(s.client.B())}
+		if asking {
+			send = append([]rueidis.Completed{s.client.B().Asking().Build()}, send...)
+		}
+		replies, err := s.DoMulti(ctx, send...)
+		if err != nil {
+			return rueidis.NewErrorResult(err)
+		}
+		r := replies[len(replies)-1]
+		if err := r.Error(); err == nil || rueidis.IsRedisNil(err) || !t.again(ctx, s, err) {
+			return r
+		}
+	}
+}
+
+// Read is as Cluster.Read.
+func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
+	var all []rueidis.Completed
+	each := 0
+	for _, key := range keys {
+		mine := cmds(s.client.B(), key)
+		each = len(mine)
+		all = append(all, mine...)
+	}
+	got, err := s.DoMulti(ctx, all...)
+	if err != nil {
+		return nil, err
+	}
+	replies := make([][]rueidis.RedisResult, len(keys))
+	for i := range keys {
+		replies[i] = got[i*each : (i+1)*each]
+	}
+	return replies, nil
+}
