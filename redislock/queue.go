@@ -48,7 +48,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 	if !open {
 		// Nobody can tell us yet. Those who need not wait need not listen.
 		g, _, fail := a.ask(ctx, false)
-		if fail != nil {
+		if fail != nil && !fail.Moving {
 			return a.undo(fail)
 		}
 		if g != nil {

@@ -37,6 +37,7 @@ type redis struct {
 	dir  string
 	addr string // host:port
 	args []string
+	id   string // in a cluster
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -146,7 +147,8 @@ func (s *redis) url() string { return "redis://" + s.addr }
 func (s *redis) do(args ...string) string {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(s.addr)
-	out, err := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+	at := []string{"-h", host, "-p", port}
+	out, err := exec.Command("redis-cli", append(at, args...)...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("redis-cli %v: %v\n%s", args, err, out)
 	}

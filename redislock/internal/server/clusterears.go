@@ -72,8 +72,9 @@ func (c *Cluster) drop(slot int) {
 
 func (c *Cluster) keep(ctx context.Context, e *Ear, slot int) {
 	e.keep(ctx, func(ctx context.Context) error { return c.receive(ctx, slot) }, func() {})
-	// The node would go on sending on a connection that is used for more.
-	c.unsubscribe(slot)
+	if c.ctx.Err() == nil || !c.conf.Owned {
+		c.unsubscribe(slot) // the connection goes on
+	}
 }
 
 func (c *Cluster) receive(ctx context.Context, slot int) error {

@@ -37,16 +37,15 @@ func (s *Server) epochOf(b *binding, c rueidis.CommandClient, slot int, bless bo
 
 // joinedEpoch notes what that script has returned.
 func (s *Server) joinedEpoch(b *binding, slot int, r rueidis.RedisResult) error {
-	closed, began, err := epochReply(r)
+	closed, found, err := epochReply(r)
 	if err != nil {
 		return err
 	}
 	b.joined.add(slot)
-	if !began {
-		return nil
+	if found != joined {
+		s.tellClosed(closed)
+		s.cluster.seed(s, b, slot, found == missing)
 	}
-	s.tellClosed(closed)
-	s.cluster.seed(s, b, slot)
 	return nil
 }
 
@@ -61,7 +60,7 @@ func (s *Server) joinAgain(ctx context.Context, conn rueidis.CommandClient, b, s
 	// What fails is done with the next request.
 	if closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, false); begun > 0 {
 		s.tellClosed(closed)
-		s.cluster.seed(s, b, slots[0])
+		s.cluster.seed(s, b, slots[0], false)
 	}
 }
 
@@ -76,13 +75,13 @@ func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b 
 		cmds = append(cmds, s.epochOf(b, conn, slot, bless))
 	}
 	for i, r := range conn.DoMulti(ctx, cmds...) {
-		left, began, e := epochReply(r)
+		left, found, e := epochReply(r)
 		if e != nil {
 			err = e
 			continue
 		}
 		b.joined.add(slots[i])
-		if began {
+		if found != joined {
 			begun++
 			closed = max(closed, left)
 		}
@@ -93,23 +92,28 @@ func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b 
 const epochBatch = 256 // slots at a time
 
 // seed begins the epochs of the other slots of a node when that of one slot was
-// missing. Others may be about it too: whatever is done already ends it.
-func (c *Cluster) seed(s *Server, b *binding, from int) {
+// missing, or was of another run. If all is set, which is where nobody has used the
+// cluster before, it does so for the other nodes too.
+func (c *Cluster) seed(s *Server, b *binding, from int, all bool) {
 	if !b.seeding.CompareAndSwap(false, true) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.spawn(func() { c.seedAll(s, b, from) }) {
-		b.seeding.Store(false)
-	}
+	c.spawn(func() {
+		defer b.seeding.Store(false)
+		ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+		defer cancel()
+		c.seedOne(ctx, s, b, from+1)
+		if all {
+			c.seedOthers(ctx, s)
+		}
+	})
 }
 
-func (c *Cluster) seedAll(s *Server, b *binding, from int) {
-	defer b.seeding.Store(false)
-	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
-	defer cancel()
-	slots := c.slotsOf(s, from+1)
+// seedOne stops where nothing is left to do: somebody else is about it too.
+func (c *Cluster) seedOne(ctx context.Context, s *Server, b *binding, from int) {
+	slots := c.slotsOf(s, from)
 	for len(slots) > 0 {
 		n := min(len(slots), epochBatch)
 		if _, begun, _ := s.beginEpochs(ctx, s.client, b, slots[:n], false); begun == 0 {
@@ -117,6 +121,25 @@ func (c *Cluster) seedAll(s *Server, b *binding, from int) {
 		}
 		slots = slots[n:]
 	}
+}
+
+func (c *Cluster) seedOthers(ctx context.Context, s *Server) {
+	servers, err := c.Servers(ctx)
+	if err != nil {
+		return
+	}
+	var others sync.WaitGroup
+	for _, other := range servers {
+		if other == s {
+			continue
+		}
+		others.Go(func() {
+			if b, err := other.bound(ctx, nil); err == nil {
+				c.seedOne(ctx, other, b, 0)
+			}
+		})
+	}
+	others.Wait()
 }
 
 // slotsOf returns the slots of a node, those from a certain one on first.

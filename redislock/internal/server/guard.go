@@ -94,17 +94,24 @@ func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *bindi
 	return closed, err
 }
 
-// epochReply reads what the script has returned: for how long nothing is granted,
-// and whether it has begun an epoch.
-func epochReply(r rueidis.RedisResult) (closed time.Duration, began bool, err error) {
+// What a call of the script for the epoch has found.
+const (
+	joined  = iota // an epoch of this run
+	foreign        // one of another run
+	missing        // none
+)
+
+// epochReply reads what that has returned: for how long nothing is granted, and what
+// it has found.
+func epochReply(r rueidis.RedisResult) (closed time.Duration, found int64, err error) {
 	reply, err := r.AsIntSlice()
 	if err != nil {
-		return 0, false, err
+		return 0, 0, err
 	}
 	if len(reply) != 3 {
-		return 0, false, fmt.Errorf("the server's answer has %d parts; want 3", len(reply))
+		return 0, 0, fmt.Errorf("the server's answer has %d parts; want 3", len(reply))
 	}
-	return time.Duration(reply[0]) * time.Millisecond, reply[2] == 1, nil
+	return time.Duration(reply[0]) * time.Millisecond, reply[2], nil
 }
 
 // EpochKey is the key of the record of the epoch of a lock's key.

@@ -16,7 +16,7 @@ import (
 // settle is how long a request waits for a hash slot that is moving, or for nodes
 // to agree whose it is, before it fails. Redis refuses scripts with several keys
 // while it moves a slot key by key.
-const settle = 3 * time.Second
+const settle = 2 * time.Second
 
 // trip is one request on its way to the node that has its slot.
 type trip struct {

@@ -3,8 +3,8 @@
 -- KEYS: epoch; in a cluster another one that never exists, so that this does not run
 -- while the hash slot moves
 -- ARGV: longest ttl in ms; 1 to begin with an open epoch in any case, or 0
--- Returns {for how many more ms nothing may be granted, longest ttl in ms, 1 if the
--- record is a new one}.
+-- Returns {for how many more ms nothing may be granted, longest ttl in ms, what the
+-- record was: 0 of this run, 1 of another, 2 missing}.
 
 local epoch = KEYS[1]
 local ttl, bless = tonumber(ARGV[1]), ARGV[2] == '1'
@@ -44,4 +44,4 @@ elseif run ~= boot then
   from = forgotten(at, not record)
 end
 redis.call('SET', epoch, boot .. ' ' .. digits(from) .. ' ' .. digits(longest))
-return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest, run == boot and 0 or 1}
+return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest, run == boot and 0 or record and 1 or 2}
