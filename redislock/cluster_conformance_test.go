@@ -76,7 +76,7 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf := s.config(opts, place.Shown, true)
+	conf := s.config(opts, place.Shown, place.Contact)
 	if _, err := s.started(s.start(context.Background(), server.NewCluster(links, conf), conf)); err != nil {
 		t.Fatal(err)
 	}

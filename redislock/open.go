@@ -37,8 +37,8 @@ type Options struct {
 	MaxTTL time.Duration
 
 	// AllowUnguarded accepts a server that does not say when it has restarted:
-	// one older than Redis 7, or that refuses INFO. After a restart of such a
-	// server, two clients can hold the same lock.
+	// one older than Redis 7, or that refuses INFO; and one that may evict keys.
+	// After a restart or an eviction two clients can hold the same lock.
 	AllowUnguarded bool
 
 	// Username and Password are sent to the server if the URL has none. Without
@@ -121,7 +121,7 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	if err != nil {
 		return nil, err
 	}
-	conf := s.config(opts, place.Shown, true)
+	conf := s.config(opts, place.Shown, place.Contact)
 	if !place.Clustered() {
 		// There can be a client that could not connect. The error is not of interest:
 		// the same comes from the first request.
@@ -161,7 +161,7 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opts.timeout())
 	defer cancel()
-	conf := s.config(opts, "the client's server", false)
+	conf := s.config(opts, "the client's server", nil)
 	if client.Mode() == rueidis.ClientModeCluster {
 		return s.started(s.start(ctx, server.NewCluster(server.NodesOf(client), conf), conf))
 	}
@@ -199,9 +199,11 @@ func newStore(opts *Options) (*store, error) {
 	return s, nil
 }
 
-func (s *store) config(opts *Options, addr string, owned bool) server.Config {
+// config is that of the server, or the servers. A client without contact is the
+// caller's.
+func (s *store) config(opts *Options, addr string, contact *server.Contact) server.Config {
 	return server.Config{
-		Addr: addr, Owned: owned, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
+		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
 		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
 		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard,
 	}

@@ -61,13 +61,18 @@ func startServer(t testing.TB, args ...string) *redis {
 }
 
 // freeAddr returns an address on which nobody listens.
-func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+func freeAddr(t testing.TB) string { return freeAddrs(t, 1)[0] }
+
+func freeAddrs(t testing.TB, n int) (addrs []string) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addrs
 }
 
 // start starts the server and reports whether it is ready. That it is this one

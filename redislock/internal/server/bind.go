@@ -48,6 +48,7 @@ type binding struct {
 	// joined are the slots whose epoch knows our MaxTTL. Only of a master of a Cluster.
 	joined  slotSet
 	seeding atomic.Bool // the epochs of its other slots are being begun
+	move    int         // the number of times that the run had changed
 }
 
 // Bind learns which run of the server this is and loads the scripts for it, unless
@@ -99,10 +100,11 @@ func (b *binding) failed() bool {
 func (s *Server) bind(b, stale *binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
+	away := s.away() // before there is a new connection
 	conn, done := s.client.Dedicate()
 	defer done()
 	defer conn.Close()
-	left, err := s.bindOn(ctx, conn, b)
+	left, err := s.bindOn(ctx, conn, b, away)
 	if err == nil && s.cluster != nil && stale != nil {
 		s.joinAgain(ctx, conn, b, stale)
 	}
@@ -111,9 +113,12 @@ func (s *Server) bind(b, stale *binding) {
 	s.tellClosed(left)
 }
 
-func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding) (closed time.Duration, err error) {
+func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, away driver.Instant) (closed time.Duration, err error) {
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return 0, err
+	}
+	if !s.moved(b) {
+		away = 0
 	}
 	var load []rueidis.Completed
 	for i := range s.texts {
@@ -132,7 +137,11 @@ func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *bind
 	if err := s.checked(replies[len(s.texts)]); err != nil || b.boot == "" || s.cluster != nil {
 		return 0, err
 	}
-	return s.epoch(ctx, conn, b, false)
+	closed, err = s.epoch(ctx, conn, b, false, away)
+	if err == nil {
+		s.arrived()
+	}
+	return closed, err
 }
 
 // checked says whether the user may run what is in the scripts: a script that
@@ -169,7 +178,7 @@ func (b *binding) call(c rueidis.CommandClient, script int, keys, args []string)
 
 // Run runs a script and returns its reply, whose first element is a number, and
 // the instant before it was sent. Missing scripts are loaded, and a missing epoch
-// is begun, on the way.
+// is begun, on the way. With a Failure the reply is not to be believed.
 func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
 	var stale *binding
 	for range 3 {
@@ -181,7 +190,7 @@ func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]ru
 		reply, err := s.Do(ctx, b.call(s.client, script, keys, args)).ToArray()
 		if err == nil {
 			if len(reply) > 0 && Code(reply) != noEpoch {
-				return reply, since, nil
+				return reply, since, s.stale(b)
 			}
 		} else if ret, ok := rueidis.IsRedisErr(err); !ok || !ret.IsNoScript() {
 			return nil, 0, classify(ctx, err)

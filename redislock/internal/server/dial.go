@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"maps"
 	"net"
@@ -41,7 +40,7 @@ func (p placeNodes) Dial(ctx context.Context, addr string) (rueidis.Client, erro
 	opt := p.client
 	opt.InitAddress = []string{addr}
 	if !strings.HasPrefix(addr, "/") {
-		opt.DialCtxFn = dial
+		opt.DialCtxFn = p.Contact.dial
 	}
 	if opt.TLSConfig != nil && (p.TLS == nil || p.TLS.ServerName == "") {
 		opt.TLSConfig = opt.TLSConfig.Clone()
@@ -85,26 +84,4 @@ func dialWith(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, er
 		}()
 		return nil, ctx.Err()
 	}
-}
-
-func dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
-	var conn net.Conn
-	var err error
-	if conf != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
-	} else {
-		conn, err = d.DialContext(ctx, "tcp", addr)
-	}
-	if err != nil {
-		return nil, dialError{err}
-	}
-	return conn, nil
-}
-
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	conn, err := d.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, dialError{err}
-	}
-	return conn, nil
 }

@@ -32,7 +32,7 @@ func (s *Server) slotEpoch(slot int) string { return s.Prefix + "epoch:{" + slot
 // epochOf builds the call of the script that begins or joins the epoch of a slot.
 func (s *Server) epochOf(b *binding, c rueidis.CommandClient, slot int, bless bool) rueidis.Completed {
 	key := s.slotEpoch(slot)
-	return b.call(c, s.epochScript(), []string{key, noKey(key)}, []string{Millis(s.MaxTTL), Bit(bless)})
+	return b.call(c, s.epochScript(), []string{key, noKey(key)}, []string{Millis(s.MaxTTL), Bit(bless), ""})
 }
 
 // joinedEpoch notes what that script has returned.

@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -116,7 +117,11 @@ func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]r
 		ret := refused(err)
 		switch {
 		case err == nil && len(reply) > 0 && Code(reply) != noEpoch:
-			return reply, since, nil
+			fail := s.stale(b)
+			if fail == nil && !asking {
+				fail = c.left(s, t.slot)
+			}
+			return reply, since, fail
 		case err == nil: // the record of the epoch has gone, or is another's
 			b.joined.remove(t.slot)
 			forgot++
@@ -134,6 +139,18 @@ func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]r
 		}
 	}
 	return nil, 0, &Failure{Err: Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
+}
+
+// left returns why a reply from a node is not to be believed, or nil: the slot was
+// given to another while it was on its way. A node that hung and has been replaced
+// executes what it was sent before it learns that.
+func (c *Cluster) left(s *Server, slot int) *Failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.owners[slot]; n == nil || n.now() == s {
+		return nil
+	}
+	return &Failure{Err: fmt.Errorf("%w: the answer is from a node that had the hash slot before", driver.ErrUncertain), Maybe: true}
 }
 
 // noKey is a key that never exists. A node that moves a slot, or is given one, refuses
