@@ -177,6 +177,7 @@ func clusterStuckSlot(t *testing.T, c *cluster) {
 	slot := c.slotOf(name)
 	g := take(t, a, long(name))
 	from, to := c.masters[2], c.masters[0]
+	clusterHalfRelease(t, c, a, b, c.nameOn(2, "whole"))
 	ctx, cancel := context.WithCancel(t.Context())
 	waiter := make(chan error, 1)
 	c.move(name, from, to, func() {
@@ -222,6 +223,32 @@ func clusterStuckSlot(t *testing.T, c *cluster) {
 	}
 	c.move(name, to, from, nil)
 	c.bless(longOptions())
+}
+
+// clusterHalfRelease releases when all keys of the script are there yet, so that a node
+// which is about to move them would begin: but the queue ends when its last member
+// is taken out, and a key that does not exist is then another node's.
+func clusterHalfRelease(t *testing.T, c *cluster, a, b *store, name string) {
+	from, to, slot, key := c.masters[2], c.masters[0], c.slotOf(name), lockKey(defaultPrefix, name)
+	req := long(name)
+	g := take(t, a, req)
+	w := wait(t, from, b, long(name))
+	from.do("set", key+endedSuffix+req.Lease, "", "px", "60000")
+	before := from.do("get", key)
+	c.must(to, "cluster", "setslot", slot, "importing", from.id)
+	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := g.Release(ctx); err == nil || errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Release = %v while the slot is moving; want an error from which it is clear that nothing was done", err)
+	}
+	if got := from.do("get", key); got != before {
+		t.Errorf("the lock is %q; want %q", got, before)
+	}
+	c.must(from, "cluster", "setslot", slot, "stable")
+	c.must(to, "cluster", "setslot", slot, "stable")
+	release(t, g)
+	release(t, w.granted(patience))
 }
 
 // clusterRights are those that docs/redis-protocol.md adds for a cluster.
