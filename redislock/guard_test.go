@@ -140,6 +140,20 @@ func TestUnguarded(t *testing.T) {
 	}
 }
 
+// TestUnguardedUser: a user who may not ask for INFO can have no guard.
+func TestUnguardedUser(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	r.do("acl", "setuser", "blind", "on", ">s3cret", "~*", "&*", "+@all", "-info")
+	opts := testOptions()
+	opts.Username, opts.Password = "blind", "s3cret"
+	if _, err := NewDriver(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "+info") || !strings.Contains(err.Error(), "allow_unguarded") {
+		t.Errorf("NewDriver = %v; want it refused, with what to do", err)
+	}
+	opts.AllowUnguarded = true
+	take(t, open(t, r.url(), opts), request("deploy"))
+}
+
 // eventually reports whether f becomes true within d.
 func eventually(d time.Duration, f func() bool) bool {
 	for end := time.Now().Add(d); !f(); time.Sleep(time.Millisecond) {

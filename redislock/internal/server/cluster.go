@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"net"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,15 +44,16 @@ type Nodes interface {
 	First() []string
 }
 
-// node is a Server that may still be connecting.
+// node is a Server that may still be connecting. It does so when it is needed.
 type node struct {
 	addr  string
-	ready chan struct{} // closed when the fields below are set
+	ready chan struct{} // closed when the two fields below are set
 	srv   *Server
 	err   error
-	// used is when it was the owner of a slot, or was asked for something, last.
-	// Cluster.mu guards it.
-	used driver.Instant
+
+	// Cluster.mu guards these.
+	dialed bool
+	used   driver.Instant // when it had a slot, or was asked for something, last
 }
 
 // NewCluster returns the Cluster that some nodes belong to. It sends nothing.
@@ -68,12 +68,9 @@ func (c *Cluster) at(addr string) *node {
 	n := c.servers[addr]
 	if n == nil {
 		n = &node{addr: addr, ready: make(chan struct{})}
-		if !c.spawn(func() { c.dial(n) }) {
-			n.err = errClosed
-			close(n.ready)
-			return n
+		if c.ctx.Err() == nil {
+			c.servers[addr] = n
 		}
-		c.servers[addr] = n
 	}
 	n.used = driver.Now()
 	return n
@@ -103,10 +100,6 @@ func (c *Cluster) dial(n *node) {
 	conf.Addr = n.addr
 	n.srv = New(client, conf)
 	n.srv.cluster = c
-	if c.ctx.Err() != nil {
-		n.srv.Close()
-		return
-	}
 	n.srv.Listen()
 }
 
@@ -124,8 +117,17 @@ func (c *Cluster) forget(n *node) {
 	}
 }
 
-// server waits for the node.
-func (n *node) server(ctx context.Context) (*Server, error) {
+// connect waits for the node's Server.
+func (c *Cluster) connect(ctx context.Context, n *node) (*Server, error) {
+	c.mu.Lock()
+	if !n.dialed {
+		n.dialed = true
+		if !c.spawn(func() { c.dial(n) }) {
+			n.err = errClosed
+			close(n.ready)
+		}
+	}
+	c.mu.Unlock()
 	select {
 	case <-n.ready:
 		return n.srv, n.err
@@ -146,26 +148,26 @@ func (n *node) now() *Server {
 
 // owner returns the node that has a slot, as far as is known.
 func (c *Cluster) owner(ctx context.Context, slot int) (*Server, error) {
-	for {
-		c.mu.Lock()
-		n := c.owners[slot]
-		if n != nil {
-			n.used = driver.Now()
-		}
-		c.mu.Unlock()
-		if n != nil {
-			return n.server(ctx)
-		}
+	n := c.ownerNow(slot)
+	if n == nil {
 		if err := c.survey(ctx, nil); err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		n = c.owners[slot]
-		c.mu.Unlock()
-		if n == nil {
+		if n = c.ownerNow(slot); n == nil {
 			return nil, errNobody(slot)
 		}
 	}
+	return c.connect(ctx, n)
+}
+
+func (c *Cluster) ownerNow(slot int) *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.owners[slot]
+	if n != nil {
+		n.used = driver.Now()
+	}
+	return n
 }
 
 func errNobody(slot int) error {
@@ -179,254 +181,65 @@ func (c *Cluster) assign(slot int, addr string) {
 	c.owners[slot] = c.at(addr)
 }
 
-// survey is one asking for whose the slots are.
-type survey struct {
-	done  chan struct{} // closed when the fields below are set
-	err   error
-	ended driver.Instant
-}
-
-// survey learns whose the slots are, from others than suspect if they answer, or
-// waits until somebody else has.
-func (c *Cluster) survey(ctx context.Context, suspect *Server) error {
-	c.mu.Lock()
-	s := c.begin(suspect)
-	c.mu.Unlock()
-	select {
-	case <-s.done:
-		return s.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// begin begins a survey unless there is one. Cluster.mu is held.
-func (c *Cluster) begin(suspect *Server) *survey {
-	if c.asking != nil && !c.asking.over() {
-		return c.asking
-	}
-	s := &survey{done: make(chan struct{})}
-	if !c.spawn(func() {
-		s.err = c.ask(suspect)
-		s.ended = driver.Now()
-		close(s.done)
-	}) {
-		s.err = errClosed
-		close(s.done)
-	}
-	c.asking = s
-	return s
-}
-
-func (s *survey) over() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// suspect begins to look for a new owner of what a Server has that does not
-// answer, or does not know better. Who asks does not wait for it.
-func (c *Cluster) suspect(s *Server) {
-	const often = 200 * time.Millisecond
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asking == nil || c.asking.over() && driver.Now().Sub(c.asking.ended) > often {
-		c.begin(s)
-	}
-}
-
-// ask asks the nodes that are known, all at once, and if none of them answers, those
-// that were known at first.
-func (c *Cluster) ask(suspect *Server) error {
-	ctx, cancel := context.WithTimeout(c.ctx, c.conf.Timeout+time.Second)
-	defer cancel()
-	c.mu.Lock()
-	var known []*Server
-	for _, n := range c.servers {
-		if s := n.now(); s != nil && s != suspect {
-			known = append(known, s)
-		}
-	}
-	c.mu.Unlock()
-	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
-	answers := make(chan answer, len(known)+1)
-	for _, s := range known {
-		go func() { answers <- slotsOf(ctx, s.Addr, s.client) }()
-	}
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	for waiting := len(known); waiting > 0; {
-		select {
-		case a := <-answers:
-			if a.err == nil {
-				return c.take(a)
-			}
-			waiting--
-		case <-late.C:
-			waiting = 0
-		}
-	}
-	return c.askFirst(ctx)
-}
-
-// askFirst asks the nodes that were known at first, on connections for that alone.
-func (c *Cluster) askFirst(ctx context.Context) error {
-	first := c.nodes.First()
-	answers := make(chan answer, len(first))
-	for _, addr := range first {
-		go func() {
-			client, err := c.nodes.Dial(ctx, addr)
-			if client == nil {
-				answers <- answer{err: err}
-				return
-			}
-			answers <- slotsOf(ctx, addr, client)
-			if c.conf.Owned {
-				client.Close()
-			}
-		}()
-	}
-	var errs []error
-	for range first {
-		select {
-		case a := <-answers:
-			if a.err == nil {
-				return c.take(a)
-			}
-			errs = append(errs, a.err)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// answer says whose the slots are, in the eyes of one node.
-type answer struct {
-	owners map[string][][2]int // by address, first and last slots
-	err    error
-}
-
-func slotsOf(ctx context.Context, addr string, client rueidis.Client) answer {
-	rows, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
-	if err != nil {
-		return answer{err: Lacking(err, "cluster|slots")}
-	}
-	a := answer{owners: make(map[string][][2]int)}
-	for _, row := range rows {
-		f, err := row.ToArray()
-		if err != nil || len(f) < 3 {
-			return answer{err: fmt.Errorf("CLUSTER SLOTS: a row has %d parts: %w", len(f), err)}
-		}
-		first, _ := f[0].AsInt64()
-		last, _ := f[1].AsInt64()
-		master, err := f[2].ToArray()
-		if err != nil || len(master) < 2 || first < 0 || last >= slotCount {
-			return answer{err: fmt.Errorf("CLUSTER SLOTS: no master of the slots %d to %d: %w", first, last, err)}
-		}
-		host, _ := master[0].ToString()
-		port, _ := master[1].AsInt64()
-		at := announced(net.JoinHostPort(host, strconv.FormatInt(port, 10)), addr)
-		a.owners[at] = append(a.owners[at], [2]int{int(first), int(last)})
-	}
-	if len(a.owners) == 0 {
-		return answer{err: errNobody(0)}
-	}
-	return a
-}
-
-// announced returns the address that the node at asked means by addr: nodes that do
-// not know their own name leave it out.
-func announced(addr, asked string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	if host == "" || host == "?" {
-		host, _, _ = net.SplitHostPort(asked)
-	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), port)
-}
-
-// take makes an answer what is known.
-func (c *Cluster) take(a answer) error {
-	const unused = time.Minute // then a node that has no slots is given up
-	c.mu.Lock()
-	c.owners = [slotCount]*node{}
-	for addr, ranges := range a.owners {
-		n := c.at(addr)
-		for _, r := range ranges {
-			for slot := r[0]; slot <= r[1]; slot++ {
-				c.owners[slot] = n
-			}
-		}
-	}
-	var gone []*node
-	for addr, n := range c.servers {
-		if a.owners[addr] == nil && driver.Now().Sub(n.used) > unused {
-			delete(c.servers, addr)
-			gone = append(gone, n)
-		}
-	}
-	c.mu.Unlock()
-	for _, n := range gone {
-		if s, err := n.server(c.ctx); err == nil {
-			s.Close()
-		}
-	}
-	return nil
-}
-
-// Bind finds the masters and binds a few of them, of which one must do.
-func (c *Cluster) Bind(ctx context.Context) error {
-	servers, err := c.Servers(ctx)
-	if err != nil {
-		return NotBound(ctx, err).Err
-	}
-	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
-	servers = servers[:min(len(servers), 3)]
-	errs := make(chan error, len(servers))
-	for _, s := range servers {
-		go func() { errs <- s.Bind(ctx) }()
-	}
-	for range servers {
-		if err = <-errs; err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// Servers returns the masters that have slots.
-func (c *Cluster) Servers(ctx context.Context) (servers []*Server, err error) {
+// masters returns the nodes that have slots.
+func (c *Cluster) masters(ctx context.Context) ([]*node, error) {
 	if err := c.survey(ctx, nil); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	nodes := make(map[*node]bool)
 	for _, n := range c.owners {
 		if n != nil {
 			nodes[n] = true
 		}
 	}
-	c.mu.Unlock()
-	for n := range nodes {
-		s, err := n.server(ctx)
-		if err != nil {
-			return nil, err
-		}
-		servers = append(servers, s)
+	return slices.Collect(maps.Keys(nodes)), nil
+}
+
+// Bind finds the masters and binds a few of them, of which one must do.
+func (c *Cluster) Bind(ctx context.Context) error {
+	nodes, err := c.masters(ctx)
+	if err != nil {
+		return NotBound(ctx, err).Err
 	}
-	return servers, nil
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	nodes = nodes[:min(len(nodes), 3)]
+	errs := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() {
+			s, err := c.connect(ctx, n)
+			if err == nil {
+				_, err = s.bound(ctx, nil)
+			}
+			errs <- err
+		}()
+	}
+	for range nodes {
+		if err = <-errs; err == nil {
+			return nil
+		}
+	}
+	return NotBound(ctx, err).Err
+}
+
+// Servers returns the masters that have slots.
+func (c *Cluster) Servers(ctx context.Context) ([]*Server, error) {
+	nodes, err := c.masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	servers, errs := make([]*Server, len(nodes)), make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { servers[i], errs[i] = c.connect(ctx, n) })
+	}
+	all.Wait()
+	return servers, errors.Join(errs...)
 }
 
 // EpochKey is the key of the record of the epoch of a lock's key.
-func (c *Cluster) EpochKey(key string) string {
-	return c.conf.Prefix + "epoch:{" + slotTag(slotOf(key)) + "}"
-}
+func (c *Cluster) EpochKey(key string) string { return c.epochKey(slotOf(key)) }
 
 // Together reports whether two keys are in one server, as far as is known.
 func (c *Cluster) Together(a, b string) bool {
@@ -437,9 +250,7 @@ func (c *Cluster) Together(a, b string) bool {
 
 // Compare is as Server.Compare, at the node that has the key.
 func (c *Cluster) Compare(key string, last, next Term, left time.Duration) (forward time.Duration) {
-	c.mu.Lock()
-	n := c.owners[slotOf(key)]
-	c.mu.Unlock()
+	n := c.ownerNow(slotOf(key))
 	if n == nil || n.now() == nil {
 		return 0
 	}
@@ -453,10 +264,10 @@ func (c *Cluster) Close() {
 	servers := c.servers
 	c.servers = nil
 	c.mu.Unlock()
+	c.work.Wait()
 	for _, n := range servers {
-		if s, _ := n.server(context.Background()); s != nil {
+		if s := n.now(); s != nil {
 			s.Close()
 		}
 	}
-	c.work.Wait()
 }

@@ -27,11 +27,11 @@ func (s *slotSet) has(slot int) bool { return s.bits[slot/32].Load()&(1<<(slot%3
 func (s *slotSet) add(slot int)      { s.bits[slot/32].Or(1 << (slot % 32)) }
 func (s *slotSet) remove(slot int)   { s.bits[slot/32].And(^uint32(1 << (slot % 32))) }
 
-func (s *Server) slotEpoch(slot int) string { return s.Prefix + "epoch:{" + slotTag(slot) + "}" }
+func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
 
 // epochOf builds the call of the script that begins or joins the epoch of a slot.
 func (s *Server) epochOf(b *binding, c rueidis.CommandClient, slot int, bless bool) rueidis.Completed {
-	key := s.slotEpoch(slot)
+	key := s.cluster.epochKey(slot)
 	return b.call(c, s.epochScript(), []string{key, noKey(key)}, []string{Millis(s.MaxTTL), Bit(bless), ""})
 }
 

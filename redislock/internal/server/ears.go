@@ -92,9 +92,7 @@ func (c *Cluster) receive(ctx context.Context, slot int) error {
 }
 
 func (c *Cluster) unsubscribe(slot int) {
-	c.mu.Lock()
-	n := c.owners[slot]
-	c.mu.Unlock()
+	n := c.ownerNow(slot)
 	if n == nil || n.now() == nil {
 		return
 	}
