@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,5 +259,29 @@ func TestClusterFailover(t *testing.T) {
 	}
 	if err := kept.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
+	}
+}
+
+// TestClusterDown: where a cluster stands still as one master is missing, that is told.
+func TestClusterDown(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0, "--cluster-require-full-coverage", "yes")
+	c.bless(longOptions())
+	s := open(t, c.url(), longOptions())
+	name := c.nameOn(0, "held")
+	g := take(t, s, long(name))
+	c.masters[1].kill()
+	if !eventually(3*patience, func() bool {
+		_, err := s.TryAcquire(t.Context(), long(c.nameOn(0, "new")))
+		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "the cluster is down, for want of a master")
+	}) {
+		t.Error("TryAcquire does not say that the cluster is down")
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); err == nil || errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want an error, but not that the lease is lost", err)
+	}
+	c.masters[1].restart()
+	if !eventually(3*patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
+		t.Error("the lease is not renewed when the cluster is whole again")
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -290,5 +293,35 @@ func clusterLeastRights(t *testing.T, c *cluster) {
 	take(t, deaf, long("deploy"))
 	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+ssubscribe") {
 		t.Errorf("Acquire without the right +ssubscribe = %v; want an error that names it", err)
+	}
+}
+
+// TestClusterTLS: the nodes are found and reached by TLS, with a certificate for the
+// address of each.
+func TestClusterTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeCertificate(t, dir)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	ports := freeAddrs(t, 4)
+	var nodes []*redis
+	for i := range 2 {
+		_, secure, _ := net.SplitHostPort(ports[2*i])
+		_, bus, _ := net.SplitHostPort(ports[2*i+1])
+		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-port", secure, "--tls-cluster", "yes",
+			"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
+	}
+	c := &cluster{t: t, masters: nodes}
+	c.must(nodes[0], "cluster", "addslotsrange", "0", "8191")
+	c.must(nodes[1], "cluster", "addslotsrange", "8192", "16383")
+	host, port, _ := net.SplitHostPort(ports[2])
+	_, bus, _ := net.SplitHostPort(ports[3])
+	c.must(nodes[0], "cluster", "meet", host, port, bus)
+	c.awaitOK()
+	at := "rediss://" + ports[0] + "?ca_file=" + url.QueryEscape(cert)
+	works(t, at)
+	s := open(t, at, longOptions())
+	for i := range 20 { // at both of them
+		take(t, s, long(fmt.Sprint("name", i)))
 	}
 }
