@@ -173,6 +173,17 @@ func TestClusterStoppedMaster(t *testing.T) {
 	if _, err := fresh.TryAcquire(t.Context(), names[0]); err != nil {
 		t.Errorf("TryAcquire at another node = %v", err)
 	}
+	third := open(t, c.url(), opts)
+	short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	if _, err := third.Acquire(short, requestFor(stopped[0].Name(), opts.TTL)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire at the stopped node = %v; want DeadlineExceeded", err)
+	}
+	began := time.Now()
+	third.Close()
+	if d := time.Since(began); d > opts.TTL {
+		t.Errorf("Close takes %v while a node is stopped", d)
+	}
 	c.masters[0].cont()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()

@@ -224,8 +224,8 @@ func (g *grant) end(ended bool, heir string) {
 	}
 }
 
-// gone returns the *LostError for a reply that says that the lease has ended.
-// and who broke it, or "".
+// gone returns the *LostError for a reply that says that the lease has ended. news
+// says who broke it, or is empty.
 func (g *grant) gone(news string) error {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()

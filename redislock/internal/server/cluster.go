@@ -261,11 +261,19 @@ func (c *Cluster) Compare(key string, last, next Term, left time.Duration) (forw
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	c.cancel()
-	servers := c.servers
+	nodes := c.servers
 	c.servers = nil
 	c.mu.Unlock()
+	var late []*node
+	for _, n := range nodes {
+		if s := n.now(); s != nil {
+			s.Close() // which ends what waits for it
+		} else {
+			late = append(late, n)
+		}
+	}
 	c.work.Wait()
-	for _, n := range servers {
+	for _, n := range late {
 		if s := n.now(); s != nil {
 			s.Close()
 		}
