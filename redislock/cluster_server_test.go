@@ -124,7 +124,8 @@ func (c *cluster) url() string {
 
 func (c *cluster) bless(opts *Options) {
 	c.t.Helper()
-	if err := Bless(context.Background(), c.url(), opts); err != nil {
+	var err error
+	if !eventually(patience, func() bool { err = Bless(context.Background(), c.url(), opts); return err == nil }) {
 		c.t.Fatal(err)
 	}
 }

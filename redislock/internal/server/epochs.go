@@ -89,7 +89,7 @@ func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b 
 	return closed, begun, err
 }
 
-const epochBatch = 256 // slots at a time
+const epochBatch = 100 // slots at a time
 
 // seed begins the epochs of the other slots of a node when that of one slot was
 // missing, or was of another run. If all is set, which is where nobody has used the

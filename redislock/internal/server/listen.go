@@ -80,7 +80,10 @@ func (e *Ear) keep(ctx context.Context, receive func(context.Context) error, bac
 
 // Listen subscribes in the background, until Close.
 func (s *Server) Listen() {
-	s.work.Go(func() { s.ear.keep(s.ctx, s.receive, func() { go s.rejoin() }) })
+	s.work.Go(func() {
+		s.ear.keep(s.ctx, s.receive, func() { go s.rejoin() })
+		s.Hush() // again: it may have subscribed since
+	})
 }
 
 func (s *Server) receive(ctx context.Context) error {
