@@ -325,3 +325,26 @@ func TestClusterTLS(t *testing.T) {
 		take(t, s, long(fmt.Sprint("name", i)))
 	}
 }
+
+// TestClusterEndpoints: nodes are asked where they say that they are, or where the node
+// that has named them is if they do not.
+func TestClusterEndpoints(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"hostname", "unknown-endpoint"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := startCluster(t, 0, "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", kind)
+			c.bless(longOptions())
+			works(t, c.url())
+			s := open(t, c.url(), longOptions())
+			name := c.nameOn(0, "moved")
+			g := take(t, s, long(name))
+			c.move(name, c.masters[0], c.masters[1], func() {
+				if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+					t.Errorf("Renew = %v", err)
+				}
+			})
+			release(t, g)
+		})
+	}
+}
