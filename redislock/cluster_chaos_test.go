@@ -33,7 +33,7 @@ func TestClusterChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locks.Close()
-	if !eventually(3*patience, func() bool {
+	if !inTime(3*patience, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		_, err := locks.Acquire(ctx, "deploy")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 func clusterOptions(ttl time.Duration) *Options {
@@ -46,12 +47,12 @@ func TestClusterFirstUse(t *testing.T) {
 	if d := g.Since().Sub(began); d < opts.MaxTTL-time.Second {
 		t.Errorf("the first lease came after %v; want %v", d, opts.MaxTTL)
 	}
-	if !eventually(patience, func() bool { return c.masters[2].do("exists", "pawl:epoch:{0}") == "1" }) {
+	if !inTime(patience, func() bool { return c.masters[2].do("exists", "pawl:epoch:{0}") == "1" }) {
 		t.Error("the slot of the tag 0 has no record")
 	}
 	other := open(t, c.url(), opts)
 	for i := range 300 { // one after the other, this would take a quarter of an hour
-		if !eventually(opts.MaxTTL+patience-driver.Now().Sub(g.Since()), func() bool {
+		if !inTime(opts.MaxTTL+patience-driver.Now().Sub(g.Since()), func() bool {
 			_, err := other.TryAcquire(t.Context(), requestFor(fmt.Sprint("other", i), opts.TTL))
 			return err == nil
 		}) {
@@ -88,7 +89,7 @@ func TestClusterForgottenLease(t *testing.T) {
 			got := make(chan driver.Instant, 1)
 			go func() {
 				defer close(got)
-				for fresh := open(t, c.url(), opts); t.Context().Err() == nil; time.Sleep(time.Millisecond) {
+				for fresh := open(t, c.url(), opts); t.Context().Err() == nil; time.Sleep(20 * time.Millisecond) {
 					if g, err := fresh.TryAcquire(context.Background(), requestFor(name, opts.TTL)); err == nil {
 						got <- driver.Now()
 						g.Release(context.Background())
@@ -240,10 +241,10 @@ func TestClusterFailover(t *testing.T) {
 	c.awaitReplica()
 	master.kill()
 
-	if !eventually(3*patience, func() bool { return replica.do("get", "x{"+kept.Name()+"}") == "" }) {
+	if !inTime(3*patience, func() bool { return replica.do("get", "x{"+kept.Name()+"}") == "" }) {
 		t.Fatal("the replica does not take over")
 	}
-	if !eventually(patience, func() bool {
+	if !inTime(patience, func() bool {
 		_, err := y.TryAcquire(t.Context(), requestFor(c.nameOn(0, "control"), opts.TTL))
 		return err == nil
 	}) {
@@ -251,7 +252,7 @@ func TestClusterFailover(t *testing.T) {
 	} else if driver.Now() > control.Since().Add(opts.TTL-driver.Drift(opts.TTL)) {
 		t.Log("too slow to see two holders")
 	}
-	if !eventually(patience, func() bool {
+	if !inTime(patience, func() bool {
 		_, err := lost.Renew(t.Context(), opts.TTL)
 		return errors.Is(err, driver.ErrLost)
 	}) {
@@ -282,7 +283,7 @@ func TestClusterDown(t *testing.T) {
 	name := c.nameOn(0, "held")
 	g := take(t, s, long(name))
 	c.masters[1].kill()
-	if !eventually(3*patience, func() bool {
+	if !inTime(3*patience, func() bool {
 		_, err := s.TryAcquire(t.Context(), long(c.nameOn(0, "new")))
 		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "the cluster is down, for want of a master")
 	}) {
@@ -292,7 +293,51 @@ func TestClusterDown(t *testing.T) {
 		t.Errorf("Renew = %v; want an error, but not that the lease is lost", err)
 	}
 	c.masters[1].restart()
-	if !eventually(3*patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
+	if !inTime(3*patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
 		t.Error("the lease is not renewed when the cluster is whole again")
+	}
+}
+
+// TestClusterFailback: a master is replaced by a replica that lacks a lease, becomes the
+// replica of that, and then the master again, all in one run, while nobody uses the slot.
+func TestClusterFailback(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	master, replica := c.masters[0], c.replicas[0]
+	opts := clusterOptions(20 * time.Second)
+	c.bless(opts)
+	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
+	name := c.nameOn(0, "lost")
+	lost := take(t, a, requestFor(name, opts.TTL))
+	if _, err := b.TryAcquire(t.Context(), requestFor(name, opts.TTL)); !errors.Is(err, driver.ErrHeld) { // so b knows the slot
+		t.Fatal(err)
+	}
+	c.must(replica, "config", "set", "replica-read-only", "no")
+	c.awaitReplica()
+	c.must(replica, "flushall")
+	c.bless(opts) // the replica has the records of the epochs, and those of its master
+	c.awaitReplica()
+	master.stop()
+	isMaster := func(r *redis) func() bool {
+		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
+	}
+	took := inTime(3*patience, isMaster(replica))
+	master.cont()
+	if !took || !inTime(3*patience, func() bool {
+		return server.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
+	}) {
+		t.Fatal("the replica does not take over")
+	}
+	c.must(master, "cluster", "failover", "takeover")
+	if !inTime(3*patience, isMaster(master)) {
+		t.Fatal("the master does not take over again")
+	}
+	if out := master.do("get", lockKey(defaultPrefix, name)); out != "" {
+		t.Fatalf("the lock is %q; want it forgotten", out)
+	}
+	got := wait(t, master, b, requestFor(name, opts.TTL))
+	release(t, got.granted(opts.MaxTTL+patience))
+	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(got.at); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
 	}
 }

@@ -67,7 +67,7 @@ func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 		t.Cleanup(r.kill)
 	}
 	c.awaitOK()
-	if !eventually(patience, func() bool {
+	if !inTime(patience, func() bool {
 		return strings.Count(c.masters[0].do("info", "replication"), "state=online") == replicas
 	}) {
 		t.Fatal("the replicas do not follow")
@@ -108,7 +108,7 @@ const slotCount = 16384
 func (c *cluster) awaitOK() {
 	c.t.Helper()
 	for _, r := range c.all() {
-		if !eventually(30*patience, func() bool {
+		if !inTime(30*patience, func() bool {
 			info := server.ParseInfo(r.do("cluster", "info"))
 			return info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slotCount)
 		}) {
@@ -125,7 +125,7 @@ func (c *cluster) url() string {
 func (c *cluster) bless(opts *Options) {
 	c.t.Helper()
 	var err error
-	if !eventually(patience, func() bool { err = Bless(context.Background(), c.url(), opts); return err == nil }) {
+	if !inTime(patience, func() bool { err = Bless(context.Background(), c.url(), opts); return err == nil }) {
 		c.t.Fatal(err)
 	}
 }
@@ -200,7 +200,7 @@ func (c *cluster) restart() {
 func (c *cluster) awaitReplica() {
 	c.t.Helper()
 	offset := func(r *redis, field string) string { return server.ParseInfo(r.do("info", "replication"))[field] }
-	if !eventually(patience, func() bool {
+	if !inTime(patience, func() bool {
 		return offset(c.masters[0], "master_repl_offset") == offset(c.replicas[0], "slave_repl_offset")
 	}) {
 		c.t.Fatal("the replica does not follow")
@@ -214,7 +214,7 @@ func (c *cluster) usurp(name string, master int) {
 	slot, to := c.slotOf(name), c.masters[master]
 	to.do("cluster", "bumpepoch")
 	c.must(to, "cluster", "setslot", slot, "node", to.id)
-	if !eventually(patience, func() bool {
+	if !inTime(patience, func() bool {
 		for _, r := range c.masters {
 			out := r.do("get", lockKey(defaultPrefix, name))
 			if r != to && !strings.Contains(out, "MOVED "+slot+" "+to.addr) {
@@ -225,4 +225,14 @@ func (c *cluster) usurp(name string, master int) {
 	}) {
 		c.t.Fatal("the others do not learn whose the slot is")
 	}
+}
+
+// inTime is eventually for what costs a process, or a request to several nodes.
+func inTime(d time.Duration, f func() bool) bool {
+	for end := time.Now().Add(d); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
