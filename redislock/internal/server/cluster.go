@@ -197,30 +197,41 @@ func (c *Cluster) masters(ctx context.Context) ([]*node, error) {
 	return slices.Collect(maps.Keys(nodes)), nil
 }
 
-// Bind finds the masters and binds a few of them, of which one must do.
+// Bind finds the masters and binds one of them, or another if that hangs.
 func (c *Cluster) Bind(ctx context.Context) error {
 	nodes, err := c.masters(ctx)
 	if err != nil {
 		return NotBound(ctx, err).Err
 	}
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	nodes = nodes[:min(len(nodes), 3)]
-	errs := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() {
-			s, err := c.connect(ctx, n)
+	answers := make(chan error, len(nodes))
+	for under := 0; len(nodes)+under > 0; {
+		var patience <-chan time.Time
+		if len(nodes) > 0 {
+			n := nodes[0]
+			nodes = nodes[1:]
+			under++
+			go func() { answers <- c.bind(ctx, n) }()
+			patience = time.After(500 * time.Millisecond)
+		}
+		select {
+		case err = <-answers:
+			under--
 			if err == nil {
-				_, err = s.bound(ctx, nil)
+				return nil
 			}
-			errs <- err
-		}()
-	}
-	for range nodes {
-		if err = <-errs; err == nil {
-			return nil
+		case <-patience:
 		}
 	}
 	return NotBound(ctx, err).Err
+}
+
+func (c *Cluster) bind(ctx context.Context, n *node) error {
+	s, err := c.connect(ctx, n)
+	if err == nil {
+		_, err = s.bound(ctx, nil)
+	}
+	return err
 }
 
 // Servers returns the masters that have slots.
