@@ -195,6 +195,7 @@ func announced(addr, asked string) string {
 func (c *Cluster) take(a answer) error {
 	const unused = time.Minute // then a node that has no slots is given up
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.owners = [slotCount]*node{}
 	for addr, ranges := range a.owners {
 		n := c.at(addr)
@@ -204,17 +205,12 @@ func (c *Cluster) take(a answer) error {
 			}
 		}
 	}
-	var gone []*node
 	for addr, n := range c.servers {
 		if a.owners[addr] == nil && driver.Now().Sub(n.used) > unused {
 			delete(c.servers, addr)
-			gone = append(gone, n)
-		}
-	}
-	c.mu.Unlock()
-	for _, n := range gone {
-		if s := n.now(); s != nil { // who dials for a minute is not in use
-			s.Close()
+			if s := n.now(); s != nil { // dialing does not take so long
+				c.spawn(s.Close)
+			}
 		}
 	}
 	return nil
