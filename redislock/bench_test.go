@@ -17,6 +17,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/pawl-go/pawl/redislock/internal/server"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -24,7 +26,7 @@ import (
 // BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
 func BenchmarkFloor(b *testing.B) {
 	r := blessedServer(b)
-	client := openLong(b, r).server.Client()
+	client := openLong(b, r).server.(*server.Server).Client()
 	unlock := rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
 	pair := func(key, id string) {
 		if err := client.Do(b.Context(), client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {
@@ -135,7 +137,7 @@ func BenchmarkEfficiency(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer ours.Close()
-	fast, err := pawl.New(&plain{openLong(b, r).server.Client()}, nil)
+	fast, err := pawl.New(&plain{openLong(b, r).server.(*server.Server).Client()}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,19 +21,22 @@ import (
 // chaosTime is how long TestChaos lasts, unless $REDISLOCK_CHAOS says otherwise.
 const chaosTime = 8 * time.Second
 
+func chaosDuration() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("REDISLOCK_CHAOS")); err == nil {
+		return d
+	}
+	return chaosTime
+}
+
 // TestChaos lets clients take turns while everything fails: links are cut,
 // connections killed, the server is stopped, restarted empty and erased. Two
 // leases are never trusted at a time, tokens grow, and when it is over the name
 // comes free.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	duration := chaosTime
-	if d, err := time.ParseDuration(os.Getenv("REDISLOCK_CHAOS")); err == nil {
-		duration = d
-	}
 	r := startServer(t)
 	opts := chaosOptions()
-	ctx, cancel := context.WithTimeout(t.Context(), duration)
+	ctx, cancel := context.WithTimeout(t.Context(), chaosDuration())
 	defer cancel()
 	w := runChaos(ctx, t, r, opts)
 	t.Logf("%d leases", w.n)

@@ -31,6 +31,7 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 const (
 	suiteTTL    = time.Second
 	suiteSlack  = time.Second
+	suitePause  = 30 * time.Millisecond
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
 )
 
@@ -54,7 +55,7 @@ func TestConformance(t *testing.T) {
 		},
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
-		Pause:     30 * time.Millisecond,
+		Pause:     suitePause,
 		Recovery:  suiteMaxTTL,
 		Histories: 4,
 		Parallel:  true,

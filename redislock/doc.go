@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redislock keeps leases in one Redis or Valkey server.
+// Package redislock keeps leases in one Redis or Valkey server, or in a cluster.
 //
 //	locks, err := redislock.Open(ctx, "redis://localhost:6379", nil)
 //
@@ -29,6 +29,13 @@
 // replica may lack what its master granted last, or when another server is behind
 // the same address. A server that has just started lets its first user wait, too;
 // see Bless.
+//
+// # Clusters
+//
+// A lock is in one master of a cluster, and so is all that belongs to it. Leases are
+// renewed while their hash slot moves to another node; all else waits until it has.
+// Each slot is guarded for itself: where it has moved, or its data was lost, nothing
+// is granted in it for MaxTTL. A master that hangs holds up only what it has.
 //
 // The exact layout is described in docs/redis-protocol.md, what holds under which
 // assumption in docs/guarantees.md.

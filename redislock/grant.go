@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -54,7 +55,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, err
 	}
 	reply, since, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, server.Millis(ttl)})
+		[]string{g.key}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = term{}
@@ -62,8 +63,8 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fail.Err
 	}
 	if server.Code(reply) != 1 || len(reply) != 3 {
-		g.s.saw(since, reply) // it may tell why the lease is gone
-		return 0, g.gone(reply)
+		g.s.saw(g.key, since, reply) // it may tell why the lease is gone
+		return 0, g.gone(g.news(ctx))
 	}
 	left, _ := reply[1].AsInt64()
 	if time.Duration(left)*time.Millisecond < ttl { // else the server goes on with the term before
@@ -71,7 +72,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		g.term = term{since, driver.Now(), ttl}
 		g.s.mu.Unlock()
 	}
-	g.s.saw(since, reply)
+	g.s.saw(g.key, since, reply)
 	return since, nil
 }
 
@@ -130,8 +131,8 @@ func (g *grant) Release(ctx context.Context) error {
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s := g.s
 	reply, _, fail := s.server.Run(ctx, releaseScript,
-		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(), g.key + endedSuffix + lease},
-		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure, server.Bit(g.doubt)})
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key), g.key + endedSuffix + lease},
+		[]string{lease, server.Millis(claimTTL), s.server.ChannelFor(g.key), g.unsure, server.Bit(g.doubt)})
 	if fail == nil {
 		return server.Code(reply) == 1, nil
 	}
@@ -163,7 +164,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		return nil, driver.ErrUncertain
 	}
 	reply, since, fail := s.server.RunReplicated(ctx, passScript,
-		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(), g.key + brokenSuffix},
+		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
 		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {
@@ -182,7 +183,11 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		g.end(true, "")
 		return next, nil
 	case 0:
-		return nil, g.gone(reply)
+		news := ""
+		if len(reply) > 1 {
+			news, _ = reply[1].ToString()
+		}
+		return nil, g.gone(news)
 	}
 	return nil, server.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
 }
@@ -198,17 +203,39 @@ func (g *grant) end(ended bool, heir string) {
 	}
 }
 
-// gone returns the *LostError for a reply that says that the lease has ended.
-func (g *grant) gone(reply []rueidis.RedisMessage) error {
+// gone returns the *LostError for a reply that says that the lease has ended. news
+// says who broke it, or is empty.
+func (g *grant) gone(news string) error {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	delete(g.s.grants, g.lease)
-	if len(reply) > 1 {
-		if news, _ := reply[1].ToString(); news != "" && g.lost == nil {
-			g.lost = readNews(news)
-		}
+	if news != "" && g.lost == nil {
+		g.lost = readNews(news)
 	}
 	return g.lostError()
+}
+
+// news asks who has broken the lease. That it has ended is certain, so it does not
+// ask for long.
+func (g *grant) news(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	replies, err := g.s.server.Read(ctx, []string{g.key}, func(b rueidis.Builder, key string) []rueidis.Completed {
+		return []rueidis.Completed{b.Get().Key(key + brokenSuffix).Build()}
+	})
+	if err != nil {
+		return ""
+	}
+	lease, news, _ := strings.Cut(text(replies[0][0]), " ")
+	if lease != g.lease {
+		return ""
+	}
+	return news
+}
+
+func text(r rueidis.RedisResult) string {
+	s, _ := r.ToString()
+	return s
 }
 
 // lostError returns why the grant is lost. store.mu is held.

@@ -140,6 +140,20 @@ func TestUnguarded(t *testing.T) {
 	}
 }
 
+// TestUnguardedUser: a user who may not ask for INFO can have no guard.
+func TestUnguardedUser(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	r.do("acl", "setuser", "blind", "on", ">s3cret", "~*", "&*", "+@all", "-info")
+	opts := testOptions()
+	opts.Username, opts.Password = "blind", "s3cret"
+	if _, err := NewDriver(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "+info") || !strings.Contains(err.Error(), "allow_unguarded") {
+		t.Errorf("NewDriver = %v; want it refused, with what to do", err)
+	}
+	opts.AllowUnguarded = true
+	take(t, open(t, r.url(), opts), request("deploy"))
+}
+
 // eventually reports whether f becomes true within d.
 func eventually(d time.Duration, f func() bool) bool {
 	for end := time.Now().Add(d); !f(); time.Sleep(time.Millisecond) {
@@ -173,7 +187,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	// What is released now may have been released before, and granted to somebody
 	// of whom the server no longer knows: it must not be handed on yet.
-	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Listening(); return open && queueLen(s, "other") == 1 }) {
+	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Ear("").State(); return open && queueLen(s, "other") == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
 	if err := other.Release(t.Context()); err != nil {

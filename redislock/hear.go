@@ -7,16 +7,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
-// heard makes all waiters look: what was sent while nobody listened is lost, and
-// the server may have dropped who could not be reached.
-func (s *store) heard() {
+// heard makes all waiters of an ear look: what was sent while nobody listened is
+// lost, and the server may have dropped who could not be reached.
+func (s *store) heard(ear *server.Ear) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.waiters {
-		w.granted = true
-		w.poke()
+		if w.ear == ear {
+			w.granted = true
+			w.poke()
+		}
 	}
 }
 

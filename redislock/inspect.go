@@ -5,6 +5,7 @@ package redislock
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,15 +49,28 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 
 // scan returns the names that begin with prefix and have a lock or a queue.
 func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
-	pattern := glob(strings.TrimSuffix(lockKey(s.prefix, prefix), "}")) + "*"
+	servers, err := s.server.Servers(ctx)
+	if err != nil {
+		return nil, readError(ctx, err)
+	}
 	found := make(map[string]bool) // SCAN may return a key twice
-	for cursor := uint64(0); ; {
-		if err := s.usable(ctx, nil); err != nil {
+	for _, srv := range servers {
+		if err := s.scanServer(ctx, srv, prefix, found); err != nil {
 			return nil, err
 		}
-		page, err := s.server.Do(ctx, s.server.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+	}
+	return slices.Collect(maps.Keys(found)), nil
+}
+
+func (s *store) scanServer(ctx context.Context, srv *server.Server, prefix string, found map[string]bool) error {
+	pattern := glob(strings.TrimSuffix(lockKey(s.prefix, prefix), "}")) + "*"
+	for cursor := uint64(0); ; {
+		if err := s.usable(ctx, nil); err != nil {
+			return err
+		}
+		page, err := srv.Do(ctx, srv.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
-			return nil, readError(ctx, server.Lacking(err, "scan"))
+			return readError(ctx, server.Lacking(err, "scan"))
 		}
 		for _, key := range page.Elements {
 			name, ok := lockName(s.prefix, key)
@@ -66,14 +80,9 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 			}
 		}
 		if cursor = page.Cursor; cursor == 0 {
-			break
+			return nil
 		}
 	}
-	names := make([]string, 0, len(found))
-	for name := range found {
-		names = append(names, name)
-	}
-	return names, nil
 }
 
 // readError returns the error of a request that records nothing anyway.
@@ -84,25 +93,25 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	if err := s.usable(ctx, nil); err != nil {
 		return nil, err
 	}
-	const each = 4
-	var ask []rueidis.Completed
-	c := s.server.Client()
-	for _, name := range names {
-		key := lockKey(s.prefix, name)
-		ask = append(ask,
-			c.B().Get().Key(key).Build(),
-			c.B().Pttl().Key(key).Build(),
-			c.B().Get().Key(key+floorSuffix).Build(),
-			c.B().Zrange().Key(key+queueSuffix).Min("0").Max("-1").Withscores().Build())
+	keys := make([]string, len(names))
+	for i, name := range names {
+		keys[i] = lockKey(s.prefix, name)
 	}
-	replies, err := s.server.DoMulti(ctx, ask...)
+	replies, err := s.server.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
+		return []rueidis.Completed{
+			b.Get().Key(key).Build(),
+			b.Pttl().Key(key).Build(),
+			b.Get().Key(key + floorSuffix).Build(),
+			b.Zrange().Key(key + queueSuffix).Min("0").Max("-1").Withscores().Build(),
+		}
+	})
 	if err != nil {
-		return nil, err
+		return nil, readError(ctx, err)
 	}
 	now := time.Now()
 	infos := make([]*driver.Info, len(names))
 	for i, name := range names {
-		info, err := readInfo(name, replies[i*each:(i+1)*each], now)
+		info, err := readInfo(name, replies[i], now)
 		if err != nil {
 			return nil, readError(ctx, err)
 		}
@@ -148,8 +157,8 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	}
 	key := lockKey(s.prefix, name)
 	reply, _, fail := s.server.Run(ctx, breakScript,
-		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(), key + brokenSuffix, key + endedSuffix + lease},
-		[]string{lease, server.Millis(claimTTL), s.channel, newRecord(by, why), server.Millis(s.maxTTL)})
+		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(key), key + brokenSuffix, key + endedSuffix + lease},
+		[]string{lease, server.Millis(claimTTL), s.server.ChannelFor(key), newRecord(by, why), server.Millis(s.maxTTL)})
 	if fail != nil {
 		return fail.Err
 	}

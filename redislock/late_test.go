@@ -192,7 +192,7 @@ func TestPassTwice(t *testing.T) {
 	first := long("deploy")
 	pass := a.attempt(first)
 	if reply, _, fail := b.server.Run(t.Context(), passScript,
-		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(), g.key + brokenSuffix},
+		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(g.key), g.key + brokenSuffix},
 		[]string{g.lease, first.Lease, a.id, pass.record, "60000"}); fail != nil || len(reply) != 2 {
 		t.Fatalf("pass: %v, %v", reply, fail)
 	}

@@ -137,7 +137,7 @@ func TestMasterInBetween(t *testing.T) {
 	take(t, a, req)
 	follow(t, r, other)
 	r.do("replicaof", "no", "one")
-	if r.do("exists", lockKey(defaultPrefix, "deploy")) == "1" || r.do("exists", a.server.EpochKey()) == "0" {
+	if r.do("exists", lockKey(defaultPrefix, "deploy")) == "1" || r.do("exists", a.server.EpochKey("")) == "0" {
 		t.Fatal("the data is not that of the other server")
 	}
 	for range 3 {
@@ -258,10 +258,10 @@ func TestRecordFromTheFuture(t *testing.T) {
 	r := startServer(t)
 	bless(t, r)
 	s := open(t, r.url(), testOptions())
-	f := strings.Fields(r.do("get", s.server.EpochKey()))
+	f := strings.Fields(r.do("get", s.server.EpochKey("")))
 	ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
 	f[1], f[5] = ahead, ahead // FROM and SEEN
-	r.do("set", s.server.EpochKey(), strings.Join(f, " "))
+	r.do("set", s.server.EpochKey(""), strings.Join(f, " "))
 	if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 	}

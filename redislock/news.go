@@ -26,7 +26,6 @@ func (s *store) OnNews(f func(driver.News)) {
 }
 
 func (s *store) report(n driver.News) {
-	n.Server = s.server.Addr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.news.tell == nil {
@@ -36,5 +35,10 @@ func (s *store) report(n driver.News) {
 	}
 }
 
-func (s *store) stepped(by time.Duration)  { s.report(driver.News{Step: by}) }
-func (s *store) closed(left time.Duration) { s.report(driver.News{Closed: left}) }
+func (s *store) stepped(addr string, by time.Duration) {
+	s.report(driver.News{Server: addr, Step: by})
+}
+
+func (s *store) closed(addr string, left time.Duration) {
+	s.report(driver.News{Server: addr, Closed: left})
+}

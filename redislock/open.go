@@ -72,6 +72,7 @@ const defaultPrefix = "pawl:"
 //	rediss://…                                        with TLS
 //	unix://[user[:password]@]/path/to/socket[?db=n]
 //	redis://sentinel[:port]?addr=sentinel2&addr=sentinel3&master_set=name
+//	redis://node[:port][?addr=node2&addr=node3]       a cluster
 //
 // with the parameters db, prefix, max_ttl, connect_timeout, password_file,
 // ca_file, cert_file, key_file, server_name, allow_unguarded, wait_replicas,
@@ -79,7 +80,12 @@ const defaultPrefix = "pawl:"
 // at most ConnectTimeout and until ctx ends, and returns an error that says what
 // to do if that fails, if the user lacks rights or, unless AllowUnguarded is
 // set, if restarts of the server could not be noticed; and the errors of
-// pawl.New. No error contains a password.
+// pawl.New. No error contains a password. User and password are those of the
+// server; sentinel_username and sentinel_password are those of the sentinels.
+//
+// One node of a cluster is enough to find the others, at the addresses that they
+// announce to each other; addr names more, in case that it is down. A database
+// other than 0 is refused there.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, err := NewDriver(ctx, url, opts)
@@ -93,7 +99,9 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // are those of Open. Options that are about the connection are not used.
 //
 // The client should be made with AlwaysPipelining: without it, requests that are
-// given up can cost the connection.
+// given up can cost the connection. One for a cluster should have a
+// ClusterOption.ShardsRefreshInterval: its connections are used, and those to nodes
+// that join the cluster later appear only when it looks for them.
 func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, err := NewDriverFor(client, opts)
@@ -124,13 +132,23 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	if err != nil {
 		return nil, err
 	}
-	// There can be a client that could not connect. The error is not of interest:
-	// the same comes from the first request.
-	client, err := place.Dial(ctx)
-	if client == nil {
-		return nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
+	conf := s.config(opts, place.Shown, place.Contact)
+	if !place.Clustered() {
+		// There can be a client that could not connect. The error is not of interest:
+		// the same comes from the first request.
+		client, err := place.Dial(ctx)
+		if client == nil {
+			return nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
+		}
+		if err := s.start(ctx, server.New(client, conf), conf); !errors.Is(err, server.ErrCluster) {
+			return s.started(err)
+		}
 	}
-	return s.start(ctx, client, place.Contact, opts, place.Shown)
+	nodes, err := place.Nodes()
+	if err != nil {
+		return nil, fmt.Errorf("redislock: %s: %w", place.Shown, err)
+	}
+	return s.started(s.start(ctx, server.NewCluster(nodes, conf), conf))
 }
 
 // forURL returns what a URL can change, and with what it has made of it.
@@ -153,12 +171,13 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if client.Mode() == rueidis.ClientModeCluster {
-		return nil, fmt.Errorf("redislock: a cluster is not supported yet: %w", errors.ErrUnsupported)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), opts.timeout())
 	defer cancel()
-	return s.start(ctx, client, nil, opts, "the client's server")
+	conf := s.config(opts, "the client's server", nil)
+	if client.Mode() == rueidis.ClientModeCluster {
+		return s.started(s.start(ctx, server.NewCluster(server.NodesOf(client), conf), conf))
+	}
+	return s.started(s.start(ctx, server.New(client, conf), conf))
 }
 
 func orDefault(opts *Options) *Options {
@@ -191,27 +210,40 @@ func newStore(opts *Options) (*store, error) {
 	if err := s.checkTTL(opts.TTL); err != nil {
 		return nil, err
 	}
-	s.channel = s.prefix + "client:"
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// start binds the store to the server and begins to listen. A client without
-// contact is the caller's.
-func (s *store) start(ctx context.Context, client rueidis.Client, contact *server.Contact, opts *Options, addr string) (driver.Driver, error) {
-	s.server = server.New(client, server.Config{
-		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.channel,
+// config is that of the server, or the servers. A client without contact is the
+// caller's.
+func (s *store) config(opts *Options, addr string, contact *server.Contact) server.Config {
+	return server.Config{
+		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
 		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: server.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
 		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped, Closed: s.closed,
-	})
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout()+time.Second)
-	defer cancel()
-	if err := s.server.Bind(ctx); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("redislock: %s: %w", addr, err)
 	}
-	s.server.Listen()
+}
+
+// start binds the store to what keeps its keys and begins to listen.
+func (s *store) start(ctx context.Context, keys keeper, conf server.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
+	defer cancel()
+	if err := keys.Bind(ctx); err != nil {
+		keys.Close()
+		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
+	}
+	s.server = keys
+	keys.Listen()
+	return nil
+}
+
+// started returns the store, or ends it.
+func (s *store) started(err error) (driver.Driver, error) {
+	if err != nil {
+		s.cancel()
+		return nil, err
+	}
 	return s, nil
 }
 

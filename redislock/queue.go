@@ -29,6 +29,7 @@ const (
 
 // waiter is a call of Acquire that waits. store.mu guards first and expires.
 type waiter struct {
+	ear     *server.Ear
 	wake    chan struct{} // has room for one; look at once, or at expires if first is set
 	granted bool
 	first   bool
@@ -41,21 +42,23 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		return nil, err
 	}
 	a := s.attempt(req)
-	open, news, _ := s.server.Listening()
+	ear := s.server.Ear(a.key)
+	defer s.server.Leave(a.key)
+	open, news, _ := ear.State()
 	if !open {
 		// Nobody can tell us yet. Those who need not wait need not listen.
 		g, _, fail := a.ask(ctx, false)
-		if fail != nil {
+		if fail != nil && !fail.Moving {
 			return a.undo(ctx, fail)
 		}
 		if g != nil {
 			return g, nil
 		}
-		if fail := s.awaitEar(ctx, news); fail != nil {
+		if fail := s.awaitEar(ctx, ear, news); fail != nil {
 			return nil, fail.Err
 		}
 	}
-	w := &waiter{wake: make(chan struct{}, 1)}
+	w := &waiter{ear: ear, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	s.waiters[req.Lease] = w
 	s.mu.Unlock()
@@ -70,7 +73,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 }
 
 // wait looks until the lock is granted. Before it is in the queue a failure is
-// the caller's; after that it rides out every failure that may pass.
+// the caller's, but for that of a slot that is moving; after that it rides out every failure that may pass.
 func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure) {
 	queued, pause := false, 10*time.Millisecond
 	for {
@@ -82,7 +85,7 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure)
 		case fail == nil:
 			queued, pause = true, 10*time.Millisecond
 			next = t.next()
-		case !queued, fail.Lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
+		case !queued && !fail.Moving, fail.Lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
 			fail.Maybe = fail.Maybe || queued
 			return nil, fail
 		default:
@@ -138,7 +141,7 @@ func (t turn) next() time.Duration {
 }
 
 // awaitEar waits until messages can be heard.
-func (s *store) awaitEar(ctx context.Context, news <-chan struct{}) *server.Failure {
+func (s *store) awaitEar(ctx context.Context, ear *server.Ear, news <-chan struct{}) *server.Failure {
 	select {
 	case <-news:
 	case <-ctx.Done():
@@ -146,7 +149,7 @@ func (s *store) awaitEar(ctx context.Context, news <-chan struct{}) *server.Fail
 	case <-s.ctx.Done():
 		return &server.Failure{Err: server.Unavailable(errClosed), Lasting: true}
 	}
-	if _, _, err := s.server.Listening(); err != nil {
+	if _, _, err := ear.State(); err != nil {
 		return server.NotBound(ctx, err)
 	}
 	return nil

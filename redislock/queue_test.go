@@ -151,7 +151,7 @@ func TestLostSubscription(t *testing.T) {
 		for _, s := range []*store{a, b} { // the next round begins with good connections
 			eventually(patience, func() bool {
 				_, err := s.Inspect(t.Context(), name)
-				open, _, _ := s.server.Listening()
+				open, _, _ := s.server.Ear("").State()
 				return err == nil && open
 			})
 		}
@@ -279,7 +279,7 @@ func TestGrantToNobody(t *testing.T) {
 	r := blessedServer(t)
 	a, b := openLong(t, r), openLong(t, r)
 	g := take(t, a, long("deploy"))
-	eventually(patience, func() bool { open, _, _ := b.server.Listening(); return open })
+	eventually(patience, func() bool { open, _, _ := b.server.Ear("").State(); return open })
 	ghost := rand.Text() + " " + b.id + " {}"
 	r.do("zadd", lockKey(defaultPrefix, "deploy")+queueSuffix, "1", ghost)
 	w := wait(t, r, a, long("deploy"))

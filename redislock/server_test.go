@@ -48,6 +48,7 @@ type redis struct {
 	addr    string // host:port
 	args    []string
 	env     []string // of the process, besides our own
+	id      string   // in a cluster
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -77,13 +78,18 @@ func (s *redis) begin() {
 }
 
 // freeAddr returns an address on which nobody listens.
-func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+func freeAddr(t testing.TB) string { return freeAddrs(t, 1)[0] }
+
+func freeAddrs(t testing.TB, n int) (addrs []string) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addrs
 }
 
 // start starts the server and reports whether it is ready. That it is this one
@@ -164,7 +170,8 @@ func (s *redis) url() string { return "redis://" + s.addr }
 func (s *redis) do(args ...string) string {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(s.addr)
-	out, err := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+	at := []string{"-h", host, "-p", port}
+	out, err := exec.Command("redis-cli", append(at, args...)...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("redis-cli %v: %v\n%s", args, err, out)
 	}

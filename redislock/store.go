@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
@@ -21,14 +23,35 @@ var errClosed = errors.New("redislock: the client is closed")
 // makes itself known. It is never trusted: the waiter's own request begins the TTL.
 const claimTTL = time.Second
 
+// keeper is what keeps the keys: one server, or a cluster of them.
+type keeper interface {
+	Bind(context.Context) error
+	Bless(context.Context) error
+	Listen()
+	Hush()
+	Close()
+
+	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
+	RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
+	Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error)
+	Servers(context.Context) ([]*server.Server, error)
+
+	// Of the lock with a key:
+	EpochKey(key string) string
+	ChannelFor(key string) string
+	Ear(key string) *server.Ear
+	Leave(key string)
+	Saw(key string, sent, heard driver.Instant, micros int64) (step time.Duration)
+	Together(key, other string) bool
+}
+
 // store is one participant.
 type store struct {
-	server  *server.Server
-	id      string // of this participant; names its channel
-	prefix  string // of all keys
-	channel string // prefix of all channels
-	maxTTL  time.Duration
-	known   atomic.Pointer[known]
+	server keeper
+	id     string // of this participant; names its channel
+	prefix string // of all keys
+	maxTTL time.Duration
+	known  atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -126,8 +149,8 @@ func (t turn) info(name string) *driver.Info {
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
 	reply, since, fail := s.server.RunReplicated(ctx, acquireScript,
-		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(), a.key + endedSuffix + a.req.Lease},
-		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.channel, server.Bit(wait), a.place})
+		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(a.key), a.key + endedSuffix + a.req.Lease},
+		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.server.ChannelFor(a.key), server.Bit(wait), a.place})
 	if fail != nil {
 		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail
@@ -141,7 +164,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
 		g := a.granted(token, since)
-		s.saw(since, reply)
+		s.saw(a.key, since, reply)
 		return g, turn{}, nil
 	}
 	if len(reply) != 6 {

@@ -50,9 +50,50 @@ func startRedis(t *testing.T, args ...string) string {
 }
 
 // TestRedis: on a Redis server the commands do what they do on files.
-func TestRedis(t *testing.T) {
+func TestRedis(t *testing.T) { testRedis(t, startRedis(t, "--requirepass", "s3cret")) }
+
+// TestRedisCluster: and on a cluster.
+func TestRedisCluster(t *testing.T) { testRedis(t, startCluster(t, "--requirepass", "s3cret")) }
+
+// startCluster starts two masters that share the slots, and returns the address of
+// the one that does not have the lock "deploy".
+func startCluster(t *testing.T, args ...string) string {
+	t.Helper()
+	var addrs, buses []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, bus, _ := net.SplitHostPort(l.Addr().String())
+		l.Close()
+		buses = append(buses, bus)
+		addrs = append(addrs, startRedis(t, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus}, args...)...))
+	}
+	do := func(addr string, words ...string) string {
+		host, port, _ := net.SplitHostPort(addr)
+		out, err := exec.Command("redis-cli", append([]string{"--no-auth-warning", "-a", "s3cret", "-h", host, "-p", port}, words...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("redis-cli %v: %v\n%s", words, err, out)
+		}
+		return string(out)
+	}
+	do(addrs[0], "cluster", "addslotsrange", "0", "12000")
+	do(addrs[1], "cluster", "addslotsrange", "12001", "16383") // pawl:{deploy} is in 15335
+	host, port, _ := net.SplitHostPort(addrs[1])
+	do(addrs[0], "cluster", "meet", host, port, buses[1])
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if strings.Contains(do(addrs[0], "cluster", "info"), "cluster_state:ok") && strings.Contains(do(addrs[1], "cluster", "info"), "cluster_state:ok") {
+			return addrs[0]
+		}
+		if time.Now().After(end) {
+			t.Fatal("the cluster does not come up")
+		}
+	}
+}
+
+func testRedis(t *testing.T, addr string) {
 	w := newWorld(t)
-	addr := startRedis(t, "--requirepass", "s3cret")
 	store := "redis://:s3cret@" + addr + "?max_ttl=2s"
 	run := func(words ...string) *proc {
 		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)

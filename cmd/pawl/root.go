@@ -38,7 +38,8 @@ machine; --store or $PAWL_STORE names another one by URL:
   file:///…?shared=true   a directory that other users may write to as well;
                           they can then keep or end every lock
   file:                   the default directory
-  redis://host:6379/0     a Redis server; rediss:// with TLS, unix:///socket;
+  redis://host:6379/0     a Redis server, or one node of a cluster (more of
+                          them: ?addr=…); rediss:// with TLS, unix:///socket;
                           its password may be in $PAWL_REDIS_PASSWORD, or in a
                           file named by ?password_file=`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back

@@ -15,7 +15,8 @@ redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
 redis.call('SET', ended, '', 'PX', ENDED)
 local client = string.match(value, '^%S+ (%S+)')
 if client then
-  redis.call('PUBLISH', channel .. client, 'lost ' .. lease .. ' ' .. news)
+  -- In a cluster holders listen on a channel that all nodes pass on.
+  redis.call('PUBLISH', string.match(channel, '^[^{]*') .. client, 'lost ' .. lease .. ' ' .. news)
 end
 free(lock, floor, queue, epoch, claim, channel)
 return {1}

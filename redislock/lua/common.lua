@@ -39,7 +39,7 @@ local function announce(lock, queue, channel)
   local head = redis.call('ZRANGE', queue, 0, 0)[1]
   while head do
     local lease, client = member(head)
-    if redis.call('PUBLISH', channel .. client, 'first ' .. lease .. ' ' .. redis.call('PTTL', lock)) > 0 then
+    if redis.call(publish, channel .. client, 'first ' .. lease .. ' ' .. redis.call('PTTL', lock)) > 0 then
       return
     end
     redis.call('ZREM', queue, head)
@@ -56,7 +56,7 @@ local function hand(lock, floor, last, queue, at, claim, channel, mine)
     redis.call('ZREM', queue, head)
     local lease, client, record = member(head)
     if lease == mine then return nil end
-    if redis.call('PUBLISH', channel .. client, 'grant ' .. lease .. ' ' .. lock) > 0 then
+    if redis.call(publish, channel .. client, 'grant ' .. lease .. ' ' .. lock) > 0 then
       give(lock, floor, last, lease, client, record, at, claim)
       announce(lock, queue, channel)
       return true

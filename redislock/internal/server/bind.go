@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -34,7 +35,11 @@ func (s *Server) checkScript() int { return len(s.texts) - 1 }
 // the server's cache of scripts, and another server has another id, so that what
 // is loaded for this run is refused by any other, with NOSCRIPT.
 func (s *Server) text(script int, boot string) string {
-	return fmt.Sprintf("local boot = '%s'\n", boot) + guardLua + s.texts[script]
+	publish := "PUBLISH"
+	if s.cluster != nil {
+		publish = "SPUBLISH" // what PUBLISH returns counts one node's only
+	}
+	return fmt.Sprintf("local boot, publish = '%s', '%s'\n", boot, publish) + guardLua + s.texts[script]
 }
 
 // binding is the scripts as loaded for one run of the server.
@@ -43,7 +48,10 @@ type binding struct {
 	err  error
 	boot string // the server's run_id; empty if it is not guarded
 	sha  []string
-	move int // the number of times that the run had changed
+	// joined are the slots whose epoch knows our MaxTTL. Only of a master of a Cluster.
+	joined  slotSet
+	seeding atomic.Bool // the epochs of its other slots are being begun
+	move    int         // the number of times that the run had changed
 }
 
 // Bind learns which run of the server this is and loads the scripts for it, unless
@@ -63,7 +71,7 @@ func (s *Server) bound(ctx context.Context, stale *binding) (*binding, error) {
 	if b == nil || b == stale || b.failed() {
 		b = &binding{done: make(chan struct{})}
 		s.binding = b
-		go s.bind(b)
+		go s.bind(b, stale)
 	}
 	s.mu.Unlock()
 	select {
@@ -92,7 +100,7 @@ func (b *binding) failed() bool {
 // sees to its epoch. All on one connection, which does not outlive the server:
 // otherwise scripts for one run could come into the cache of the next, where a
 // client that has not noticed the restart would find them.
-func (s *Server) bind(b *binding) {
+func (s *Server) bind(b, stale *binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
 	before := s.left() // there is a new connection
@@ -100,11 +108,12 @@ func (s *Server) bind(b *binding) {
 	defer done()
 	defer conn.Close()
 	left, err := s.bindOn(ctx, conn, b, before)
+	if err == nil && s.cluster != nil && stale != nil {
+		s.joinAgain(ctx, conn, b, stale)
+	}
 	b.err = err
 	close(b.done)
-	if left > 0 && s.Closed != nil {
-		s.Closed(left)
-	}
+	s.tellClosed(left)
 }
 
 func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, before driver.Instant) (closed time.Duration, err error) {
@@ -119,14 +128,14 @@ func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *bind
 		load = append(load, conn.B().ScriptLoad().Script(text).Build())
 	}
 	probe := s.Prefix + "check:" + s.ID
-	load = append(load, b.call(conn, s.checkScript(), []string{probe + ":s", probe + ":z"}, []string{s.Channel + s.ID}))
+	load = append(load, b.call(conn, s.checkScript(), nil, []string{probe + ":s", probe + ":z", s.Channel + s.ID}))
 	replies := conn.DoMulti(ctx, load...)
 	for _, r := range replies[:len(s.texts)] {
 		if err := r.Error(); err != nil {
 			return 0, Lacking(err, "script|load")
 		}
 	}
-	if err := s.checked(replies[len(s.texts)]); err != nil || b.boot == "" {
+	if err := s.checked(replies[len(s.texts)]); err != nil || b.boot == "" || s.cluster != nil {
 		return 0, err
 	}
 	closed, err = s.epoch(ctx, conn, b, false, away)

@@ -39,9 +39,13 @@ var replies = []reply{
 	{"LOADING", "the server is reading its data from disk: try again soon", false},
 	{"OOM", "the server has reached maxmemory: give it more, or free some", false},
 	{"MASTERDOWN", "this server is a replica that has lost its master: use the address of the master", false},
-	{"CLUSTERDOWN", "the cluster is down", false},
-	{"MOVED", "this server belongs to a cluster, which redislock does not support yet", true},
-	{"CROSSSLOT", "this server belongs to a cluster, which redislock does not support yet", true},
+	{"CLUSTERDOWN", "the cluster is down, for want of a master or of a majority of them: see CLUSTER INFO; with cluster-require-full-coverage no it goes on without a part", false},
+	{"TRYAGAIN", "the hash slot of this lock is moving to another node: try again; if that does not end, see redis-cli --cluster check", false},
+	{"ASK", "the nodes of the cluster disagree about who has this hash slot: see redis-cli --cluster check", false},
+	{"MOVED", "this server belongs to a cluster: name several of its nodes (?addr=); if you have, they disagree: see redis-cli --cluster check", false},
+	{"CROSSSLOT", "this server belongs to a cluster: name several of its nodes (?addr=)", true},
+	{"SELECT is not allowed", "this server belongs to a cluster, which has database 0 only: leave the number of the database out", true},
+	{"This instance has cluster support disabled", "this server belongs to no cluster: leave addr out, or add master_set if the addresses are those of sentinels", true},
 	{"MISCONF", "the server cannot write to its disk and accepts no writes: see its log", false},
 	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write asks for", false},
 	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false},
@@ -63,12 +67,20 @@ func explain(err error) (explained error, lasting bool) {
 	return err, false
 }
 
+// refused returns what the server has answered if err is about that.
+func refused(err error) *rueidis.RedisError {
+	var answer *rueidis.RedisError
+	errors.As(err, &answer)
+	return answer
+}
+
 // Failure is why a request failed.
 type Failure struct {
 	Err     error // what package driver wants to see
 	Maybe   bool  // it may have been executed
 	Lasting bool  // asking again does not help
 	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
+	Moving  bool  // the hash slot moves to another node: it passes
 }
 
 // classify says what the error of a request means. ctx is the request's own: a

@@ -21,6 +21,9 @@ var errEvicts = errors.New("it may throw locks away, and then two clients could 
 var errUnguarded = errors.New("after a restart of this server two clients could hold the same lock, " +
 	"and redislock could not notice: set AllowUnguarded (?allow_unguarded=true) if that does no harm")
 
+// ErrCluster is Bind's error for a server that belongs to a cluster.
+var ErrCluster = errors.New("this server belongs to a cluster")
+
 // askServer returns the run_id of this run of the server, or "" if there is none
 // that can be relied on.
 func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boot string, err error) {
@@ -35,8 +38,9 @@ func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boo
 		return "", err
 	}
 	info := ParseInfo(text)
-	if info["cluster_enabled"] == "1" { // Valkey has no redis_mode
-		return "", fmt.Errorf("this server belongs to a cluster, which redislock does not support yet: %w", errors.ErrUnsupported)
+	clustered := info["cluster_enabled"] == "1" // Valkey has no redis_mode
+	if clustered && s.cluster == nil {
+		return "", ErrCluster
 	}
 	if info["role"] == "slave" {
 		return "", errors.New("READONLY")
@@ -76,6 +80,20 @@ func ParseInfo(text string) map[string]string {
 	return info
 }
 
+// tellClosed says that nothing is granted for a while.
+func (s *Server) tellClosed(left time.Duration) {
+	if left <= 0 || s.Closed == nil {
+		return
+	}
+	s.mu.Lock()
+	news := s.cluster == nil || driver.Now().Sub(s.toldClosed) > time.Minute // not for each slot
+	s.toldClosed = driver.Now()
+	s.mu.Unlock()
+	if news {
+		s.Closed(s.Addr, left)
+	}
+}
+
 // epoch begins or joins the epoch of this run of the server, and returns for how
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.
@@ -87,18 +105,35 @@ func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *bindi
 	if away != 0 {
 		ago = Millis(max(0, driver.Now().Sub(away)))
 	}
-	reply, err := conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey()}, []string{Millis(s.MaxTTL), Bit(bless), ago})).AsIntSlice()
-	if err != nil {
-		return 0, err
-	}
-	if len(reply) != 2 {
-		return 0, fmt.Errorf("the server's answer has %d parts; want 2", len(reply))
-	}
-	return time.Duration(reply[0]) * time.Millisecond, nil
+	closed, _, err := epochReply(conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey("")}, []string{Millis(s.MaxTTL), Bit(bless), ago})))
+	return closed, err
 }
 
-// EpochKey is the key of the record of the epoch, for the scripts.
-func (s *Server) EpochKey() string { return s.Prefix + "epoch" }
+// What a call of the script for the epoch has found.
+const (
+	joined  = iota // an epoch of this run
+	foreign        // one of another run
+	missing        // none
+)
+
+// epochReply reads what that has returned: for how long nothing is granted, and what
+// it has found.
+func epochReply(r rueidis.RedisResult) (closed time.Duration, found int64, err error) {
+	reply, err := r.AsIntSlice()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(reply) != 3 {
+		return 0, 0, fmt.Errorf("the server's answer has %d parts; want 3", len(reply))
+	}
+	return time.Duration(reply[0]) * time.Millisecond, reply[2], nil
+}
+
+// EpochKey is the key of the record of the epoch of a lock's key.
+func (s *Server) EpochKey(string) string { return s.Prefix + "epoch" }
+
+// ChannelFor begins the channels of messages about a lock's key.
+func (s *Server) ChannelFor(string) string { return s.Channel }
 
 // Bless ends the quarantine and sets the longest TTL in use to MaxTTL.
 func (s *Server) Bless(ctx context.Context) error {

@@ -45,19 +45,27 @@ type round struct {
 // Config.ReplicaTimeout.
 func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
 	reply, since, b, fail := s.run(ctx, script, keys, args)
-	if fail != nil || s.Replicas == 0 || Code(reply) != 1 {
-		return reply, since, fail
+	if fail == nil && Code(reply) == 1 {
+		fail = s.replicated(ctx, b, keys[0])
 	}
-	r := s.join(b, keys[0]+markSuffix)
+	return reply, since, fail
+}
+
+// replicated waits for the replicas of what b's scripts have written until now.
+func (s *Server) replicated(ctx context.Context, b *binding, key string) *Failure {
+	if s.Replicas == 0 {
+		return nil
+	}
+	r := s.join(b, key+markSuffix)
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		return reply, since, &Failure{Err: ctx.Err(), Maybe: true}
+		return &Failure{Err: ctx.Err(), Maybe: true}
 	}
 	if fail := s.behind(r); fail != nil {
-		return reply, since, fail
+		return fail
 	}
-	return reply, since, s.stale(b)
+	return s.stale(b)
 }
 
 // join returns a round that has not begun.

@@ -44,23 +44,25 @@ type Config struct {
 
 	// Hear acts on a message. It must not block: replies wait behind it.
 	Hear func(message string)
-	// Heard is called when messages can be heard, for the first time or again.
-	// Those that were sent meanwhile are lost.
-	Heard func()
-	// Stepped is called, once a minute at most, when Saw sees that the server's
-	// clock was set: forward, or back if by is negative. It may be nil.
-	Stepped func(by time.Duration)
-	// Closed is called when a run of the server is found that grants nothing for a
-	// while. It may be nil.
-	Closed func(left time.Duration)
+	// Heard is called when an Ear is open, for the first time or again. Messages
+	// that were sent meanwhile are lost.
+	Heard func(*Ear)
+	// Stepped is called, once a minute at most, when Saw sees that the clock of the
+	// server at addr was set: forward, or back if by is negative. It may be nil.
+	Stepped func(addr string, by time.Duration)
+	// Closed is called when a run of the server at addr is found that grants nothing
+	// for a while. It may be nil.
+	Closed func(addr string, left time.Duration)
 }
 
 // Server is one server, or that which is the master now.
 type Server struct {
 	Config
-	client rueidis.Client
-	texts  []string    // of the scripts, without the line for the run
-	shaky  atomic.Bool // the last request failed
+	client  rueidis.Client
+	texts   []string    // of the scripts, without the line for the run
+	shaky   atomic.Bool // the last request failed
+	ear     *Ear
+	cluster *Cluster // that it is a master of; nil if it is a server on its own
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -70,19 +72,25 @@ type Server struct {
 	binding *binding
 	moves   moves
 
-	replicas replicas
-	ear      ear
-	clock    reading        // that the next one is compared with
-	told     driver.Instant // when a step of the server's clock was told last
+	replicas   replicas
+	clock      reading        // that the next one is compared with
+	told       driver.Instant // when a step of the server's clock was told last
+	toldClosed driver.Instant // and when that nothing is granted
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
 func New(client rueidis.Client, conf Config) *Server {
-	s := &Server{Config: conf, client: client, ear: ear{news: make(chan struct{})}}
+	s := &Server{Config: conf, client: client, ear: newEar(conf.Heard)}
 	s.texts = append(append(s.texts, conf.Scripts...), epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
+
+// Servers returns the server.
+func (s *Server) Servers(context.Context) ([]*Server, error) { return []*Server{s}, nil }
+
+// Together reports whether two keys are in one server.
+func (s *Server) Together(string, string) bool { return true }
 
 // Client returns the client, to build commands for Do.
 func (s *Server) Client() rueidis.Client { return s.client }

@@ -45,7 +45,7 @@ type Place struct {
 	Shown   string // the URL without password
 	Contact *Contact
 
-	more   []string // addresses of further sentinels
+	more   []string // addresses of further sentinels, or nodes of a cluster
 	client rueidis.ClientOption
 }
 
@@ -165,9 +165,6 @@ func (p *Place) address(u *url.URL) error {
 	}
 	host := cmp.Or(u.Hostname(), "localhost")
 	set := p.client.Sentinel.MasterSet
-	if set == "" && len(p.more) > 0 {
-		return errors.New("several addresses are those of sentinels: add master_set, or leave out addr")
-	}
 	port := "6379"
 	if set != "" {
 		port = "26379"

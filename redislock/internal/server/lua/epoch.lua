@@ -1,18 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- epoch makes the record of this run of the server, or joins it.
--- KEYS: epoch
+-- KEYS: epoch; in a cluster another one that never exists, so that this does not run
+-- while the hash slot moves
 -- ARGV: longest ttl in ms; 1 to begin with an open epoch in any case, or 0; if the caller
 -- was with another run before, how many ms ago it heard of that last, else ''
--- Returns {for how many more ms nothing may be granted, longest ttl in ms}.
+-- Returns {for how many more ms nothing may be granted, longest ttl in ms, and whether
+-- that is new: 0 no, 1 yes, 2 yes, as there was no record}.
 
 local SILENCE = 2000 -- for how many ms nothing may be heard of a server that is there
 
 local epoch = KEYS[1]
 local ttl, bless, away = tonumber(ARGV[1]), ARGV[2] == '1', tonumber(ARGV[3])
 
+local clustered = publish == 'SPUBLISH'
+
 -- In the same step as the look at the record: data that is erased between the
 -- two would go unnoticed.
-local info = '\r\n' .. redis.call('INFO', 'all')
+local info = '\r\n' .. redis.call('INFO', clustered and 'replication' or 'all')
 local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') end
 
 -- promoted is whether it has been a replica. The server forgets that when it has
@@ -24,6 +28,9 @@ local promoted = string.match(field('master_replid2') or '', '[^0]')
 -- which may lack what its master granted up to the end. Both ends of the uptime
 -- are rounded down: it can be 1 s too long.
 local function age()
+  -- A node of a cluster does not tell since when it has had the hash slot, and
+  -- whether that came with its data.
+  if clustered then return 0 end
   if promoted or field('evicted_keys') ~= '0' then return 0 end
   for _, command in ipairs({'flushall', 'flushdb', 'swapdb', 'config|resetstat'}) do
     if field('cmdstat_' .. command) then return 0 end
@@ -54,4 +61,4 @@ elseif away and blessed < at - away * 1000 and from < at - (away - SILENCE) * 10
   from, blessed = at, 0
 end
 redis.call('SET', epoch, table.concat({boot, digits(from), digits(longest), digits(blessed), data, digits(at)}, ' '))
-return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest}
+return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest, from ~= at and 0 or record and 1 or 2}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// clusterLinks are the links between one participant and all nodes.
+type clusterLinks struct {
+	server.Nodes
+	t testing.TB
+
+	mu      sync.Mutex
+	proxies map[string]*proxy // by the address of the node
+	cut     bool
+}
+
+// Dial goes through a proxy.
+func (l *clusterLinks) Dial(ctx context.Context, addr string) (rueidis.Client, error) {
+	l.mu.Lock()
+	p := l.proxies[addr]
+	if p == nil {
+		p = startProxy(l.t, addr)
+		p.setCut(l.cut)
+		l.proxies[addr] = p
+	}
+	l.mu.Unlock()
+	return l.Nodes.Dial(ctx, p.listener.Addr().String())
+}
+
+func (l *clusterLinks) each(f func(*proxy)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.proxies {
+		f(p)
+	}
+}
+
+func (l *clusterLinks) setCut(cut bool) {
+	l.mu.Lock()
+	l.cut = cut
+	l.mu.Unlock()
+	l.each(func(p *proxy) { p.setCut(cut) })
+}
+
+// clusterParticipant is a store with links that can be cut.
+type clusterParticipant struct {
+	*store
+	links *clusterLinks
+}
+
+func openClusterThrough(t testing.TB, url string, opts *Options) *clusterParticipant {
+	t.Helper()
+	place, err := server.Parse(url, opts.forURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := place.Nodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := &clusterLinks{Nodes: nodes, t: t, proxies: make(map[string]*proxy)}
+	s, err := newStore(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := s.config(opts, place.Shown, place.Contact)
+	if _, err := s.started(s.start(context.Background(), server.NewCluster(links, conf), conf)); err != nil {
+		t.Fatal(err)
+	}
+	return &clusterParticipant{s, links}
+}
+
+func TestClusterConformance(t *testing.T) {
+	t.Parallel()
+	opts := &Options{MaxTTL: suiteMaxTTL}
+	opts.TTL = suiteTTL
+	shared := startCluster(t, 0)
+	shared.bless(opts)
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			c := shared
+			if strings.Contains(t.Name(), "restart") { // which would disturb the others
+				c = startCluster(t, 0)
+				c.bless(opts)
+			}
+			links := func(d driver.Driver) *clusterLinks { return d.(*clusterParticipant).links }
+			return drivertest.Store{
+				Open:    func(t testing.TB) driver.Driver { return openClusterThrough(t, c.url(), opts) },
+				Crash:   func(_ testing.TB, d driver.Driver) { links(d).each((*proxy).close) },
+				Restart: func(testing.TB) { c.restart() },
+				Cut:     func(_ testing.TB, d driver.Driver) { links(d).setCut(true) },
+				Heal:    func(_ testing.TB, d driver.Driver) { links(d).setCut(false) },
+			}
+		},
+		TTL:       suiteTTL,
+		Slack:     suiteSlack,
+		Pause:     10 * suitePause, // the first request to a node connects to it
+		Recovery:  suiteMaxTTL + clusterRecovery,
+		Histories: 4,
+		Parallel:  true,
+		Golden:    "testdata/conformance-cluster.txt",
+	})
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+func clusterOptions(ttl time.Duration) *Options {
+	opts := &Options{MaxTTL: ttl}
+	opts.TTL = ttl
+	return opts
+}
+
+func requestFor(name string, ttl time.Duration) *driver.Request {
+	req := request(name)
+	req.TTL = ttl
+	return req
+}
+
+// TestClusterFirstUse: the first to use a cluster wait for MaxTTL, in all of its slots
+// at the same time.
+func TestClusterFirstUse(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := clusterOptions(3 * time.Second)
+	s := open(t, c.url(), opts)
+	began := driver.Now()
+	if _, err := s.TryAcquire(t.Context(), requestFor(c.nameOn(0, "first"), opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+	g, err := s.Acquire(t.Context(), requestFor(c.nameOn(0, "first"), opts.TTL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := g.Since().Sub(began); d < opts.MaxTTL-time.Second {
+		t.Errorf("the first lease came after %v; want %v", d, opts.MaxTTL)
+	}
+	if !inTime(patience, func() bool { return c.masters[2].do("exists", "pawl:epoch:{0}") == "1" }) {
+		t.Error("the slot of the tag 0 has no record")
+	}
+	other := open(t, c.url(), opts)
+	for i := range 300 { // one after the other, this would take a quarter of an hour
+		if !inTime(opts.MaxTTL+patience-driver.Now().Sub(g.Since()), func() bool {
+			_, err := other.TryAcquire(t.Context(), requestFor(fmt.Sprint("other", i), opts.TTL))
+			return err == nil
+		}) {
+			t.Fatalf("after %d more names it takes longer again", i)
+		}
+	}
+}
+
+// clusterForgets are the ways in which a cluster forgets the leases of one slot.
+var clusterForgets = map[string]func(c *cluster, name string){
+	"kill -9 and restart empty":   func(c *cluster, _ string) { c.masters[0].restart() },
+	"FLUSHALL":                    func(c *cluster, _ string) { c.masters[0].do("flushall") },
+	"slot moved without its keys": func(c *cluster, name string) { c.usurp(name, 1) },
+	"slot moved there and back without its keys": func(c *cluster, name string) {
+		c.usurp(name, 1)
+		c.usurp(name, 0)
+	},
+}
+
+// TestClusterForgottenLease is TestForgottenLease for what can happen to a cluster.
+func TestClusterForgottenLease(t *testing.T) {
+	t.Parallel()
+	for what, forget := range clusterForgets {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := startCluster(t, 0)
+			opts := clusterOptions(8 * time.Second)
+			c.bless(opts)
+			a, b := open(t, c.url(), opts), open(t, c.url(), opts)
+			name := c.nameOn(0, "deploy")
+			old := take(t, a, requestFor(name, opts.TTL))
+			waiting := wait(t, c.masters[0], b, requestFor(name, opts.TTL))
+			forget(c, name)
+			got := make(chan driver.Instant, 1)
+			go func() {
+				defer close(got)
+				for fresh := open(t, c.url(), opts); t.Context().Err() == nil; time.Sleep(20 * time.Millisecond) {
+					if g, err := fresh.TryAcquire(context.Background(), requestFor(name, opts.TTL)); err == nil {
+						got <- driver.Now()
+						g.Release(context.Background())
+						return
+					}
+				}
+			}()
+			release(t, waiting.granted(opts.MaxTTL+3*patience))
+			for _, at := range []driver.Instant{waiting.at, <-got} {
+				if early := old.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(at); early > 0 {
+					t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+				}
+			}
+			if _, err := old.Renew(t.Context(), opts.TTL); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
+			}
+		})
+	}
+}
+
+// TestClusterStoppedMaster: a master that hangs costs the leases that it has, and holds
+// up nobody else.
+func TestClusterStoppedMaster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := clusterOptions(3 * time.Second)
+	c.bless(opts)
+	locks, err := Open(t.Context(), c.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	var leases []*pawl.Lease
+	const each = 20
+	for i := range 3 {
+		for range each {
+			lease, err := locks.Acquire(t.Context(), c.nameOn(i, fmt.Sprint("held", len(leases), "/")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases = append(leases, lease)
+		}
+	}
+	stopped, others := leases[:each], leases[each:]
+	c.masters[0].stop()
+	defer c.masters[0].cont()
+	end := time.Now().Add(3 * opts.TTL)
+	var slowest time.Duration
+	names := []string{c.nameOn(1, "new"), c.nameOn(2, "new")}
+	for time.Now().Before(end) {
+		for _, name := range names {
+			began := time.Now()
+			lease, err := locks.TryAcquire(t.Context(), name)
+			if err != nil {
+				t.Fatalf("TryAcquire at another node = %v", err)
+			}
+			slowest = max(slowest, time.Since(began))
+			lease.Release(t.Context())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("slowest TryAcquire at another node: %v", slowest)
+	if slowest > opts.TTL/2 {
+		t.Errorf("TryAcquire at another node took %v", slowest)
+	}
+	for _, l := range others {
+		if err := l.Err(); err != nil {
+			t.Errorf("a lease at another node has ended: %v", err)
+		}
+	}
+	for _, l := range stopped {
+		if !errors.Is(l.Err(), pawl.ErrLost) {
+			t.Errorf("a lease at the stopped node: %v; want ErrLost", l.Err())
+		}
+	}
+	// Those who have never seen the cluster find their way around it, too.
+	fresh, err := Open(t.Context(), c.url(), opts)
+	if err != nil {
+		t.Fatalf("Open while a node is stopped = %v", err)
+	}
+	defer fresh.Close()
+	if _, err := fresh.TryAcquire(t.Context(), names[0]); err != nil {
+		t.Errorf("TryAcquire at another node = %v", err)
+	}
+	third := open(t, c.url(), opts)
+	short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	if _, err := third.Acquire(short, requestFor(stopped[0].Name(), opts.TTL)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire at the stopped node = %v; want DeadlineExceeded", err)
+	}
+	began := time.Now()
+	third.Close()
+	if d := time.Since(began); d > opts.TTL {
+		t.Errorf("Close takes %v while a node is stopped", d)
+	}
+	c.masters[0].cont()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	for !eventuallyAcquires(ctx, locks, stopped[0].Name()) {
+		if ctx.Err() != nil {
+			t.Fatal("the node is not used again when it goes on")
+		}
+	}
+}
+
+func eventuallyAcquires(ctx context.Context, locks *pawl.Client, name string) bool {
+	lease, err := locks.Acquire(ctx, name)
+	if err != nil {
+		return false
+	}
+	lease.Release(ctx)
+	return true
+}
+
+// TestClusterFailover: a replica takes over that lacks a lease. Nobody gets that before
+// it has ended; the lease that the replica knows is renewed; waiters outlive it all.
+// Without the guard there are two holders.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	master, replica := c.masters[0], c.replicas[0]
+	opts := clusterOptions(10 * time.Second)
+	c.bless(opts)
+	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
+	lost := take(t, a, requestFor(c.nameOn(0, "lost"), opts.TTL))
+
+	for _, r := range c.all() {
+		c.must(r, "acl", "setuser", "blind", "on", "nopass", "~*", "&*", "+@all", "-info")
+	}
+	unguarded := *opts
+	unguarded.AllowUnguarded, unguarded.Prefix, unguarded.Username, unguarded.Password = true, "unguarded:", "blind", "x"
+	x, y := open(t, c.url(), &unguarded), open(t, c.url(), &unguarded)
+	control := take(t, x, requestFor(c.nameOn(0, "control"), opts.TTL))
+
+	c.must(replica, "config", "set", "replica-read-only", "no")
+	c.awaitReplica()
+	c.must(replica, "flushall")
+	c.bless(opts) // the replica has the records of the epochs, and those of its master
+	locks, err := Open(t.Context(), c.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	kept, err := locks.Acquire(t.Context(), c.nameOn(0, "kept"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := wait(t, master, b, requestFor(c.nameOn(0, "lost"), opts.TTL))
+	c.awaitReplica()
+	master.kill()
+
+	if !inTime(3*patience, func() bool { return replica.do("get", "x{"+kept.Name()+"}") == "" }) {
+		t.Fatal("the replica does not take over")
+	}
+	if !inTime(patience, func() bool {
+		_, err := y.TryAcquire(t.Context(), requestFor(c.nameOn(0, "control"), opts.TTL))
+		return err == nil
+	}) {
+		t.Error("without the guard, the new master does not grant the name")
+	} else if driver.Now() > control.Since().Add(opts.TTL-driver.Drift(opts.TTL)) {
+		t.Log("too slow to see two holders")
+	}
+	if !inTime(patience, func() bool {
+		_, err := lost.Renew(t.Context(), opts.TTL)
+		return errors.Is(err, driver.ErrLost)
+	}) {
+		t.Error("the holder of the lease that the new master does not know is not told")
+	}
+	after := next.granted(opts.MaxTTL + 15*time.Second)
+	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(next.at); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
+	}
+	if after.Token() <= lost.Token() {
+		t.Errorf("token %d after %d", after.Token(), lost.Token())
+	}
+	release(t, after)
+	if err := kept.Err(); err != nil {
+		t.Errorf("the lease that the new master knows has ended: %v", err)
+	}
+	if err := kept.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}
+
+// TestClusterDown: where a cluster stands still as one master is missing, that is told.
+func TestClusterDown(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0, "--cluster-require-full-coverage", "yes")
+	c.bless(longOptions())
+	s := open(t, c.url(), longOptions())
+	name := c.nameOn(0, "held")
+	g := take(t, s, long(name))
+	c.masters[1].kill()
+	if !inTime(3*patience, func() bool {
+		_, err := s.TryAcquire(t.Context(), long(c.nameOn(0, "new")))
+		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "the cluster is down, for want of a master")
+	}) {
+		t.Error("TryAcquire does not say that the cluster is down")
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); err == nil || errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want an error, but not that the lease is lost", err)
+	}
+	c.masters[1].restart()
+	if !inTime(3*patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
+		t.Error("the lease is not renewed when the cluster is whole again")
+	}
+}
+
+// TestClusterFailback: a master is replaced by a replica that lacks a lease, becomes the
+// replica of that, and then the master again, all in one run, while nobody uses the slot.
+func TestClusterFailback(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	master, replica := c.masters[0], c.replicas[0]
+	opts := clusterOptions(20 * time.Second)
+	c.bless(opts)
+	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
+	name := c.nameOn(0, "lost")
+	lost := take(t, a, requestFor(name, opts.TTL))
+	if _, err := b.TryAcquire(t.Context(), requestFor(name, opts.TTL)); !errors.Is(err, driver.ErrHeld) { // so b knows the slot
+		t.Fatal(err)
+	}
+	c.must(replica, "config", "set", "replica-read-only", "no")
+	c.awaitReplica()
+	c.must(replica, "flushall")
+	c.bless(opts) // the replica has the records of the epochs, and those of its master
+	c.awaitReplica()
+	master.stop()
+	isMaster := func(r *redis) func() bool {
+		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
+	}
+	took := inTime(3*patience, isMaster(replica))
+	master.cont()
+	if !took || !inTime(3*patience, func() bool {
+		return server.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
+	}) {
+		t.Fatal("the replica does not take over")
+	}
+	c.must(master, "cluster", "failover", "takeover")
+	if !inTime(3*patience, isMaster(master)) {
+		t.Fatal("the master does not take over again")
+	}
+	if out := master.do("get", lockKey(defaultPrefix, name)); out != "" {
+		t.Fatalf("the lock is %q; want it forgotten", out)
+	}
+	got := wait(t, master, b, requestFor(name, opts.TTL))
+	release(t, got.granted(opts.MaxTTL+patience))
+	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(got.at); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
+	}
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// cluster is a cluster of a test: masters that share the slots evenly, and replicas
+// of the first of them.
+type cluster struct {
+	t        testing.TB
+	masters  []*redis
+	replicas []*redis
+}
+
+// startCluster starts a cluster of three masters.
+func startCluster(t testing.TB, replicas int, args ...string) *cluster {
+	t.Helper()
+	for range 5 { // somebody else may take one of the ports before the server does
+		if c := tryCluster(t, replicas, args); c != nil {
+			return c
+		}
+	}
+	t.Fatal("no cluster")
+	return nil
+}
+
+func tryCluster(t testing.TB, replicas int, args []string) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	ports := freeAddrs(t, 2*(3+replicas))
+	for i := range 3 + replicas {
+		_, bus, _ := net.SplitHostPort(ports[2*i+1])
+		r := &redis{t: t, dir: t.TempDir(), addr: ports[2*i], id: fmt.Sprintf("%040x", i+1)}
+		r.args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
+			"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
+		if i < 3 {
+			c.masters = append(c.masters, r)
+		} else {
+			c.replicas = append(c.replicas, r)
+		}
+	}
+	for i, r := range c.all() {
+		c.introduce(r)
+		if !r.start() {
+			t.Logf("redis-server does not start:\n%s", r.out)
+			for _, r := range c.all()[:i] {
+				r.kill()
+			}
+			return nil
+		}
+		t.Cleanup(r.kill)
+	}
+	c.awaitOK()
+	if !inTime(patience, func() bool {
+		return strings.Count(c.masters[0].do("info", "replication"), "state=online") == replicas
+	}) {
+		t.Fatal("the replicas do not follow")
+	}
+	return c
+}
+
+func (c *cluster) all() []*redis {
+	return append(c.masters[:len(c.masters):len(c.masters)], c.replicas...)
+}
+
+// introduce writes what a node would know if they had met each other.
+func (c *cluster) introduce(me *redis) {
+	c.t.Helper()
+	var b strings.Builder
+	for i, r := range c.all() {
+		flags, master, slots := "master", "-", ""
+		if i < len(c.masters) {
+			first, last := slotCount*i/len(c.masters), slotCount*(i+1)/len(c.masters)-1
+			slots = fmt.Sprintf(" %d-%d", first, last)
+		} else {
+			flags, master = "slave", c.masters[0].id
+		}
+		if r == me {
+			flags = "myself," + flags
+		}
+		fmt.Fprintf(&b, "%s %s@%s %s %s 0 0 %d connected%s\n", r.id, r.addr, r.args[3], flags, master, i+1, slots)
+	}
+	fmt.Fprintf(&b, "vars currentEpoch %d lastVoteEpoch 0\n", len(c.all()))
+	if err := os.WriteFile(filepath.Join(me.dir, "nodes.conf"), []byte(b.String()), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+const slotCount = 16384
+
+// awaitOK waits until all nodes find that the cluster is whole.
+func (c *cluster) awaitOK() {
+	c.t.Helper()
+	for _, r := range c.all() {
+		if !inTime(30*patience, func() bool {
+			info := server.ParseInfo(r.do("cluster", "info"))
+			return info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slotCount)
+		}) {
+			c.t.Fatalf("the cluster does not come up:\n%s", r.do("cluster", "info"))
+		}
+	}
+}
+
+// url names two of the nodes.
+func (c *cluster) url() string {
+	return c.masters[2].url() + "?" + url.Values{"addr": {c.masters[1].addr}}.Encode()
+}
+
+func (c *cluster) bless(opts *Options) {
+	c.t.Helper()
+	var err error
+	if !inTime(patience, func() bool { err = Bless(context.Background(), c.url(), opts); return err == nil }) {
+		c.t.Fatal(err)
+	}
+}
+
+// slotOf returns the slot of a name.
+func (c *cluster) slotOf(name string) string {
+	return c.masters[2].do("cluster", "keyslot", lockKey(defaultPrefix, name))
+}
+
+// nameOn returns a name that one of the masters has at first.
+func (c *cluster) nameOn(master int, prefix string) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%s%d", prefix, i)
+		slot, err := strconv.Atoi(c.slotOf(name))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if slot*len(c.masters)/slotCount == master {
+			return name
+		}
+	}
+}
+
+// move moves the slot of a name as redis-cli --cluster reshard does. In the middle,
+// when some of the keys have moved, it calls midway.
+func (c *cluster) move(name string, from, to *redis, midway func()) {
+	c.t.Helper()
+	slot := c.slotOf(name)
+	c.must(to, "cluster", "setslot", slot, "importing", from.id)
+	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
+	host, port, _ := net.SplitHostPort(to.addr)
+	for {
+		keys := strings.Fields(from.do("cluster", "getkeysinslot", slot, "1"))
+		if len(keys) == 0 {
+			break
+		}
+		if out := from.do("migrate", host, port, keys[0], "0", "5000"); out != "OK" && out != "NOKEY" {
+			c.t.Fatalf("MIGRATE %s: %s", keys[0], out)
+		}
+		if midway != nil {
+			midway()
+			midway = nil
+		}
+	}
+	for _, r := range append([]*redis{to, from}, c.masters...) {
+		c.must(r, "cluster", "setslot", slot, "node", to.id)
+	}
+}
+
+func (c *cluster) must(r *redis, args ...string) {
+	c.t.Helper()
+	if out := r.do(args...); out != "OK" {
+		c.t.Fatalf("%v: %s", args, out)
+	}
+}
+
+// clusterRecovery is longer than it takes masters that have all been restarted to
+// accept writes again.
+const clusterRecovery = 5 * time.Second
+
+// restart restarts all nodes, at once.
+func (c *cluster) restart() {
+	c.t.Helper()
+	var all sync.WaitGroup
+	for _, r := range c.all() {
+		all.Go(r.restart)
+	}
+	all.Wait()
+}
+
+// awaitReplica waits until the replica has all that its master has.
+func (c *cluster) awaitReplica() {
+	c.t.Helper()
+	offset := func(r *redis, field string) string { return server.ParseInfo(r.do("info", "replication"))[field] }
+	if !inTime(patience, func() bool {
+		return offset(c.masters[0], "master_repl_offset") == offset(c.replicas[0], "slave_repl_offset")
+	}) {
+		c.t.Fatal("the replica does not follow")
+	}
+}
+
+// usurp makes the slot of a name that of another master without moving its keys, as
+// redis-cli --cluster fix does with what a master has that is lost.
+func (c *cluster) usurp(name string, master int) {
+	c.t.Helper()
+	slot, to := c.slotOf(name), c.masters[master]
+	to.do("cluster", "bumpepoch")
+	c.must(to, "cluster", "setslot", slot, "node", to.id)
+	if !inTime(patience, func() bool {
+		for _, r := range c.masters {
+			out := r.do("get", lockKey(defaultPrefix, name))
+			if r != to && !strings.Contains(out, "MOVED "+slot+" "+to.addr) {
+				return false
+			}
+		}
+		return true
+	}) {
+		c.t.Fatal("the others do not learn whose the slot is")
+	}
+}
+
+// inTime is eventually for what costs a process, or a request to several nodes.
+func inTime(d time.Duration, f func() bool) bool {
+	for end := time.Now().Add(d); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}

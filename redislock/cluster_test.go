@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestCluster is what does not disturb others in one cluster.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	c.bless(longOptions())
+	t.Run("Works", func(t *testing.T) {
+		for _, url := range []string{c.url(), c.masters[0].url()} {
+			works(t, url)
+		}
+	})
+	t.Run("OwnClient", func(t *testing.T) { clusterOwnClient(t, c) })
+	t.Run("List", func(t *testing.T) { clusterList(t, c) })
+	t.Run("Messages", func(t *testing.T) { clusterMessages(t, c) })
+	t.Run("MovedSlot", func(t *testing.T) { clusterMovedSlot(t, c) })
+	t.Run("MovedWhileWaiting", func(t *testing.T) { clusterMovedWhileWaiting(t, c) })
+	t.Run("StuckSlot", func(t *testing.T) { clusterStuckSlot(t, c) })
+	t.Run("LeastRights", func(t *testing.T) { clusterLeastRights(t, c) })
+}
+
+// clusterOwnClient uses clients as rueidis makes them for a cluster.
+func clusterOwnClient(t *testing.T, c *cluster) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	a, err := New(client, longOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := New(client, longOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientsWork(t, a, b)
+	a.Close()
+	b.Close()
+	for _, r := range c.masters {
+		if out := r.do("pubsub", "channels") + r.do("pubsub", "shardchannels"); out != "" {
+			t.Errorf("after Close the channels %q are subscribed to", out)
+		}
+	}
+	if err := client.Do(t.Context(), client.B().Get().Key("x").Build()).Error(); !rueidis.IsRedisNil(err) {
+		t.Errorf("Close has closed the caller's client: %v", err)
+	}
+}
+
+// clusterList: List sees the names of all masters.
+func clusterList(t *testing.T, c *cluster) {
+	s := open(t, c.url(), longOptions())
+	var want []string
+	for i := range 3 * batch {
+		name := fmt.Sprintf("list/%03d", i)
+		want = append(want, name)
+		defer release(t, take(t, s, long(name)))
+	}
+	infos, err := s.List(t.Context(), "list/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, info := range infos {
+		got = append(got, info.Name)
+		if len(info.Holders) != 1 || info.Holders[0].Who != "test" || info.Token == 0 {
+			t.Errorf("List has %+v; want it with its holder", info)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("List has %d names; want %d", len(got), len(want))
+	}
+}
+
+// clusterMessages: on every master waiters are told, and do not find out by looking.
+func clusterMessages(t *testing.T, c *cluster) {
+	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
+	for i, r := range c.masters {
+		name := c.nameOn(i, "told")
+		// The first look would be after two seconds. The machine may be slow.
+		if !eventually(patience, func() bool {
+			g := take(t, a, long(name))
+			first := wait(t, r, b, long(name))
+			second := wait(t, r, a, long(name))
+			began := driver.Now()
+			release(t, g)
+			release(t, first.granted(patience))
+			release(t, second.granted(patience))
+			return second.at.Sub(began) < firstLook/2
+		}) {
+			t.Errorf("the waiters on master %d are not told", i)
+		}
+	}
+}
+
+// clusterMovedSlot: the slot of a lease moves to another node and back. The lease is
+// renewed all the time, nobody else gets the name, and it is released where it is.
+func clusterMovedSlot(t *testing.T, c *cluster) {
+	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
+	name := c.nameOn(0, "moved")
+	g := take(t, a, long(name))
+	renew := func() {
+		t.Helper()
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+		if info, err := b.Inspect(t.Context(), name); err != nil || len(info.Holders) != 1 {
+			t.Errorf("Inspect = %+v, %v; want the holder", info, err)
+		}
+	}
+	for i := range 4 {
+		c.move(name, c.masters[i%2], c.masters[1-i%2], renew)
+		renew()
+		if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("TryAcquire = %v; want ErrHeld", err)
+		}
+	}
+	for range 5 {
+		c.move(name, c.masters[0], c.masters[1], nil)
+		c.move(name, c.masters[1], c.masters[0], nil)
+	}
+	renew()
+	release(t, g)
+	c.bless(longOptions())
+	take(t, b, long(name))
+}
+
+// clusterMovedWhileWaiting: waiters follow the slot, in their order, and are told at the
+// new node.
+func clusterMovedWhileWaiting(t *testing.T, c *cluster) {
+	opts := longOptions()
+	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
+	name := c.nameOn(1, "follow")
+	g := take(t, a, long(name))
+	first := wait(t, c.masters[1], b, long(name))
+	second := wait(t, c.masters[1], a, long(name))
+	c.move(name, c.masters[1], c.masters[2], nil)
+	c.bless(opts)
+	if !eventually(patience, func() bool {
+		return c.masters[2].do("pubsub", "shardchannels") != "" && queueLen(c.masters[2], name) == 2
+	}) {
+		t.Fatal("the waiters do not follow")
+	}
+	release(t, g)
+	release(t, first.granted(patience))
+	release(t, second.granted(patience))
+	if second.at < first.at {
+		t.Error("the waiters have changed their order")
+	}
+	c.move(name, c.masters[2], c.masters[1], nil)
+	c.bless(opts)
+}
+
+// clusterStuckSlot: while some keys of a lock are here and some there, nothing is
+// granted, and nothing is done half-way.
+func clusterStuckSlot(t *testing.T, c *cluster) {
+	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
+	name := c.nameOn(2, "stuck")
+	slot := c.slotOf(name)
+	g := take(t, a, long(name))
+	from, to := c.masters[2], c.masters[0]
+	clusterHalfRelease(t, c, a, b, c.nameOn(2, "whole"))
+	ctx, cancel := context.WithCancel(t.Context())
+	waiter := make(chan error, 1)
+	c.move(name, from, to, func() {
+		_, err := b.TryAcquire(t.Context(), long(name))
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "moving") {
+			t.Errorf("TryAcquire = %v; want ErrUnavailable, as the slot is moving", err)
+		}
+		short, end := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer end()
+		if err := g.Release(short); err == nil {
+			t.Error("Release = nil while the slot is moving")
+		}
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+		go func() { // waits longer than a request would
+			w, err := b.Acquire(ctx, long(name))
+			if err == nil {
+				err = w.Release(context.Background())
+			}
+			waiter <- err
+		}()
+		time.Sleep(2500 * time.Millisecond)
+	})
+	c.bless(longOptions())
+	select {
+	case err := <-waiter:
+		t.Errorf("Acquire = %v while the lease was held", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	release(t, g)
+	select {
+	case err := <-waiter:
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("who waited while the slot moved still waits")
+	}
+	cancel()
+	if out := to.do("cluster", "countkeysinslot", slot); out == "0" {
+		t.Error("the keys have not moved")
+	}
+	c.move(name, to, from, nil)
+	c.bless(longOptions())
+}
+
+// clusterHalfRelease releases when all keys of the script are there yet, so that a node
+// which is about to move them would begin: but the queue ends when its last member
+// is taken out, and a key that does not exist is then another node's.
+func clusterHalfRelease(t *testing.T, c *cluster, a, b *store, name string) {
+	from, to, slot, key := c.masters[2], c.masters[0], c.slotOf(name), lockKey(defaultPrefix, name)
+	req := long(name)
+	g := take(t, a, req)
+	w := wait(t, from, b, long(name))
+	from.do("set", key+endedSuffix+req.Lease, "", "px", "60000")
+	before := from.do("get", key)
+	c.must(to, "cluster", "setslot", slot, "importing", from.id)
+	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := g.Release(ctx); err == nil || errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Release = %v while the slot is moving; want an error from which it is clear that nothing was done", err)
+	}
+	if got := from.do("get", key); got != before {
+		t.Errorf("the lock is %q; want %q", got, before)
+	}
+	c.must(from, "cluster", "setslot", slot, "stable")
+	c.must(to, "cluster", "setslot", slot, "stable")
+	release(t, g)
+	release(t, w.granted(patience))
+}
+
+// clusterRights are those that docs/redis-protocol.md adds for a cluster.
+var clusterRights = strings.Fields("+cluster|slots +asking +ssubscribe +spublish")
+
+func clusterLeastRights(t *testing.T, c *cluster) {
+	grant := func(rights []string, more ...string) {
+		t.Helper()
+		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
+		for _, r := range c.masters {
+			c.must(r, append(args, more...)...)
+		}
+	}
+	at := "redis://app:s3cret@" + c.masters[0].addr
+	all := append(slices.Clone(leastRights), clusterRights...)
+	grant(all)
+	works(t, at)
+	s := open(t, at, longOptions())
+	name := c.nameOn(0, "rights")
+	g := take(t, s, long(name))
+	c.move(name, c.masters[0], c.masters[1], func() {
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+	})
+	c.bless(longOptions())
+	c.move(name, c.masters[1], c.masters[0], nil)
+	c.bless(longOptions())
+	for _, right := range []string{"+cluster|slots", "+spublish"} {
+		i := slices.Index(all, right)
+		grant(slices.Delete(slices.Clone(all), i, i+1))
+		_, err := Open(t.Context(), at, longOptions())
+		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
+		}
+	}
+	grant(all, "-ssubscribe")
+	deaf := open(t, at, longOptions())
+	take(t, deaf, long("deploy"))
+	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+ssubscribe") {
+		t.Errorf("Acquire without the right +ssubscribe = %v; want an error that names it", err)
+	}
+}
+
+// TestClusterTLS: the nodes are found and reached by TLS, with a certificate for the
+// address of each.
+func TestClusterTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeCertificate(t, dir)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	ports := freeAddrs(t, 4)
+	var nodes []*redis
+	for i := range 2 {
+		_, secure, _ := net.SplitHostPort(ports[2*i])
+		_, bus, _ := net.SplitHostPort(ports[2*i+1])
+		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-port", secure, "--tls-cluster", "yes",
+			"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
+	}
+	c := &cluster{t: t, masters: nodes}
+	c.must(nodes[0], "cluster", "addslotsrange", "0", "8191")
+	c.must(nodes[1], "cluster", "addslotsrange", "8192", "16383")
+	host, port, _ := net.SplitHostPort(ports[2])
+	_, bus, _ := net.SplitHostPort(ports[3])
+	c.must(nodes[0], "cluster", "meet", host, port, bus)
+	c.awaitOK()
+	at := "rediss://" + ports[0] + "?ca_file=" + url.QueryEscape(cert)
+	works(t, at)
+	s := open(t, at, longOptions())
+	for i := range 20 { // at both of them
+		take(t, s, long(fmt.Sprint("name", i)))
+	}
+}
+
+// TestClusterEndpoints: nodes are asked where they say that they are, or where the node
+// that has named them is if they do not.
+func TestClusterEndpoints(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"hostname", "unknown-endpoint"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := startCluster(t, 0, "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", kind)
+			c.bless(longOptions())
+			works(t, c.url())
+			s := open(t, c.url(), longOptions())
+			name := c.nameOn(0, "moved")
+			g := take(t, s, long(name))
+			c.move(name, c.masters[0], c.masters[1], func() {
+				if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+					t.Errorf("Renew = %v", err)
+				}
+			})
+			release(t, g)
+		})
+	}
+}

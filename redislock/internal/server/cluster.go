@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Cluster is the masters of a Redis Cluster. Each is a Server of its own, with a
+// connection, scripts and a run of its own, so that one that hangs holds up nobody
+// else. Keys are routed here and not by the client: scripts are those of one run
+// of one node, and must be called by the names that they have there.
+type Cluster struct {
+	conf  Config // of the Servers
+	nodes Nodes
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // ears, and what is done in the background
+
+	mu      sync.Mutex // guards the fields below
+	owners  [slotCount]*node
+	servers map[string]*node // by address
+	ears    map[int]*slotEar // by slot
+	asking  *survey          // under way, or the last one
+}
+
+// Nodes makes clients of nodes.
+type Nodes interface {
+	// Dial returns a client of the node at addr, whether it can connect or not.
+	Dial(ctx context.Context, addr string) (rueidis.Client, error)
+	// First returns addresses of some nodes.
+	First() []string
+}
+
+// node is a Server that may still be connecting. It does so when it is needed.
+type node struct {
+	addr  string
+	ready chan struct{} // closed when the two fields below are set
+	srv   *Server
+	err   error
+
+	// Cluster.mu guards these.
+	dialed bool
+	used   driver.Instant // when it had a slot, or was asked for something, last
+}
+
+// NewCluster returns the Cluster that some nodes belong to. It sends nothing.
+func NewCluster(nodes Nodes, conf Config) *Cluster {
+	c := &Cluster{conf: conf, nodes: nodes, servers: make(map[string]*node), ears: make(map[int]*slotEar)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// at returns the node at an address. Cluster.mu is held.
+func (c *Cluster) at(addr string) *node {
+	n := c.servers[addr]
+	if n == nil {
+		n = &node{addr: addr, ready: make(chan struct{})}
+		if c.ctx.Err() == nil {
+			c.servers[addr] = n
+		}
+	}
+	n.used = driver.Now()
+	return n
+}
+
+// spawn does something in the background, unless the Cluster is closed. Cluster.mu
+// is held.
+func (c *Cluster) spawn(f func()) bool {
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.work.Go(f)
+	return true
+}
+
+var errClosed = errors.New("the client is closed")
+
+func (c *Cluster) dial(n *node) {
+	defer close(n.ready)
+	client, err := c.nodes.Dial(c.ctx, n.addr)
+	if client == nil {
+		n.err = err
+		c.forget(n)
+		return
+	}
+	conf := c.conf
+	conf.Addr = n.addr
+	n.srv = New(client, conf)
+	n.srv.cluster = c
+	n.srv.Listen()
+}
+
+// forget makes the next who needs the node dial again.
+func (c *Cluster) forget(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.servers[n.addr] == n {
+		delete(c.servers, n.addr)
+	}
+	for slot, owner := range c.owners {
+		if owner == n {
+			c.owners[slot] = nil
+		}
+	}
+}
+
+// connect waits for the node's Server.
+func (c *Cluster) connect(ctx context.Context, n *node) (*Server, error) {
+	c.mu.Lock()
+	if !n.dialed {
+		n.dialed = true
+		if !c.spawn(func() { c.dial(n) }) {
+			n.err = errClosed
+			close(n.ready)
+		}
+	}
+	c.mu.Unlock()
+	select {
+	case <-n.ready:
+		return n.srv, n.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// now returns the Server if there is one yet.
+func (n *node) now() *Server {
+	select {
+	case <-n.ready:
+		return n.srv
+	default:
+		return nil
+	}
+}
+
+// owner returns the node that has a slot, as far as is known.
+func (c *Cluster) owner(ctx context.Context, slot int) (*Server, error) {
+	n := c.ownerNow(slot)
+	if n == nil {
+		if err := c.survey(ctx, nil); err != nil {
+			return nil, err
+		}
+		if n = c.ownerNow(slot); n == nil {
+			return nil, errNobody(slot)
+		}
+	}
+	return c.connect(ctx, n)
+}
+
+func (c *Cluster) ownerNow(slot int) *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.owners[slot]
+	if n != nil {
+		n.used = driver.Now()
+	}
+	return n
+}
+
+func errNobody(slot int) error {
+	return fmt.Errorf("CLUSTERDOWN no node has the hash slot %d", slot)
+}
+
+// assign notes whose a slot is.
+func (c *Cluster) assign(slot int, addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owners[slot] = c.at(addr)
+}
+
+// masters returns the nodes that have slots.
+func (c *Cluster) masters(ctx context.Context) ([]*node, error) {
+	if err := c.survey(ctx, nil); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	nodes := make(map[*node]bool)
+	for _, n := range c.owners {
+		if n != nil {
+			nodes[n] = true
+		}
+	}
+	return slices.Collect(maps.Keys(nodes)), nil
+}
+
+// Bind finds the masters and binds one of them, or another if that hangs.
+func (c *Cluster) Bind(ctx context.Context) error {
+	nodes, err := c.masters(ctx)
+	if err != nil {
+		return NotBound(ctx, err).Err
+	}
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	answers := make(chan error, len(nodes))
+	for under := 0; len(nodes)+under > 0; {
+		var patience <-chan time.Time
+		if len(nodes) > 0 {
+			n := nodes[0]
+			nodes = nodes[1:]
+			under++
+			go func() { answers <- c.bind(ctx, n) }()
+			patience = time.After(500 * time.Millisecond)
+		}
+		select {
+		case err = <-answers:
+			under--
+			if err == nil {
+				return nil
+			}
+		case <-patience:
+		}
+	}
+	return NotBound(ctx, err).Err
+}
+
+func (c *Cluster) bind(ctx context.Context, n *node) error {
+	s, err := c.connect(ctx, n)
+	if err == nil {
+		_, err = s.bound(ctx, nil)
+	}
+	return err
+}
+
+// Servers returns the masters that have slots.
+func (c *Cluster) Servers(ctx context.Context) ([]*Server, error) {
+	nodes, err := c.masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	servers, errs := make([]*Server, len(nodes)), make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { servers[i], errs[i] = c.connect(ctx, n) })
+	}
+	all.Wait()
+	return servers, errors.Join(errs...)
+}
+
+// EpochKey is the key of the record of the epoch of a lock's key.
+func (c *Cluster) EpochKey(key string) string { return c.epochKey(slotOf(key)) }
+
+// Together reports whether two keys are in one server, as far as is known.
+func (c *Cluster) Together(a, b string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owners[slotOf(a)] == c.owners[slotOf(b)]
+}
+
+// Saw is as Server.Saw, of the node that has the key.
+func (c *Cluster) Saw(key string, sent, heard driver.Instant, micros int64) (step time.Duration) {
+	n := c.ownerNow(slotOf(key))
+	if n == nil || n.now() == nil {
+		return 0
+	}
+	return n.now().Saw(key, sent, heard, micros)
+}
+
+// Close is as Server.Close.
+func (c *Cluster) Close() {
+	c.mu.Lock()
+	c.cancel()
+	nodes := c.servers
+	c.servers = nil
+	c.mu.Unlock()
+	var late []*node
+	for _, n := range nodes {
+		if s := n.now(); s != nil {
+			s.Close() // which ends what waits for it
+		} else {
+			late = append(late, n)
+		}
+	}
+	c.work.Wait()
+	for _, n := range late {
+		if s := n.now(); s != nil {
+			s.Close()
+		}
+	}
+}

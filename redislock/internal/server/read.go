@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
+
+// Read sends the commands that cmds makes for each key, which change nothing, and
+// returns the replies in the order of keys.
+func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
+	type part struct {
+		s    *Server
+		keys []int
+	}
+	var parts []*part
+	byServer := make(map[*Server]*part)
+	for i, key := range keys {
+		s, err := c.owner(ctx, slotOf(key))
+		if err != nil {
+			return nil, err
+		}
+		p := byServer[s]
+		if p == nil {
+			p = &part{s: s}
+			byServer[s] = p
+			parts = append(parts, p)
+		}
+		p.keys = append(p.keys, i)
+	}
+	replies := make([][]rueidis.RedisResult, len(keys))
+	errs := make(chan error, len(parts))
+	for _, p := range parts {
+		go func() { errs <- c.readFrom(ctx, p.s, p.keys, keys, cmds, replies) }()
+	}
+	var err error
+	for range parts {
+		if e := <-errs; e != nil {
+			err = e
+		}
+	}
+	return replies, err
+}
+
+// readFrom reads the keys of the given indexes from one node.
+func (c *Cluster) readFrom(ctx context.Context, s *Server, some []int, keys []string, cmds func(rueidis.Builder, string) []rueidis.Completed, replies [][]rueidis.RedisResult) error {
+	var all []rueidis.Completed
+	each := 0
+	for _, i := range some {
+		mine := cmds(s.client.B(), keys[i])
+		each = len(mine)
+		all = append(all, mine...)
+	}
+	got, err := s.DoMulti(ctx, all...)
+	if err != nil {
+		return err
+	}
+	for n, i := range some {
+		replies[i] = got[n*each : (n+1)*each]
+		for k, r := range replies[i] {
+			if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
+				t := c.trip(keys[i])
+				if t.again(ctx, s, err) {
+					replies[i][k] = t.read(ctx, func(b rueidis.Builder) rueidis.Completed { return cmds(b, keys[i])[k] })
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// read sends one command to wherever its slot has gone.
+func (t *trip) read(ctx context.Context, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
+	for {
+		s, asking, err := t.next(ctx)
+		if err != nil {
+			return rueidis.NewErrorResult(err)
+		}
+		send := []rueidis.Completed{cmd(s.client.B())}
+		if asking {
+			send = append([]rueidis.Completed{s.client.B().Asking().Build()}, send...)
+		}
+		replies, err := s.DoMulti(ctx, send...)
+		if err != nil {
+			return rueidis.NewErrorResult(err)
+		}
+		r := replies[len(replies)-1]
+		if err := r.Error(); err == nil || rueidis.IsRedisNil(err) || !t.again(ctx, s, err) {
+			return r
+		}
+	}
+}
+
+// Read is as Cluster.Read.
+func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
+	var all []rueidis.Completed
+	each := 0
+	for _, key := range keys {
+		mine := cmds(s.client.B(), key)
+		each = len(mine)
+		all = append(all, mine...)
+	}
+	got, err := s.DoMulti(ctx, all...)
+	if err != nil {
+		return nil, err
+	}
+	replies := make([][]rueidis.RedisResult, len(keys))
+	for i := range keys {
+		replies[i] = got[i*each : (i+1)*each]
+	}
+	return replies, nil
+}
