@@ -46,7 +46,7 @@ func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 	ports := freeAddrs(t, 2*(3+replicas))
 	for i := range 3 + replicas {
 		_, bus, _ := net.SplitHostPort(ports[2*i+1])
-		r := &redis{t: t, dir: t.TempDir(), addr: ports[2*i], id: fmt.Sprintf("%040x", i+1)}
+		r := &redis{t: t, dir: t.TempDir(), program: serverProgram, addr: ports[2*i], id: fmt.Sprintf("%040x", i+1)}
 		r.args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 			"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
 		if i < 3 {
