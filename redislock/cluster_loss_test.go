@@ -302,7 +302,7 @@ func TestClusterDown(t *testing.T) {
 // replica of that, and then the master again, all in one run, while nobody uses the slot.
 func TestClusterFailback(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 1)
+	c := startCluster(t, 1, "--enable-debug-command", "yes")
 	master, replica := c.masters[0], c.replicas[0]
 	opts := clusterOptions(20 * time.Second)
 	c.bless(opts)
@@ -322,6 +322,7 @@ func TestClusterFailback(t *testing.T) {
 		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
 	}
 	took := inTime(3*patience, isMaster(replica))
+	c.must(replica, "debug", "change-repl-id") // so that the master takes all of its data
 	master.cont()
 	if !took || !inTime(3*patience, func() bool {
 		return server.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
