@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 func clusterOptions(ttl time.Duration) *Options {
@@ -204,76 +203,6 @@ func eventuallyAcquires(ctx context.Context, locks *pawl.Client, name string) bo
 	return true
 }
 
-// TestClusterFailover: a replica takes over that lacks a lease. Nobody gets that before
-// it has ended; the lease that the replica knows is renewed; waiters outlive it all.
-// Without the guard there are two holders.
-func TestClusterFailover(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 1)
-	master, replica := c.masters[0], c.replicas[0]
-	opts := clusterOptions(10 * time.Second)
-	c.bless(opts)
-	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
-	lost := take(t, a, requestFor(c.nameOn(0, "lost"), opts.TTL))
-
-	for _, r := range c.all() {
-		c.must(r, "acl", "setuser", "blind", "on", "nopass", "~*", "&*", "+@all", "-info")
-	}
-	unguarded := *opts
-	unguarded.AllowUnguarded, unguarded.Prefix, unguarded.Username, unguarded.Password = true, "unguarded:", "blind", "x"
-	x, y := open(t, c.url(), &unguarded), open(t, c.url(), &unguarded)
-	control := take(t, x, requestFor(c.nameOn(0, "control"), opts.TTL))
-
-	c.must(replica, "config", "set", "replica-read-only", "no")
-	c.awaitReplica()
-	c.must(replica, "flushall")
-	c.bless(opts) // the replica has the records of the epochs, and those of its master
-	locks, err := Open(t.Context(), c.url(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	kept, err := locks.Acquire(t.Context(), c.nameOn(0, "kept"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := wait(t, master, b, requestFor(c.nameOn(0, "lost"), opts.TTL))
-	c.awaitReplica()
-	master.kill()
-
-	if !inTime(3*patience, func() bool { return replica.do("get", "x{"+kept.Name()+"}") == "" }) {
-		t.Fatal("the replica does not take over")
-	}
-	if !inTime(patience, func() bool {
-		_, err := y.TryAcquire(t.Context(), requestFor(c.nameOn(0, "control"), opts.TTL))
-		return err == nil
-	}) {
-		t.Error("without the guard, the new master does not grant the name")
-	} else if driver.Now() > control.Since().Add(opts.TTL-driver.Drift(opts.TTL)) {
-		t.Log("too slow to see two holders")
-	}
-	if !inTime(patience, func() bool {
-		_, err := lost.Renew(t.Context(), opts.TTL)
-		return errors.Is(err, driver.ErrLost)
-	}) {
-		t.Error("the holder of the lease that the new master does not know is not told")
-	}
-	after := next.granted(opts.MaxTTL + 15*time.Second)
-	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(next.at); early > 0 {
-		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
-	}
-	if after.Token() <= lost.Token() {
-		t.Errorf("token %d after %d", after.Token(), lost.Token())
-	}
-	release(t, after)
-	if err := kept.Err(); err != nil {
-		t.Errorf("the lease that the new master knows has ended: %v", err)
-	}
-	if err := kept.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-}
-
 // TestClusterDown: where a cluster stands still as one master is missing, that is told.
 func TestClusterDown(t *testing.T) {
 	t.Parallel()
@@ -295,49 +224,5 @@ func TestClusterDown(t *testing.T) {
 	c.masters[1].restart()
 	if !inTime(3*patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
 		t.Error("the lease is not renewed when the cluster is whole again")
-	}
-}
-
-// TestClusterFailback: a master is replaced by a replica that lacks a lease, becomes the
-// replica of that, and then the master again, all in one run, while nobody uses the slot.
-func TestClusterFailback(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 1)
-	master, replica := c.masters[0], c.replicas[0]
-	opts := clusterOptions(20 * time.Second)
-	c.bless(opts)
-	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
-	name := c.nameOn(0, "lost")
-	lost := take(t, a, requestFor(name, opts.TTL))
-	if _, err := b.TryAcquire(t.Context(), requestFor(name, opts.TTL)); !errors.Is(err, driver.ErrHeld) { // so b knows the slot
-		t.Fatal(err)
-	}
-	c.must(replica, "config", "set", "replica-read-only", "no")
-	c.awaitReplica()
-	c.must(replica, "flushall")
-	c.bless(opts) // the replica has the records of the epochs, and those of its master
-	c.awaitReplica()
-	master.stop()
-	isMaster := func(r *redis) func() bool {
-		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
-	}
-	took := inTime(3*patience, isMaster(replica))
-	master.cont()
-	if !took || !inTime(3*patience, func() bool {
-		return server.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
-	}) {
-		t.Fatal("the replica does not take over")
-	}
-	c.must(master, "cluster", "failover", "takeover")
-	if !inTime(3*patience, isMaster(master)) {
-		t.Fatal("the master does not take over again")
-	}
-	if out := master.do("get", lockKey(defaultPrefix, name)); out != "" {
-		t.Fatalf("the lock is %q; want it forgotten", out)
-	}
-	got := wait(t, master, b, requestFor(name, opts.TTL))
-	release(t, got.granted(opts.MaxTTL+patience))
-	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(got.at); early > 0 {
-		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
 	}
 }

@@ -8,15 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -38,34 +33,6 @@ func TestCluster(t *testing.T) {
 	t.Run("MovedWhileWaiting", func(t *testing.T) { clusterMovedWhileWaiting(t, c) })
 	t.Run("StuckSlot", func(t *testing.T) { clusterStuckSlot(t, c) })
 	t.Run("LeastRights", func(t *testing.T) { clusterLeastRights(t, c) })
-}
-
-// clusterOwnClient uses clients as rueidis makes them for a cluster.
-func clusterOwnClient(t *testing.T, c *cluster) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].addr}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	a, err := New(client, longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := New(client, longOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	clientsWork(t, a, b)
-	a.Close()
-	b.Close()
-	for _, r := range c.masters {
-		if out := r.do("pubsub", "channels") + r.do("pubsub", "shardchannels"); out != "" {
-			t.Errorf("after Close the channels %q are subscribed to", out)
-		}
-	}
-	if err := client.Do(t.Context(), client.B().Get().Key("x").Build()).Error(); !rueidis.IsRedisNil(err) {
-		t.Errorf("Close has closed the caller's client: %v", err)
-	}
 }
 
 // clusterList: List sees the names of all masters.
@@ -252,99 +219,4 @@ func clusterHalfRelease(t *testing.T, c *cluster, a, b *store, name string) {
 	c.must(to, "cluster", "setslot", slot, "stable")
 	release(t, g)
 	release(t, w.granted(patience))
-}
-
-// clusterRights are those that docs/redis-protocol.md adds for a cluster.
-var clusterRights = strings.Fields("+cluster|slots +asking +ssubscribe +spublish")
-
-func clusterLeastRights(t *testing.T, c *cluster) {
-	grant := func(rights []string, more ...string) {
-		t.Helper()
-		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
-		for _, r := range c.masters {
-			c.must(r, append(args, more...)...)
-		}
-	}
-	at := "redis://app:s3cret@" + c.masters[0].addr
-	all := append(slices.Clone(leastRights), clusterRights...)
-	grant(all)
-	works(t, at)
-	s := open(t, at, longOptions())
-	name := c.nameOn(0, "rights")
-	g := take(t, s, long(name))
-	c.move(name, c.masters[0], c.masters[1], func() {
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v", err)
-		}
-	})
-	c.bless(longOptions())
-	c.move(name, c.masters[1], c.masters[0], nil)
-	c.bless(longOptions())
-	for _, right := range []string{"+cluster|slots", "+spublish"} {
-		i := slices.Index(all, right)
-		grant(slices.Delete(slices.Clone(all), i, i+1))
-		_, err := Open(t.Context(), at, longOptions())
-		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
-		}
-	}
-	grant(all, "-ssubscribe")
-	deaf := open(t, at, longOptions())
-	take(t, deaf, long("deploy"))
-	if _, err := deaf.Acquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "+ssubscribe") {
-		t.Errorf("Acquire without the right +ssubscribe = %v; want an error that names it", err)
-	}
-}
-
-// TestClusterTLS: the nodes are found and reached by TLS, with a certificate for the
-// address of each.
-func TestClusterTLS(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	writeCertificate(t, dir)
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	ports := freeAddrs(t, 4)
-	var nodes []*redis
-	for i := range 2 {
-		_, secure, _ := net.SplitHostPort(ports[2*i])
-		_, bus, _ := net.SplitHostPort(ports[2*i+1])
-		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-port", secure, "--tls-cluster", "yes",
-			"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
-	}
-	c := &cluster{t: t, masters: nodes}
-	c.must(nodes[0], "cluster", "addslotsrange", "0", "8191")
-	c.must(nodes[1], "cluster", "addslotsrange", "8192", "16383")
-	host, port, _ := net.SplitHostPort(ports[2])
-	_, bus, _ := net.SplitHostPort(ports[3])
-	c.must(nodes[0], "cluster", "meet", host, port, bus)
-	c.awaitOK()
-	at := "rediss://" + ports[0] + "?ca_file=" + url.QueryEscape(cert)
-	works(t, at)
-	s := open(t, at, longOptions())
-	for i := range 20 { // at both of them
-		take(t, s, long(fmt.Sprint("name", i)))
-	}
-}
-
-// TestClusterEndpoints: nodes are asked where they say that they are, or where the node
-// that has named them is if they do not.
-func TestClusterEndpoints(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"hostname", "unknown-endpoint"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			c := startCluster(t, 0, "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", kind)
-			c.bless(longOptions())
-			works(t, c.url())
-			s := open(t, c.url(), longOptions())
-			name := c.nameOn(0, "moved")
-			g := take(t, s, long(name))
-			c.move(name, c.masters[0], c.masters[1], func() {
-				if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-					t.Errorf("Renew = %v", err)
-				}
-			})
-			release(t, g)
-		})
-	}
 }
