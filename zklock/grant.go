@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant implements driver.Grant, Notifier and Downgrader. It is made with its
+// node, and so can undo an attempt that was never granted.
+type grant struct {
+	s    *session
+	n    *node
+	kind kind
+	busy chan struct{} // holds one while n is used
+	told chan struct{} // has room for one: something has happened to the node
+
+	// Guarded by session.mu.
+	token   uint64
+	since   driver.Instant
+	expires driver.Instant // when the node is deleted unless renewed
+	timer   *time.Timer    // at expires; nil unless granted
+	ended   bool           // released
+	lost    *driver.LostError
+	notify  func(error)
+}
+
+// newGrant returns a grant whose node is still to be made.
+func (s *session) newGrant(req *driver.Request) *grant {
+	return &grant{s: s, n: s.newNode(req), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
+}
+
+// begin makes the grant one that holds the name: from since, for ttl.
+//
+// The session lives on for other leases. So who does not renew a lease has it
+// ended from here; that the session ends is for when this process is not there.
+func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration) {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.token, g.since, g.expires = token, since, since.Add(ttl)
+	g.timer = time.AfterFunc(g.expires.Sub(driver.Now()), g.expire)
+	if s.err != nil {
+		g.lose(&driver.LostError{Reason: driver.Expired, Err: s.err})
+		return
+	}
+	s.grants[g] = struct{}{}
+}
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return g.token }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	return g.since
+}
+
+// expire is called when the TTL may have passed.
+func (g *grant) expire() {
+	s := g.s
+	s.mu.Lock()
+	left := g.expires.Sub(driver.Now())
+	if g.ended || g.lost != nil || left > 0 {
+		if left > 0 {
+			g.timer.Reset(left)
+		}
+		s.mu.Unlock()
+		return
+	}
+	g.lose(&driver.LostError{Reason: driver.Expired})
+	s.mu.Unlock()
+	s.store.work.Go(g.clear)
+}
+
+// clear deletes the node of a lease that was lost, until that is certain.
+func (g *grant) clear() {
+	for g.s.store.ctx.Err() == nil {
+		if _, err := g.remove(g.s.store.ctx); err == nil || g.s.isDead() {
+			return
+		}
+		g.s.sleep(g.s.store.ctx, time.Second)
+	}
+}
+
+// remove removes the node, one caller at a time.
+func (g *grant) remove(ctx context.Context) (found bool, err error) {
+	select {
+	case g.busy <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-g.busy }()
+	return g.n.remove(ctx)
+}
+
+// Renew implements driver.Grant. It returns an error that is
+// errors.ErrUnsupported if the session cannot give that TTL.
+func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	s := g.s
+	if err := g.over(); err != nil {
+		return 0, err
+	}
+	if most := s.store.longestTTL(s.granted()); ttl > most {
+		return 0, fmt.Errorf("zklock: TTL %v: this lease is in a session of %v, and its TTL can be at most %v: acquire it with the longer one: %w",
+			ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
+	}
+	since, err := s.confirmed(ctx, g.n.path())
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return 0, g.missing(ctx)
+	case errors.Is(err, zk.ErrSessionExpired):
+		s.end(errSession)
+	case err == nil:
+		err = s.confirm(since, ttl)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case g.lost != nil:
+		return 0, g.lost
+	case g.ended:
+		return 0, driver.ErrReleased
+	case err != nil && ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		return 0, unavailable(explain(err))
+	}
+	g.since = max(g.since, since)
+	g.expires = max(g.expires, since.Add(ttl)) // a renewal does not shorten; see expire
+	return since, nil
+}
+
+// over returns why the grant has ended, as far as this participant knows.
+func (g *grant) over() error {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	switch {
+	case g.ended:
+		return driver.ErrReleased
+	case g.lost != nil:
+		return g.lost
+	}
+	return nil
+}
+
+// Release implements driver.Grant.
+func (g *grant) Release(ctx context.Context) error {
+	s := g.s
+	s.mu.Lock()
+	if g.ended {
+		s.mu.Unlock()
+		return nil
+	}
+	granted := g.timer != nil
+	g.notify = nil
+	s.mu.Unlock()
+	found, err := g.remove(ctx)
+	if err != nil && !s.isDead() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return uncertain(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.ended = true
+	delete(s.grants, g)
+	switch {
+	case !granted:
+		return nil
+	case g.lost != nil:
+		return g.lost
+	case !found:
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	g.timer.Stop()
+	return nil
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.lost != nil {
+		go f(g.lost)
+		return
+	}
+	g.notify = f
+}
+
+// lose tells that the lease has ended. session.mu is held.
+func (g *grant) lose(why *driver.LostError) {
+	if g.lost != nil || g.ended {
+		return
+	}
+	g.lost = why
+	delete(g.s.grants, g)
+	g.timer.Stop()
+	if g.notify != nil {
+		go g.notify(g.lost)
+		g.notify = nil
+	}
+}
+
+// review looks what has happened to the node.
+func (g *grant) review() {
+	poke(g.told)
+	ctx := g.s.store.ctx
+	for g.over() == nil && !g.s.isDead() {
+		_, err := g.s.watchOwn(ctx, g.n.path(), g)
+		if err == nil {
+			return
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			g.missing(ctx)
+			return
+		}
+		if g.s.again(ctx, err) != nil {
+			return
+		}
+	}
+}
+
+// missing notes that the node has been deleted, and returns how the lease ended.
+func (g *grant) missing(ctx context.Context) error {
+	if err := g.over(); err != nil {
+		return err
+	}
+	why := &driver.LostError{Reason: driver.Gone}
+	data, err := call(ctx, func() ([]byte, error) {
+		data, _, err := g.s.conn.Get(g.n.dir)
+		return data, err
+	})
+	if err == nil {
+		if b := readBroken(data).find(g.n.name); b != nil {
+			why = b
+		}
+	}
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	switch {
+	case g.ended:
+		return driver.ErrReleased
+	case g.timer != nil:
+		g.lose(why)
+		return g.lost
+	}
+	return why // it was waiting
+}
+
+// Downgrade implements driver.Downgrader. The node's name, and so its place, stays;
+// its data says that it is shared now, and those who watch it hear of that.
+func (g *grant) Downgrade(ctx context.Context) error {
+	if err := g.over(); err != nil {
+		return err
+	}
+	var r record
+	if err := json.Unmarshal(g.n.data, &r); err != nil {
+		return err // cannot happen
+	}
+	r.Downgraded = true
+	data := r.encode()
+	_, err := call(ctx, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return g.missing(ctx)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	if lost := g.over(); lost != nil {
+		return lost
+	}
+	return unavailable(explain(err))
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// errGone says that the node of a waiter has been deleted by somebody else.
+var errGone = errors.New("zklock: the node of this waiter was deleted")
+
+// try makes the node, and deletes it again if others hold the name.
+func (g *grant) try(ctx context.Context, req *driver.Request) error {
+	first, err := g.enter(ctx, req)
+	if err != nil {
+		return err
+	}
+	l, i, err := g.place(ctx)
+	if err == nil && i >= l.holders() {
+		err = g.refusal(ctx, req, l) // nil: it may hold the name together with them after all
+	}
+	if err != nil {
+		return g.leave(ctx, err)
+	}
+	return g.take(ctx, req, first, true)
+}
+
+// leave returns err. If that is an answer, which leaves nothing open, the node is
+// deleted before.
+func (g *grant) leave(ctx context.Context, err error) error {
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, errOverflow) && !isSlotsError(err) {
+		return err
+	}
+	g.s.mu.Lock()
+	g.ended = true // nothing of what happens to the node is news any more
+	g.s.mu.Unlock()
+	if _, fail := g.remove(ctx); fail != nil {
+		g.s.mu.Lock()
+		g.ended = false // Release has to try again
+		g.s.mu.Unlock()
+		return fail
+	}
+	g.n.gone = true
+	return err
+}
+
+// refusal returns the error that tells who holds the name, or nil if they turn
+// out to have a lease that was downgraded to one that can be held with ours.
+func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error {
+	n := l.holders()
+	infos, err := g.s.readAll(ctx, g.n.dir, l[:n])
+	if err != nil {
+		return err
+	}
+	info := &driver.Info{Name: req.Name, Holders: []driver.Held{}}
+	for i, c := range infos {
+		if c.stat != nil {
+			h := held(l[i], c.data, c.stat)
+			info.Holders = append(info.Holders, h)
+			info.Token = max(info.Token, h.Token)
+		}
+	}
+	if g.kind.shared && len(info.Holders) == n && n == 1 && info.Holders[0].Shared && !l[0].kind.shared {
+		if l.downgrade(); l.index(g.n.name) < l.holders() {
+			return nil
+		}
+	}
+	if err := slotsError(l, g.kind); err != nil {
+		return err
+	}
+	return &driver.HeldError{Info: info}
+}
+
+// slotsError returns a *driver.SlotsError if slots of another number are held.
+func slotsError(l line, k kind) error {
+	if k.slots > 0 && l[0].kind.slots > 0 && l[0].kind.slots != k.slots {
+		return &driver.SlotsError{Held: l[0].kind.slots, Wanted: k.slots}
+	}
+	return nil
+}
+
+// enter makes the node and reads it, and has it watched. The name's other nodes
+// are read by place.
+func (g *grant) enter(ctx context.Context, req *driver.Request) (content, error) {
+	if err := g.n.make(ctx, req.TTL); err != nil {
+		return content{}, err
+	}
+	own, err := g.own(ctx)
+	if err != nil {
+		return content{}, err
+	}
+	if own.stat.EphemeralOwner != g.s.sessionID() {
+		return content{}, errSession // cannot happen: a link belongs to one session
+	}
+	return own, nil
+}
+
+// own reads the node and has it watched.
+func (g *grant) own(ctx context.Context) (content, error) {
+	for {
+		c, err := g.s.watchOwn(ctx, g.n.path(), g)
+		if err == nil {
+			return c, nil
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			g.n.gone = true
+			return content{}, errGone
+		}
+		if err := g.s.again(ctx, err); err != nil {
+			return content{}, err
+		}
+	}
+}
+
+// place returns the queue of the name and the node's place in it.
+//
+// Whatever server answers, however far it is behind, it knows the node, and so all
+// that were before it; of those it may not know that they have gone. So who is
+// among the holders in its eyes is so in truth.
+func (g *grant) place(ctx context.Context) (line, int, error) {
+	for {
+		names, err := call(ctx, func() ([]string, error) {
+			names, _, err := g.s.conn.Children(g.n.dir)
+			return names, err
+		})
+		if err == nil {
+			l, err := readLine(names)
+			if err != nil {
+				return nil, 0, err
+			}
+			i := l.index(g.n.name)
+			if i < 0 {
+				g.n.gone = true
+				err = errGone
+			}
+			return l, i, err
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			g.n.gone = true
+			return nil, 0, errGone
+		}
+		if err := g.s.again(ctx, err); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// take makes the lease one that holds the name, as soon as it can be trusted. If
+// it had not to wait, the request that made its node may be the one to count from.
+func (g *grant) take(ctx context.Context, req *driver.Request, own content, now bool) error {
+	since, err := g.n.sent, g.n.sure
+	if !now {
+		err = errYoung
+	}
+	for err != nil {
+		if since, err = g.s.confirmed(ctx, g.n.path()); err == nil {
+			err = g.s.confirm(since, req.TTL)
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			g.n.gone = true
+			return errGone
+		}
+		if err != nil {
+			if err := g.s.again(ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	g.begin(uint64(own.stat.Czxid), since, req.TTL)
+	return nil
+}
+
+// lookEvery is after how long a waiter looks although nobody has told it anything:
+// package zk does not say if it fails to set its watches on a new connection.
+const lookEvery = 20 * time.Second
+
+// Acquire implements driver.Queuer.
+func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	queued := false
+	for {
+		n, err := s.session(ctx, req.TTL)
+		if err != nil {
+			if !queued || ctx.Err() != nil || errors.Is(err, errClosed) || lasting(err) {
+				return nil, err
+			}
+			select {
+			case <-time.After(time.Second/2 + rand.N(time.Second/2)):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		g := n.newGrant(req)
+		err = g.wait(ctx, req, &queued)
+		// A node that somebody has deleted, or that has gone with its session, is made
+		// anew, at the end of the queue.
+		if queued && ctx.Err() == nil && s.ctx.Err() == nil && !g.n.left() && rejoins(err) {
+			continue
+		}
+		return g.result(ctx, err)
+	}
+}
+
+// rejoins reports whether a waiter whose attempt has failed with err joins the
+// queue again.
+func rejoins(err error) bool {
+	return errors.Is(err, errGone) || errors.Is(err, errSession) || errors.Is(err, zk.ErrNoServer)
+}
+
+// wait makes the node and returns when it holds the name.
+func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) error {
+	own, err := g.enter(ctx, req)
+	if err != nil {
+		return err
+	}
+	*queued = true
+	for now, asDowngraded := true, ""; ; now = false {
+		l, i, err := g.place(ctx)
+		if err != nil {
+			return g.leave(ctx, err)
+		}
+		if l[0].name == asDowngraded {
+			l.downgrade()
+		}
+		if i < l.holders() {
+			return g.take(ctx, req, own, now)
+		}
+		if err := slotsError(l, g.kind); err != nil {
+			return g.leave(ctx, err)
+		}
+		if asDowngraded, err = g.sleep(ctx, l.before(i)); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns when one of the given nodes has gone or changed, or the own one
+// has. It returns the name of one that turns out to have been downgraded.
+func (g *grant) sleep(ctx context.Context, before line) (downgraded string, err error) {
+	s := g.s
+	wake := make(chan struct{}, 1)
+	for _, c := range before {
+		p := g.n.dir + "/" + c.name
+		defer s.unwatch(p, wake)
+		found, err := s.watch(ctx, p, wake)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return "", nil
+		case err != nil:
+			return "", s.again(ctx, err)
+		case g.kind.shared && c.kind == kind{} && readRecord(c, found.data).Downgraded:
+			return c.name, nil
+		}
+	}
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	select {
+	case <-wake:
+	case <-g.told:
+	case <-timer.C:
+	case <-s.dead:
+		return "", s.why()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	return "", nil
+}

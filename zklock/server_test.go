@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const jar = "/usr/share/java/zookeeper.jar" // its manifest names what it needs
+
+// tick is the tickTime of all servers of the tests.
+const tick = 200 * time.Millisecond
+
+var shared struct {
+	once   sync.Once
+	server *server
+	dir    string
+}
+
+func TestMain(m *testing.M) {
+	if _, err := os.Stat(jar); err != nil {
+		fmt.Fprintln(os.Stderr, "zklock: a ZooKeeper server is missing: apt-get install zookeeper")
+		os.Exit(1)
+	}
+	flag.Parse()
+	// The tests wait for time to pass.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		flag.Set("test.parallel", "12")
+	}
+	code := m.Run()
+	if shared.server != nil {
+		shared.server.kill()
+		os.RemoveAll(shared.dir)
+	}
+	os.Exit(code)
+}
+
+// sharedServer returns a server that all tests use that do not disturb it.
+func sharedServer(t testing.TB) *server {
+	t.Helper()
+	shared.once.Do(func() {
+		dir, err := os.MkdirTemp("", "zklock-test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.dir = dir
+		shared.server = startAlone(t, dir)
+	})
+	if shared.server == nil {
+		t.Fatal("the shared server has not started")
+	}
+	return shared.server
+}
+
+// startServer starts a server of the test's own.
+func startServer(t testing.TB, settings ...string) *server {
+	t.Helper()
+	s := startAlone(t, t.TempDir(), settings...)
+	t.Cleanup(s.kill)
+	return s
+}
+
+// server is one ZooKeeper server.
+type server struct {
+	dir  string
+	addr string // host:port for clients
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{}
+	out   *output
+}
+
+func startAlone(t testing.TB, dir string, settings ...string) *server {
+	t.Helper()
+	for range 5 { // somebody else may take the port before the server does
+		s := &server{dir: dir, addr: freeAddr(t)}
+		s.configure(t, settings...)
+		if err := s.start(); err != nil {
+			t.Fatal(err)
+		}
+		if s.serves(patience) {
+			return s
+		}
+		s.kill()
+		t.Logf("the server does not start:\n%s", s.out)
+	}
+	t.Fatal("no server")
+	return nil
+}
+
+// patience is for what takes no time unless the machine is very busy.
+const patience = 30 * time.Second
+
+// configure writes zoo.cfg.
+func (s *server) configure(t testing.TB, settings ...string) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(s.addr)
+	lines := append([]string{
+		fmt.Sprint("tickTime=", tick.Milliseconds()), "dataDir=" + s.dir, "clientPort=" + port, "clientPortAddress=127.0.0.1",
+		"admin.enableServer=false", "maxClientCnxns=0", "4lw.commands.whitelist=*", "maxSessionTimeout=120000",
+	}, settings...)
+	if err := os.WriteFile(s.config(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) config() string { return filepath.Join(s.dir, "zoo.cfg") }
+
+// start starts the process.
+func (s *server) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = new(output)
+	s.cmd = exec.Command("java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+		"-Dznode.container.checkIntervalMs=500", "-Dzookeeper.forceSync=no", "-Dznode.container.maxPerMinute=1000000",
+		"-cp", jar+":/usr/share/java/slf4j-simple.jar", "org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	// If the test is killed its servers go with it.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) { cmd.Wait(); close(ended) }(s.cmd, s.ended)
+	return nil
+}
+
+// serves waits until the server serves clients, and it is this one.
+func (s *server) serves(d time.Duration) bool {
+	return eventually(d, func() bool {
+		select {
+		case <-s.ended:
+			return true
+		default:
+		}
+		return strings.Contains(s.word("srvr"), "Mode:") && strings.Contains(s.word("conf"), s.dir)
+	}) && s.alive()
+}
+
+func (s *server) alive() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// word sends one of the four-letter words and returns the answer.
+func (s *server) word(w string) string {
+	c, err := net.DialTimeout("tcp", s.addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second))
+	io.WriteString(c, w)
+	b, _ := io.ReadAll(c)
+	return string(b)
+}
+
+// kill kills the server as kill -9 does.
+func (s *server) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cmd.Process.Kill()
+	<-s.ended
+}
+
+// stop and cont stop the process and let it go on.
+func (s *server) stop() { s.cmd.Process.Signal(syscall.SIGSTOP) }
+func (s *server) cont() { s.cmd.Process.Signal(syscall.SIGCONT) }
+
+func (s *server) restart(t testing.TB) {
+	t.Helper()
+	s.kill()
+	if err := s.start(); err != nil || !s.serves(patience) {
+		t.Errorf("the server does not start again (%v):\n%s", err, s.out)
+	}
+}
+
+func (s *server) url() string { return "zk://" + s.addr }
+
+// freeAddr returns an address on which nobody listens.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// eventually calls f until it returns true, for at most d.
+func eventually(d time.Duration, f func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+		if f() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// output is what a process has written so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// session is one session with the servers. All leases with one TTL belong to one.
+//
+// What package zk says about the state of a session is no evidence: a server that
+// has lost the others goes on answering, and knows nothing of the end of sessions.
+// Trust rests on requests that a quorum has carried out for the session; see
+// confirm for how long.
+type session struct {
+	store *store
+	conn  *zk.Conn
+	ttl   time.Duration // the longest TTL of its leases
+	ready chan struct{} // closed when it can be used
+	away  chan struct{} // closed when no server could be reached before
+	dead  chan struct{} // closed when it has ended, with err
+
+	mu       sync.Mutex // guards the fields below
+	id       int64
+	timeout  time.Duration // as the servers grant it
+	err      error         // why it has ended
+	dialErr  error         // why the last attempt to connect has failed
+	link     *link
+	counted  driver.Instant // the servers count the timeout from then, or later
+	touches  []touch        // later answers that the leader may not know of yet, in order
+	answered driver.Instant // the last of them
+	grants   map[*grant]struct{}
+	watches  map[string]*watch
+	round    *round // that the next to ask for a confirmation will join
+	asking   bool   // a round is under way
+}
+
+// touch is a request that a server has answered.
+type touch struct{ sent, answered driver.Instant }
+
+var (
+	errSession = fmt.Errorf("%w: the session with the servers has ended", driver.ErrUncertain)
+	errClosed  = errors.New("zklock: the client is closed")
+)
+
+// newSession begins a session for leases of up to ttl. It is ready later.
+func (s *store) newSession(ttl time.Duration) (*session, error) {
+	n := &session{
+		store: s, ttl: ttl, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
+		timeout: s.timeoutFor(ttl), answered: driver.Now(),
+		grants: make(map[*grant]struct{}), watches: make(map[string]*watch),
+	}
+	made := make(chan struct{}) // package zk connects before it returns
+	dial := func(network, addr string, d time.Duration) (net.Conn, error) {
+		<-made
+		return n.dial(network, addr, d)
+	}
+	conn, _, err := zk.Connect(s.addrs, n.timeout, zk.WithDialer(dial), zk.WithHostProvider(new(servers)),
+		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event))
+	if err != nil {
+		return nil, err
+	}
+	n.conn = conn
+	close(made)
+	s.work.Go(n.begin)
+	return n, nil
+}
+
+// silent is a log that says nothing: errors are returned.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// begin makes the session ready, and keeps it.
+func (s *session) begin() {
+	for away := false; ; {
+		err := s.login()
+		if err == nil {
+			break
+		}
+		if lasting(err) {
+			s.end(err)
+		}
+		if errors.Is(err, zk.ErrNoServer) && !away {
+			away = true
+			close(s.away)
+		}
+		if !s.sleep(s.store.ctx, retryPause) {
+			return
+		}
+	}
+	if most := s.store.longestTTL(s.granted()); most < s.ttl {
+		s.end(fmt.Errorf("TTL %v is too long for these servers, whose sessions last %v: use at most %v, or raise their maxSessionTimeout: %w",
+			s.ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported))
+		return
+	}
+	close(s.ready)
+	s.keep()
+}
+
+// login says who we are, or only asks something.
+func (s *session) login() error {
+	if s.store.auth != nil {
+		return s.conn.AddAuth("digest", s.store.auth)
+	}
+	_, _, err := s.conn.Exists("/")
+	return err
+}
+
+// keep asks a server something again and again, so that there is always an answer
+// that is not old; see confirm. A session that has not been answered for long is
+// given up: package zk would go on for ever with servers that have lost their
+// data and refuse whoever has seen more than they know.
+func (s *session) keep() {
+	margin := s.granted() - s.store.longestTTL(s.granted())
+	for s.sleep(s.store.ctx, margin/3) {
+		sent := driver.Now()
+		_, _, err := s.conn.Exists("/")
+		switch {
+		case err == nil:
+			s.touched(sent)
+		case errors.Is(err, zk.ErrSessionExpired):
+			s.end(errSession)
+		case driver.Now().Sub(s.lastAnswer()) > 3*s.granted():
+			s.end(errSession)
+		}
+	}
+}
+
+// sleep returns false if the session or ctx ends before d has passed.
+func (s *session) sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-s.dead:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// use makes l the connection of the session, unless that has ended.
+func (s *session) use(l *link) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false
+	}
+	s.link = l
+	return true
+}
+
+// connected notes how a server has answered the request to connect. It returns an
+// error if the session has ended.
+//
+// No server answers without having asked the leader, which begins to count the
+// timeout anew when it is asked.
+func (s *session) connected(l *link, id int64, timeout time.Duration) error {
+	s.mu.Lock()
+	known := s.id
+	if id != 0 && (known == 0 || known == id) && s.err == nil {
+		s.id, s.timeout = id, timeout
+		s.counted = max(s.counted, l.asked)
+		s.answered = driver.Now()
+		s.dialErr = nil
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	s.end(errSession)
+	return errNewSession
+}
+
+// touched notes an answer to what was sent then.
+func (s *session) touched(sent driver.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := driver.Now()
+	s.answered = now
+	s.touches = append(s.touches, touch{sent, now})
+	// Of those that are old enough for every request still under way, the last one
+	// is the best for ever.
+	for len(s.touches) > 1 && s.touches[1].answered.Add(s.timeout) <= now {
+		s.touches = s.touches[1:]
+	}
+}
+
+// confirm notes that what was sent then has been carried out by a quorum, and
+// returns whether a lease with the given TTL may be trusted from then on.
+//
+// The servers then knew the session, but from when does the leader count its
+// timeout? Not from then: a server that is not the leader tells it of its sessions
+// only when the leader asks, every half tick, and may be cut off from it before.
+// What it was asked a tick before this request it has told the leader before it
+// passed the request on, on the same connection. So the timeout counts from such
+// an earlier request, and has to be longer than the TTL by what lies in between.
+func (s *session) confirm(sent driver.Instant, ttl time.Duration) error {
+	s.touched(sent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.touches {
+		if t.answered.Add(s.store.tick) <= sent {
+			s.counted = max(s.counted, t.sent)
+		}
+	}
+	if sent.Add(ttl) > s.counted.Add(s.timeout) {
+		return errYoung
+	}
+	return nil
+}
+
+var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client", driver.ErrUnavailable)
+
+// timeoutFor returns the session timeout to ask for, for leases of up to ttl.
+func (s *store) timeoutFor(ttl time.Duration) time.Duration {
+	d := ttl + max(ttl/3, 2*s.tick)
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond) + time.Millisecond
+}
+
+// longestTTL returns the longest TTL of leases in a session with the given
+// timeout. What is left must be enough for keep and confirm: a third until the next
+// answer, a tick until the leader knows, and the way there.
+func (s *store) longestTTL(timeout time.Duration) time.Duration {
+	return timeout - max(timeout/4, 2*s.tick)
+}
+
+// end ends the session here, and on the servers if they can be reached.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = why
+	if s.dialErr != nil && !lasting(why) {
+		s.err = fmt.Errorf("%w: %w", why, s.dialErr)
+	}
+	close(s.dead)
+	for g := range s.grants {
+		g.lose(&driver.LostError{Reason: driver.Expired, Err: why})
+	}
+	s.mu.Unlock()
+	s.store.forget(s)
+	s.store.work.Go(s.conn.Close)
+}
+
+func (s *session) isDead() bool {
+	select {
+	case <-s.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *session) granted() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+func (s *session) sessionID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+func (s *session) lastAnswer() driver.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered
+}
+
+// trouble notes why a server could not be reached.
+func (s *session) trouble(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialErr = err
+}
+
+// patience is how long a connection may be silent: short enough to find another
+// server before a lease ends.
+func (s *session) patience() time.Duration { return max(s.ttl/3, 200*time.Millisecond) }
