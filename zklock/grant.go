@@ -28,7 +28,8 @@ type grant struct {
 	since   driver.Instant
 	expires driver.Instant // when the node is deleted unless renewed
 	timer   *time.Timer    // at expires; nil unless granted
-	ended   bool           // released
+	leaving bool           // Release has been called: what happens to the node is no news
+	ended   bool           // and has ended
 	lost    *driver.LostError
 	notify  func(error)
 }
@@ -70,7 +71,7 @@ func (g *grant) expire() {
 	s := g.s
 	s.mu.Lock()
 	left := g.expires.Sub(driver.Now())
-	if g.ended || g.lost != nil || left > 0 {
+	if g.leaving || g.lost != nil || left > 0 {
 		if left > 0 {
 			g.timer.Reset(left)
 		}
@@ -128,7 +129,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	switch {
 	case g.lost != nil:
 		return 0, g.lost
-	case g.ended:
+	case g.leaving:
 		return 0, driver.ErrReleased
 	case err != nil && ctx.Err() != nil:
 		return 0, ctx.Err()
@@ -145,7 +146,7 @@ func (g *grant) over() error {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	switch {
-	case g.ended:
+	case g.leaving:
 		return driver.ErrReleased
 	case g.lost != nil:
 		return g.lost
@@ -161,8 +162,7 @@ func (g *grant) Release(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	granted := g.timer != nil
-	g.notify = nil
+	g.leaving, g.notify = true, nil
 	s.mu.Unlock()
 	found, err := g.remove(ctx)
 	if err != nil && !s.isDead() {
@@ -172,19 +172,21 @@ func (g *grant) Release(ctx context.Context) error {
 		return uncertain(err)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	g.ended = true
 	delete(s.grants, g)
-	switch {
-	case !granted:
-		return nil
-	case g.lost != nil:
-		return g.lost
-	case !found:
-		return &driver.LostError{Reason: driver.Gone}
+	lost := g.lost
+	granted := g.timer != nil
+	if granted {
+		g.timer.Stop()
 	}
-	g.timer.Stop()
-	return nil
+	s.mu.Unlock()
+	switch {
+	case !granted || lost == nil && found:
+		return nil
+	case lost == nil:
+		return g.howLost(ctx)
+	}
+	return lost
 }
 
 // OnLost implements driver.Notifier.
@@ -200,7 +202,7 @@ func (g *grant) OnLost(f func(error)) {
 
 // lose tells that the lease has ended. session.mu is held.
 func (g *grant) lose(why *driver.LostError) {
-	if g.lost != nil || g.ended {
+	if g.lost != nil || g.leaving {
 		return
 	}
 	g.lost = why
@@ -236,26 +238,31 @@ func (g *grant) missing(ctx context.Context) error {
 	if err := g.over(); err != nil {
 		return err
 	}
-	why := &driver.LostError{Reason: driver.Gone}
-	data, err := call(ctx, func() ([]byte, error) {
-		data, _, err := g.s.conn.Get(g.n.dir)
-		return data, err
-	})
-	if err == nil {
-		if b := readBroken(data).find(g.n.name); b != nil {
-			why = b
-		}
-	}
+	why := g.howLost(ctx)
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	switch {
-	case g.ended:
+	case g.leaving:
 		return driver.ErrReleased
 	case g.timer != nil:
 		g.lose(why)
 		return g.lost
 	}
 	return why // it was waiting
+}
+
+// howLost returns how the lease ended whose node is not there any more.
+func (g *grant) howLost(ctx context.Context) *driver.LostError {
+	data, err := call(ctx, func() ([]byte, error) {
+		data, _, err := g.s.conn.Get(g.n.dir)
+		return data, err
+	})
+	if err == nil {
+		if b := readBroken(data).find(g.n.name); b != nil {
+			return b
+		}
+	}
+	return &driver.LostError{Reason: driver.Gone}
 }
 
 // Downgrade implements driver.Downgrader. The node's name, and so its place, stays;

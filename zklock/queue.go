@@ -39,12 +39,9 @@ func (g *grant) leave(ctx context.Context, err error) error {
 		return err
 	}
 	g.s.mu.Lock()
-	g.ended = true // nothing of what happens to the node is news any more
+	g.leaving = true
 	g.s.mu.Unlock()
 	if _, fail := g.remove(ctx); fail != nil {
-		g.s.mu.Lock()
-		g.ended = false // Release has to try again
-		g.s.mu.Unlock()
 		return fail
 	}
 	g.n.gone = true

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,9 @@ import (
 )
 
 const jar = "/usr/share/java/zookeeper.jar" // its manifest names what it needs
+
+// quickSweep has empty parents removed soon.
+const quickSweep = "-Dznode.container.checkIntervalMs=300"
 
 // tick is the tickTime of all servers of the tests.
 const tick = 200 * time.Millisecond
@@ -79,6 +83,8 @@ type server struct {
 	dir  string
 	addr string // host:port for clients
 
+	defines []string // for Java
+
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -106,10 +112,19 @@ func startAlone(t testing.TB, dir string, settings ...string) *server {
 // patience is for what takes no time unless the machine is very busy.
 const patience = 30 * time.Second
 
-// configure writes zoo.cfg.
+// configure writes zoo.cfg, with more settings, of which those that begin with -D
+// are for Java.
 func (s *server) configure(t testing.TB, settings ...string) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.addr)
+	s.defines, settings = nil, slices.Clone(settings)
+	settings = slices.DeleteFunc(settings, func(line string) bool {
+		define := strings.HasPrefix(line, "-D")
+		if define {
+			s.defines = append(s.defines, line)
+		}
+		return define
+	})
 	lines := append([]string{
 		fmt.Sprint("tickTime=", tick.Milliseconds()), "dataDir=" + s.dir, "clientPort=" + port, "clientPortAddress=127.0.0.1",
 		"admin.enableServer=false", "maxClientCnxns=0", "4lw.commands.whitelist=*", "maxSessionTimeout=120000",
@@ -126,9 +141,9 @@ func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out = new(output)
-	s.cmd = exec.Command("java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		"-Dznode.container.checkIntervalMs=500", "-Dzookeeper.forceSync=no", "-Dznode.container.maxPerMinute=1000000",
-		"-cp", jar+":/usr/share/java/slf4j-simple.jar", "org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
+	args := append([]string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.forceSync=no"}, s.defines...)
+	args = append(args, "-cp", jar+":/usr/share/java/slf4j-simple.jar", "org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
+	s.cmd = exec.Command("java", args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	// If the test is killed its servers go with it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
