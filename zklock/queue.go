@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,7 +25,7 @@ func (g *grant) try(ctx context.Context, req *driver.Request) error {
 		return err
 	}
 	l, i, err := g.place(ctx)
-	if err == nil && i >= l.holders() {
+	if err == nil && (i >= l.holders() || g.repeated(l[:i])) {
 		err = g.refusal(ctx, req, l) // nil: it may hold the name together with them after all
 	}
 	if err != nil {
@@ -64,6 +66,9 @@ func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error 
 			info.Token = max(info.Token, h.Token)
 		}
 	}
+	if g.repeated(l[:n]) {
+		return &driver.HeldError{Info: info}
+	}
 	if g.kind.shared && len(info.Holders) == n && n == 1 && info.Holders[0].Shared && !l[0].kind.shared {
 		if l.downgrade(); l.index(g.n.name) < l.holders() {
 			return nil
@@ -73,6 +78,14 @@ func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error 
 		return err
 	}
 	return &driver.HeldError{Info: info}
+}
+
+// repeated reports whether one of those before has been made for the same attempt.
+// There must not be two, of which only one would be released.
+func (g *grant) repeated(before line) bool {
+	return slices.ContainsFunc(before, func(c child) bool {
+		return strings.HasPrefix(c.name, g.n.prefix) && c.name != g.n.name
+	})
 }
 
 // slotsError returns a *driver.SlotsError if slots of another number are held.
