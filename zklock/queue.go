@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -20,18 +21,14 @@ var errGone = errors.New("zklock: the node of this waiter was deleted")
 
 // try makes the node, and deletes it again if others hold the name.
 func (g *grant) try(ctx context.Context, req *driver.Request) error {
-	first, err := g.enter(ctx, req)
-	if err != nil {
-		return err
-	}
-	l, i, err := g.place(ctx)
+	own, l, i, err := g.enter(ctx, req)
 	if err == nil && (i >= l.holders() || g.repeated(l[:i])) {
 		err = g.refusal(ctx, req, l) // nil: it may hold the name together with them after all
 	}
 	if err != nil {
 		return g.leave(ctx, err)
 	}
-	return g.take(ctx, req, first, true)
+	return g.take(ctx, req, own, true)
 }
 
 // leave returns err. If that is an answer, which leaves nothing open, the node is
@@ -96,20 +93,24 @@ func slotsError(l line, k kind) error {
 	return nil
 }
 
-// enter makes the node and reads it, and has it watched. The name's other nodes
-// are read by place.
-func (g *grant) enter(ctx context.Context, req *driver.Request) (content, error) {
+// enter makes the node and reads it, has it watched, and looks where it is in the
+// queue: the last two at a time.
+func (g *grant) enter(ctx context.Context, req *driver.Request) (own content, l line, i int, err error) {
 	if err := g.n.make(ctx, req.TTL); err != nil {
-		return content{}, err
+		return content{}, nil, 0, err
 	}
-	own, err := g.own(ctx)
-	if err != nil {
-		return content{}, err
+	var fail error
+	var both sync.WaitGroup
+	both.Go(func() { own, fail = g.own(ctx) })
+	l, i, err = g.place(ctx)
+	both.Wait()
+	if err == nil {
+		err = fail
 	}
-	if own.stat.EphemeralOwner != g.s.sessionID() {
-		return content{}, errSession // cannot happen: a link belongs to one session
+	if err == nil && own.stat.EphemeralOwner != g.s.sessionID() {
+		err = errSession // cannot happen: a link belongs to one session
 	}
-	return own, nil
+	return own, l, i, err
 }
 
 // own reads the node and has it watched.
@@ -120,7 +121,6 @@ func (g *grant) own(ctx context.Context) (content, error) {
 			return c, nil
 		}
 		if errors.Is(err, zk.ErrNoNode) {
-			g.n.gone = true
 			return content{}, errGone
 		}
 		if err := g.s.again(ctx, err); err != nil {
@@ -147,13 +147,11 @@ func (g *grant) place(ctx context.Context) (line, int, error) {
 			}
 			i := l.index(g.n.name)
 			if i < 0 {
-				g.n.gone = true
 				err = errGone
 			}
 			return l, i, err
 		}
 		if errors.Is(err, zk.ErrNoNode) {
-			g.n.gone = true
 			return nil, 0, errGone
 		}
 		if err := g.s.again(ctx, err); err != nil {
@@ -174,7 +172,6 @@ func (g *grant) take(ctx context.Context, req *driver.Request, own content, now 
 			err = g.s.confirm(since, req.TTL)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
-			g.n.gone = true
 			return errGone
 		}
 		if err != nil {
@@ -208,6 +205,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		}
 		g := n.newGrant(req)
 		err = g.wait(ctx, req, &queued)
+		g.n.gone = g.n.gone || errors.Is(err, errGone)
 		// A node that somebody has deleted, or that has gone with its session, is made
 		// anew, at the end of the queue.
 		if queued && ctx.Err() == nil && s.ctx.Err() == nil && !g.n.left() && rejoins(err) {
@@ -225,13 +223,12 @@ func rejoins(err error) bool {
 
 // wait makes the node and returns when it holds the name.
 func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) error {
-	own, err := g.enter(ctx, req)
-	if err != nil {
-		return err
-	}
-	*queued = true
+	own, l, i, err := g.enter(ctx, req)
+	*queued = *queued || err == nil
 	for now, asDowngraded := true, ""; ; now = false {
-		l, i, err := g.place(ctx)
+		if !now {
+			l, i, err = g.place(ctx)
+		}
 		if err != nil {
 			return g.leave(ctx, err)
 		}

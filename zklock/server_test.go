@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,6 +37,9 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(holdEnv); url != "" {
+		hold(url)
+	}
 	if _, err := os.Stat(jar); err != nil {
 		fmt.Fprintln(os.Stderr, "zklock: a ZooKeeper server is missing: apt-get install zookeeper")
 		os.Exit(1)
@@ -250,4 +254,20 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.b.String()
+}
+
+// count returns a number that the server counts.
+func (s *server) count(t testing.TB, name string) int {
+	t.Helper()
+	for line := range strings.Lines(s.word("mntr")) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == name {
+			n, err := strconv.ParseFloat(f[1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+	}
+	t.Fatalf("the server does not count %s", name)
+	return 0
 }

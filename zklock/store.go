@@ -31,8 +31,7 @@ type store struct {
 	tick    time.Duration
 	timeout time.Duration // of connecting
 
-	plain  atomic.Bool  // the servers know no containers
-	events atomic.Int64 // watches that have fired
+	plain atomic.Bool // the servers know no containers
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -154,6 +153,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 
 // result returns what package driver wants to see of an attempt.
 func (g *grant) result(ctx context.Context, err error) (driver.Grant, error) {
+	g.n.gone = g.n.gone || errors.Is(err, errGone)
 	left := g.n.left()
 	switch {
 	case err == nil:

@@ -80,7 +80,6 @@ func (s *session) unwatch(path string, wake chan struct{}) {
 func (s *session) event(e zk.Event) {
 	switch e.Type {
 	case zk.EventNodeDeleted, zk.EventNodeDataChanged:
-		s.store.events.Add(1)
 		s.fire(e.Path)
 	}
 }
