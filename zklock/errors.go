@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -86,6 +87,8 @@ func dialHint(err error) error {
 		hint = "name the authority that signed the server's certificate with ?ca_file="
 	case strings.Contains(s, "first record does not look like a TLS"):
 		hint = "this port has no TLS: use zk:// instead of zks://"
+	case errors.Is(err, io.EOF):
+		hint = "the server has closed the connection: if this port has no TLS, use zk:// instead of zks://"
 	case strings.Contains(s, "no such host"):
 		hint = "check the name of the host"
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(s, "i/o timeout"):
