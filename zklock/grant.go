@@ -4,7 +4,6 @@ package zklock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -28,6 +27,7 @@ type grant struct {
 	since   driver.Instant
 	expires driver.Instant // when the node is deleted unless renewed
 	timer   *time.Timer    // at expires; nil unless granted
+	waited  time.Time      // when it was granted, if that is still to be written
 	leaving bool           // Release has been called: what happens to the node is no news
 	ended   bool           // and has ended
 	lost    *driver.LostError
@@ -43,10 +43,13 @@ func (s *session) newGrant(req *driver.Request) *grant {
 //
 // The session lives on for other leases. So who does not renew a lease has it
 // ended from here; that the session ends is for when this process is not there.
-func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration) {
+func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, waited bool) {
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if waited {
+		g.waited = time.Now()
+	}
 	g.token, g.since, g.expires = token, since, since.Add(ttl)
 	g.timer = time.AfterFunc(g.expires.Sub(driver.Now()), g.expire)
 	if s.err != nil {
@@ -138,6 +141,12 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	g.since = max(g.since, since)
 	g.expires = max(g.expires, since.Add(ttl)) // a renewal does not shorten; see expire
+	if at := g.waited; !at.IsZero() {
+		g.waited = time.Time{}
+		s.store.work.Go(func() { // for people only: if it fails, so be it
+			g.write(s.store.ctx, func(r *record) { r.Acquired = at })
+		})
+	}
 	return since, nil
 }
 
@@ -187,6 +196,21 @@ func (g *grant) Release(ctx context.Context) error {
 		return g.howLost(ctx)
 	}
 	return lost
+}
+
+// write changes the data of the node, one caller at a time. What was to be changed
+// is in all later data, too.
+func (g *grant) write(ctx context.Context, change func(*record)) error {
+	select {
+	case g.busy <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-g.busy }()
+	change(&g.n.record)
+	data := g.n.record.encode()
+	_, err := call(ctx, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
+	return err
 }
 
 // OnLost implements driver.Notifier.
@@ -271,13 +295,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	if err := g.over(); err != nil {
 		return err
 	}
-	var r record
-	if err := json.Unmarshal(g.n.data, &r); err != nil {
-		return err // cannot happen
-	}
-	r.Downgraded = true
-	data := r.encode()
-	_, err := call(ctx, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
+	err := g.write(ctx, func(r *record) { r.Downgraded = true })
 	switch {
 	case err == nil:
 		return nil

@@ -25,7 +25,7 @@ type node struct {
 	s      *session
 	dir    string // of the name
 	prefix string // of the node's name; contains the id of the lease, so no other attempt's begins so
-	data   []byte
+	record record
 
 	asked chan made      // gets the answer to a request to make the node, if one is under way
 	name  string         // once it is known to have been made
@@ -47,8 +47,7 @@ type made struct {
 func (s *session) newNode(req *driver.Request) *node {
 	return &node{
 		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)),
-		data: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why}.encode(),
-		sure: errYoung,
+		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why}, sure: errYoung,
 	}
 }
 
@@ -79,8 +78,9 @@ func (n *node) make(ctx context.Context, ttl time.Duration) error {
 func (n *node) ask(ctx context.Context, ttl time.Duration) error {
 	n.sent = driver.Now()
 	n.asked = make(chan made, 1)
+	data := n.record.encode()
 	go func(asked chan made, sent driver.Instant) {
-		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, n.data, zk.FlagEphemeralSequential, n.s.store.acl)
+		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, data, zk.FlagEphemeralSequential, n.s.store.acl)
 		m := made{path: p, err: err}
 		if err == nil {
 			m.sure = n.s.confirm(sent, ttl)

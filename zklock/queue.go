@@ -180,7 +180,7 @@ func (g *grant) take(ctx context.Context, req *driver.Request, own content, now 
 			}
 		}
 	}
-	g.begin(uint64(own.stat.Czxid), since, req.TTL)
+	g.begin(uint64(own.stat.Czxid), since, req.TTL, !now)
 	return nil
 }
 

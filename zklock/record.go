@@ -17,6 +17,10 @@ type record struct {
 	driver.Holder
 	Lease string `json:"lease,omitempty"`
 	Why   string `json:"why,omitempty"`
+	// Acquired is when a lease that had to wait was granted. It is written with the
+	// first renewal, as those behind are woken by it; until then, and for leases that
+	// had not to wait, it is when the node was made.
+	Acquired time.Time `json:"acquired,omitzero"`
 	// Downgraded: an exclusive lease that has become a shared one. This alone
 	// is not for people only.
 	Downgraded bool `json:"downgraded,omitempty"`
@@ -25,7 +29,7 @@ type record struct {
 func (r record) encode() []byte {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return []byte("{}") // cannot happen: strings, an int, a bool
+		return []byte("{}") // cannot happen: strings, an int, a time, a bool
 	}
 	return b
 }
@@ -51,9 +55,12 @@ func (c child) guid() string {
 
 func held(c child, data []byte, stat *zk.Stat) driver.Held {
 	r := readRecord(c, data)
+	if r.Acquired.IsZero() {
+		r.Acquired = time.UnixMilli(stat.Ctime)
+	}
 	return driver.Held{
 		Holder: r.Holder, Lease: r.Lease, Token: uint64(stat.Czxid), Why: r.Why,
-		Acquired: time.UnixMilli(stat.Ctime),
+		Acquired: r.Acquired,
 		Shared:   c.kind.shared || r.Downgraded, Slots: c.kind.slots,
 	}
 }

@@ -34,6 +34,10 @@ const (
 // answered. It returns zk.ErrNoNode if the node is not there.
 func (s *session) confirmed(ctx context.Context, path string) (driver.Instant, error) {
 	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return 0, errSession
+	}
 	r := s.round
 	if r == nil {
 		r = &round{paths: make(map[string]bool), done: make(chan struct{})}

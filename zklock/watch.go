@@ -89,7 +89,7 @@ func (s *session) fire(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.watches[path]
-	if w == nil {
+	if w == nil || s.err != nil {
 		return
 	}
 	delete(s.watches, path)

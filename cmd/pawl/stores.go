@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/zklock"
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
@@ -28,6 +29,8 @@ var stores = map[string]func(*storeURL, *pawl.Options) (*pawl.Client, error){
 	"redis":  openRedis,
 	"rediss": openRedis,
 	"unix":   openRedis,
+	"zk":     openZooKeeper,
+	"zks":    openZooKeeper,
 }
 
 // storeURL is where a store is. It prints without passwords.
@@ -136,6 +139,16 @@ func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 func openRedis(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
 	d, err := redislock.NewDriver(context.Background(), s.url.String(), &redislock.Options{Options: own})
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+// openZooKeeper opens an ensemble of ZooKeeper servers. What its URL may contain is
+// told by package zklock.
+func openZooKeeper(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	d, err := zklock.NewDriver(context.Background(), s.url.String(), &zklock.Options{Options: pawl.Options{TTL: opts.TTL}})
 	if err != nil {
 		return nil, err
 	}
