@@ -72,7 +72,13 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
-	c, err := pawl.New(d, &opts.Options)
+	s := d.(*store)
+	var c *pawl.Client
+	if _, err = s.leases(ctx, s.ttl); err != nil {
+		err = &pawl.Error{Op: "open", Err: err}
+	} else {
+		c, err = pawl.New(d, &opts.Options)
+	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -80,7 +86,9 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 }
 
 // NewDriver returns the driver of a client of the servers at url, for those who
-// want to put something between the two. Its errors are those of Open.
+// want to put something between the two. Its errors are those of Open, but a TTL
+// that is too long for the servers is refused when a lease is asked for: who only
+// looks needs none.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
 	p, err := parseURL(url, orDefault(opts))
 	if err != nil {

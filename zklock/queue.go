@@ -192,7 +192,7 @@ const lookEvery = 20 * time.Second
 func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	queued := false
 	for {
-		n, err := s.session(ctx, req.TTL)
+		n, err := s.leases(ctx, req.TTL)
 		if err != nil {
 			if !queued || ctx.Err() != nil || errors.Is(err, errClosed) || lasting(err) {
 				return nil, err

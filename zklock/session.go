@@ -25,9 +25,11 @@ type session struct {
 	store *store
 	conn  *zk.Conn
 	ttl   time.Duration // the longest TTL of its leases
-	ready chan struct{} // closed when it can be used
+	ready chan struct{} // closed when it can be used, and refused is set
 	away  chan struct{} // closed when no server could be reached before
 	dead  chan struct{} // closed when it has ended, with err
+
+	refused error // why there can be no leases in it
 
 	mu       sync.Mutex // guards the fields below
 	id       int64
@@ -99,9 +101,8 @@ func (s *session) begin() {
 		}
 	}
 	if most := s.store.longestTTL(s.granted()); most < s.ttl {
-		s.end(fmt.Errorf("TTL %v is too long for these servers, whose sessions last %v: use at most %v, or raise their maxSessionTimeout: %w",
-			s.ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported))
-		return
+		s.refused = fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v: use at most %v, or raise their maxSessionTimeout: %w",
+			s.ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
 	}
 	close(s.ready)
 	s.keep()

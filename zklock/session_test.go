@@ -71,6 +71,14 @@ func TestRefusedTTL(t *testing.T) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Open with a TTL of 1m = %v; want it refused", err)
 	}
+	looks, err := NewDriver(t.Context(), s.url(), options(time.Minute))
+	if err != nil {
+		t.Fatalf("NewDriver with a TTL of 1m, to look = %v", err)
+	}
+	defer looks.Close()
+	if _, err := looks.(driver.Inspector).List(t.Context(), ""); err != nil {
+		t.Errorf("List = %v", err)
+	}
 	locks, err := Open(t.Context(), s.url(), options(6*time.Second))
 	if err != nil {
 		t.Fatalf("Open with a TTL of 6s = %v", err)

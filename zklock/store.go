@@ -80,9 +80,6 @@ func (s *store) session(ctx context.Context, ttl time.Duration) (*session, error
 	case <-n.ready:
 		return n, nil
 	case <-n.dead:
-		if err := n.why(); errors.Is(err, errors.ErrUnsupported) {
-			return nil, err
-		}
 		return nil, unavailable(explain(n.why()))
 	case <-n.away:
 	case <-timer.C:
@@ -90,6 +87,15 @@ func (s *store) session(ctx context.Context, ttl time.Duration) (*session, error
 		return nil, ctx.Err()
 	}
 	return nil, unavailable(n.unreached())
+}
+
+// leases is session, for one that can have leases.
+func (s *store) leases(ctx context.Context, ttl time.Duration) (*session, error) {
+	n, err := s.session(ctx, ttl)
+	if err == nil && n.refused != nil {
+		return nil, n.refused
+	}
+	return n, err
 }
 
 // sessionFor returns the session for a TTL, which may not be ready.
@@ -135,7 +141,7 @@ func (s *session) unreached() error {
 
 // TryAcquire implements driver.Driver.
 func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	n, err := s.session(ctx, req.TTL)
+	n, err := s.leases(ctx, req.TTL)
 	if err != nil {
 		return nil, err
 	}
