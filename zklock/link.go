@@ -81,7 +81,11 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	if s.isDead() {
 		return nil, errSession // package zk would begin a new session
 	}
-	ctx, cancel := context.WithTimeout(s.store.ctx, min(s.store.timeout, max(s.patience(), time.Second)))
+	limit := s.store.timeout
+	if s.sessionID() != 0 { // there is a session to be saved
+		limit = min(limit, max(s.patience(), time.Second))
+	}
+	ctx, cancel := context.WithTimeout(s.store.ctx, limit)
 	defer cancel()
 	var conn net.Conn
 	var err error

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -23,6 +25,7 @@ import (
 const (
 	opCreate = 1
 	opDelete = 2
+	opExists = 3
 	opMulti  = 14
 )
 
@@ -34,7 +37,8 @@ type eater struct {
 	op       atomic.Int32 // of the next request whose answer is lost; 0: none
 	skip     atomic.Int32 // so many of the kind before
 	eaten    atomic.Int32
-	requests sync.Map // count by kind
+	fresh    atomic.Bool // who connects again is taken for somebody new
+	requests sync.Map    // count by kind
 }
 
 func startEater(t testing.TB, target string) *eater {
@@ -103,10 +107,20 @@ func (e *eater) pass(in net.Conn) {
 				hungry.Store(true)
 			}
 		}
-		out.Write(head)
-		if _, err := io.CopyN(out, in, int64(binary.BigEndian.Uint32(head))-8); err != nil {
+		rest := make([]byte, binary.BigEndian.Uint32(head)-8)
+		if _, err := io.ReadFull(in, rest); err != nil {
 			return
 		}
+		if first && e.fresh.Load() {
+			// Before it are the version and the last transaction seen; the timeout
+			// stays; the session and its password go.
+			clear(head[8:])
+			clear(rest[:4])
+			clear(rest[8:16])
+			clear(rest[20:36])
+		}
+		out.Write(head)
+		out.Write(rest)
 	}
 }
 
@@ -155,6 +169,71 @@ func TestLostAnswerToCreate(t *testing.T) {
 	if e.eaten.Load() < 2 {
 		t.Errorf("%d answers were lost", e.eaten.Load())
 	}
+}
+
+// TestNamesake: after a create of unknown outcome only a node of the same session is
+// taken for the one that was made.
+func TestNamesake(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
+	req := request("namesake", 5*time.Second)
+	release(t, take(t, d, request(req.Name, 5*time.Second)))
+	conn := firstSession(other).conn
+	foreign, err := conn.Create(d.dir(req.Name)+"/"+nodePrefix(req.Lease, kind{}), nil, zk.FlagEphemeralSequential, d.acl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.eat(opCreate, 0)
+	w := wait(t, d, req)
+	if n := childrenOf(t, other, req.Name); len(n) != 2 {
+		t.Errorf("there are the nodes %q; want the other's and one of ours", n)
+	}
+	select {
+	case <-w.done:
+		t.Errorf("Acquire = %v, %v while another session has the lock", w.grant, w.err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := conn.Delete(foreign, -1); err != nil {
+		t.Error(err)
+	}
+	release(t, w.granted(t))
+	if e.eaten.Load() != 1 {
+		t.Error("no answer was lost")
+	}
+}
+
+// TestSilentNewSession: a server gives whoever connects again a new session without
+// saying that the old one has ended, as some that speak the protocol do. The
+// leases of the old one are lost.
+func TestSilentNewSession(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	const ttl = 5 * time.Second
+	d := openURL(t, e.url(), ttl)
+	c := clientOf(t, d, ttl)
+	l, err := c.TryAcquire(t.Context(), "silent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := firstSession(d)
+	e.fresh.Store(true)
+	e.eat(opExists, 0) // breaks the connection
+	select {
+	case <-l.Done():
+	case <-time.After(ttl - time.Second):
+		t.Errorf("the lease is held on, in the state %v", l.State())
+	}
+	if !old.isDead() {
+		t.Error("the session is taken for the old one")
+	}
+	next, err := c.Acquire(t.Context(), "silent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Release(t.Context())
 }
 
 // TestLostAnswerToDelete: the connection breaks when the node has been deleted. The

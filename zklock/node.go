@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -122,8 +121,10 @@ func (n *node) find(ctx context.Context) error {
 		if errors.Is(err, zk.ErrNoNode) {
 			err = nil
 		}
-		if i := slices.IndexFunc(names, func(s string) bool { return strings.HasPrefix(s, n.prefix) }); err == nil && i >= 0 {
-			err = n.adopt(ctx, names[i])
+		for i := 0; err == nil && i < len(names) && n.name == ""; i++ {
+			if strings.HasPrefix(names[i], n.prefix) {
+				err = n.adopt(ctx, names[i])
+			}
 		}
 		if err == nil {
 			n.maybe = false

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -219,15 +220,19 @@ func (s *server) restart(t testing.TB) {
 
 func (s *server) url() string { return "zk://" + s.addr }
 
-// freeAddr returns an address on which nobody listens.
+// freeAddr returns an address on which nobody listens. The ports that the system
+// gives out by itself, to whoever connects to anything, are above those.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+rand.IntN(18000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // eventually calls f until it returns true, for at most d.
