@@ -25,9 +25,14 @@ type ensemble struct {
 	outs [3]*socks
 }
 
+// ensembles is locked while there is one: more would be too much for a small machine.
+var ensembles sync.Mutex
+
 // startEnsemble starts three servers that give one another up only after 20 s.
 func startEnsemble(t testing.TB) *ensemble {
 	t.Helper()
+	ensembles.Lock()
+	t.Cleanup(ensembles.Unlock)
 	for range 3 { // somebody else may take a port before a server does
 		if e := tryEnsemble(t); e != nil {
 			return e

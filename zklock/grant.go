@@ -53,7 +53,7 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 	g.token, g.since, g.expires = token, since, since.Add(ttl)
 	g.timer = time.AfterFunc(g.expires.Sub(driver.Now()), g.expire)
 	if s.err != nil {
-		g.lose(&driver.LostError{Reason: driver.Expired, Err: s.err})
+		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
 		return
 	}
 	s.grants[g] = struct{}{}

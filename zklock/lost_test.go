@@ -356,10 +356,23 @@ func TestManyRenewals(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.addr)
-	d := openURL(t, e.url(), 20*time.Second)
-	var grants []*grant
-	for i := range 300 {
-		grants = append(grants, take(t, d, request("many/"+strconv.Itoa(i), 20*time.Second)))
+	const ttl = time.Minute
+	d := openURL(t, e.url(), ttl)
+	grants := make([]*grant, 200)
+	var all sync.WaitGroup
+	for i := range grants {
+		all.Go(func() {
+			g, err := d.TryAcquire(t.Context(), request("many/"+strconv.Itoa(i), ttl))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			grants[i] = g.(*grant)
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
 	}
 	other := openURL(t, s.url(), 20*time.Second)
 	victim := grants[7]
@@ -367,10 +380,9 @@ func TestManyRenewals(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := e.count(opMulti)
-	var all sync.WaitGroup
 	for _, g := range grants {
 		all.Go(func() {
-			_, err := g.Renew(t.Context(), 20*time.Second)
+			_, err := g.Renew(t.Context(), ttl)
 			if lost := errors.Is(err, driver.ErrLost); lost != (g == victim) || err != nil && !lost {
 				t.Errorf("Renew = %v", err)
 			}

@@ -62,6 +62,8 @@ func (n *node) make(ctx context.Context, ttl time.Duration) error {
 			if err = n.s.makeDir(ctx, n.dir); err != nil {
 				err = n.s.again(ctx, err)
 			}
+		} else if err != nil && answered(err) && passing(err) {
+			err = n.s.again(ctx, err)
 		} else if err == nil || !n.maybe {
 			return err
 		} else if err = n.find(ctx); err == nil && n.name != "" {
@@ -80,7 +82,7 @@ func (n *node) ask(ctx context.Context, ttl time.Duration) error {
 	data := n.record.encode()
 	go func(asked chan made, sent driver.Instant) {
 		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, data, zk.FlagEphemeralSequential, n.s.store.acl)
-		m := made{path: p, err: err}
+		m := made{path: p, err: err, sure: errYoung}
 		if err == nil {
 			m.sure = n.s.confirm(sent, ttl)
 		}

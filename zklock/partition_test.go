@@ -131,7 +131,7 @@ func (g naiveGrant) Renew(_ context.Context, ttl time.Duration) (driver.Instant,
 func TestLateNews(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t)
-	const ttl = 2 * time.Second
+	const ttl = 6 * time.Second
 	slow := &Options{TickTime: 2 * time.Second} // as if the servers were slower: more has to be allowed for
 	slow.TTL = ttl
 	early := false
@@ -148,10 +148,9 @@ func TestLateNews(t *testing.T) {
 		w := wait(t, b, request("deploy", ttl))
 		s := g.s
 		// Renew when the last answer is as old as it gets.
-		margin := s.granted() - s.store.longestTTL(s.granted())
 		seen := s.lastAnswer()
 		eventually(patience, func() bool { return s.lastAnswer() > seen })
-		time.Sleep(margin/3 - 200*time.Millisecond - driver.Now().Sub(s.lastAnswer()))
+		time.Sleep(s.pace() - 150*time.Millisecond - driver.Now().Sub(s.lastAnswer()))
 		since, err := g.Renew(t.Context(), ttl)
 		e.outs[follower].setCut(true)
 		g.s.mu.Lock()

@@ -178,6 +178,7 @@ func (g *grant) take(ctx context.Context, req *driver.Request, own content, now 
 			if err := g.s.again(ctx, err); err != nil {
 				return err
 			}
+			g.s.sleep(ctx, g.s.store.tick/4)
 		}
 	}
 	g.begin(uint64(own.stat.Czxid), since, req.TTL, !now)

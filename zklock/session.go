@@ -50,7 +50,8 @@ type session struct {
 type touch struct{ sent, answered driver.Instant }
 
 var (
-	errSession = fmt.Errorf("%w: the session with the servers has ended", driver.ErrUncertain)
+	errEnded   = errors.New("the session with the servers has ended")
+	errSession = fmt.Errorf("%w: %w", driver.ErrUncertain, errEnded)
 	errClosed  = errors.New("zklock: the client is closed")
 )
 
@@ -122,8 +123,7 @@ func (s *session) login() error {
 // given up: package zk would go on for ever with servers that have lost their
 // data and refuse whoever has seen more than they know.
 func (s *session) keep() {
-	margin := s.granted() - s.store.longestTTL(s.granted())
-	for s.sleep(s.store.ctx, margin/3) {
+	for s.sleep(s.store.ctx, s.pace()) {
 		sent := driver.Now()
 		_, _, err := s.conn.Exists("/")
 		switch {
@@ -135,6 +135,13 @@ func (s *session) keep() {
 			s.end(errSession)
 		}
 	}
+}
+
+// pace is how often a server is asked something: often enough for confirm, and so
+// often that a connection on which no answer comes can be given up.
+func (s *session) pace() time.Duration {
+	timeout := s.granted()
+	return min((timeout-s.store.longestTTL(timeout))/3, s.patience()/2)
 }
 
 // sleep returns false if the session or ctx ends before d has passed.
@@ -246,7 +253,7 @@ func (s *session) end(why error) {
 	}
 	close(s.dead)
 	for g := range s.grants {
-		g.lose(&driver.LostError{Reason: driver.Expired, Err: why})
+		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
 	}
 	s.mu.Unlock()
 	s.store.forget(s)
