@@ -81,11 +81,7 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	if s.isDead() {
 		return nil, errSession // package zk would begin a new session
 	}
-	limit := s.store.timeout
-	if s.sessionID() != 0 { // there is a session to be saved
-		limit = min(limit, max(s.patience(), time.Second))
-	}
-	ctx, cancel := context.WithTimeout(s.store.ctx, limit)
+	ctx, cancel := context.WithTimeout(s.store.ctx, max(s.patience(), time.Second))
 	defer cancel()
 	var conn net.Conn
 	var err error

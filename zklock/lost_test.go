@@ -292,15 +292,15 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	const name, ttl = "expired-waiter", time.Second
 	p := openThrough(t, link, options(ttl))
 	t.Cleanup(func() { p.Close() })
-	other := openURL(t, s.url(), ttl)
-	c := clientOf(t, other, ttl)
+	other := openURL(t, s.url(), 20*time.Second)
+	c := clientOf(t, other, 20*time.Second)
 	held, err := c.TryAcquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := wait(t, p.store, request(name, ttl))
 	old := firstSession(p.store).sessionID()
-	second := wait(t, openURL(t, s.url(), ttl), request(name, 60*time.Second))
+	second := wait(t, openURL(t, s.url(), 60*time.Second), request(name, 60*time.Second))
 	link.setCut(true)
 	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 2 }) {
 		t.Fatal("the session does not end")

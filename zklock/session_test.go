@@ -90,7 +90,7 @@ func TestRefusedTTL(t *testing.T) {
 	if _, err := locks.Acquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Acquire with a TTL of 1m = %v; want it refused", err)
 	}
-	l, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(time.Second))
+	l, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestManyTTLs(t *testing.T) {
 	t.Parallel()
 	d := openURL(t, sharedServer(t).url(), time.Second)
 	for i := range maxSessions {
-		release(t, take(t, d, request("ttls", time.Duration(i+1)*time.Second)))
+		release(t, take(t, d, request("ttls", time.Duration(i+3)*time.Second)))
 	}
 	if g, err := d.TryAcquire(t.Context(), request("ttls", time.Minute)); err == nil {
 		t.Errorf("a session too many: %v", g)
@@ -124,7 +124,7 @@ func TestManyTTLs(t *testing.T) {
 func TestLostData(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	const ttl = time.Second
+	const ttl = 3 * time.Second
 	d := openURL(t, s.url(), ttl)
 	g := take(t, d, request("deploy", ttl))
 	s.kill()

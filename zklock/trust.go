@@ -73,5 +73,11 @@ func (s *store) longestTTL(timeout time.Duration) time.Duration {
 }
 
 // patience is how long a connection may be silent: short enough to find another
-// server before a lease ends.
-func (s *session) patience() time.Duration { return max(s.ttl/3, 200*time.Millisecond) }
+// server before a lease ends. While there is no session yet there is nothing to
+// be lost, and each server gets its share of the time.
+func (s *session) patience() time.Duration {
+	if s.sessionID() == 0 {
+		return max(s.store.timeout/time.Duration(len(s.store.addrs)), time.Second)
+	}
+	return max(s.ttl/3, 200*time.Millisecond)
+}
