@@ -23,6 +23,7 @@ type participant struct {
 const (
 	suiteTTL   = 2 * time.Second
 	suiteSlack = 2 * time.Second
+	suiteLong  = 20*suiteTTL + 10*suiteSlack
 )
 
 func options(ttl time.Duration) *Options {
@@ -52,7 +53,12 @@ func TestConformance(t *testing.T) {
 			}
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
-					return openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+					p := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+					// That of the suite's long leases, so that nobody waits for it later.
+					if _, err := p.session(context.Background(), suiteLong); err != nil {
+						t.Fatal(err)
+					}
+					return p
 				},
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
 				Restart: func(testing.TB) { s.restart(t) },

@@ -109,7 +109,7 @@ func TestRefusedTTL(t *testing.T) {
 // TestManyTTLs: a client has a session for each TTL, but not any number of them.
 func TestManyTTLs(t *testing.T) {
 	t.Parallel()
-	d := openURL(t, sharedServer(t).url(), time.Second)
+	d := openURL(t, sharedServer(t).url(), 3*time.Second)
 	for i := range maxSessions {
 		release(t, take(t, d, request("ttls", time.Duration(i+3)*time.Second)))
 	}

@@ -8,6 +8,8 @@ func init() {
 		return mutant{name: name, file: "zklock/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
 	mutants = append(mutants,
+		mutant{name: "a refused extension is taken for an outage", file: "keep.go",
+			old: "if l.state != Suspect && !refused {", new: "if _ = refused; l.state != Suspect {", pkg: ".", test: "TestRefusedExtendLeavesTheLeaseAsItWas"},
 		zk("renewals that any server can confirm", "grant.go",
 			"since, err := s.confirmed(ctx, g.n.path())", "since := driver.Now()\n\t_, _, err := s.conn.Exists(g.n.path())", "TestCutFollower"),
 		zk("trust although the leader may not have heard of the session", "trust.go",
