@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -41,12 +42,15 @@ type child struct {
 }
 
 // nodeName matches the names of ours, of Curator's mutex and read-write lock, of
-// kazoo's locks, and of package zk's Lock. The server writes the number as %010d.
-var nodeName = regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,8})-)(-?[0-9]{9,10})$`)
+// kazoo's locks, and of package zk's Lock. The server writes the number as %010d. It
+// is made when it is needed: programs import this package that use other stores.
+var nodeName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,8})-)(-?[0-9]{9,10})$`)
+})
 
 // parseChild reads the name of a node. What is no lease is not ok.
 func parseChild(name string) (c child, ok bool) {
-	m := nodeName.FindStringSubmatch(name)
+	m := nodeName().FindStringSubmatch(name)
 	if m == nil {
 		return child{}, false
 	}
