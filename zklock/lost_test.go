@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -397,4 +398,30 @@ func TestManyRenewals(t *testing.T) {
 			release(t, g)
 		}
 	}
+}
+
+// TestWatchesDoNotAddUp: a watch cannot be taken back. However often a client tries
+// while a lock is held, it has one on it.
+func TestWatchesDoNotAddUp(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	a, b := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	g := take(t, a, request("watched", time.Minute))
+	for range 30 {
+		w := wait(t, b, request("watched", time.Minute))
+		w.cancel()
+		<-w.done
+		if w.grant != nil {
+			release(t, w.grant)
+		}
+	}
+	// Package zk does not tell.
+	watches := 0
+	for it := reflect.ValueOf(firstSession(b).conn).Elem().FieldByName("watchers").MapRange(); it.Next(); {
+		watches += it.Value().Len()
+	}
+	if watches > 2 {
+		t.Errorf("the client has %d watches; want that of the holder's node", watches)
+	}
+	release(t, g)
 }

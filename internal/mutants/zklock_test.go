@@ -30,6 +30,8 @@ func init() {
 			"return l[i-1 : i]", "return l[:i]", "TestContention"),
 		zk("waiters for a slot watch one", "line.go",
 			"return l[max(0, i-k.slots):i]", "return l[i-1 : i]", "TestNobodyIsForgotten"),
+		zk("each attempt sets a watch of its own", "watch.go",
+			"if !fresh {", "if false {", "TestWatchesDoNotAddUp"),
 		zk("numbers that have run out are used", "line.go",
 			"if c.seq < 0 || c.seq >= maxSeq {", "if false {", "TestOverflow"),
 		zk("tokens are the numbers of the nodes", "queue.go",
