@@ -65,7 +65,7 @@ func (s *store) newSession(ttl time.Duration) (*session, error) {
 		return n.dial(network, addr, d)
 	}
 	conn, _, err := zk.Connect(s.addrs, n.timeout, zk.WithDialer(dial), zk.WithHostProvider(new(servers)),
-		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event))
+		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event), zk.WithMaxConnBufferSize(2*maxBytes))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package zklock
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -25,6 +26,9 @@ func (s *session) touched(sent driver.Instant) {
 	defer s.mu.Unlock()
 	now := driver.Now()
 	s.answered = now
+	if n := len(s.touches); n > 0 && sent < s.touches[n-1].sent.Add(s.store.tick/8) {
+		return // as good as the last one: a thousand renewals need not all be remembered
+	}
 	s.touches = append(s.touches, touch{sent, now})
 	// Of those that are old enough for every request still under way, the last one
 	// is the best for ever.
@@ -46,9 +50,10 @@ func (s *session) confirm(sent driver.Instant, ttl time.Duration) error {
 	s.touched(sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.touches {
+	for _, t := range slices.Backward(s.touches) {
 		if t.answered.Add(s.store.tick) <= sent {
 			s.counted = max(s.counted, t.sent)
+			break
 		}
 	}
 	if sent.Add(ttl) > s.counted.Add(s.timeout) {
