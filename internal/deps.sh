@@ -6,6 +6,7 @@ need() { command -v "$1" >/dev/null || missing+=("${@:2}"); }
 need cc gcc libc6-dev # for -race
 need redis-server redis-server
 need redis-cli redis-tools
+need faketime faketime
 /usr/bin/python3 -c 'import redis' 2>/dev/null || missing+=(python3-redis)
 need java default-jre-headless
 [ -e /usr/share/java/zookeeper.jar ] || missing+=(zookeeper)

@@ -249,4 +249,46 @@ var mutants = []mutant{
 		old:  "driver.Now().Sub(trouble) > req.TTL", new: "true",
 		pkg: "filelock", test: "TestPassingTrouble",
 	},
+	{
+		name: "readers without a flock",
+		file: "filelock/together_linux.go",
+		old:  "return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)", new: "return nil",
+		pkg: "filelock", test: "TestMixed",
+	},
+	{
+		name: "a gate that is open to all",
+		file: "filelock/together_linux.go",
+		old:  "f, err := s.lock(s.path(enc, gateSuffix), tryFlock)", new: "f, err := s.lock(s.path(enc, gateSuffix), func(*os.File) (bool, error) { return true, nil })",
+		pkg: "filelock", test: "TestJoin",
+	},
+	{
+		name: "leases of two kinds together",
+		file: "filelock/together_linux.go",
+		old:  "if !alone {", new: "if false {",
+		pkg: "filelock", test: "TestConformance/slots-and-shared-keep-each-other-out",
+	},
+	{
+		name: "slots without a flock",
+		file: "filelock/together_linux.go",
+		old:  "s.path(enc, fmt.Sprint(slotSuffix, i)), tryFlock)", new: "s.path(enc, fmt.Sprint(slotSuffix, i)), func(*os.File) (bool, error) { return true, nil })",
+		pkg: "filelock", test: "TestConformance/slots-are-held-by-as-many-as-there-are",
+	},
+	{
+		name: "downgrade that nobody hears of",
+		file: "filelock/downgrade_linux.go",
+		old:  "exclusive.Close() // wakes the head of the queue", new: "",
+		pkg: "filelock", test: "TestWokenTogether",
+	},
+	{
+		name: "who waits for a slot watches one holder",
+		file: "filelock/member_linux.go",
+		old:  "if w != nil && !together {", new: "if w != nil {",
+		pkg: "filelock", test: "TestWokenTogether",
+	},
+	{
+		name: "record of a downgrade that does not count",
+		file: "filelock/record.go",
+		old:  " || r.Token == old.Token && r.Shared && !old.Shared", new: "",
+		pkg: "filelock", test: "TestConformance/downgraded-lease-can-be-broken",
+	},
 }
