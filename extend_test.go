@@ -141,3 +141,27 @@ func TestDurationsBeyondAllBounds(t *testing.T) {
 		release(t, l)
 	}
 }
+
+// A store that cannot make a TTL longer says so. Nothing is wrong with the lease, and
+// it is renewed as before.
+func TestRefusedExtendLeavesTheLeaseAsItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+			if d.renewals.Load() == 1 {
+				return 0, errors.ErrUnsupported
+			}
+			return ask()
+		})
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
+		wantIs(t, l.Extend(context.Background(), time.Minute), errors.ErrUnsupported)
+		if l.State() != pawl.Held {
+			t.Errorf("the lease is %v; want held", l.State())
+		}
+		time.Sleep(10 * time.Second)
+		if err := l.Err(); err != nil {
+			t.Errorf("Err = %v; want nil", err)
+		}
+		release(t, l)
+	})
+}

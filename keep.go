@@ -119,7 +119,8 @@ func (l *Lease) failed(err error) {
 	if !l.fixed {
 		l.renewAt = now.Add(max(l.ttl/40, time.Millisecond) + spread(l.ttl/40))
 	}
-	if l.state != Suspect {
+	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Grant
+	if l.state != Suspect && !refused {
 		l.state = Suspect
 		l.client.observer.suspect(l, err, l.deadline().Sub(now))
 	}
@@ -131,7 +132,8 @@ func (l *Lease) failed(err error) {
 // store that hangs does not keep renewals from being tried.
 //
 // The error is ErrLost or ErrReleased if the lease has ended, and ctx.Err() if
-// ctx ends first. After any other error the lease is held as before.
+// ctx ends first. After any other error the lease is held as before; one that is
+// errors.ErrUnsupported says that the store cannot make its TTL longer.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	err := checkTTL(ttl)
 	if err == nil {

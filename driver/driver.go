@@ -140,7 +140,9 @@ type Grant interface {
 	// given up may be carried out late, after one for a longer ttl. It must not
 	// revive a grant that the store has ended: then it returns ErrLost (as a
 	// *LostError if the reason is known). Any other error leaves the outcome
-	// open; the caller goes on trusting the old Since only. Where
+	// open; the caller goes on trusting the old Since only. A store that cannot
+	// give this grant a TTL longer than that of its request refuses one with an
+	// error that is errors.ErrUnsupported, and changes nothing. Where
 	// Guarantees.Expiry is false it is never called.
 	Renew(ctx context.Context, ttl time.Duration) (Instant, error)
 

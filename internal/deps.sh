@@ -8,6 +8,9 @@ need redis-server redis-server
 need redis-cli redis-tools
 need faketime faketime
 /usr/bin/python3 -c 'import redis' 2>/dev/null || missing+=(python3-redis)
+need java default-jre-headless
+[ -e /usr/share/java/zookeeper.jar ] || missing+=(zookeeper)
+/usr/bin/python3 -c 'import kazoo' 2>/dev/null || missing+=(python3-kazoo)
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
 	apt-get update -qq

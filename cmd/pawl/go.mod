@@ -11,6 +11,7 @@ require (
 )
 
 require (
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/tools v0.26.0 // indirect

@@ -41,7 +41,9 @@ machine; --store or $PAWL_STORE names another one by URL:
   redis://host:6379/0     a Redis server, or one node of a cluster (more of
                           them: ?addr=…); rediss:// with TLS, unix:///socket;
                           its password may be in $PAWL_REDIS_PASSWORD, or in a
-                          file named by ?password_file=`,
+                          file named by ?password_file=
+  zk://host1,host2/root   ZooKeeper servers; zks:// with TLS; a user's password
+                          may be in $PAWL_ZK_PASSWORD, or in a file as above`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
   pawl ls                                   who holds what

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/zklock"
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
@@ -30,6 +31,8 @@ var stores = map[string]func(context.Context, *storeURL, *pawl.Options) (*pawl.C
 	"redis":  openRedis,
 	"rediss": openRedis,
 	"unix":   openRedis,
+	"zk":     openZooKeeper,
+	"zks":    openZooKeeper,
 }
 
 // blessings has what ends the wait of a store that may have forgotten leases.
@@ -156,6 +159,22 @@ func redisOptions(ctx context.Context, opts *pawl.Options) *redislock.Options {
 		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
 	}
 	return own
+}
+
+// openZooKeeper opens an ensemble of ZooKeeper servers. What its URL may contain is
+// told by package zklock. Sessions that are too short for the TTL are none of the
+// business of who only looks, so it is not zklock.Open.
+func openZooKeeper(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &zklock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		// A bit earlier, to tell what was wrong.
+		own.ConnectTimeout = max(time.Until(end)*9/10, time.Millisecond)
+	}
+	d, err := zklock.NewDriver(ctx, s.url.String(), own)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
 }
 
 // fileSettings reads what follows the directory.

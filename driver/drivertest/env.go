@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +61,12 @@ func (e *env) missing(needs []string) string {
 		"Queuer":     queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
 		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,
+	}
+	if slices.Contains(needs, "LongerTTL") {
+		short := e.tryReq(d, e.short(e.name("short")))
+		_, err := short.Renew(e.ctx, e.long())
+		have["LongerTTL"] = !errors.Is(err, errors.ErrUnsupported)
+		e.release(short)
 	}
 	for _, need := range needs {
 		ok, known := have[need]

@@ -113,7 +113,7 @@ func hammerWaiting(e *env, d driver.Driver, req *driver.Request) (driver.Grant, 
 }
 
 func hammerGivingUp(e *env, d driver.Driver, req *driver.Request) (driver.Grant, error) {
-	ctx, cancel := context.WithTimeout(e.ctx, rand.N(4*time.Millisecond))
+	ctx, cancel := context.WithTimeout(e.ctx, rand.N(max(4*time.Millisecond, e.h.Pause/4)))
 	defer cancel()
 	g, err := d.(driver.Queuer).Acquire(ctx, req)
 	if errors.Is(err, context.DeadlineExceeded) {

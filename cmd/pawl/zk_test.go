@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startZooKeeper starts a ZooKeeper server and returns its address.
+func startZooKeeper(t *testing.T) string {
+	t.Helper()
+	const jar = "/usr/share/java/zookeeper.jar"
+	if _, err := os.Stat(jar); err != nil {
+		t.Fatalf("%v: apt-get install zookeeper", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "zoo.cfg")
+	settings := "tickTime=200\ndataDir=" + dir + "\nclientPort=" + port + "\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n" +
+		"4lw.commands.whitelist=*\nmaxSessionTimeout=60000\n"
+	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jar,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	// That it is this one that answers, and not another on the same port, is known by
+	// its directory.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		c, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			continue
+		}
+		c.SetDeadline(time.Now().Add(time.Second))
+		io.WriteString(c, "conf")
+		b, _ := io.ReadAll(c)
+		c.Close()
+		if strings.Contains(string(b), dir) {
+			return addr
+		}
+	}
+	t.Fatal("the ZooKeeper server does not start")
+	return ""
+}
+
+// TestZooKeeper: on a ZooKeeper server the commands do what they do on files.
+func TestZooKeeper(t *testing.T) {
+	w := newWorld(t)
+	addr := startZooKeeper(t)
+	store := "zk://me:s3cret@" + addr + "/locks?tick_time=200ms"
+	run := func(words ...string) *proc {
+		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
+	}
+	holder := run("run", "deploy", "--ttl", "2s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	w.appears("in")
+	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
+		t.Errorf("the command gets the store and token %q", got)
+	}
+	busy := run("run", "-n", "--ttl", "2s", "deploy", "true")
+	busy.end(exitBusy)
+	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
+		t.Errorf("stderr is %q; want the holder", got)
+	}
+	waiter := run("run", "--ttl", "2s", "--why", "release 8", "deploy", "touch", "next")
+	w.until("the waiter waits", func() bool {
+		show := run("show", "deploy")
+		show.end(0)
+		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
+	})
+	ls := run("ls")
+	ls.end(0)
+	if !strings.Contains(ls.stdout(), "deploy") {
+		t.Errorf("ls says %q", ls.stdout())
+	}
+	run("break", "deploy", "--force", "--why", "it hangs").end(0)
+	holder.end(exitLost)
+	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
+		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
+	}
+	waiter.end(0)
+	w.appears("next")
+
+	for _, c := range []struct {
+		store, want string
+		code        int
+	}{
+		{"zk://me:s3cret@127.0.0.1:1", "is the server running", exitUnavailable},
+		{"zk://me:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
+		{"zk://me:s3cret@" + addr, "at most", exitConfig},
+	} {
+		p := w.pawl("run", "-s", c.store, "--ttl", "10m", "deploy", "true")
+		p.end(c.code)
+		got := p.stderr()
+		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: stderr is %q; want one line with %q", c.store, got, c.want)
+		}
+	}
+}

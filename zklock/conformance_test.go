@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// participant is a store with a link that can be cut.
+type participant struct {
+	*store
+	link *proxy
+}
+
+const (
+	suiteTTL   = 2 * time.Second
+	suiteSlack = 2 * time.Second
+	suiteLong  = 20*suiteTTL + 10*suiteSlack
+)
+
+func options(ttl time.Duration) *Options {
+	o := &Options{TickTime: tick}
+	o.TTL = ttl
+	return o
+}
+
+func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
+	t.Helper()
+	d, err := NewDriver(context.Background(), link.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &participant{store: d.(*store), link: link}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			var s *server
+			if strings.Contains(t.Name(), "restart") {
+				s = startServer(t)
+			} else {
+				s = sharedServer(t)
+			}
+			return drivertest.Store{
+				Open: func(t testing.TB) driver.Driver {
+					p := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+					// That of the suite's long leases, so that nobody waits for it later.
+					if _, err := p.session(context.Background(), suiteLong); err != nil {
+						t.Fatal(err)
+					}
+					return p
+				},
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
+				Restart: func(testing.TB) { s.restart(t) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+			}
+		},
+		TTL:       suiteTTL,
+		Slack:     suiteSlack,
+		Pause:     100 * time.Millisecond,
+		Histories: 3,
+		Parallel:  true,
+	})
+}

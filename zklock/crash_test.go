@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	mrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func request(name string, ttl time.Duration) *driver.Request {
+	return &driver.Request{Name: name, Lease: rand.Text(), TTL: ttl, Holder: &driver.Holder{Who: "test"}}
+}
+
+func take(t testing.TB, s driver.Driver, req *driver.Request) *grant {
+	t.Helper()
+	g, err := s.TryAcquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("TryAcquire = %v; want a grant", err)
+	}
+	return g.(*grant)
+}
+
+func release(t testing.TB, g driver.Grant) {
+	t.Helper()
+	if err := g.Release(context.WithoutCancel(t.Context())); err != nil {
+		t.Errorf("Release = %v; want nil", err)
+	}
+}
+
+// waiting is an Acquire in a goroutine of its own.
+type waiting struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	grant  driver.Grant
+	err    error
+	at     driver.Instant
+}
+
+// wait starts an Acquire and returns when its node is in the queue.
+func wait(t testing.TB, s *store, req *driver.Request) *waiting {
+	t.Helper()
+	before := len(childrenOf(t, s, req.Name))
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &waiting{cancel: cancel, done: make(chan struct{})}
+	t.Cleanup(func() { cancel(); <-w.done })
+	go func() {
+		defer close(w.done)
+		w.grant, w.err = s.Acquire(ctx, req)
+		w.at = driver.Now()
+	}()
+	if !eventually(patience, func() bool { return len(childrenOf(t, s, req.Name)) > before }) {
+		t.Fatal("the waiter does not come into the queue")
+	}
+	return w
+}
+
+func (w *waiting) granted(t testing.TB) driver.Grant {
+	t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(patience):
+		t.Fatal("Acquire still waits")
+	}
+	if w.err != nil {
+		t.Fatalf("Acquire = %v; want a grant", w.err)
+	}
+	return w.grant
+}
+
+// childrenOf returns what is in the node of a name.
+func childrenOf(t testing.TB, s *store, name string) []string {
+	t.Helper()
+	n, err := s.usual(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.conn.Sync(s.root)
+	names, _, _ := n.conn.Children(s.dir(name))
+	return names
+}
+
+const holdEnv = "ZKLOCK_TEST_HOLD"
+
+// hold is a process that takes a lock and keeps it until it is killed.
+func hold(url string) {
+	locks, err := Open(context.Background(), url, options(killedTTL))
+	if err == nil {
+		_, err = locks.Acquire(context.Background(), "deploy")
+	}
+	fmt.Println("held", err)
+	select {}
+}
+
+const killedTTL = 1500 * time.Millisecond
+
+// TestKilledHolder: the waiter has the lock when the session of a holder that was
+// killed with -9 has ended, and not before its TTL is over.
+func TestKilledHolder(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holdEnv+"="+s.url())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held <nil>\n" {
+		t.Fatalf("the holder says %q, %v", line, err)
+	}
+	b := openURL(t, s.url(), killedTTL)
+	w := wait(t, b, request("deploy", killedTTL))
+	time.Sleep(time.Second)
+	cmd.Process.Kill()
+	killed := driver.Now()
+	cmd.Wait()
+	release(t, w.granted(t))
+	took, limit := w.at.Sub(killed), b.timeoutFor(killedTTL)+time.Second
+	t.Logf("the waiter had the lock %v after the kill; sessions last %v", took, b.timeoutFor(killedTTL))
+	if took > limit {
+		t.Errorf("the waiter got the lock %v after the kill; want at most %v", took, limit)
+	}
+}
+
+// TestContention is 8 clients with 8 goroutines each that want one lock, for ten
+// seconds. Nobody overlaps, everybody is served in the order of the nodes, each
+// release wakes one, and nothing is left.
+func TestContention(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, quickSweep)
+	const ttl = 10 * time.Second
+	var clients [8]*store
+	for i := range clients {
+		clients[i] = openURL(t, s.url(), ttl)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var inside atomic.Int32
+	var last atomic.Uint64
+	var grants, gaveUp atomic.Int64
+	var all sync.WaitGroup
+	for _, c := range clients {
+		for range 8 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					g, err := c.Acquire(ctx, request("deploy", ttl))
+					if err != nil {
+						if ctx.Err() == nil {
+							t.Errorf("Acquire = %v", err)
+						}
+						if g != nil {
+							g.Release(context.Background())
+						}
+						gaveUp.Add(1)
+						return
+					}
+					if inside.Add(1) != 1 {
+						t.Error("two holders at a time")
+					}
+					// The token is the id of the transaction that made the node.
+					if before := last.Swap(g.Token()); before >= g.Token() {
+						t.Errorf("token %d after %d: served out of order", g.Token(), before)
+					}
+					time.Sleep(mrand.N(2 * time.Millisecond))
+					inside.Add(-1)
+					grants.Add(1)
+					if err := g.Release(context.Background()); err != nil {
+						t.Errorf("Release = %v", err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	// The servers count the watches that deletions set off. Each node is watched
+	// by its own client and by the waiter behind it.
+	n := int(grants.Load() + gaveUp.Load())
+	fired := s.count(t, "zk_sum_node_deleted_watch_count") + s.count(t, "zk_sum_node_changed_watch_count") + s.count(t, "zk_sum_node_children_watch_count")
+	t.Logf("%d grants, %d watches fired for %d nodes", grants.Load(), fired, n)
+	if grants.Load() < 50 {
+		t.Errorf("only %d grants", grants.Load())
+	}
+	if fired > 2*n {
+		t.Errorf("%d watches fired for %d nodes; want at most two each", fired, n)
+	}
+	if !eventually(patience, func() bool {
+		found, _, err := firstSession(clients[0]).conn.Exists(clients[0].dir("deploy"))
+		return err == nil && !found
+	}) {
+		t.Errorf("left in the tree: %v", childrenOf(t, clients[0], "deploy"))
+	}
+}
+
+func firstSession(s *store) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[s.ttl]
+}
+
+// TestLeaderKilled: the leader of the ensemble is killed while a lock is held and
+// waited for, and comes back. No lease is lost, and there are never two.
+func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t)
+	const ttl = 20 * time.Second
+	url := e.url(0, 1, 2)
+	a, b := clientOf(t, openURL(t, url, ttl), ttl), clientOf(t, openURL(t, url, ttl), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := held.Token()
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Acquire(context.Background(), "deploy")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- l
+	}()
+	time.Sleep(time.Second)
+	for range 2 {
+		dead := e.servers[e.leader(t)]
+		dead.kill()
+		time.Sleep(2 * time.Second)
+		dead.restart(t)
+		e.serve(t)
+		if err := held.Extend(t.Context(), ttl); err != nil && held.Err() != nil {
+			t.Fatalf("after the leader was killed: %v", held.Err())
+		}
+		select {
+		case <-next:
+			t.Fatal("the waiter got the lock while it was held")
+		default:
+		}
+	}
+	if err := held.Err(); err != nil {
+		t.Fatalf("the lease is lost: %v", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	select {
+	case l := <-next:
+		if l != nil && l.Token() <= token {
+			t.Errorf("token %d after %d", l.Token(), token)
+		}
+	case <-time.After(patience):
+		t.Error("the waiter waits for ever")
+	}
+}
+
+// TestOnlyServerKilled: one lock is fought for while the servers are killed and
+// come back, one after the other. There are never two trusted holders.
+func TestServersKilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t)
+	const ttl = 2 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	var last *pawl.Lease
+	n := 0
+	var all sync.WaitGroup
+	for i := range 4 {
+		c := clientOf(t, openURL(t, e.url(i%3, (i+1)%3, (i+2)%3), ttl), ttl)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				l, err := c.Acquire(ctx, "deploy")
+				if err != nil {
+					time.Sleep(20 * time.Millisecond)
+					continue
+				}
+				mu.Lock()
+				if last != nil {
+					trusted := last.Err() == nil
+					if l.Err() == nil && trusted {
+						t.Errorf("two leases are trusted: tokens %d and %d", last.Token(), l.Token())
+					}
+					if l.Err() == nil && l.Token() <= last.Token() {
+						t.Errorf("token %d after %d", l.Token(), last.Token())
+					}
+				}
+				if l.Err() == nil {
+					last = l
+					n++
+				}
+				mu.Unlock()
+				select {
+				case <-l.Done():
+				case <-time.After(mrand.N(100 * time.Millisecond)):
+				}
+				l.Release(context.Background())
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		dead := e.servers[mrand.IntN(3)]
+		dead.kill()
+		time.Sleep(mrand.N(time.Second))
+		dead.restart(t)
+	}
+	all.Wait()
+	t.Logf("%d leases", n)
+	if n == 0 {
+		t.Error("nobody ever got the lock")
+	}
+}
+
+// TestTokensAcrossParents: the numbers of the nodes begin anew when the servers have
+// removed the node of a name; the tokens do not.
+func TestTokensAcrossParents(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, quickSweep)
+	d := openURL(t, s.url(), 5*time.Second)
+	last := uint64(0)
+	for round := range 3 {
+		for range 3 {
+			g := take(t, d, request("deploy", 5*time.Second))
+			if g.Token() <= last {
+				t.Errorf("token %d after %d", g.Token(), last)
+			}
+			last = g.Token()
+			if c, ok := parseChild(g.n.name); !ok || c.seq > 2 {
+				t.Errorf("round %d: the node is %s: its parent was not removed", round, g.n.name)
+			}
+			release(t, g)
+		}
+		if !eventually(patience, func() bool {
+			found, _, err := firstSession(d).conn.Exists(d.dir("deploy"))
+			return err == nil && !found
+		}) {
+			t.Fatal("the servers do not remove the empty node")
+		}
+	}
+	if last >= math.MaxInt64 {
+		t.Error("tokens are no longer transactions")
+	}
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestUsers: with a user the nodes belong to that user, and nobody else gets in.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	open := func(user string) (*pawl.Client, error) {
+		return Open(t.Context(), "zk://"+user+s.addr+"/users", options(5*time.Second))
+	}
+	alice, err := open("alice:s3cret@")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alice.Close()
+	l, err := alice.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"alice:s3cret2@", "bob:s3cret@", ""} {
+		other, err := open(user)
+		if err != nil {
+			t.Fatalf("%s: %v", user, err)
+		}
+		for name, f := range map[string]func() error{
+			"TryAcquire": func() error { _, err := other.TryAcquire(t.Context(), "deploy"); return err },
+			"Acquire":    func() error { _, err := other.Acquire(t.Context(), "deploy"); return err },
+			"new name":   func() error { _, err := other.Acquire(t.Context(), "mine"); return err },
+			"Inspect":    func() error { _, err := other.Inspect(t.Context(), "deploy"); return err },
+			"Break":      func() error { return other.Break(t.Context(), "deploy", l.ID(), "because") },
+		} {
+			err := f()
+			if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "belong to another user") || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%s by %q = %v; want it refused", name, user, err)
+			}
+		}
+		other.Close()
+	}
+	same, err := open("alice:s3cret@")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer same.Close()
+	if _, err := same.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire by the same user = %v; want ErrHeld", err)
+	}
+	if err := same.Break(t.Context(), "deploy", l.ID(), "because"); err != nil {
+		t.Errorf("Break by the same user = %v", err)
+	}
+}
+
+// certificate writes a key and a certificate for 127.0.0.1, signed by itself.
+func certificate(t *testing.T) (both, cert string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "zookeeper"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	dir := t.TempDir()
+	both, cert = filepath.Join(dir, "both.pem"), filepath.Join(dir, "cert.pem")
+	for name, data := range map[string][]byte{
+		both: append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), public...), cert: public,
+	} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return both, cert
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	both, cert := certificate(t)
+	secure := freeAddr(t)
+	_, port, _ := net.SplitHostPort(secure)
+	s := startServer(t, "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+		"secureClientPort="+port, "ssl.keyStore.location="+both, "ssl.trustStore.location="+cert, "ssl.clientAuth=none")
+	locks, err := Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(2*time.Second))
+	if err != nil {
+		t.Fatalf("Open = %v\n%s", err, s.out)
+	}
+	defer locks.Close()
+	l, err := locks.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second)
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	for url, want := range map[string]string{
+		"zks://" + secure: "ca_file",
+		"zk://" + secure:  "zks://",
+		"zks://" + s.addr: "use zk://",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := Open(ctx, url, options(2*time.Second))
+		cancel()
+		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s) = %v; want %q", url, err, want)
+		}
+	}
+}
+
+// TestUnreachable: what cannot be used is told at once, with what to do.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for url, want := range map[string]string{
+		"zk://" + freeAddr(t):                                    "is the server running",
+		"zk://" + freeAddr(t) + "," + freeAddr(t):                "is the server running",
+		"zk://" + silent.Addr().String() + "?connect_timeout=1s": "has not begun a session",
+		"zk://nosuchhost.invalid":                                "host",
+	} {
+		began := time.Now()
+		_, err := Open(t.Context(), url, options(5*time.Second))
+		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s) = %v; want %q", url, err, want)
+		}
+		if d := time.Since(began); d > 15*time.Second {
+			t.Errorf("Open(%s) took %v", url, d)
+		}
+	}
+}
+
+// TestForeignChildren: nodes that are no leases are nobody's business.
+func TestForeignChildren(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	d := openURL(t, s.url(), 5*time.Second)
+	const name = "foreign"
+	release(t, take(t, d, request(name, 5*time.Second)))
+	conn := firstSession(d).conn
+	for _, child := range []string{"config", "lock", "zzz-0000000000", "_c_x-lease-0000000000"} {
+		if _, err := conn.Create(d.dir(name)+"/"+child, nil, zk.FlagPersistent, d.acl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := take(t, d, request(name, 5*time.Second))
+	w := wait(t, openURL(t, s.url(), 5*time.Second), request(name, 5*time.Second))
+	release(t, g)
+	release(t, w.granted(t))
+	if info, err := d.Inspect(t.Context(), name); err != nil || len(info.Holders)+len(info.Waiters) != 0 {
+		t.Errorf("Inspect = %+v, %v; want nobody", info, err)
+	}
+}
+
+// TestOverflow: where the servers' numbers are about to run out, nobody gets a lock,
+// and is told what to do. Who waits is not left waiting.
+func TestOverflow(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, quickSweep)
+	d := openURL(t, s.url(), 5*time.Second)
+	const name = "overflow"
+	for _, child := range []string{"_c_other-lock-2147483647", "_c_other-lock--2147483648"} {
+		release(t, take(t, d, request(name, 5*time.Second)))
+		conn := firstSession(d).conn
+		p := d.dir(name) + "/" + child
+		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.acl); err != nil {
+			t.Fatal(err)
+		}
+		for what, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
+			g, err := acquire(t.Context(), request(name, 5*time.Second))
+			if g != nil || !errors.Is(err, errOverflow) {
+				t.Errorf("%s beside %s = %v, %v; want it refused", what, child, g, err)
+			}
+		}
+		if n := childrenOf(t, d, name); len(n) != 1 {
+			t.Errorf("there are the nodes %q; want only the other's", n)
+		}
+		if err := conn.Delete(p, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release(t, take(t, d, request(name, 5*time.Second)))
+}
+
+// TestNoContainers: servers before 3.5.3 know no containers. Then the last who leaves
+// removes the node of the name.
+func TestNoContainers(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	d := openURL(t, s.url()+"/plain", 5*time.Second)
+	d.plain.Store(true)
+	for range 3 {
+		g := take(t, d, request("deploy", 5*time.Second))
+		_, stat, err := firstSession(d).conn.Get("/plain/deploy")
+		if err != nil || stat.EphemeralOwner != 0 {
+			t.Errorf("the node of the name: %+v, %v; want a persistent one", stat, err)
+		}
+		release(t, g)
+		if !eventually(patience, func() bool {
+			found, _, err := firstSession(d).conn.Exists("/plain/deploy")
+			return err == nil && !found
+		}) {
+			t.Error("the node of the name is left")
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// makeDir makes the node of a name, and those above it, as containers: the servers
+// remove them some time after the last child has gone. Servers before 3.5.3 know
+// no containers; what is made there is removed by whoever leaves last.
+func (s *session) makeDir(ctx context.Context, dir string) error {
+	if up := path.Dir(dir); up != "/" {
+		found, err := call(ctx, func() (bool, error) {
+			found, _, err := s.conn.Exists(up)
+			return found, err
+		})
+		if err != nil {
+			return err
+		}
+		if !found {
+			if err := s.makeDir(ctx, up); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := call(ctx, func() (string, error) {
+		if !s.store.plain.Load() {
+			_, err := s.conn.CreateContainer(dir, nil, zk.FlagContainer, s.store.acl)
+			if !unimplemented(err) {
+				return "", err
+			}
+			s.store.plain.Store(true)
+		}
+		return s.conn.Create(dir, nil, zk.FlagPersistent, s.store.acl)
+	})
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// sweep removes the node of a name, if it is no container and has no children.
+func (s *store) sweep(n *session, dir string) {
+	if s.plain.Load() {
+		s.work.Go(func() { n.conn.Delete(dir, -1) }) // it is not empty: then others are there
+	}
+}
+
+type none = struct{}
+
+// call runs f, a request of package zk, which knows no contexts. It returns when f
+// has returned, or ctx ends; then f goes on, and what it does is not known.
+func call[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := f()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var zero T
+		return zero, ctx.Err()
+	}
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package zklock keeps leases in ZooKeeper.
+//
+//	locks, err := zklock.Open(ctx, "zk://host1,host2,host3", nil)
+//
+// A name is a node below the root, and who wants it makes an ephemeral node in it,
+// whose number the servers assign. The longest part at the front of the queue that
+// may be held together holds the name: one writer, readers, or n slots. Everybody
+// else watches the few nodes before it that must go first, and nobody is woken in
+// vain. The node dies with the session, and so does the lease.
+//
+// # What is trusted
+//
+// Not what package zk says of the state of the session. A server that has lost its
+// leader goes on answering pings and reads while the others have long ended the
+// session and given the lock away. A lease is renewed by a transaction that checks
+// its node and changes nothing: a quorum has to carry it out, and the leader refuses
+// it when the session has ended. One such transaction renews all leases that are
+// due at the time.
+//
+// Nor is the session timeout the time for which a lease can be trusted from there. The
+// server that a client is connected to tells the leader that the client lives only
+// when it is asked, every half tick; so the leader's count may have begun earlier.
+// Sessions are therefore longer than the TTL: by a third of it, and by two ticks at
+// least. The client asks its server something several times within that margin, and
+// trusts a transaction only if the leader must have heard of such a question, late
+// enough, before.
+//
+// # TTL and sessions
+//
+// All leases with one TTL are in one session, which lives on while there is a client.
+// A lease that is not renewed is ended by the client when its TTL has passed; if the
+// client is not there any more, by the servers when the session has ended. A TTL that
+// is longer than the servers' sessions is refused, and so is a renewal for a TTL that
+// is longer than the session's.
+//
+// The exact layout is described in docs/zookeeper-protocol.md, what holds under which
+// assumption in docs/guarantees.md.
+package zklock

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// answers are the errors with which a server has answered. It has carried out
+// nothing then.
+var answers = []error{
+	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists,
+	zk.ErrNotEmpty, zk.ErrSessionExpired, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrNothing, zk.ErrSessionMoved,
+	zk.ErrReconfigDisabled, zk.ErrBadArguments, zk.ErrInvalidPath,
+}
+
+// otherAnswer is how package zk begins what it says of errors that it has no
+// name for.
+const otherAnswer = "unknown error: "
+
+func answered(err error) bool {
+	for _, a := range answers {
+		if errors.Is(err, a) {
+			return true
+		}
+	}
+	return strings.HasPrefix(err.Error(), otherAnswer)
+}
+
+// unknown reports whether nobody knows if the request that failed with err was
+// carried out. Package zk returns ErrNoServer for what it has not sent.
+func unknown(err error) bool {
+	return err != nil && !answered(err) && !errors.Is(err, zk.ErrNoServer)
+}
+
+// passing reports whether it may help to repeat a request that does no harm when
+// it is carried out twice.
+func passing(err error) bool {
+	return !answered(err) || errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, errYoung) ||
+		err.Error() == otherAnswer+"-127" // throttled
+}
+
+// lasting reports whether a new session would not help.
+func lasting(err error) bool {
+	return errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrNoAuth) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errClosed)
+}
+
+// unimplemented reports whether a server does not know the kind of request.
+func unimplemented(err error) bool { return err != nil && err.Error() == otherAnswer+"-6" }
+
+// explain adds to an answer what to do about it.
+func explain(err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		hint = "the nodes belong to another user: put user and password into the URL, as zk://USER:PASSWORD@host, or have the ACL of the root changed"
+	case errors.Is(err, zk.ErrAuthFailed):
+		hint = "the servers refuse this user or password"
+	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
+		hint = "a node above is ephemeral: use another root"
+	case errors.Is(err, zk.ErrInvalidACL):
+		hint = "the servers do not know the user's ACL"
+	case err.Error() == otherAnswer+"-125":
+		hint = "the quota of the root is used up"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, hint)
+}
+
+// dialHint says what to do about a server that cannot be reached.
+func dialHint(err error) error {
+	s := err.Error()
+	hint := ""
+	switch {
+	case strings.Contains(s, "connection refused"):
+		hint = "is the server running, and is this its address?"
+	case strings.Contains(s, "x509"):
+		hint = "name the authority that signed the server's certificate with ?ca_file="
+	case strings.Contains(s, "first record does not look like a TLS"):
+		hint = "this port has no TLS: use zk:// instead of zks://"
+	case errors.Is(err, io.EOF):
+		hint = "the server has closed the connection: if this port has no TLS, use zk:// instead of zks://"
+	case strings.Contains(s, "no such host"):
+		hint = "check the name of the host"
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(s, "i/o timeout"):
+		hint = "no answer in time: is a firewall in between?"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, hint)
+}
+
+var errNoAnswer = errors.New("a server was reached, but has not begun a session: has the ensemble a quorum, " +
+	"and is this the port for clients, with zk:// or zks:// as it is configured?")
+
+func unavailable(err error) error {
+	if errors.Is(err, driver.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+func uncertain(err error) error {
+	if errors.Is(err, driver.ErrUncertain) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant implements driver.Grant, Notifier and Downgrader. It is made with its
+// node, and so can undo an attempt that was never granted.
+type grant struct {
+	s    *session
+	n    *node
+	kind kind
+	busy chan struct{} // holds one while n is used
+	told chan struct{} // has room for one: something has happened to the node
+
+	// Guarded by session.mu.
+	token   uint64
+	since   driver.Instant
+	expires driver.Instant // when the node is deleted unless renewed
+	timer   *time.Timer    // at expires; nil unless granted
+	waited  time.Time      // when it was granted, if that is still to be written
+	leaving bool           // Release has been called: what happens to the node is no news
+	ended   bool           // and has ended
+	lost    *driver.LostError
+	notify  func(error)
+}
+
+// newGrant returns a grant whose node is still to be made.
+func (s *session) newGrant(req *driver.Request) *grant {
+	return &grant{s: s, n: s.newNode(req), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
+}
+
+// begin makes the grant one that holds the name: from since, for ttl.
+//
+// The session lives on for other leases. So who does not renew a lease has it
+// ended from here; that the session ends is for when this process is not there.
+func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, waited bool) {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waited {
+		g.waited = time.Now()
+	}
+	g.token, g.since, g.expires = token, since, since.Add(ttl)
+	g.timer = time.AfterFunc(g.expires.Sub(driver.Now()), g.expire)
+	if s.err != nil {
+		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
+		return
+	}
+	s.grants[g] = struct{}{}
+}
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return g.token }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	return g.since
+}
+
+// remove removes the node, one caller at a time.
+func (g *grant) remove(ctx context.Context) (found bool, err error) {
+	select {
+	case g.busy <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-g.busy }()
+	return g.n.remove(ctx)
+}
+
+// Renew implements driver.Grant. It returns an error that is
+// errors.ErrUnsupported if the session cannot give that TTL.
+func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	s := g.s
+	if err := g.over(); err != nil {
+		return 0, err
+	}
+	if most := s.store.longestTTL(s.granted()); ttl > most {
+		return 0, fmt.Errorf("zklock: TTL %v: this lease is in a session of %v, and its TTL can be at most %v: acquire it with the longer one: %w",
+			ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
+	}
+	since, err := s.confirmed(ctx, g.n.path())
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return 0, g.missing(ctx)
+	case errors.Is(err, zk.ErrSessionExpired):
+		s.end(errSession)
+	case err == nil:
+		err = s.confirm(since, ttl)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case g.lost != nil:
+		return 0, g.lost
+	case g.leaving:
+		return 0, driver.ErrReleased
+	case err != nil && ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		return 0, unavailable(explain(err))
+	}
+	g.since = max(g.since, since)
+	g.expires = max(g.expires, since.Add(ttl)) // a renewal does not shorten; see expire
+	if at := g.waited; !at.IsZero() {
+		g.waited = time.Time{}
+		s.store.work.Go(func() { // for people only: if it fails, so be it
+			g.write(s.store.ctx, func(r *record) { r.Acquired = at })
+		})
+	}
+	return since, nil
+}
+
+// over returns why the grant has ended, as far as this participant knows.
+func (g *grant) over() error {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	switch {
+	case g.leaving:
+		return driver.ErrReleased
+	case g.lost != nil:
+		return g.lost
+	}
+	return nil
+}
+
+// Release implements driver.Grant.
+func (g *grant) Release(ctx context.Context) error {
+	s := g.s
+	s.mu.Lock()
+	if g.ended {
+		s.mu.Unlock()
+		return nil
+	}
+	g.leaving, g.notify = true, nil
+	s.mu.Unlock()
+	found, err := g.remove(ctx)
+	if err != nil && !s.isDead() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return uncertain(err)
+	}
+	s.mu.Lock()
+	g.ended = true
+	delete(s.grants, g)
+	lost := g.lost
+	granted := g.timer != nil
+	if granted {
+		g.timer.Stop()
+	}
+	s.mu.Unlock()
+	switch {
+	case !granted || lost == nil && found:
+		return nil
+	case lost == nil:
+		return g.howLost(ctx)
+	}
+	return lost
+}
+
+// write changes the data of the node, one caller at a time. What was to be changed
+// is in all later data, too.
+func (g *grant) write(ctx context.Context, change func(*record)) error {
+	select {
+	case g.busy <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-g.busy }()
+	change(&g.n.record)
+	data := g.n.record.encode()
+	_, err := call(ctx, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
+	return err
+}
+
+// Downgrade implements driver.Downgrader. The node's name, and so its place, stays;
+// its data says that it is shared now, and those who watch it hear of that.
+func (g *grant) Downgrade(ctx context.Context) error {
+	if err := g.over(); err != nil {
+		return err
+	}
+	err := g.write(ctx, func(r *record) { r.Downgraded = true })
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return g.missing(ctx)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	if lost := g.over(); lost != nil {
+		return lost
+	}
+	return unavailable(explain(err))
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// kazoo takes a lock as a program in Python would, says so, and releases it when it
+// reads a line.
+const kazoo = `
+import sys
+from kazoo.client import KazooClient
+c = KazooClient(hosts=sys.argv[1]); c.start()
+kind = getattr(c, sys.argv[3])
+l = kind(sys.argv[2], "python", extra_lock_patterns=sys.argv[4:])
+l.acquire()
+print("acquired", flush=True)
+sys.stdin.readline()
+l.release(); c.stop(); c.close()
+print("released", flush=True)
+`
+
+// TestKazoo: locks of kazoo and ours stand in one queue, if kazoo is told to heed our
+// nodes.
+func TestKazoo(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("/usr/bin/python3", "-c", "import kazoo").Run(); err != nil {
+		t.Fatal("kazoo is missing: apt-get install python3-kazoo")
+	}
+	s := sharedServer(t)
+	d := openURL(t, s.url(), 10*time.Second)
+	// Not ReadLock: that waits for writers who came after it, too, and those for it.
+	for _, class := range []string{"Lock", "WriteLock"} {
+		name := "kazoo-" + class
+		start := func() (*bufio.Reader, func()) {
+			cmd := exec.Command("/usr/bin/python3", "-c", kazoo, s.addr, d.dir(name), class, "-lock-", "-read-")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				cmd.Process.Kill()
+				cmd.Wait()
+				if t.Failed() {
+					t.Log(errs.String())
+				}
+			})
+			return bufio.NewReader(out), func() { fmt.Fprintln(in) }
+		}
+		// Ours first, theirs behind, ours behind that.
+		g := take(t, d, request(name, 10*time.Second))
+		out, let := start()
+		if !eventually(patience, func() bool { return len(childrenOf(t, d, name)) == 2 }) {
+			t.Fatal("kazoo does not come into the queue")
+		}
+		if _, err := d.TryAcquire(t.Context(), request(name, 10*time.Second)); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%s: TryAcquire = %v; want ErrHeld", name, err)
+		}
+		w := wait(t, d, request(name, 10*time.Second))
+		release(t, g)
+		if line, err := out.ReadString('\n'); line != "acquired\n" {
+			t.Fatalf("%s: kazoo says %q, %v", name, line, err)
+		}
+		select {
+		case <-w.done:
+			t.Errorf("%s: we got the lock while kazoo had it", name)
+		default:
+		}
+		info, err := d.Inspect(t.Context(), name)
+		if err != nil || len(info.Holders) != 1 || !strings.Contains(info.Holders[0].Who, "another library") {
+			t.Errorf("%s: Inspect = %+v, %v; want another library's", name, info, err)
+		}
+		let()
+		release(t, w.granted(t))
+	}
+}
+
+// TestOtherGoLocks: so do locks of package zk itself, which are named as Curator's.
+func TestOtherGoLocks(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	d := openURL(t, s.url(), 10*time.Second)
+	conn, _, err := zk.Connect([]string{s.addr}, 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const name = "curators"
+	g := take(t, d, request(name, 10*time.Second))
+	lock := zk.NewLock(conn, d.dir(name), zk.WorldACL(zk.PermAll))
+	locked := make(chan error, 1)
+	go func() { locked <- lock.Lock() }()
+	if !eventually(patience, func() bool { return len(childrenOf(t, d, name)) == 2 }) {
+		t.Fatal("the other does not come into the queue")
+	}
+	w := wait(t, d, request(name, 10*time.Second))
+	select {
+	case <-locked:
+		t.Error("the other got the lock while we had it")
+	default:
+	}
+	release(t, g)
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.done:
+		t.Error("we got the lock while the other had it")
+	default:
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	release(t, w.granted(t))
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// link is one connection of a session to a server. It reads what package zk
+// keeps to itself: how long a session lasts, and whether it is still the same.
+// And it does not let package zk wait as long as that likes to: up to seven
+// session timeouts while connecting.
+type link struct {
+	net.Conn
+	s *session
+
+	asked driver.Instant // when the request to connect was sent
+	head  []byte         // of the answer to it, until there is enough of it
+	ready bool           // it has been answered
+}
+
+// The answer to a request to connect begins with its length, the version of the
+// protocol, the session timeout in milliseconds, and the id of the session, which
+// is 0 if the session has expired.
+const headLen = 4 + 4 + 4 + 8
+
+func (l *link) Write(b []byte) (int, error) {
+	if l.asked == 0 {
+		l.asked = driver.Now()
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if l.ready || n == 0 {
+		return n, err
+	}
+	l.head = append(l.head, b[:n]...)
+	if len(l.head) < headLen {
+		return n, err
+	}
+	l.ready = true
+	timeout := time.Duration(binary.BigEndian.Uint32(l.head[8:])) * time.Millisecond
+	id := int64(binary.BigEndian.Uint64(l.head[12:]))
+	if fail := l.s.connected(l, id, timeout); fail != nil {
+		l.Conn.Close()
+		return 0, fail
+	}
+	return n, err
+}
+
+func (l *link) SetReadDeadline(t time.Time) error {
+	if !l.ready || !t.IsZero() {
+		t = l.limit(t)
+	}
+	return l.Conn.SetReadDeadline(t)
+}
+
+func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.limit(t)) }
+
+// limit returns t, or the time by which something must have come if that is
+// earlier. While all is well, answers come more often.
+func (l *link) limit(t time.Time) time.Time {
+	if most := time.Now().Add(l.s.patience()); t.IsZero() || t.After(most) {
+		return most
+	}
+	return t
+}
+
+// dial connects to one server.
+func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
+	if s.isDead() {
+		return nil, errSession // package zk would begin a new session
+	}
+	ctx, cancel := context.WithTimeout(s.store.ctx, max(s.patience(), time.Second))
+	defer cancel()
+	var conn net.Conn
+	var err error
+	if conf := s.store.tls; conf != nil {
+		if conf.ServerName == "" {
+			conf = conf.Clone()
+			conf.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		conn, err = (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", addr)
+	} else {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		s.trouble(err)
+		return nil, err
+	}
+	l := &link{Conn: conn, s: s}
+	if !s.use(l) {
+		conn.Close()
+		return nil, errSession
+	}
+	return l, nil
+}
+
+var errNewSession = errors.New("zklock: the server has begun another session")
+
+// servers implements zk.HostProvider. That of package zk looks the names up once
+// and for ever, and waits a second before it connects to an only server again.
+type servers struct {
+	mu    sync.Mutex
+	addrs []string
+	next  int
+	tried int // since one has answered
+}
+
+// Init is called first, with the addresses in random order.
+func (h *servers) Init(addrs []string) error {
+	h.addrs = addrs
+	return nil
+}
+
+func (h *servers) Len() int { return len(h.addrs) }
+
+// Next returns a server. wait is true when all have been tried: then package zk
+// gives up the requests that it has not sent, and pauses for a second.
+func (h *servers) Next() (addr string, wait bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tried == len(h.addrs) {
+		h.tried, wait = 0, true
+	}
+	h.tried++
+	addr = h.addrs[h.next%len(h.addrs)]
+	h.next++
+	return addr, wait
+}
+
+// Connected is called when a server has answered.
+func (h *servers) Connected() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tried = 0
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// expire is called when the TTL may have passed.
+func (g *grant) expire() {
+	s := g.s
+	s.mu.Lock()
+	left := g.expires.Sub(driver.Now())
+	if g.leaving || g.lost != nil || left > 0 {
+		if left > 0 {
+			g.timer.Reset(left)
+		}
+		s.mu.Unlock()
+		return
+	}
+	g.lose(&driver.LostError{Reason: driver.Expired})
+	s.mu.Unlock()
+	s.store.work.Go(g.clear)
+}
+
+// clear deletes the node of a lease that was lost, until that is certain.
+func (g *grant) clear() {
+	for g.s.store.ctx.Err() == nil {
+		if _, err := g.remove(g.s.store.ctx); err == nil || g.s.isDead() {
+			return
+		}
+		g.s.sleep(g.s.store.ctx, time.Second)
+	}
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.lost != nil {
+		go f(g.lost)
+		return
+	}
+	g.notify = f
+}
+
+// lose tells that the lease has ended. session.mu is held.
+func (g *grant) lose(why *driver.LostError) {
+	if g.lost != nil || g.leaving {
+		return
+	}
+	g.lost = why
+	delete(g.s.grants, g)
+	g.timer.Stop()
+	if g.notify != nil {
+		go g.notify(g.lost)
+		g.notify = nil
+	}
+}
+
+// review looks what has happened to the node.
+func (g *grant) review() {
+	poke(g.told)
+	ctx := g.s.store.ctx
+	for g.over() == nil && !g.s.isDead() {
+		_, err := g.s.watchOwn(ctx, g.n.path(), g)
+		if err == nil {
+			return
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			g.missing(ctx)
+			return
+		}
+		if g.s.again(ctx, err) != nil {
+			return
+		}
+	}
+}
+
+// missing notes that the node has been deleted, and returns how the lease ended.
+func (g *grant) missing(ctx context.Context) error {
+	if err := g.over(); err != nil {
+		return err
+	}
+	why := g.howLost(ctx)
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	switch {
+	case g.leaving:
+		return driver.ErrReleased
+	case g.timer != nil:
+		g.lose(why)
+		return g.lost
+	}
+	return why // it was waiting
+}
+
+// howLost returns how the lease ended whose node is not there any more.
+func (g *grant) howLost(ctx context.Context) *driver.LostError {
+	data, err := call(ctx, func() ([]byte, error) {
+		data, _, err := g.s.conn.Get(g.n.dir)
+		return data, err
+	})
+	if err == nil {
+		if b := readBroken(data).find(g.n.name); b != nil {
+			return b
+		}
+	}
+	return &driver.LostError{Reason: driver.Gone}
+}

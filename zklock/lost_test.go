@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Kinds of requests, as the protocol numbers them.
+const (
+	opCreate = 1
+	opDelete = 2
+	opExists = 3
+	opMulti  = 14
+)
+
+// eater passes on what goes between a client and a server. The answer to the next
+// request of a kind it eats, and breaks the connection.
+type eater struct {
+	listener net.Listener
+	target   string
+	op       atomic.Int32 // of the next request whose answer is lost; 0: none
+	skip     atomic.Int32 // so many of the kind before
+	eaten    atomic.Int32
+	fresh    atomic.Bool // who connects again is taken for somebody new
+	requests sync.Map    // count by kind
+}
+
+func startEater(t testing.TB, target string) *eater {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &eater{listener: l, target: target}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go e.pass(c)
+		}
+	}()
+	return e
+}
+
+func (e *eater) url() string { return "zk://" + e.listener.Addr().String() }
+
+// eat has the answer to the next request of the kind lost, after skip of them.
+func (e *eater) eat(op, skip int32) {
+	e.skip.Store(skip)
+	e.op.Store(op)
+}
+
+func (e *eater) count(op int32) int32 {
+	n, _ := e.requests.LoadOrStore(op, new(atomic.Int32))
+	return n.(*atomic.Int32).Load()
+}
+
+func (e *eater) pass(in net.Conn) {
+	defer in.Close()
+	out, err := net.Dial("tcp", e.target)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	var hungry atomic.Bool
+	go func() {
+		defer in.Close()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := out.Read(b)
+			if err != nil || hungry.Load() {
+				return
+			}
+			in.Write(b[:n])
+		}
+	}()
+	for first := true; ; first = false {
+		head := make([]byte, 12)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return
+		}
+		op := int32(binary.BigEndian.Uint32(head[8:]))
+		if !first {
+			n, _ := e.requests.LoadOrStore(op, new(atomic.Int32))
+			n.(*atomic.Int32).Add(1)
+			if op == e.op.Load() && e.skip.Add(-1) < 0 && e.op.CompareAndSwap(op, 0) {
+				e.eaten.Add(1)
+				hungry.Store(true)
+			}
+		}
+		rest := make([]byte, binary.BigEndian.Uint32(head)-8)
+		if _, err := io.ReadFull(in, rest); err != nil {
+			return
+		}
+		if first && e.fresh.Load() {
+			// Before it are the version and the last transaction seen; the timeout
+			// stays; the session and its password go.
+			clear(head[8:])
+			clear(rest[:4])
+			clear(rest[8:16])
+			clear(rest[20:36])
+		}
+		out.Write(head)
+		out.Write(rest)
+	}
+}
+
+// TestLostAnswerToCreate: the connection breaks when the node has been made, and
+// before the client knows. There is one node afterwards, and none after cancel.
+func TestLostAnswerToCreate(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
+	for name, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){
+		"lost-create-try": d.TryAcquire, "lost-create-wait": d.Acquire,
+	} {
+		release(t, take(t, d, request(name, 5*time.Second))) // its parent is there
+		e.eat(opCreate, 0)
+		g, err := acquire(t.Context(), request(name, 5*time.Second))
+		if err != nil {
+			t.Fatalf("%s: %v; want a grant", name, err)
+		}
+		if n := childrenOf(t, other, name); len(n) != 1 {
+			t.Errorf("%s: there are the nodes %q; want one", name, n)
+		}
+		if _, err := other.TryAcquire(t.Context(), request(name, 5*time.Second)); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%s: another gets %v; want ErrHeld", name, err)
+		}
+		release(t, g)
+
+		// The same, but the caller leaves in between: sooner or later.
+		for i := range 6 {
+			e.eat(opCreate, 0)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*2*time.Millisecond)
+			g, err := acquire(ctx, request(name, 5*time.Second))
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v; want the context's error", name, err)
+			}
+			if g != nil {
+				release(t, g)
+			}
+			e.eat(0, 0)
+			if n := childrenOf(t, other, name); len(n) != 0 {
+				t.Fatalf("%s: there are the nodes %q after cancel; want none", name, n)
+			}
+		}
+	}
+	if e.eaten.Load() < 2 {
+		t.Errorf("%d answers were lost", e.eaten.Load())
+	}
+}
+
+// TestNamesake: after a create of unknown outcome only a node of the same session is
+// taken for the one that was made.
+func TestNamesake(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
+	req := request("namesake", 5*time.Second)
+	release(t, take(t, d, request(req.Name, 5*time.Second)))
+	conn := firstSession(other).conn
+	foreign, err := conn.Create(d.dir(req.Name)+"/"+nodePrefix(req.Lease, kind{}), nil, zk.FlagEphemeralSequential, d.acl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.eat(opCreate, 0)
+	w := wait(t, d, req)
+	if n := childrenOf(t, other, req.Name); len(n) != 2 {
+		t.Errorf("there are the nodes %q; want the other's and one of ours", n)
+	}
+	select {
+	case <-w.done:
+		t.Errorf("Acquire = %v, %v while another session has the lock", w.grant, w.err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := conn.Delete(foreign, -1); err != nil {
+		t.Error(err)
+	}
+	release(t, w.granted(t))
+	if e.eaten.Load() != 1 {
+		t.Error("no answer was lost")
+	}
+}
+
+// TestSilentNewSession: a server gives whoever connects again a new session without
+// saying that the old one has ended, as some that speak the protocol do. The
+// leases of the old one are lost.
+func TestSilentNewSession(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	const ttl = 5 * time.Second
+	d := openURL(t, e.url(), ttl)
+	c := clientOf(t, d, ttl)
+	l, err := c.TryAcquire(t.Context(), "silent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := firstSession(d)
+	e.fresh.Store(true)
+	e.eat(opExists, 0) // breaks the connection
+	select {
+	case <-l.Done():
+	case <-time.After(ttl - time.Second):
+		t.Errorf("the lease is held on, in the state %v", l.State())
+	}
+	if !old.isDead() {
+		t.Error("the session is taken for the old one")
+	}
+	next, err := c.Acquire(t.Context(), "silent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Release(t.Context())
+}
+
+// TestLostAnswerToDelete: the connection breaks when the node has been deleted. The
+// lease is released all the same, and who comes next is not harmed.
+func TestLostAnswerToDelete(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
+	const name = "lost-delete"
+	for range 3 {
+		g := take(t, d, request(name, 5*time.Second))
+		w := wait(t, other, request(name, 5*time.Second))
+		e.eat(opDelete, 0)
+		release(t, g)
+		next := w.granted(t)
+		release(t, g)
+		if n := childrenOf(t, other, name); len(n) != 1 {
+			t.Errorf("there are the nodes %q; want that of the next holder", n)
+		}
+		release(t, next)
+	}
+	if n := e.eaten.Load(); n != 3 {
+		t.Errorf("%d answers were lost; want 3", n)
+	}
+}
+
+// TestLostRelease: the connection breaks before a release arrives, and the caller
+// does not wait. The client tells the servers in the background.
+func TestLostRelease(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	link := startProxy(t, s.addr)
+	p := openThrough(t, link, options(20*time.Second))
+	c := clientOf(t, p.store, 20*time.Second)
+	l, err := c.TryAcquire(t.Context(), "lost-release")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := openURL(t, s.url(), 20*time.Second)
+	w := wait(t, other, request("lost-release", 20*time.Second))
+	link.setCut(true)
+	if err := l.Release(t.Context()); err == nil {
+		t.Error("Release = nil although nobody was told")
+	}
+	link.setCut(false)
+	release(t, w.granted(t))
+}
+
+// TestExpiryWhileWaiting: the session of a waiter ends. It joins the queue again, at
+// the end, and never sleeps for ever.
+func TestExpiryWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	link := startProxy(t, s.addr)
+	const name, ttl = "expired-waiter", time.Second
+	p := openThrough(t, link, options(ttl))
+	t.Cleanup(func() { p.Close() })
+	other := openURL(t, s.url(), 20*time.Second)
+	c := clientOf(t, other, 20*time.Second)
+	held, err := c.TryAcquire(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := wait(t, p.store, request(name, ttl))
+	old := firstSession(p.store).sessionID()
+	second := wait(t, openURL(t, s.url(), 60*time.Second), request(name, 60*time.Second))
+	link.setCut(true)
+	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 2 }) {
+		t.Fatal("the session does not end")
+	}
+	link.setCut(false)
+	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 3 }) {
+		t.Fatal("the waiter does not join the queue again")
+	}
+	if n := firstSession(p.store); n == nil || n.sessionID() == old {
+		t.Error("the session is the old one")
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	g := second.granted(t)
+	select {
+	case <-first.done:
+		t.Error("the waiter has kept its place although its node was gone")
+	default:
+	}
+	release(t, g)
+	release(t, first.granted(t))
+}
+
+// TestDeletedWaiter: somebody deletes the node of a waiter. It joins the queue again.
+func TestDeletedWaiter(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	a, b := openURL(t, s.url(), 20*time.Second), openURL(t, s.url(), 20*time.Second)
+	const name = "deleted-waiter"
+	g := take(t, a, request(name, 20*time.Second))
+	req := request(name, 20*time.Second)
+	w := wait(t, b, req)
+	l, err := readLine(childrenOf(t, a, name))
+	if err != nil || len(l) != 2 {
+		t.Fatalf("the queue is %v, %v", l, err)
+	}
+	if err := firstSession(a).conn.Delete(a.dir(name)+"/"+l[1].name, -1); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(patience, func() bool {
+		again, _ := readLine(childrenOf(t, a, name))
+		return len(again) == 2 && again[1].name != l[1].name
+	}) {
+		t.Fatal("the waiter does not join the queue again")
+	}
+	release(t, g)
+	release(t, w.granted(t))
+}
+
+// TestManyRenewals: however many leases a client has, one request renews them.
+func TestManyRenewals(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	e := startEater(t, s.addr)
+	const ttl = time.Minute
+	d := openURL(t, e.url(), ttl)
+	grants := make([]*grant, 200)
+	var all sync.WaitGroup
+	for i := range grants {
+		all.Go(func() {
+			g, err := d.TryAcquire(t.Context(), request("many/"+strconv.Itoa(i), ttl))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			grants[i] = g.(*grant)
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	other := openURL(t, s.url(), 20*time.Second)
+	victim := grants[7]
+	if err := firstSession(other).conn.Delete(victim.n.path(), -1); err != nil {
+		t.Fatal(err)
+	}
+	before := e.count(opMulti)
+	for _, g := range grants {
+		all.Go(func() {
+			_, err := g.Renew(t.Context(), ttl)
+			if lost := errors.Is(err, driver.ErrLost); lost != (g == victim) || err != nil && !lost {
+				t.Errorf("Renew = %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if n := e.count(opMulti) - before; n > 10 {
+		t.Errorf("%d requests for %d renewals", n, len(grants))
+	}
+	for _, g := range grants {
+		if g != victim {
+			release(t, g)
+		}
+	}
+}
+
+// TestWatchesDoNotAddUp: a watch cannot be taken back. However often a client tries
+// while a lock is held, it has one on it.
+func TestWatchesDoNotAddUp(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	a, b := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	g := take(t, a, request("watched", time.Minute))
+	for range 30 {
+		w := wait(t, b, request("watched", time.Minute))
+		w.cancel()
+		<-w.done
+		if w.grant != nil {
+			release(t, w.grant)
+		}
+	}
+	// Package zk does not tell.
+	watches := 0
+	for it := reflect.ValueOf(firstSession(b).conn).Elem().FieldByName("watchers").MapRange(); it.Next(); {
+		watches += it.Value().Len()
+	}
+	if watches > 2 {
+		t.Errorf("the client has %d watches; want that of the holder's node", watches)
+	}
+	release(t, g)
+}

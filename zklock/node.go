@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// retryPause is how long to wait before a request is repeated that the
+// connection has failed.
+const retryPause = 30 * time.Millisecond
+
+// node is the place of one attempt in the queue of a name: an ephemeral node
+// whose number the servers assign. It is not safe for concurrent use.
+type node struct {
+	s      *session
+	dir    string // of the name
+	prefix string // of the node's name; contains the id of the lease, so no other attempt's begins so
+	record record
+
+	asked chan made      // gets the answer to a request to make the node, if one is under way
+	name  string         // once it is known to have been made
+	maybe bool           // it may have been made under a name that is not known
+	sent  driver.Instant // before the request that made it
+	sure  error          // of confirm for that request
+
+	deleting bool // a request to delete it has been sent
+	gone     bool // it was there, and is not any more
+}
+
+// made is the answer to a request to make a node.
+type made struct {
+	path string
+	err  error
+	sure error
+}
+
+func (s *session) newNode(req *driver.Request) *node {
+	return &node{
+		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)),
+		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why}, sure: errYoung,
+	}
+}
+
+func (n *node) path() string { return n.dir + "/" + n.name }
+
+// make makes the node. If the connection fails, so that nobody knows whether it
+// was made, it is looked for on the next one. On an error it may have been made,
+// unless n.left says otherwise.
+func (n *node) make(ctx context.Context, ttl time.Duration) error {
+	for {
+		err := n.ask(ctx, ttl)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err = n.s.makeDir(ctx, n.dir); err != nil {
+				err = n.s.again(ctx, err)
+			}
+		} else if err != nil && answered(err) && passing(err) {
+			err = n.s.again(ctx, err)
+		} else if err == nil || !n.maybe {
+			return err
+		} else if err = n.find(ctx); err == nil && n.name != "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ask sends one request. If ctx ends before the answer comes, n.asked gets it.
+func (n *node) ask(ctx context.Context, ttl time.Duration) error {
+	n.sent = driver.Now()
+	n.asked = make(chan made, 1)
+	data := n.record.encode()
+	go func(asked chan made, sent driver.Instant) {
+		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, data, zk.FlagEphemeralSequential, n.s.store.acl)
+		m := made{path: p, err: err, sure: errYoung}
+		if err == nil {
+			m.sure = n.s.confirm(sent, ttl)
+		}
+		asked <- m
+	}(n.asked, n.sent)
+	return n.answer(ctx)
+}
+
+// answer waits for the answer to the request that is under way.
+func (n *node) answer(ctx context.Context) error {
+	select {
+	case m := <-n.asked:
+		n.asked = nil
+		n.sure = m.sure
+		if m.err == nil {
+			n.name = path.Base(m.path)
+		}
+		n.maybe = unknown(m.err)
+		return m.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// find looks for the node among the children of the name, after a request of
+// unknown outcome: it was made by that request, or no request will make it any
+// more. The servers refuse what comes from the former connection of a session, and
+// sync brings this connection's server up to what they have carried out.
+func (n *node) find(ctx context.Context) error {
+	for {
+		names, err := call(ctx, func() ([]string, error) {
+			if _, err := n.s.conn.Sync(n.dir); err != nil {
+				return nil, err
+			}
+			names, _, err := n.s.conn.Children(n.dir)
+			return names, err
+		})
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil
+		}
+		for i := 0; err == nil && i < len(names) && n.name == ""; i++ {
+			if strings.HasPrefix(names[i], n.prefix) {
+				err = n.adopt(ctx, names[i])
+			}
+		}
+		if err == nil {
+			n.maybe = false
+			return nil
+		}
+		if err := n.s.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// adopt takes a node for the one that was made, if it is of this session: one of a
+// session before this is about to go.
+func (n *node) adopt(ctx context.Context, name string) error {
+	stat, err := call(ctx, func() (*zk.Stat, error) {
+		_, stat, err := n.s.conn.Exists(n.dir + "/" + name)
+		return stat, err
+	})
+	if err == nil && stat.EphemeralOwner == n.s.sessionID() {
+		n.name = name
+	}
+	return err
+}
+
+// left reports whether the node is in the store, or may be.
+func (n *node) left() bool {
+	return (n.asked != nil || n.maybe || n.name != "") && !n.gone && !n.s.isDead()
+}
+
+// remove deletes the node, if it was made. It reports whether it was there. It
+// asks again until it is certain, or ctx ends.
+func (n *node) remove(ctx context.Context) (found bool, err error) {
+	if n.asked != nil {
+		if err := n.answer(ctx); err != nil && ctx.Err() != nil {
+			return false, err
+		}
+	}
+	if n.maybe {
+		if err := n.find(ctx); err != nil {
+			return false, err
+		}
+	}
+	if n.name == "" || n.gone {
+		return false, nil
+	}
+	for {
+		before := n.deleting
+		n.deleting = true
+		_, err := call(ctx, func() (none, error) { return none{}, n.s.conn.Delete(n.path(), -1) })
+		switch {
+		case err == nil:
+			n.s.store.sweep(n.s, n.dir)
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return before, nil // it was the request whose answer was lost
+		}
+		if err := n.s.again(ctx, err); err != nil {
+			return false, err
+		}
+	}
+}
+
+// again returns after a pause, and nil, if a request that has failed with err is
+// to be repeated; else the error that the caller is to return.
+func (s *session) again(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.isDead():
+		return s.why()
+	case errors.Is(err, zk.ErrSessionExpired):
+		s.end(errSession)
+		return errSession
+	case !passing(err):
+		return explain(err)
+	case s.sleep(ctx, retryPause):
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return s.why()
+}

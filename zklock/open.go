@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options are the settings of a client of ZooKeeper. The zero value is useful, and
+// a nil *Options is the same. What the URL says goes before.
+type Options struct {
+	// Options.TTL decides how long the session lasts that leases belong to. A TTL
+	// that is given for one lease, and differs, needs a session of its own; a
+	// client has up to eight.
+	pawl.Options
+
+	// Root is the node below which each name has a node; "/pawl" unless set. It is
+	// made if it is missing. Clients with the same root exclude each other.
+	Root string
+
+	// TickTime is that of the servers, tickTime in zoo.cfg, or longer; 2 s, which
+	// is usual, unless set. Sessions are longer than the TTL by two ticks at least.
+	TickTime time.Duration
+
+	// Username and Password are sent to the servers, with the scheme digest, if the
+	// URL has none. Without a password here, in the URL or in a file, that in
+	// $PAWL_ZK_PASSWORD is used. All nodes then belong to that user alone; without
+	// a user, to everybody.
+	Username, Password string
+
+	// TLS is the configuration for zks URLs. Nil trusts the authorities that the
+	// system trusts.
+	TLS *tls.Config
+
+	// ConnectTimeout bounds the beginning of a session; 5 s unless set.
+	ConnectTimeout time.Duration
+}
+
+const (
+	defaultRoot    = "/pawl"
+	defaultTick    = 2 * time.Second
+	defaultConnect = 5 * time.Second
+	passwordEnv    = "PAWL_ZK_PASSWORD"
+)
+
+// Open returns a client of the servers at url, which is one of
+//
+//	zk://[user:password@]host[:port][,host[:port]…][/root]
+//	zks://…                                                  with TLS
+//
+// with the parameters tick_time, connect_timeout, password_file, ca_file,
+// cert_file, key_file, server_name. It begins a session, for at most ConnectTimeout
+// and until ctx ends, and returns an error that says what to do if that fails, or
+// if the servers have no sessions that are long enough for the TTL; and the errors
+// of pawl.New. No error contains the password.
+//
+// There is no way to use a *zk.Conn of the caller's: it does not say how long its
+// session lasts, and begins another one unasked.
+func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
+	opts = orDefault(opts)
+	d, err := NewDriver(ctx, url, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	s := d.(*store)
+	var c *pawl.Client
+	if _, err = s.leases(ctx, s.ttl); err != nil {
+		err = &pawl.Error{Op: "open", Err: err}
+	} else {
+		c, err = pawl.New(d, &opts.Options)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return c, nil
+}
+
+// NewDriver returns the driver of a client of the servers at url, for those who
+// want to put something between the two. Its errors are those of Open, but a TTL
+// that is too long for the servers is refused when a lease is asked for: who only
+// looks needs none.
+func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+	p, err := parseURL(url, orDefault(opts))
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStore(p)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.usual(ctx); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("zklock: %s: %w", p.shown, err)
+	}
+	return s, nil
+}
+
+func orDefault(opts *Options) *Options {
+	if opts == nil {
+		return &Options{}
+	}
+	return opts
+}
+
+// newStore returns a store that has not connected yet.
+func newStore(p *place) (*store, error) {
+	o := &p.opts
+	s := &store{
+		addrs:    p.addrs,
+		shown:    p.shown,
+		root:     cmp.Or(o.Root, defaultRoot),
+		tls:      o.TLS,
+		acl:      zk.WorldACL(zk.PermAll),
+		ttl:      cmp.Or(o.TTL, pawl.DefaultTTL),
+		tick:     cmp.Or(o.TickTime, defaultTick),
+		timeout:  cmp.Or(o.ConnectTimeout, defaultConnect),
+		sessions: make(map[time.Duration]*session),
+	}
+	if s.ttl < driver.MinTTL || s.tick < time.Millisecond || s.timeout < 0 {
+		return nil, fmt.Errorf("zklock: TTL %v, tick time %v or connect timeout %v is too short", s.ttl, s.tick, s.timeout)
+	}
+	if o.Username != "" {
+		s.auth = []byte(o.Username + ":" + o.Password)
+		s.acl = zk.AuthACL(zk.PermAll)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestCutFollower: a server that is cut off from its leader goes on answering
+// pings and reads. The lease of a holder who is connected to it ends before the
+// next one begins.
+func TestCutFollower(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t)
+	for round := range 4 {
+		// Different phases of pings and renewals.
+		over, by := cutFollower(t, e, time.Duration(round)*90*time.Millisecond, func(d driver.Driver) driver.Driver { return d })
+		if over {
+			t.Errorf("round %d: the holder still trusted its lease when the next one began", round)
+		} else {
+			t.Logf("round %d: the holder stopped %v before the next began", round, by)
+		}
+	}
+	// The control: with a renewal that is an answer of the server, and no more, there are two.
+	over, _ := cutFollower(t, e, 0, func(d driver.Driver) driver.Driver { return naive{d.(*store)} })
+	if !over {
+		t.Error("with renewals that nobody but the cut off server has confirmed there was no overlap: this test sees nothing")
+	}
+}
+
+// cutFollower has a lease held through a follower, cuts that off from the leader,
+// and reports whether the lease was trusted when a waiter at the leader got it, or
+// how long before it had ended.
+func cutFollower(t *testing.T, e *ensemble, wait time.Duration, wrap func(driver.Driver) driver.Driver) (over bool, by time.Duration) {
+	t.Helper()
+	const ttl = 2 * time.Second
+	leader := e.leader(t)
+	follower := (leader + 1) % 3
+	a := clientOf(t, wrap(openURL(t, e.url(follower), ttl)), ttl)
+	b := clientOf(t, openURL(t, e.url(leader), ttl), ttl)
+	defer a.Close()
+	defer b.Close()
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Acquire(context.Background(), "deploy")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- l
+	}()
+	ended := make(chan driver.Instant, 1)
+	go func() {
+		<-held.Done()
+		ended <- driver.Now()
+	}()
+	time.Sleep(ttl + wait)
+	if err := held.Err(); err != nil {
+		// The machine is too busy to renew in time. Once more.
+		(<-next).Release(t.Context())
+		return cutFollower(t, e, wait, wrap)
+	}
+	e.outs[follower].setCut(true)
+	defer func() {
+		e.outs[follower].setCut(false)
+		e.serve(t)
+	}()
+	select {
+	case l := <-next:
+		if over = held.Err() == nil; !over {
+			by = driver.Now().Sub(<-ended)
+		}
+		l.Release(t.Context())
+	case <-time.After(patience):
+		t.Error("the waiter waits for ever")
+	}
+	return over, by
+}
+
+func clientOf(t testing.TB, d driver.Driver, ttl time.Duration) *pawl.Client {
+	t.Helper()
+	c, err := pawl.New(d, &pawl.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// naive is a store whose renewals ask the server that is there, as the recipes do.
+type naive struct{ *store }
+
+func (n naive) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := n.store.Acquire(ctx, req)
+	if err != nil {
+		return g, err
+	}
+	return naiveGrant{g.(*grant)}, nil
+}
+
+type naiveGrant struct{ *grant }
+
+func (g naiveGrant) Renew(_ context.Context, ttl time.Duration) (driver.Instant, error) {
+	sent := driver.Now()
+	found, _, err := g.s.conn.Exists(g.n.path())
+	if err == nil && !found {
+		err = driver.ErrLost
+	}
+	if err == nil {
+		g.s.mu.Lock()
+		g.expires = sent.Add(ttl)
+		g.s.mu.Unlock()
+	}
+	return sent, err
+}
+
+// TestLateNews: a follower tells the leader late of its sessions. If it is cut off
+// right after a request that a quorum has carried out, the session ends earlier
+// than one timeout after that request was sent; but not before the TTL is over,
+// which is shorter for this reason.
+func TestLateNews(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t)
+	const ttl = 6 * time.Second
+	slow := &Options{TickTime: 2 * time.Second} // as if the servers were slower: more has to be allowed for
+	slow.TTL = ttl
+	early := false
+	for round := 0; round < 6 && !early; round++ {
+		leader := e.leader(t)
+		follower := (leader + 1) % 3
+		d, err := NewDriver(t.Context(), e.url(follower), slow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := d.(*store)
+		b := openURL(t, e.url(leader), ttl)
+		g := take(t, a, request("deploy", ttl))
+		w := wait(t, b, request("deploy", ttl))
+		s := g.s
+		// Renew when the last answer is as old as it gets.
+		seen := s.lastAnswer()
+		eventually(patience, func() bool { return s.lastAnswer() > seen })
+		time.Sleep(s.pace() - 150*time.Millisecond - driver.Now().Sub(s.lastAnswer()))
+		since, err := g.Renew(t.Context(), ttl)
+		e.outs[follower].setCut(true)
+		g.s.mu.Lock()
+		g.expires = since.Add(time.Hour) // only the servers end it
+		g.s.mu.Unlock()
+		next := w.granted(t)
+		if err != nil {
+			t.Logf("the machine is too busy: %v", err)
+		} else {
+			after := w.at.Sub(since)
+			t.Logf("the next holder came %v after the renewal; the session lasts %v, the TTL is %v", after, s.granted(), ttl)
+			if after < ttl {
+				t.Errorf("the next holder came %v after a renewal for %v", after, ttl)
+			}
+			early = after < s.granted()
+		}
+		next.Release(t.Context())
+		e.outs[follower].setCut(false)
+		e.serve(t)
+		a.Close()
+		b.Close()
+	}
+	if !early {
+		t.Error("the session has never ended early: this test sees nothing")
+	}
+}
+
+// TestStoppedMajority: all servers but the follower that the holder is connected to
+// are stopped, and go on when its session should have ended. The follower answers
+// all the time. The lease has ended before the next one begins.
+func TestStoppedMajority(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t)
+	const ttl = 2 * time.Second
+	leader := e.leader(t)
+	follower := (leader + 1) % 3
+	others := []*server{e.servers[leader], e.servers[(leader+2)%3]}
+	a := clientOf(t, openURL(t, e.url(follower), ttl), ttl)
+	b := openURL(t, e.url(leader, (leader+2)%3), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := wait(t, b, request("deploy", 20*time.Second))
+	for _, s := range others {
+		s.stop()
+	}
+	select {
+	case <-held.Done():
+	case <-time.After(ttl + 5*time.Second):
+		t.Error("the lease is trusted on although no majority has confirmed it")
+	}
+	time.Sleep(2 * time.Second)
+	for _, s := range others {
+		s.cont()
+	}
+	release(t, w.granted(t))
+	if err := held.Err(); err == nil {
+		t.Error("the lease was trusted when the next one began")
+	}
+	held.Release(t.Context())
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// errGone says that the node of a waiter has been deleted by somebody else.
+var errGone = errors.New("zklock: the node of this waiter was deleted")
+
+// enter makes the node and reads it, has it watched, and looks where it is in the
+// queue: the last two at a time.
+func (g *grant) enter(ctx context.Context, req *driver.Request) (own content, l line, i int, err error) {
+	if err := g.n.make(ctx, req.TTL); err != nil {
+		return content{}, nil, 0, err
+	}
+	var fail error
+	var both sync.WaitGroup
+	both.Go(func() { own, fail = g.own(ctx) })
+	l, i, err = g.place(ctx)
+	both.Wait()
+	if err == nil {
+		err = fail
+	}
+	if err == nil && own.stat.EphemeralOwner != g.s.sessionID() {
+		err = errSession // cannot happen: a link belongs to one session
+	}
+	return own, l, i, err
+}
+
+// own reads the node and has it watched.
+func (g *grant) own(ctx context.Context) (content, error) {
+	for {
+		c, err := g.s.watchOwn(ctx, g.n.path(), g)
+		if err == nil {
+			return c, nil
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			return content{}, errGone
+		}
+		if err := g.s.again(ctx, err); err != nil {
+			return content{}, err
+		}
+	}
+}
+
+// place returns the queue of the name and the node's place in it.
+//
+// Whatever server answers, however far it is behind, it knows the node, and so all
+// that were before it; of those it may not know that they have gone. So who is
+// among the holders in its eyes is so in truth.
+func (g *grant) place(ctx context.Context) (line, int, error) {
+	for {
+		names, err := call(ctx, func() ([]string, error) {
+			names, _, err := g.s.conn.Children(g.n.dir)
+			return names, err
+		})
+		if err == nil {
+			l, err := readLine(names)
+			if err != nil {
+				return nil, 0, err
+			}
+			i := l.index(g.n.name)
+			if i < 0 {
+				err = errGone
+			}
+			return l, i, err
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil, 0, errGone
+		}
+		if err := g.s.again(ctx, err); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// take makes the lease one that holds the name, as soon as it can be trusted. If
+// it had not to wait, the request that made its node may be the one to count from.
+func (g *grant) take(ctx context.Context, req *driver.Request, own content, now bool) error {
+	since, err := g.n.sent, g.n.sure
+	if !now {
+		err = errYoung
+	}
+	for err != nil {
+		if since, err = g.s.confirmed(ctx, g.n.path()); err == nil {
+			err = g.s.confirm(since, req.TTL)
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			return errGone
+		}
+		if err != nil {
+			if err := g.s.again(ctx, err); err != nil {
+				return err
+			}
+			g.s.sleep(ctx, g.s.store.tick/4)
+		}
+	}
+	g.begin(uint64(own.stat.Czxid), since, req.TTL, !now)
+	return nil
+}
+
+// lookEvery is after how long a waiter looks although nobody has told it anything:
+// package zk does not say if it fails to set its watches on a new connection.
+const lookEvery = 20 * time.Second
+
+// Acquire implements driver.Queuer.
+func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	queued := false
+	for {
+		n, err := s.leases(ctx, req.TTL)
+		if err != nil {
+			if !queued || ctx.Err() != nil || errors.Is(err, errClosed) || lasting(err) {
+				return nil, err
+			}
+			select {
+			case <-time.After(time.Second/2 + rand.N(time.Second/2)):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		g := n.newGrant(req)
+		err = g.wait(ctx, req, &queued)
+		g.n.gone = g.n.gone || errors.Is(err, errGone)
+		// A node that somebody has deleted, or that has gone with its session, is made
+		// anew, at the end of the queue.
+		if queued && ctx.Err() == nil && s.ctx.Err() == nil && !g.n.left() && rejoins(err) {
+			continue
+		}
+		return g.result(ctx, err)
+	}
+}
+
+// rejoins reports whether a waiter whose attempt has failed with err joins the
+// queue again.
+func rejoins(err error) bool {
+	return errors.Is(err, errGone) || errors.Is(err, errSession) || errors.Is(err, zk.ErrNoServer)
+}
+
+// wait makes the node and returns when it holds the name.
+func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) error {
+	own, l, i, err := g.enter(ctx, req)
+	*queued = *queued || err == nil
+	for now, asDowngraded := true, ""; ; now = false {
+		if !now {
+			l, i, err = g.place(ctx)
+		}
+		if err != nil {
+			return g.leave(ctx, err)
+		}
+		if l[0].name == asDowngraded {
+			l.downgrade()
+		}
+		if i < l.holders() {
+			return g.take(ctx, req, own, now)
+		}
+		if err := slotsError(l, g.kind); err != nil {
+			return g.leave(ctx, err)
+		}
+		if asDowngraded, err = g.sleep(ctx, l.before(i)); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns when one of the given nodes has gone or changed, or the own one
+// has. It returns the name of one that turns out to have been downgraded.
+func (g *grant) sleep(ctx context.Context, before line) (downgraded string, err error) {
+	s := g.s
+	wake := make(chan struct{}, 1)
+	for _, c := range before {
+		p := g.n.dir + "/" + c.name
+		defer s.unwatch(p, wake)
+		found, err := s.watch(ctx, p, wake)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return "", nil
+		case err != nil:
+			return "", s.again(ctx, err)
+		case g.kind.shared && c.kind == kind{} && readRecord(c, found.data).Downgraded:
+			return c.name, nil
+		}
+	}
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	select {
+	case <-wake:
+	case <-g.told:
+	case <-timer.C:
+	case <-s.dead:
+		return "", s.why()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	return "", nil
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// record is the data of a node: what people are shown of a holder or waiter.
+type record struct {
+	driver.Holder
+	Lease string `json:"lease,omitempty"`
+	Why   string `json:"why,omitempty"`
+	// Acquired is when a lease that had to wait was granted. It is written with the
+	// first renewal, as those behind are woken by it; until then, and for leases that
+	// had not to wait, it is when the node was made.
+	Acquired time.Time `json:"acquired,omitzero"`
+	// Downgraded: an exclusive lease that has become a shared one. This alone
+	// is not for people only.
+	Downgraded bool `json:"downgraded,omitempty"`
+}
+
+func (r record) encode() []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return []byte("{}") // cannot happen: strings, an int, a time, a bool
+	}
+	return b
+}
+
+// readRecord reads the data of a node. What cannot be read is of another
+// library, and shown as such, with the node's name as the id of the lease.
+func readRecord(c child, data []byte) record {
+	var r record
+	if json.Unmarshal(data, &r) != nil || r.Lease == "" || guid(r.Lease) != c.guid() {
+		r = record{Lease: c.name, Holder: driver.Holder{Who: "a client of another library"}}
+	}
+	return r
+}
+
+// guid returns what guid returned for the lease, if the node is one of ours.
+func (c child) guid() string {
+	end := len(c.name) - len(c.kind.marker()) - 10
+	if end <= 3 || c.name[:3] != "_c_" {
+		return ""
+	}
+	return c.name[3:end]
+}
+
+func held(c child, data []byte, stat *zk.Stat) driver.Held {
+	r := readRecord(c, data)
+	if r.Acquired.IsZero() {
+		r.Acquired = time.UnixMilli(stat.Ctime)
+	}
+	return driver.Held{
+		Holder: r.Holder, Lease: r.Lease, Token: uint64(stat.Czxid), Why: r.Why,
+		Acquired: r.Acquired,
+		Shared:   c.kind.shared || r.Downgraded, Slots: c.kind.slots,
+	}
+}
+
+func waiter(c child, data []byte, stat *zk.Stat) driver.Waiter {
+	r := readRecord(c, data)
+	return driver.Waiter{
+		Holder: r.Holder, Why: r.Why, Since: time.UnixMilli(stat.Ctime),
+		Shared: c.kind.shared, Slots: c.kind.slots,
+	}
+}
+
+// broken is the data of a name's node: who broke the last leases on it, and why,
+// for their holders to read. It is there rather than in nodes of its own because
+// nobody would remove those.
+type broken []struct {
+	record
+	Node string `json:"node"` // that was deleted
+}
+
+const maxBroken = 16
+
+func readBroken(data []byte) (b broken) {
+	_ = json.Unmarshal(data, &b) // what cannot be read is of another library
+	return b
+}
+
+// add returns b with one more, without the oldest if there are too many.
+func (b broken) add(node string, by *driver.Holder, why string) broken {
+	b = append(b, struct {
+		record
+		Node string `json:"node"`
+	}{record{Holder: *by, Why: why}, node})
+	return b[max(0, len(b)-maxBroken):]
+}
+
+// find returns how the lease of a node was broken, or nil.
+func (b broken) find(node string) *driver.LostError {
+	for _, r := range slices.Backward(b) {
+		if r.Node == node {
+			return &driver.LostError{Reason: driver.Broken, By: &r.Holder, Why: r.Why}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// round is one request that confirms many leases: whether their nodes are there
+// still, asked in a transaction without a change. Unlike a read, and unlike sync,
+// which the leader answers by itself, it is carried out by a quorum, and refused
+// if the session has ended. While one is under way, all who ask join the next.
+type round struct {
+	paths map[string]bool // false: there is no such node
+	done  chan struct{}   // closed when the fields below are set
+	sent  driver.Instant  // before the first request
+	err   error
+}
+
+// Bounds of one request: servers refuse more than a megabyte, unless configured.
+const (
+	maxChecks = 500
+	maxBytes  = 256 << 10
+)
+
+// confirmed returns the instant at which the node at path was certainly there, and
+// the session too: that of a request sent after confirmed was called, and
+// answered. It returns zk.ErrNoNode if the node is not there.
+func (s *session) confirmed(ctx context.Context, path string) (driver.Instant, error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return 0, errSession
+	}
+	r := s.round
+	if r == nil {
+		r = &round{paths: make(map[string]bool), done: make(chan struct{})}
+		s.round = r
+	}
+	r.paths[path] = true
+	if !s.asking {
+		s.asking = true
+		s.store.work.Go(s.ask)
+	}
+	s.mu.Unlock()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-s.dead:
+		return 0, errSession
+	}
+	switch {
+	case r.err != nil:
+		return 0, r.err
+	case !r.paths[path]:
+		return 0, zk.ErrNoNode
+	}
+	return r.sent, nil
+}
+
+// ask carries out rounds for as long as there is one to carry out.
+func (s *session) ask() {
+	for {
+		s.mu.Lock()
+		r := s.round
+		s.round = nil
+		if r == nil {
+			s.asking = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		r.sent = driver.Now()
+		var paths []string
+		size := 0
+		for path := range r.paths {
+			if len(paths) == maxChecks || size+len(path) > maxBytes {
+				r.check(s.conn, paths)
+				paths, size = nil, 0
+			}
+			paths = append(paths, path)
+			size += len(path)
+		}
+		r.check(s.conn, paths)
+		close(r.done)
+	}
+}
+
+// check asks for some of the nodes. If one is missing the servers say no more of
+// the others, so it asks again without it.
+func (r *round) check(conn *zk.Conn, paths []string) {
+	for r.err == nil && len(paths) > 0 {
+		ops := make([]any, len(paths))
+		for i, path := range paths {
+			ops[i] = &zk.CheckVersionRequest{Path: path, Version: -1}
+		}
+		answers, err := conn.Multi(ops...)
+		if !errors.Is(err, zk.ErrNoNode) {
+			r.err = err
+			return
+		}
+		i := slices.IndexFunc(answers, func(a zk.MultiResponse) bool { return errors.Is(a.Error, zk.ErrNoNode) })
+		if i < 0 {
+			r.err = err
+			return
+		}
+		r.paths[paths[i]] = false
+		paths = append(paths[:i:i], paths[i+1:]...)
+	}
+}

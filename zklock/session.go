@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// session is one session with the servers. All leases with one TTL belong to one.
+//
+// What package zk says about the state of a session is no evidence: a server that
+// has lost the others goes on answering, and knows nothing of the end of sessions.
+// Trust rests on requests that a quorum has carried out for the session; see
+// confirm for how long.
+type session struct {
+	store *store
+	conn  *zk.Conn
+	ttl   time.Duration // the longest TTL of its leases
+	ready chan struct{} // closed when it can be used, and refused is set
+	away  chan struct{} // closed when no server could be reached before
+	dead  chan struct{} // closed when it has ended, with err
+
+	refused error // why there can be no leases in it
+
+	mu       sync.Mutex // guards the fields below
+	id       int64
+	timeout  time.Duration // as the servers grant it
+	err      error         // why it has ended
+	dialErr  error         // why the last attempt to connect has failed
+	link     *link
+	counted  driver.Instant // the servers count the timeout from then, or later
+	touches  []touch        // later answers that the leader may not know of yet, in order
+	answered driver.Instant // the last of them
+	grants   map[*grant]struct{}
+	watches  map[string]*watch
+	round    *round // that the next to ask for a confirmation will join
+	asking   bool   // a round is under way
+}
+
+var (
+	errEnded   = errors.New("the session with the servers has ended")
+	errSession = fmt.Errorf("%w: %w", driver.ErrUncertain, errEnded)
+	errClosed  = errors.New("zklock: the client is closed")
+)
+
+// newSession begins a session for leases of up to ttl. It is ready later.
+func (s *store) newSession(ttl time.Duration) (*session, error) {
+	n := &session{
+		store: s, ttl: ttl, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
+		timeout: s.timeoutFor(ttl), answered: driver.Now(),
+		grants: make(map[*grant]struct{}), watches: make(map[string]*watch),
+	}
+	made := make(chan struct{}) // package zk connects before it returns
+	dial := func(network, addr string, d time.Duration) (net.Conn, error) {
+		<-made
+		return n.dial(network, addr, d)
+	}
+	conn, _, err := zk.Connect(s.addrs, n.timeout, zk.WithDialer(dial), zk.WithHostProvider(new(servers)),
+		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event), zk.WithMaxConnBufferSize(2*maxBytes))
+	if err != nil {
+		return nil, err
+	}
+	n.conn = conn
+	close(made)
+	s.work.Go(n.begin)
+	return n, nil
+}
+
+// silent is a log that says nothing: errors are returned.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// begin makes the session ready, and keeps it.
+func (s *session) begin() {
+	for away := false; ; {
+		err := s.login()
+		if err == nil {
+			break
+		}
+		if lasting(err) {
+			s.end(err)
+		}
+		if errors.Is(err, zk.ErrNoServer) && !away {
+			away = true
+			close(s.away)
+		}
+		if !s.sleep(s.store.ctx, retryPause) {
+			return
+		}
+	}
+	if most := s.store.longestTTL(s.granted()); most < s.ttl {
+		s.refused = fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v: use at most %v, or raise their maxSessionTimeout: %w",
+			s.ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
+	}
+	close(s.ready)
+	s.keep()
+}
+
+// login says who we are, or only asks something.
+func (s *session) login() error {
+	if s.store.auth != nil {
+		return s.conn.AddAuth("digest", s.store.auth)
+	}
+	_, _, err := s.conn.Exists("/")
+	return err
+}
+
+// keep asks a server something again and again, so that there is always an answer
+// that is not old; see confirm. A session that has not been answered for long is
+// given up: package zk would go on for ever with servers that have lost their
+// data and refuse whoever has seen more than they know.
+func (s *session) keep() {
+	for s.sleep(s.store.ctx, s.pace()) {
+		sent := driver.Now()
+		_, _, err := s.conn.Exists("/")
+		switch {
+		case err == nil:
+			s.touched(sent)
+		case errors.Is(err, zk.ErrSessionExpired):
+			s.end(errSession)
+		case driver.Now().Sub(s.lastAnswer()) > 3*s.granted():
+			s.end(errSession)
+		}
+	}
+}
+
+// sleep returns false if the session or ctx ends before d has passed.
+func (s *session) sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-s.dead:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// use makes l the connection of the session, unless that has ended.
+func (s *session) use(l *link) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false
+	}
+	s.link = l
+	return true
+}
+
+// connected notes how a server has answered the request to connect. It returns an
+// error if the session has ended.
+//
+// No server answers without having asked the leader, which begins to count the
+// timeout anew when it is asked.
+func (s *session) connected(l *link, id int64, timeout time.Duration) error {
+	s.mu.Lock()
+	known := s.id
+	if id != 0 && (known == 0 || known == id) && s.err == nil {
+		s.id, s.timeout = id, timeout
+		s.counted = max(s.counted, l.asked)
+		s.answered = driver.Now()
+		s.dialErr = nil
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	s.end(errSession)
+	return errNewSession
+}
+
+// end ends the session here, and on the servers if they can be reached.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = why
+	if s.dialErr != nil && !lasting(why) {
+		s.err = fmt.Errorf("%w: %w", why, s.dialErr)
+	}
+	close(s.dead)
+	for g := range s.grants {
+		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
+	}
+	s.mu.Unlock()
+	s.store.forget(s)
+	s.store.work.Go(s.conn.Close)
+}
+
+func (s *session) isDead() bool {
+	select {
+	case <-s.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *session) granted() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+func (s *session) sessionID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+func (s *session) lastAnswer() driver.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered
+}
+
+// trouble notes why a server could not be reached.
+func (s *session) trouble(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialErr = err
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestTrust: a lease is trusted from the sending of a request only if the leader has
+// certainly heard of the session so late that the timeout is longer than the TTL.
+func TestTrust(t *testing.T) {
+	const ttl = 30 * time.Second
+	st := &store{tick: 2 * time.Second}
+	timeout := st.timeoutFor(ttl)
+	if most := st.longestTTL(timeout); most < ttl || most > ttl+10*time.Millisecond {
+		t.Errorf("a session for a TTL of %v has a longest TTL of %v", ttl, most)
+	}
+	now := driver.Now()
+	ago := func(d time.Duration) driver.Instant { return now.Add(-d) }
+	answer := 10 * time.Millisecond
+	for _, c := range []struct {
+		name      string
+		connected time.Duration   // ago
+		touches   []time.Duration // sent so long ago
+		trusted   bool
+	}{
+		{"just connected", time.Second, nil, true},
+		{"connected long ago", time.Minute, nil, false},
+		{"asked often", time.Minute, []time.Duration{12 * time.Second, 9 * time.Second, 6 * time.Second, 3 * time.Second, time.Second}, true},
+		// A follower that is cut off now has not told the leader of the last one.
+		{"asked just before", time.Minute, []time.Duration{time.Second}, false},
+		{"asked a tick before", time.Minute, []time.Duration{2*time.Second + answer + time.Millisecond}, true},
+		// As after a pause of the process.
+		{"silent for long", time.Minute, []time.Duration{20 * time.Second, 17 * time.Second, time.Second, 10 * time.Millisecond}, false},
+	} {
+		s := &session{store: st, timeout: timeout, counted: ago(c.connected)}
+		for _, d := range c.touches {
+			s.touches = append(s.touches, touch{ago(d), ago(d).Add(answer)})
+		}
+		if err := s.confirm(now, ttl); (err == nil) != c.trusted {
+			t.Errorf("%s: confirm = %v; want trust to be %v", c.name, err, c.trusted)
+		}
+	}
+}
+
+// TestTimeouts: for any TTL the session is long enough for it.
+func TestTimeouts(t *testing.T) {
+	for _, tick := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 10 * time.Second} {
+		st := &store{tick: tick}
+		for ttl := driver.MinTTL; ttl < time.Hour; ttl += ttl/7 + 1 {
+			if most := st.longestTTL(st.timeoutFor(ttl).Truncate(time.Millisecond)); most < ttl {
+				t.Errorf("tick %v, TTL %v: the session of %v is for %v only", tick, ttl, st.timeoutFor(ttl), most)
+			}
+		}
+	}
+}
+
+// TestRefusedTTL: what the servers' sessions cannot give is refused, with what they
+// can.
+func TestRefusedTTL(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "maxSessionTimeout=8000")
+	_, err := Open(t.Context(), s.url(), options(time.Minute))
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Open with a TTL of 1m = %v; want it refused", err)
+	}
+	looks, err := NewDriver(t.Context(), s.url(), options(time.Minute))
+	if err != nil {
+		t.Fatalf("NewDriver with a TTL of 1m, to look = %v", err)
+	}
+	defer looks.Close()
+	if _, err := looks.(driver.Inspector).List(t.Context(), ""); err != nil {
+		t.Errorf("List = %v", err)
+	}
+	locks, err := Open(t.Context(), s.url(), options(6*time.Second))
+	if err != nil {
+		t.Fatalf("Open with a TTL of 6s = %v", err)
+	}
+	defer locks.Close()
+	if _, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("TryAcquire with a TTL of 1m = %v; want it refused", err)
+	}
+	if _, err := locks.Acquire(t.Context(), "deploy", pawl.TTL(time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Acquire with a TTL of 1m = %v; want it refused", err)
+	}
+	l, err := locks.TryAcquire(t.Context(), "deploy", pawl.TTL(3*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Extend(t.Context(), 6*time.Second); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Extend to more than the session gives = %v; want it refused", err)
+	}
+	if l.State() != pawl.Held {
+		t.Errorf("after that the lease is %v; want it held", l.State())
+	}
+	time.Sleep(1500 * time.Millisecond)
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}
+
+// TestManyTTLs: a client has a session for each TTL, but not any number of them.
+func TestManyTTLs(t *testing.T) {
+	t.Parallel()
+	d := openURL(t, sharedServer(t).url(), 3*time.Second)
+	for i := range maxSessions {
+		release(t, take(t, d, request("ttls", time.Duration(i+3)*time.Second)))
+	}
+	if g, err := d.TryAcquire(t.Context(), request("ttls", time.Minute)); err == nil {
+		t.Errorf("a session too many: %v", g)
+	}
+	release(t, take(t, d, request("ttls", 3*time.Second)))
+}
+
+// TestLostData: the servers come back without their data, and refuse whoever has seen
+// more than they know. The client begins anew.
+func TestLostData(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	const ttl = 3 * time.Second
+	d := openURL(t, s.url(), ttl)
+	g := take(t, d, request("deploy", ttl))
+	s.kill()
+	s.forget(t)
+	if err := s.start(); err != nil || !s.serves(patience) {
+		t.Fatalf("the server does not start again: %v", err)
+	}
+	var next driver.Grant
+	if !eventually(patience, func() bool {
+		var err error
+		next, err = d.TryAcquire(t.Context(), request("deploy", ttl))
+		return err == nil
+	}) {
+		t.Fatal("the client cannot be used any more")
+	}
+	if until := g.Since().Add(ttl); driver.Now() < until {
+		t.Errorf("another lease was granted %v before the end of the lost one", until.Sub(driver.Now()))
+	}
+	release(t, next)
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxSessions bounds how many TTLs one client can use.
+const maxSessions = 8
+
+// store is one participant.
+type store struct {
+	addrs   []string
+	shown   string // for people
+	root    string // below it are the nodes of the names
+	tls     *tls.Config
+	auth    []byte // user:password, or nil
+	acl     []zk.ACL
+	ttl     time.Duration // of the session to look with
+	tick    time.Duration
+	timeout time.Duration // of connecting
+
+	plain atomic.Bool // the servers know no containers
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu       sync.Mutex // guards the fields below
+	closed   bool
+	sessions map[time.Duration]*session // by TTL
+}
+
+// Guarantees implements driver.Driver. A restart of the servers loses nothing that
+// they have acknowledged, and gives all sessions their whole timeout anew.
+func (s *store) Guarantees() driver.Guarantees {
+	return driver.Guarantees{
+		Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
+		Shared: true, Slots: true,
+	}
+}
+
+// dir returns the node of a name.
+func (s *store) dir(name string) string {
+	if s.root == "/" {
+		return "/" + encodeName(name)
+	}
+	return s.root + "/" + encodeName(name)
+}
+
+// session returns the session for leases with the given TTL, as soon as it can be
+// used. It returns an error that is ErrUnavailable if there is none.
+func (s *store) session(ctx context.Context, ttl time.Duration) (*session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n, err := s.sessionFor(ttl)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-n.ready:
+		return n, nil
+	default:
+	}
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
+	select {
+	case <-n.ready:
+		return n, nil
+	case <-n.dead:
+		return nil, unavailable(explain(n.why()))
+	case <-n.away:
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return nil, unavailable(n.unreached())
+}
+
+// leases is session, for one that can have leases.
+func (s *store) leases(ctx context.Context, ttl time.Duration) (*session, error) {
+	n, err := s.session(ctx, ttl)
+	if err == nil && n.refused != nil {
+		return nil, n.refused
+	}
+	return n, err
+}
+
+// sessionFor returns the session for a TTL, which may not be ready.
+func (s *store) sessionFor(ttl time.Duration) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, unavailable(errClosed)
+	}
+	if n := s.sessions[ttl]; n != nil {
+		return n, nil
+	}
+	if len(s.sessions) == maxSessions {
+		return nil, fmt.Errorf("zklock: TTL %v: a client has a session for each TTL, and this one has used %d: use fewer different TTLs",
+			ttl, maxSessions)
+	}
+	n, err := s.newSession(ttl)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	s.sessions[ttl] = n
+	return n, nil
+}
+
+// forget takes a session that has ended out of use.
+func (s *store) forget(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[n.ttl] == n {
+		delete(s.sessions, n.ttl)
+	}
+}
+
+// unreached returns why there is no session yet.
+func (s *session) unreached() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dialErr != nil {
+		return dialHint(s.dialErr)
+	}
+	return errNoAnswer
+}
+
+// TryAcquire implements driver.Driver.
+func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	n, err := s.leases(ctx, req.TTL)
+	if err != nil {
+		return nil, err
+	}
+	// While the servers cannot be reached, what may have been recorded is looked
+	// for no longer than a lease would live.
+	within, cancel := context.WithTimeout(ctx, req.TTL)
+	defer cancel()
+	g := n.newGrant(req)
+	err = g.try(within, req)
+	if err != nil && ctx.Err() == nil && errors.Is(err, within.Err()) {
+		err = uncertain(fmt.Errorf("no answer within the TTL of %v", req.TTL))
+	}
+	return g.result(ctx, err)
+}
+
+// result returns what package driver wants to see of an attempt.
+func (g *grant) result(ctx context.Context, err error) (driver.Grant, error) {
+	g.n.gone = g.n.gone || errors.Is(err, errGone)
+	left := g.n.left()
+	switch {
+	case err == nil:
+		return g, nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case left, errors.Is(err, driver.ErrUncertain):
+		err = uncertain(err)
+	case !errors.Is(err, driver.ErrHeld) && !isSlotsError(err):
+		err = unavailable(explain(err))
+	}
+	if left {
+		return g, err
+	}
+	return nil, err
+}
+
+func isSlotsError(err error) bool {
+	var slots *driver.SlotsError
+	return errors.As(err, &slots)
+}
+
+// Close implements driver.Driver. The servers delete what is left of the sessions.
+func (s *store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	var all []*session
+	for _, n := range s.sessions {
+		all = append(all, n)
+	}
+	s.mu.Unlock()
+	for _, n := range all {
+		n.end(errClosed)
+	}
+	s.cancel()
+	s.work.Wait()
+	return nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// try makes the node, and deletes it again if others hold the name.
+func (g *grant) try(ctx context.Context, req *driver.Request) error {
+	own, l, i, err := g.enter(ctx, req)
+	if err == nil && (i >= l.holders() || g.repeated(l[:i])) {
+		err = g.refusal(ctx, req, l) // nil: it may hold the name together with them after all
+	}
+	if err != nil {
+		return g.leave(ctx, err)
+	}
+	return g.take(ctx, req, own, true)
+}
+
+// leave returns err. If that is an answer, which leaves nothing open, the node is
+// deleted before.
+func (g *grant) leave(ctx context.Context, err error) error {
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, errOverflow) && !isSlotsError(err) {
+		return err
+	}
+	g.s.mu.Lock()
+	g.leaving = true
+	g.s.mu.Unlock()
+	if _, fail := g.remove(ctx); fail != nil {
+		return fail
+	}
+	g.n.gone = true
+	return err
+}
+
+// refusal returns the error that tells who holds the name, or nil if they turn
+// out to have a lease that was downgraded to one that can be held with ours.
+func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error {
+	n := l.holders()
+	infos, err := g.s.readAll(ctx, g.n.dir, l[:n])
+	if err != nil {
+		return err
+	}
+	info := &driver.Info{Name: req.Name, Holders: []driver.Held{}}
+	for i, c := range infos {
+		if c.stat != nil {
+			h := held(l[i], c.data, c.stat)
+			info.Holders = append(info.Holders, h)
+			info.Token = max(info.Token, h.Token)
+		}
+	}
+	if g.repeated(l[:n]) {
+		return &driver.HeldError{Info: info}
+	}
+	if g.kind.shared && len(info.Holders) == n && n == 1 && info.Holders[0].Shared && !l[0].kind.shared {
+		if l.downgrade(); l.index(g.n.name) < l.holders() {
+			return nil
+		}
+	}
+	if err := slotsError(l, g.kind); err != nil {
+		return err
+	}
+	return &driver.HeldError{Info: info}
+}
+
+// repeated reports whether one of those before has been made for the same attempt.
+// There must not be two, of which only one would be released.
+func (g *grant) repeated(before line) bool {
+	return slices.ContainsFunc(before, func(c child) bool {
+		return strings.HasPrefix(c.name, g.n.prefix) && c.name != g.n.name
+	})
+}
+
+// slotsError returns a *driver.SlotsError if slots of another number are held.
+func slotsError(l line, k kind) error {
+	if k.slots > 0 && l[0].kind.slots > 0 && l[0].kind.slots != k.slots {
+		return &driver.SlotsError{Held: l[0].kind.slots, Wanted: k.slots}
+	}
+	return nil
+}

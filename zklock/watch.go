@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// watch is a watch on a node that has been set, or is about to be. There is one
+// for each node, however many look: package zk and the server cannot take a watch
+// back, and repeated attempts would add up while a lock is held.
+type watch struct {
+	waiters map[chan struct{}]struct{} // each has room for one
+	own     *grant                     // whose node it is
+}
+
+// content is a node's data.
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
+// watch returns the data of the node at path, and has wake told, once, when it
+// changes or is deleted. If there is no such node nobody is told: the error is
+// zk.ErrNoNode.
+func (s *session) watch(ctx context.Context, path string, wake chan struct{}) (content, error) {
+	fresh := s.register(path, func(w *watch) { w.waiters[wake] = struct{}{} })
+	return s.look(ctx, path, fresh)
+}
+
+// watchOwn is watch for the node of a grant.
+func (s *session) watchOwn(ctx context.Context, path string, g *grant) (content, error) {
+	fresh := s.register(path, func(w *watch) { w.own = g })
+	return s.look(ctx, path, fresh)
+}
+
+// register adds to the watch on path, and reports whether it has to be set yet.
+func (s *session) register(path string, add func(*watch)) (fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watches[path]
+	if w == nil {
+		w, fresh = &watch{waiters: make(map[chan struct{}]struct{})}, true
+		s.watches[path] = w
+	}
+	add(w)
+	return fresh
+}
+
+// look reads a node, and sets the watch on it if it is fresh.
+func (s *session) look(ctx context.Context, path string, fresh bool) (content, error) {
+	if !fresh {
+		return call(ctx, func() (content, error) {
+			data, stat, err := s.conn.Get(path)
+			return content{data, stat}, err
+		})
+	}
+	return call(ctx, func() (content, error) {
+		// What comes of the watch is told to event, in the order in which it comes.
+		data, stat, _, err := s.conn.GetW(path)
+		if err != nil {
+			s.fire(path)
+		}
+		return content{data, stat}, err
+	})
+}
+
+// unwatch has wake told nothing more of path.
+func (s *session) unwatch(path string, wake chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.watches[path]; w != nil {
+		delete(w.waiters, wake)
+	}
+}
+
+// event is called by package zk, which waits for it.
+func (s *session) event(e zk.Event) {
+	switch e.Type {
+	case zk.EventNodeDeleted, zk.EventNodeDataChanged:
+		s.fire(e.Path)
+	}
+}
+
+// fire tells all who watch path.
+func (s *session) fire(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watches[path]
+	if w == nil || s.err != nil {
+		return
+	}
+	delete(s.watches, path)
+	for wake := range w.waiters {
+		poke(wake)
+	}
+	if g := w.own; g != nil {
+		s.store.work.Go(g.review)
+	}
+}
+
+func poke(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
