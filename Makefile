@@ -4,8 +4,8 @@
 # make fuzz   every fuzz target for FUZZTIME
 # make tidy   every go.mod and go.sum
 
-MODULES     := . cmd/pawl redislock
-PACKAGES    := ./... ./cmd/pawl/... ./redislock/...
+MODULES     := . cmd/pawl redislock etcdlock
+PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./etcdlock/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 
