@@ -22,7 +22,7 @@ var (
 	errGone = errors.New("etcdlock: the place in the queue is lost")
 	// errUnproven is a renewal of which it is not clear whether the leader of now
 	// has carried it out.
-	errNoLink = errors.New("etcdlock: no connection")
+	errNoLink   = errors.New("etcdlock: no connection")
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
 )
 
@@ -103,7 +103,7 @@ func awaitEnd(ctx context.Context, err error) {
 // outOfTime reports whether a request has run out of time, here or at the server.
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded ||
-		status.Code(err) == codes.Unknown && strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error())
+		strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()) || strings.Contains(err.Error(), "request timed out")
 }
 
 func unavailable(err error) error {

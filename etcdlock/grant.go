@@ -24,10 +24,10 @@ type grant struct {
 	token int64 // create revision of the key
 
 	renewing sync.Mutex // guards the fields below; see rewrite
-	backing *backing
-	mod     int64 // mod revision of the key
-	dirty   bool  // a write of the key has an unknown outcome
-	written bool  // the record says when it was acquired
+	backing  *backing
+	mod      int64 // mod revision of the key
+	dirty    bool  // a write of the key has an unknown outcome
+	written  bool  // the record says when it was acquired
 
 	unsure bool // an attempt: it may have been carried out, or be so later
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
 )
 
 // listen starts the listener, if it does not run yet. store.mu is held.
@@ -104,4 +103,3 @@ func (s *store) forget(g *grant) {
 	defer s.mu.Unlock()
 	delete(s.grants, g.lease)
 }
-

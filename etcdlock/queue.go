@@ -3,6 +3,7 @@
 package etcdlock
 
 import (
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -58,7 +59,8 @@ func (q queue) inTheWay(req *driver.Request) error {
 		return &driver.SlotsError{Held: held, Wanted: req.Slots}
 	}
 	me := entry{shared: req.Shared, slots: req.Slots}
-	if last := len(q) - 1; q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
+	again := slices.ContainsFunc(q, func(e entry) bool { return e.lease == req.Lease })
+	if last := len(q) - 1; !again && q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
 		return nil
 	}
 	return &driver.HeldError{Info: q.info(req.Name)}

@@ -137,6 +137,11 @@ func (a *attempt) unrivalled(rev int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(from), "<", rev+1).WithRange(to)
 }
 
+// absent is true if the key is not there: an attempt may be repeated.
+func (a *attempt) absent() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(a.key), "=", 0)
+}
+
 // try asks once. If others are in the way it looks at them: shared leases and
 // slots may be held together. Then it asks again, on condition that nobody has
 // come meanwhile.
@@ -147,7 +152,7 @@ func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 		list = append(list, clientv3.WithLimit(maxShown))
 	}
 	for rev := int64(0); ; {
-		resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(rev)}, a.puts(true), []clientv3.Op{clientv3.OpGet(from, list...)})
+		resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(rev), a.absent()}, a.puts(true), []clientv3.Op{clientv3.OpGet(from, list...)})
 		if fail != nil {
 			return nil, fail
 		}
@@ -157,7 +162,6 @@ func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 		}
 		q := a.s.readQueue(resp.Responses[0].GetResponseRange().Kvs)
 		if err := q.inTheWay(a.req); err != nil {
-			a.s.spare(a.backing)
 			return nil, &failure{err: err, lasting: true}
 		}
 		rev = resp.Header.Revision
@@ -182,8 +186,9 @@ func (a *attempt) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherwi
 // claim makes the grant of a key that holds the name, as a linearizable answer of
 // the given term has said. If not enough time is certain, it asks for more first.
 func (a *attempt) claim(ctx context.Context, term uint64) (*grant, *failure) {
+	proven := a.proven(term)
 	g := a.granted()
-	if a.proven(term) && driver.Now().Sub(a.since) < a.req.TTL/2 {
+	if proven && driver.Now().Sub(a.since) < a.req.TTL/2 {
 		return g, nil
 	}
 	rctx, cancel := a.s.request(ctx)
@@ -221,6 +226,7 @@ func (a *attempt) granted() *grant {
 // something, a grant whose release undoes it.
 func (a *attempt) undo(fail *failure) (driver.Grant, error) {
 	if !fail.maybe {
+		a.s.spare(a.backing)
 		return nil, fail.err
 	}
 	return &grant{s: a.s, lease: a.req.Lease, key: a.key, mark: a.mark, backing: a.backing, unsure: true}, fail.err

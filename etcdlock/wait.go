@@ -4,6 +4,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -27,7 +28,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		a, fail := s.attempt(ctx, req)
 		if fail == nil {
 			var g *grant
-			if g, fail = a.wait(ctx, &queued); fail == nil {
+			if g, fail = a.ask(ctx, &queued); fail == nil {
 				return g, nil
 			}
 			if fail.err != errGone { // else there is nothing left to undo
@@ -43,6 +44,17 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		}
 		pause = min(2*pause, maxPause)
 	}
+}
+
+// ask tries, if that can fail for good, and then waits.
+func (a *attempt) ask(ctx context.Context, queued *bool) (*grant, *failure) {
+	if a.req.Slots > 0 && !*queued {
+		g, fail := a.try(ctx)
+		if fail == nil || !errors.Is(fail.err, driver.ErrHeld) {
+			return g, fail
+		}
+	}
+	return a.wait(ctx, queued)
 }
 
 // wait joins the queue and waits in it. Before it is there a failure is the
@@ -115,9 +127,8 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 // already. It returns the grant if nobody was in the way. Repeating it after a
 // lost answer does no harm.
 func (a *attempt) join(ctx context.Context) (*grant, *failure) {
-	absent := clientv3.Compare(clientv3.CreateRevision(a.key), "=", 0)
-	enqueue := clientv3.OpTxn([]clientv3.Cmp{absent}, a.puts(false), []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
-	resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(0), absent}, a.puts(true), []clientv3.Op{enqueue})
+	enqueue := clientv3.OpTxn([]clientv3.Cmp{a.absent()}, a.puts(false), []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
+	resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(0), a.absent()}, a.puts(true), []clientv3.Op{enqueue})
 	if fail != nil {
 		return nil, fail
 	}
@@ -141,10 +152,12 @@ func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 
 // looked is what a waiter has seen.
 type looked struct {
-	rev, term     uint64
-	rival         *entry // that is in the way; nil if the name is ours
-	ahead, enough int    // slots: so many are before us, and so few must be
-	keys          map[string]bool
+	rev, term uint64
+	rival     *entry // that is in the way; nil if the name is ours
+	// Slots of which there are too many before us: their keys, and how few of them
+	// must be left.
+	keys   map[string]bool
+	enough int
 }
 
 // look finds who is in the way, in one linearizable read.
@@ -162,7 +175,8 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 		l := &looked{rev: uint64(resp.Header.Revision), term: resp.Header.RaftTerm}
 		switch {
 		case a.req.Slots > 0:
-			return l, l.slots(q, a.req.Slots)
+			l.slots(q, a.req.Slots)
+			return l, nil
 		case len(q) == 0:
 			return l, nil
 		case a.req.Shared && q[0].shared:
@@ -191,24 +205,20 @@ func (a *attempt) read(ctx context.Context, before int64) (*clientv3.TxnResponse
 
 // slots finds who is in the way of one of n slots: the last who cannot hold it
 // together with us, or all before us if they are too many.
-func (l *looked) slots(q queue, n int) *failure {
-	if len(q) > 0 && q[0].slots > 0 && q[0].slots != n {
-		return &failure{err: &driver.SlotsError{Held: q[0].slots, Wanted: n}, lasting: true}
-	}
+func (l *looked) slots(q queue, n int) {
 	for i := len(q) - 1; i >= 0; i-- {
 		if q[i].slots != n {
 			l.rival = &q[i]
-			return nil
+			return
 		}
 	}
 	if len(q) < n {
-		return nil
+		return
 	}
 	l.rival, l.keys, l.enough = &q[0], make(map[string]bool, len(q)), n-1
 	for _, e := range q {
 		l.keys[string(e.kv.Key)] = true
 	}
-	return nil
 }
 
 // sleep returns nil when it is time to look again.
