@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // proxy passes on what goes between one participant and a server.
@@ -19,6 +20,7 @@ type proxy struct {
 
 	mu     sync.Mutex
 	cut    bool // lose everything
+	eat    bool // lose what the server says
 	closed bool
 	conns  map[net.Conn]bool // both ends; true if it has lost something
 }
@@ -68,7 +70,7 @@ func (p *proxy) pass(in net.Conn) {
 	}
 	var both sync.WaitGroup
 	both.Go(func() { p.lossy(out, in); out.Close(); in.Close() })
-	both.Go(func() { p.lossy(in, out); in.Close(); out.Close() })
+	both.Go(func() { p.lossy(in, p.eater(out)); in.Close(); out.Close() })
 	both.Wait()
 }
 
@@ -165,4 +167,34 @@ func (p *proxy) close() {
 	}
 	p.mu.Unlock()
 	p.work.Wait()
+}
+
+// eatReplies loses what the server says; connections that have lost something end
+// with that.
+func (p *proxy) eatReplies(eat bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.eat = eat
+}
+
+// eater is an end whose next word is lost, and the connection with it, while the
+// proxy eats replies. What was said for another reason does not count: so it waits
+// until the server must have carried out what it was asked.
+type eater struct {
+	net.Conn
+	p *proxy
+}
+
+func (p *proxy) eater(c net.Conn) net.Conn { return &eater{c, p} }
+
+func (e *eater) Read(b []byte) (int, error) {
+	n, err := e.Conn.Read(b)
+	e.p.mu.Lock()
+	eat := e.p.eat
+	e.p.mu.Unlock()
+	if eat && err == nil {
+		time.Sleep(300 * time.Millisecond)
+		return 0, io.EOF
+	}
+	return n, err
 }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// leader returns the leader among ms, and the others.
+func leader(t testing.TB, ms []*member) (*member, []*member) {
+	t.Helper()
+	var first *member
+	var rest []*member
+	found := eventually(patience, func() bool {
+		first, rest = nil, nil
+		for _, m := range ms {
+			if m.leads() {
+				first = m
+			} else {
+				rest = append(rest, m)
+			}
+		}
+		return first != nil
+	})
+	if !found {
+		t.Fatal("the cluster has no leader")
+	}
+	return first, rest
+}
+
+// leads reports whether m takes itself for the leader.
+func (m *member) leads() bool {
+	out, err := exec.Command("etcdctl", "--endpoints", m.addr, "--command-timeout", "1s", "endpoint", "status", "-w", "json").Output()
+	var status []struct {
+		Status struct {
+			Header struct {
+				Member uint64 `json:"member_id"`
+			} `json:"header"`
+			Leader uint64 `json:"leader"`
+		}
+	}
+	return err == nil && json.Unmarshal(out, &status) == nil && len(status) == 1 &&
+		status[0].Status.Leader == status[0].Status.Header.Member
+}
+
+func urlOf(ms ...*member) string {
+	var addrs []string
+	for _, m := range ms {
+		addrs = append(addrs, m.addr)
+	}
+	return "etcd://" + strings.Join(addrs, ",")
+}
+
+// TestKilledLeader: the leader of three is killed while a lease is held and waited
+// for, and comes back. The holder keeps it, and the waiter gets it when it is
+// released.
+func TestKilledLeader(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 10 * time.Second
+	a, b := openClient(t, urlOf(ms...), ttl), openClient(t, urlOf(ms...), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		next <- l
+	}()
+	for range 2 {
+		l, _ := leader(t, ms)
+		l.kill()
+		time.Sleep(ttl / 4)
+		l.launch()
+		if !l.ready() {
+			t.Fatalf("the member does not come back:\n%s", l.out)
+		}
+		time.Sleep(ttl / 2) // past the first renewal
+		if err := held.Err(); err != nil {
+			t.Fatalf("the lease is lost: %v", err)
+		}
+		select {
+		case l := <-next:
+			t.Fatalf("the waiter has got it: %v", l)
+		default:
+		}
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	select {
+	case l := <-next:
+		if l.Token() <= held.Token() {
+			t.Errorf("token %d after %d", l.Token(), held.Token())
+		}
+		l.Release(t.Context())
+	case <-time.After(patience):
+		t.Fatal("the waiter does not get it")
+	}
+}
+
+// hang makes the disk of m hang, without stopping the process: what m still does
+// is what it does without writing. It returns what undoes it.
+func (m *member) hang() (resume func()) {
+	m.t.Helper()
+	strace := exec.Command("strace", "-f", "-qq", "-o", "/dev/null", "-p", strconv.Itoa(m.cmd.Process.Pid),
+		"-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_enter=600000000")
+	out := new(output)
+	strace.Stderr = out
+	strace.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := strace.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	ended := false
+	resume = func() {
+		if !ended {
+			ended = true
+			strace.Process.Signal(syscall.SIGTERM)
+			strace.Wait()
+		}
+	}
+	m.t.Cleanup(resume)
+	return resume
+}
+
+// stuckLeader makes the leader of three hang while it holds on to its leadership,
+// as it takes itself for, and waits until the others have another.
+func stuckLeader(t *testing.T, ms []*member) (stuck *member, others []*member, resume func()) {
+	t.Helper()
+	stuck, others = leader(t, ms)
+	resume = stuck.hang()
+	// It hangs when it has something to write.
+	_ = exec.Command("etcdctl", "--endpoints", stuck.addr, "--command-timeout", "200ms", "put", "x", "y").Run()
+	leader(t, others)
+	if !stuck.leads() {
+		t.Fatal("the member that hangs has noticed that it leads no more: this shows nothing")
+	}
+	return stuck, others, resume
+}
+
+// TestStuckLeader: a leader whose disk hangs does not notice that the others have
+// elected another one, and goes on answering keepalives. A holder that asks only
+// that member must stop before the next one starts.
+func TestStuckLeader(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 4 * time.Second
+	first, _ := leader(t, ms)
+	a := openClient(t, first.url(), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, others, resume := stuckLeader(t, ms)
+	b := openClient(t, urlOf(others...), ttl)
+	next, err := b.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Err(); err == nil {
+		t.Error("two trusted holders: the first has not noticed that its lease has ended")
+	}
+	if next.Token() <= held.Token() {
+		t.Errorf("token %d after %d", next.Token(), held.Token())
+	}
+	resume()
+	next.Release(t.Context())
+	held.Release(t.Context())
+}
+
+// TestStuckLeaderAnswers is the control of TestStuckLeader: what a renewal would be
+// that believes an answer to a keepalive. The member says that the lease lives,
+// well after another holder has begun.
+func TestStuckLeaderAnswers(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	first, _ := leader(t, ms)
+	a := openStore(t, first.url())
+	g := take(t, a, requestFor("deploy", 2*time.Second))
+	stuck, others, _ := stuckLeader(t, ms)
+	if stuck != first {
+		t.Skip("the leader has changed before the test began")
+	}
+	b := openStore(t, urlOf(others...))
+	w := wait(t, b, request("deploy"))
+	for w.waits() {
+		if err := g.backing.keepAlive(t.Context(), a); err != nil {
+			t.Fatalf("the member that hangs does not answer: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	next := w.granted(patience)
+	if err := g.backing.keepAlive(t.Context(), a); err != nil {
+		t.Fatalf("keepalive = %v; want the wrong answer that the test is about", err)
+	}
+	if left := g.backing.asked.Add(2 * time.Second).Sub(driver.Now()); left <= 0 {
+		t.Errorf("the keepalive would be trusted for %v", left)
+	}
+	if since, err := g.Renew(t.Context(), 2*time.Second); err == nil {
+		t.Errorf("Renew = %v: it has believed the member", since)
+	}
+	release(t, next)
+}
