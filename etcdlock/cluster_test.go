@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -215,4 +216,100 @@ func TestStuckLeaderAnswers(t *testing.T) {
 		t.Errorf("Renew = %v: it has believed the member", since)
 	}
 	release(t, next)
+}
+
+// TestStuckLeaderReadsElsewhere: the keepalives go to a leader that hangs, the
+// reads that are to prove them to a member that is well. The key is there until its
+// lease ends, so that alone proves nothing.
+func TestStuckLeaderReadsElsewhere(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 4 * time.Second
+	first, rest := leader(t, ms)
+	opts := new(Options)
+	opts.TTL = ttl
+	d := openStore(t, urlOf(rest...))
+	d.client.Lease = openStore(t, first.url()).client.Lease
+	a, err := pawl.New(d, &opts.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, others, _ := stuckLeader(t, ms)
+	b := openClient(t, urlOf(others...), ttl)
+	next, err := b.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held.Err() == nil {
+		t.Error("two trusted holders: a keepalive without effect was believed")
+	}
+	next.Release(t.Context())
+}
+
+// TestCutOffMember: the holder asks a member, leader or not, that cannot reach the
+// majority. It must stop before the next holder starts.
+func TestCutOffMember(t *testing.T) {
+	t.Parallel()
+	for _, leads := range []bool{true, false} {
+		t.Run(map[bool]string{true: "leader", false: "follower"}[leads], func(t *testing.T) {
+			t.Parallel()
+			ms := startCluster(t, 3)
+			const ttl = 3 * time.Second
+			mine, rest := leader(t, ms)
+			if !leads {
+				mine, rest = rest[0], []*member{mine, rest[1]}
+			}
+			a, b := openClient(t, mine.url(), ttl), openClient(t, urlOf(rest...), ttl)
+			held, err := a.Acquire(t.Context(), "deploy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ended atomic.Int64 // driver.Instant
+			go func() {
+				<-held.Done()
+				ended.Store(int64(driver.Now()))
+			}()
+			next := make(chan driver.Instant, 1)
+			go func() {
+				l, err := b.Acquire(t.Context(), "deploy")
+				if err != nil {
+					t.Errorf("Acquire = %v", err)
+				} else {
+					defer l.Release(t.Context())
+				}
+				next <- driver.Now()
+			}()
+			if !eventually(patience, func() bool {
+				info, err := b.Inspect(t.Context(), "deploy")
+				return err == nil && len(info.Waiters) == 1
+			}) {
+				t.Fatal("the waiter does not come into the queue")
+			}
+			for _, m := range rest {
+				m.stop()
+			}
+			time.Sleep(ttl + time.Second)
+			mine.stop() // those who go on have to do without it
+			for _, m := range rest {
+				m.cont()
+			}
+			select {
+			case at := <-next:
+				if e := driver.Instant(ended.Load()); e == 0 || e > at {
+					t.Errorf("the first lease ended at %d, the next began at %d", e, at)
+				}
+			case <-time.After(2 * patience):
+				t.Error("the waiter does not get it")
+			}
+			mine.cont()
+			if err := held.Err(); err == nil {
+				t.Error("the lease is trusted still")
+			}
+		})
+	}
 }

@@ -46,7 +46,6 @@ type member struct {
 	addr string // for clients, host:port
 	peer string // for the other members
 	args []string
-	env  []string
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -143,7 +142,6 @@ func (m *member) launch() {
 	defer m.mu.Unlock()
 	m.out = new(output)
 	m.cmd = exec.Command("etcd", m.args...)
-	m.cmd.Env = append(append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=arm64"), m.env...)
 	m.cmd.Stdout, m.cmd.Stderr = m.out, m.out
 	// If the test is killed its servers go with it.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

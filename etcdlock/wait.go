@@ -65,17 +65,18 @@ func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
 	defer func() { a.sight.close() }()
 	for {
 		g, fail := a.step(ctx)
+		*queued = *queued || a.token != 0
 		var next time.Duration
 		switch {
 		case g != nil:
 			return g, nil
 		case fail == nil:
-			*queued, pause = true, minPause
+			pause = minPause
 			next = max(a.due().Sub(driver.Now()), minPause)
 		case fail.err == errGone:
 			return nil, fail
 		case !*queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
-			fail.maybe = fail.maybe || a.token != 0 || *queued
+			fail.maybe = fail.maybe || *queued
 			return nil, fail
 		default:
 			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
