@@ -45,18 +45,6 @@ func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) 
 	return &backing{id: resp.ID, seconds: secs, since: now, asked: now}, nil
 }
 
-// keepAlive asks for the full time anew. That the lease is not known is no
-// evidence, the member may be behind: the read that follows tells.
-func (b *backing) keepAlive(ctx context.Context, s *store) error {
-	now := driver.Now()
-	resp, err := s.client.KeepAliveOnce(ctx, b.id)
-	if err != nil {
-		return err
-	}
-	b.asked, b.term = now, resp.GetRaftTerm()
-	return nil
-}
-
 func unknownLease(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
 // proven notes the term of a linearizable answer to a request that was sent after

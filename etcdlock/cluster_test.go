@@ -6,7 +6,9 @@ package etcdlock
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -115,12 +117,21 @@ func TestKilledLeader(t *testing.T) {
 	}
 }
 
-// hang makes the disk of m hang, without stopping the process: what m still does
-// is what it does without writing. It returns what undoes it.
+// hang makes the log of m hang on its disk, without stopping the process: what m
+// still does is what it does without writing. It returns what undoes it.
 func (m *member) hang() (resume func()) {
 	m.t.Helper()
-	strace := exec.Command("strace", "-f", "-qq", "-o", "/dev/null", "-p", strconv.Itoa(m.cmd.Process.Pid),
-		"-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_enter=600000000")
+	pid := strconv.Itoa(m.cmd.Process.Pid)
+	args := []string{"-f", "-o", "/dev/null", "-p", pid,
+		"-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_enter=600000000"}
+	logs, err := filepath.Glob(filepath.Join(m.dir, "member", "wal", "*.wal"))
+	if err != nil || len(logs) == 0 {
+		m.t.Fatalf("no log: %v", err)
+	}
+	for _, log := range logs {
+		args = append(args, "-P", log)
+	}
+	strace := exec.Command("strace", args...)
 	out := new(output)
 	strace.Stderr = out
 	strace.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -136,6 +147,19 @@ func (m *member) hang() (resume func()) {
 		}
 	}
 	m.t.Cleanup(resume)
+	attached := func() bool {
+		tasks, err := filepath.Glob("/proc/" + pid + "/task/*/status")
+		for _, task := range tasks {
+			status, _ := os.ReadFile(task)
+			if strings.Contains(string(status), "TracerPid:\t0\n") {
+				return false
+			}
+		}
+		return err == nil && len(tasks) > 0
+	}
+	if !eventually(patience, attached) {
+		m.t.Fatalf("strace does not attach: %s", out)
+	}
 	return resume
 }
 
@@ -229,7 +253,8 @@ func TestStuckLeaderReadsElsewhere(t *testing.T) {
 	opts := new(Options)
 	opts.TTL = ttl
 	d := openStore(t, urlOf(rest...))
-	d.client.Lease = openStore(t, first.url()).client.Lease
+	elsewhere := openStore(t, first.url())
+	d.client.Lease, d.leases = elsewhere.client.Lease, elsewhere.leases
 	a, err := pawl.New(d, &opts.Options)
 	if err != nil {
 		t.Fatal(err)

@@ -114,7 +114,7 @@ func unavailable(err error) error {
 // connecting. It hides that the request had a deadline of its own: context errors
 // are the caller's alone.
 func (s *store) explain(err error) error {
-	if !errors.Is(err, errNoLink) && !outOfTime(err) {
+	if !outOfTime(err) {
 		return fmt.Errorf("%s: %w", s.where, err)
 	}
 	if seen := s.links.lastError(); seen != nil {
@@ -133,6 +133,8 @@ func dialHint(err error) string {
 		return text + ": name the authority that signed the server's certificate with ?ca_file="
 	case strings.Contains(text, "first record does not look like a TLS"):
 		return text + ": this port has no TLS: use etcd:// instead of etcds://"
+	case strings.Contains(text, "handshake failed: EOF"):
+		return text + ": if this port has no TLS use etcd:// instead of etcds://"
 	case strings.Contains(text, "no such host"):
 		return text + ": check the name of the host"
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "i/o timeout"):

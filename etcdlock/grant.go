@@ -90,27 +90,23 @@ func (g *grant) over() error {
 	return nil
 }
 
-// proofs is how often a keepalive is repeated that could not be proven: the
+// maxProofs is how often a keepalive is repeated that could not be proven: the
 // leader has changed in between.
-const proofs = 3
+const maxProofs = 3
 
 // verify renews by a keepalive and proves it by a read. See backing.
 func (g *grant) verify(ctx context.Context) (driver.Instant, error) {
-	for range proofs {
+	for range maxProofs {
 		err := g.backing.keepAlive(ctx, g.s)
 		known := !unknownLease(err)
 		if err != nil && known {
 			return 0, err
 		}
-		resp, err := g.s.client.Txn(ctx).Then(
-			clientv3.OpGet(g.key, clientv3.WithKeysOnly()), clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
+		p, err := g.prove(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if err := g.check(resp.Responses[0].GetResponseRange().Kvs, resp.Responses[1].GetResponseRange().Kvs); err != nil {
-			return 0, err
-		}
-		if known && g.backing.proven(resp.Header.RaftTerm) {
+		if known && g.backing.proven(p.term) {
 			return g.backing.since, nil
 		}
 	}

@@ -5,7 +5,6 @@ package etcdlock
 import (
 	"context"
 	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -81,19 +80,14 @@ func (s *store) all() []*grant {
 
 // examine looks whether the key of a grant is there, and tells if it is not.
 func (s *store) examine(g *grant) {
-	for pause := minPause; s.ctx.Err() == nil; pause = min(2*pause, maxPause) {
+	for pause := minPause; s.ctx.Err() == nil && g.over() == nil; pause = min(2*pause, maxPause) {
 		ctx, cancel := s.request(s.ctx)
-		resp, err := s.client.Txn(ctx).Then(
-			clientv3.OpGet(g.key, clientv3.WithKeysOnly()), clientv3.OpGet(s.brokenKey(g.lease))).Commit()
+		_, err := g.prove(ctx)
 		cancel()
 		if err == nil {
-			_ = g.check(resp.Responses[0].GetResponseRange().Kvs, resp.Responses[1].GetResponseRange().Kvs)
 			return
 		}
-		if g.over() != nil {
-			return
-		}
-		time.Sleep(pause)
+		s.sleep(s.ctx, nil, pause)
 	}
 }
 

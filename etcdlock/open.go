@@ -12,8 +12,11 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -185,9 +188,13 @@ func (s *store) start(ctx context.Context) error {
 	rctx, cancel := s.request(ctx)
 	defer cancel()
 	conn := s.client.ActiveConnection()
-	for state := connectivity.Idle; conn != nil && s.links != nil && state != connectivity.Ready; state = conn.GetState() {
+	if conn == nil {
+		return fmt.Errorf("a client without a connection: %w", errors.ErrUnsupported)
+	}
+	s.leases = pb.NewLeaseClient(conn)
+	for state := connectivity.Idle; s.links != nil && state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.TransientFailure { // of all members, if there are several
-			return s.unrecorded(ctx, errNoLink).err
+			return s.unrecorded(ctx, s.dialError(rctx, conn)).err
 		}
 		conn.Connect()
 		if !conn.WaitForStateChange(rctx, state) {
@@ -198,4 +205,14 @@ func (s *store) start(ctx context.Context) error {
 		return s.unrecorded(ctx, err).err
 	}
 	return nil
+}
+
+// dialError returns why there is no connection. A request that does not wait for
+// one is told.
+func (s *store) dialError(ctx context.Context, conn *grpc.ClientConn) error {
+	_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(s.prefix)}, grpc.WaitForReady(false))
+	if err == nil { // it is there now
+		return errors.New("the connection was lost while it was being made: try again")
+	}
+	return errors.New(dialHint(errors.New(status.Convert(err).Message())))
 }

@@ -71,16 +71,11 @@ func (g *grant) rebind(ctx context.Context, secs int64) (*backing, error) {
 
 // reread learns the mod revision of the key, and whether it still is there.
 func (g *grant) reread(ctx context.Context) error {
-	resp, err := g.s.client.Txn(ctx).Then(
-		clientv3.OpGet(g.key, clientv3.WithKeysOnly()), clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
+	p, err := g.prove(ctx)
 	if err != nil {
 		return err
 	}
-	own := resp.Responses[0].GetResponseRange().Kvs
-	if err := g.check(own, resp.Responses[1].GetResponseRange().Kvs); err != nil {
-		return err
-	}
-	g.mod = own[0].ModRevision
+	g.mod = p.own[0].ModRevision
 	return nil
 }
 

@@ -57,10 +57,11 @@ func certificate(t *testing.T) (cert, key string) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
-	plain := freeAddr(t) // the harness asks here
-	m := startServer(t, "--listen-client-urls", "http://"+plain+",https://"+freeAddr(t),
-		"--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
-	secure := strings.TrimPrefix(m.args[len(m.args)-8+1][strings.LastIndex(m.args[len(m.args)-8+1], "https://"):], "https://")
+	m := startServer(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
+	plain, secure := m.addr, freeAddr(t)
+	m.kill()
+	m.args = append(m.args, "--listen-client-urls", "http://"+plain+",https://"+secure)
+	m.restart()
 	c := openClient(t, "etcds://"+secure+"/p?ca_file="+cert+"&cert_file="+cert+"&key_file="+key, time.Minute)
 	l, err := c.Acquire(t.Context(), "deploy")
 	if err != nil {

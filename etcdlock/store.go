@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -22,6 +23,9 @@ type store struct {
 	id      string        // of this participant
 	prefix  string        // of all keys
 	timeout time.Duration // of a request
+	leases  pb.LeaseClient
+	pulses  [pulses]pulse
+	proofs  proofs
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
