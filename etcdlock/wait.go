@@ -95,6 +95,9 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 		if g, fail := a.join(ctx); g != nil || fail != nil {
 			return g, fail
 		}
+		if a.sight.cancel != nil {
+			return nil, nil // look when the watch is there
+		}
 	}
 	var err error
 	if driver.Now() >= a.due() {
@@ -105,6 +108,7 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 			return nil, a.s.unrecorded(ctx, err)
 		}
 	}
+	there := a.sight.there()
 	l, fail := a.look(ctx)
 	switch {
 	case fail != nil:
@@ -120,15 +124,20 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 	if !proven {
 		a.asked = a.since // the next keepalive is due earlier
 	}
-	a.watch(l)
+	a.watch(l, there)
 	return nil, nil
 }
 
 // join puts the keys of the attempt at the end of the queue, if they are not there
-// already. It returns the grant if nobody was in the way. Repeating it after a
-// lost answer does no harm.
+// already, and begins to watch the last one there. It returns the grant if nobody
+// was in the way. Repeating it after a lost answer does no harm.
 func (a *attempt) join(ctx context.Context) (*grant, *failure) {
-	enqueue := clientv3.OpTxn([]clientv3.Cmp{a.absent()}, a.puts(false), []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
+	from, to := a.place.rivals(a.req)
+	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithKeysOnly(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
+	enqueue := clientv3.OpTxn([]clientv3.Cmp{a.absent()},
+		append([]clientv3.Op{last}, a.puts(false)...),
+		[]clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
 	resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(0), a.absent()}, a.puts(true), []clientv3.Op{enqueue})
 	if fail != nil {
 		return nil, fail
@@ -137,13 +146,16 @@ func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 		a.token = resp.Header.Revision
 		return a.claim(ctx, resp.Header.RaftTerm)
 	}
-	a.sight = &sight{} // it has waited
+	a.sight = new(sight) // it has waited
 	inner := resp.Responses[0].GetResponseTxn()
+	kvs := inner.Responses[0].GetResponseRange().Kvs
 	if inner.Succeeded {
 		a.token = resp.Header.Revision
+		if q := a.s.readQueue(kvs); len(q) > 0 && a.req.Slots == 0 {
+			a.watch(&looked{rival: &q[0]}, false)
+		}
 		return nil, nil
 	}
-	kvs := inner.Responses[0].GetResponseRange().Kvs
 	if len(kvs) != 1 || kvs[0].Lease != int64(a.id) {
 		return nil, &failure{err: fmt.Errorf("etcdlock: the lease id %q is in use", driver.Shorten(a.req.Lease)), lasting: true}
 	}
@@ -153,8 +165,9 @@ func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 
 // looked is what a waiter has seen.
 type looked struct {
-	rev, term uint64
-	rival     *entry // that is in the way; nil if the name is ours
+	rev   int64
+	term  uint64
+	rival *entry // that is in the way; nil if the name is ours
 	// Slots of which there are too many before us: their keys, and how few of them
 	// must be left.
 	keys   map[string]bool
@@ -173,7 +186,7 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 			return nil, &failure{err: errGone}
 		}
 		q := a.s.readQueue(resp.Responses[1].GetResponseRange().Kvs)
-		l := &looked{rev: uint64(resp.Header.Revision), term: resp.Header.RaftTerm}
+		l := &looked{rev: resp.Header.Revision, term: resp.Header.RaftTerm}
 		switch {
 		case a.req.Slots > 0:
 			l.slots(q, a.req.Slots)
