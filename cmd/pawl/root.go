@@ -37,7 +37,10 @@ machine; --store or $PAWL_STORE names another one by URL:
   file:                   the default directory
   redis://host:6379/0     a Redis server; rediss:// with TLS, unix:///socket;
                           its password may be in $PAWL_REDIS_PASSWORD, or in a
-                          file named by ?password_file=`,
+                          file named by ?password_file=
+  etcd://h1:2379,h2:2379/prefix
+                          an etcd cluster; etcds:// with TLS; passwords likewise,
+                          or in $PAWL_ETCD_PASSWORD`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
   pawl ls                                   who holds what

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -24,6 +25,8 @@ import (
 // stores maps the scheme of a store's URL to its constructor, which also
 // completes the URL. It is the only place that knows which stores there are.
 var stores = map[string]func(*storeURL, *pawl.Options) (*pawl.Client, error){
+	"etcd":   openEtcd,
+	"etcds":  openEtcd,
 	"file":   openFile,
 	"redis":  openRedis,
 	"rediss": openRedis,
@@ -136,6 +139,17 @@ func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 func openRedis(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
 	d, err := redislock.NewDriver(context.Background(), s.url.String(), &redislock.Options{Options: own})
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+// openEtcd opens an etcd cluster. What its URL may contain is told by package
+// etcdlock.
+func openEtcd(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
+	d, err := etcdlock.NewDriver(context.Background(), s.url.String(), &etcdlock.Options{Options: own})
 	if err != nil {
 		return nil, err
 	}
