@@ -5,8 +5,10 @@
 package etcdlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -237,4 +239,90 @@ func TestAcquiredTime(t *testing.T) {
 		info, err := a.Inspect(t.Context(), "deploy")
 		t.Errorf("Inspect = %+v, %v; want it held since %v", info, err, got)
 	}
+}
+
+// releasing is a client's Watcher that lets something happen just before a watch is
+// made.
+type releasing struct {
+	clientv3.Watcher
+	before func()
+}
+
+func (r *releasing) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	r.before()
+	return r.Watcher.Watch(ctx, key, opts...)
+}
+
+// TestReleaseBeforeTheWatch: what a waiter watches goes after it has looked, and
+// before the watch is there. It must not sleep until its next keepalive.
+func TestReleaseBeforeTheWatch(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	for kind, of := range map[string]func(*driver.Request){
+		"exclusive": func(*driver.Request) {},
+		"shared":    func(r *driver.Request) { r.Shared = true },
+		"slots":     func(r *driver.Request) { r.Slots = 1 },
+	} {
+		a, b := openStore(t, m.url()), openStore(t, m.url())
+		req, held := requestFor(kind, 5*time.Minute), request(kind)
+		of(req)
+		if kind == "slots" {
+			of(held)
+		}
+		g := take(t, b, held)
+		var once sync.Once
+		a.client.Watcher = &releasing{a.client.Watcher, func() { once.Do(func() { release(t, g) }) }}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		next, err := a.Acquire(ctx, req)
+		cancel()
+		if err != nil {
+			t.Fatalf("%s: Acquire = %v", kind, err)
+		}
+		release(t, next)
+	}
+}
+
+// TestDowngradeLetsReadersIn: one that waits, and one that comes; not one behind a
+// writer.
+func TestDowngradeLetsReadersIn(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	reader := func() *driver.Request {
+		r := request("deploy")
+		r.Shared = true
+		return r
+	}
+	g := take(t, a, request("deploy"))
+	first := wait(t, b, reader())
+	writer := wait(t, b, request("deploy"))
+	behind := wait(t, b, reader())
+	if err := g.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := first.granted(patience)
+	if since, err := g.Renew(t.Context(), 2*time.Minute); err != nil || since == 0 {
+		t.Errorf("Renew after Downgrade = %v, %v", since, err) // it writes the key anew
+	}
+	if _, err := b.TryAcquire(t.Context(), reader()); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire past a writer who waits = %v; want ErrHeld", err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if !writer.waits() || !behind.waits() {
+		t.Error("a writer, or a reader behind it, has got in")
+	}
+	release(t, g)
+	release(t, r)
+	release(t, writer.granted(patience))
+	release(t, behind.granted(patience))
+	again := take(t, a, request("deploy"))
+	if err := again.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release(t, take(t, b, reader()))
+	release(t, again)
+	if err := again.Downgrade(t.Context()); !errors.Is(err, driver.ErrReleased) {
+		t.Errorf("Downgrade after Release = %v; want ErrReleased", err)
+	}
+	nothingLeft(t, a)
 }
