@@ -43,11 +43,11 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 		g.dirty = true
 		return 0, err
 	}
-	if !resp.Succeeded { // gone, or changed by Downgrade
+	if !resp.Succeeded {
+		g.dirty = true // unless it is gone
 		if err := g.reread(ctx); err != nil {
 			return 0, err
 		}
-		g.dirty = true
 		return 0, errUnproven
 	}
 	g.mod, g.dirty, g.written, g.backing = resp.Header.Revision, false, true, b
@@ -82,6 +82,8 @@ func (g *grant) reread(ctx context.Context) error {
 // Downgrade implements driver.Downgrader. The key stays where it is; its record
 // says that it is shared from now on. Who waits to share it watches the key.
 func (g *grant) Downgrade(ctx context.Context) error {
+	g.renewing.Lock()
+	defer g.renewing.Unlock()
 	if err := g.over(); err != nil {
 		return err
 	}
@@ -94,12 +96,14 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	resp, err := g.s.client.Txn(rctx).
 		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.token)).
 		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
-		Else(clientv3.OpGet(g.key, clientv3.WithKeysOnly()), clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
+		Else(clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
 	if err != nil {
+		g.dirty = true
 		return g.s.classify(ctx, err).err
 	}
 	if !resp.Succeeded {
-		return g.check(resp.Responses[0].GetResponseRange().Kvs, resp.Responses[1].GetResponseRange().Kvs)
+		return g.check(nil, resp.Responses[0].GetResponseRange().Kvs)
 	}
+	g.mod = resp.Header.Revision
 	return nil
 }
