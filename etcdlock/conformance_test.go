@@ -31,7 +31,7 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 // etcd counts in seconds and looks for expired leases every half a second.
 const (
 	suiteTTL   = 2 * time.Second
-	suiteSlack = 2 * time.Second
+	suiteSlack = 4 * time.Second
 )
 
 func TestConformance(t *testing.T) {
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 		},
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
-		Pause:     50 * time.Millisecond,
+		Pause:     200 * time.Millisecond,
 		Histories: 4,
 		Parallel:  true,
 	})

@@ -22,7 +22,6 @@ var (
 	errGone = errors.New("etcdlock: the place in the queue is lost")
 	// errUnproven is a renewal of which it is not clear whether the leader of now
 	// has carried it out.
-	errNoLink   = errors.New("etcdlock: no connection")
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
 )
 

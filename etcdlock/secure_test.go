@@ -137,3 +137,25 @@ func TestUsers(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadCluster: the error names the members and says what to do, and comes at
+// once when nobody listens.
+func TestDeadCluster(t *testing.T) {
+	a, b := freeAddr(t), freeAddr(t)
+	began := time.Now()
+	_, err := Open(t.Context(), "etcd://me:secret@"+a+","+b, nil)
+	if err == nil {
+		t.Fatal("Open = nil; want an error")
+	}
+	for _, want := range []string{a, b, "connection refused", "is the server running"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not tell %q: %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error tells the password: %v", err)
+	}
+	if d := time.Since(began); d > defaultConnect+2*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}

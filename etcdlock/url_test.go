@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestURL(t *testing.T) {
@@ -52,27 +51,5 @@ func TestWrongURLsDoNotTellThePassword(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v; want an error without the password", url, err)
 		}
-	}
-}
-
-// TestDeadCluster: the error names the members and says what to do, and comes at
-// once when nobody listens.
-func TestDeadCluster(t *testing.T) {
-	a, b := freeAddr(t), freeAddr(t)
-	began := time.Now()
-	_, err := Open(t.Context(), "etcd://me:secret@"+a+","+b, nil)
-	if err == nil {
-		t.Fatal("Open = nil; want an error")
-	}
-	for _, want := range []string{a, b, "connection refused", "is the server running"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not tell %q: %v", want, err)
-		}
-	}
-	if strings.Contains(err.Error(), "secret") {
-		t.Errorf("the error tells the password: %v", err)
-	}
-	if d := time.Since(began); d > defaultConnect+2*time.Second {
-		t.Errorf("it took %v", d)
 	}
 }
