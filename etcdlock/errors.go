@@ -18,8 +18,6 @@ import (
 
 var (
 	errClosed = errors.New("etcdlock: the client is closed")
-	// errGone is the failure of a waiter whose key etcd has removed.
-	errGone = errors.New("etcdlock: the place in the queue is lost")
 	// errUnproven is a renewal of which it is not clear whether the leader of now
 	// has carried it out.
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
@@ -30,6 +28,7 @@ type failure struct {
 	err     error // what package driver wants to see
 	maybe   bool  // it may have been carried out
 	lasting bool  // asking again does not help
+	gone    bool  // the etcd lease has ended, or the key was deleted: nothing is left
 }
 
 // hints say what to do about an error of the server. Those that say that the

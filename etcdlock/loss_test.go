@@ -326,3 +326,63 @@ func TestDowngradeLetsReadersIn(t *testing.T) {
 	}
 	nothingLeft(t, a)
 }
+
+// TestForeignKeysHideNobody: keys that are not ours are among those of a name. They
+// hold nothing, and they do not hide who does.
+func TestForeignKeysHideNobody(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	foreign := func(from int) {
+		for i := range maxShown + 1 {
+			if _, err := s.client.Put(t.Context(), fmt.Sprintf("pawl/lock/deploy/x/foreign/%d", from+i), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g := take(t, s, request("deploy"))
+	foreign(0)
+	w := wait(t, s, request("deploy"))
+	time.Sleep(200 * time.Millisecond)
+	if !w.waits() {
+		t.Error("a waiter has got past the holder")
+	}
+	release(t, g)
+	release(t, w.granted(patience))
+	foreign(100)
+	g = nil
+	if got, err := s.Acquire(t.Context(), request("deploy")); err != nil {
+		t.Fatalf("Acquire = %v", err)
+	} else {
+		g = got.(*grant)
+	}
+	for _, req := range []*driver.Request{{}, {Shared: true}, {Slots: 2}} {
+		again := request("deploy")
+		again.Shared, again.Slots = req.Shared, req.Slots
+		if _, err := s.TryAcquire(t.Context(), again); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("TryAcquire = %v; want ErrHeld", err)
+		}
+	}
+	release(t, g)
+}
+
+// TestRejoinWithoutLease: the etcd lease of a waiter that rejoins ends before it has
+// joined. It must begin anew, not ask for ever.
+func TestRejoinWithoutLease(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	a, fail := s.attempt(t.Context(), request("deploy"))
+	if fail != nil {
+		t.Fatal(fail.err)
+	}
+	if _, err := s.client.Revoke(t.Context(), a.id); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	queued := true
+	if g, fail := a.wait(ctx, &queued); fail == nil || !fail.gone {
+		t.Errorf("wait = %v, %+v; want that the place is gone", g, fail)
+	}
+}

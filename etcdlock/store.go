@@ -164,8 +164,13 @@ func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 			a.token = resp.Header.Revision
 			return a.claim(ctx, resp.Header.RaftTerm)
 		}
-		q := a.s.readQueue(resp.Responses[0].GetResponseRange().Kvs)
-		if err := q.inTheWay(a.req); err != nil {
+		read := resp.Responses[0].GetResponseRange()
+		q := a.s.readQueue(read.Kvs)
+		err := q.inTheWay(a.req)
+		if err == nil && read.More { // what was read of it is not ours
+			err = &driver.HeldError{}
+		}
+		if err != nil {
 			return nil, &failure{err: err, lasting: true}
 		}
 		rev = resp.Header.Revision
@@ -182,7 +187,7 @@ func (a *attempt) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherwi
 		return resp, nil
 	case unknownLease(err):
 		// Refused as a whole. The etcd lease was revoked, or has expired.
-		return nil, &failure{err: unavailable(fmt.Errorf("the request took longer than its TTL of %v: %w", a.req.TTL, err))}
+		return nil, &failure{err: unavailable(fmt.Errorf("the request took longer than its TTL of %v: %w", a.req.TTL, err)), gone: true}
 	}
 	return nil, a.s.classify(ctx, err)
 }

@@ -31,7 +31,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 			if g, fail = a.ask(ctx, &queued); fail == nil {
 				return g, nil
 			}
-			if fail.err != errGone { // else there is nothing left to undo
+			if !fail.gone || !queued {
 				return a.undo(fail)
 			}
 			pause = minPause
@@ -58,8 +58,8 @@ func (a *attempt) ask(ctx context.Context, queued *bool) (*grant, *failure) {
 }
 
 // wait joins the queue and waits in it. Before it is there a failure is the
-// caller's; after that it rides out every failure that may pass. It returns errGone
-// if etcd has removed the key.
+// caller's; after that it rides out every failure that may pass, until the place is
+// gone.
 func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
 	pause := minPause
 	defer func() { a.sight.close() }()
@@ -73,7 +73,7 @@ func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
 		case fail == nil:
 			pause = minPause
 			next = max(a.due().Sub(driver.Now()), minPause)
-		case fail.err == errGone:
+		case fail.gone && *queued:
 			return nil, fail
 		case !*queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
 			fail.maybe = fail.maybe || *queued
@@ -183,22 +183,22 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 		}
 		own := resp.Responses[0].GetResponseRange().Kvs
 		if len(own) != 1 || own[0].CreateRevision != a.token {
-			return nil, &failure{err: errGone}
+			return nil, &failure{err: unavailable(errors.New("etcdlock: the place in the queue is lost")), gone: true}
 		}
-		q := a.s.readQueue(resp.Responses[1].GetResponseRange().Kvs)
+		others := resp.Responses[1].GetResponseRange().Kvs
 		l := &looked{rev: resp.Header.Revision, term: resp.Header.RaftTerm}
-		switch {
-		case a.req.Slots > 0:
-			l.slots(q, a.req.Slots)
+		if a.req.Slots > 0 {
+			l.slots(a.s.readQueue(others), a.req.Slots)
 			return l, nil
-		case len(q) == 0:
-			return l, nil
-		case a.req.Shared && q[0].shared:
-			before = q[0].kv.CreateRevision // not in the way any more: look further
-			continue
 		}
-		l.rival = &q[0]
-		return l, nil
+		if len(others) == 0 {
+			return l, nil
+		}
+		if e, ok := a.s.parse(others[0]); ok && !(a.req.Shared && e.shared) {
+			l.rival = &e
+			return l, nil
+		}
+		before = others[0].CreateRevision // no key of ours, or shared by now: look further
 	}
 }
 
