@@ -386,3 +386,26 @@ func TestRejoinWithoutLease(t *testing.T) {
 		t.Errorf("wait = %v, %+v; want that the place is gone", g, fail)
 	}
 }
+
+// TestDeadConnection: a connection that loses everything and never ends, as behind
+// a firewall that has forgotten it, is given up early enough to renew on another.
+func TestDeadConnection(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	link := startProxy(t, m.addr)
+	const ttl = 9 * time.Second
+	c := openClient(t, link.url(), ttl)
+	l, err := c.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link.deaden()
+	select {
+	case <-l.Done():
+		t.Errorf("the lease is lost: %v", l.Err())
+	case <-time.After(ttl * 3 / 2):
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}

@@ -198,3 +198,13 @@ func (e *eater) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// deaden makes the connections of now lose everything, and never end. New ones are
+// well.
+func (p *proxy) deaden() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		p.conns[c] = true
+	}
+}

@@ -26,6 +26,8 @@ func init() {
 		"\"<\", rev+1)", "\">\", -1)", "TestConformance/one-holder-at-a-time")
 	etcd("names with a slash are names of others", "keys.go",
 		"escaper = strings.NewReplacer(\"%\", \"%25\", \"/\", \"%2F\")", "escaper = strings.NewReplacer(\"%\", \"%25\")", "FuzzKeys")
+	etcd("dead connections are kept", "links.go",
+		"driver.Now().Sub(sent) < silence {", "true {", "TestDeadConnection")
 	etcd("nobody listens", "grant.go",
 		"g.s.listen()", "_ = g.s.listen", "TestRevoked")
 	etcd("readers do not hear of Downgrade", "watch.go",
