@@ -3,13 +3,14 @@
 # make bench  benchmarks, which measure and never fail
 # make fuzz   every fuzz target for FUZZTIME
 # make tidy   every go.mod and go.sum
+# make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
 MODULES     := . cmd/pawl redislock etcdlock
 PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./etcdlock/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 
-.PHONY: test deps lint bench fuzz tidy
+.PHONY: test deps lint bench fuzz tidy interop
 
 test: deps lint
 	go test -race -timeout 10m $(PACKAGES)
@@ -35,3 +36,6 @@ fuzz:
 
 tidy:
 	./internal/tidy.sh $(MODULES)
+
+interop:
+	@./internal/interop.sh

@@ -62,7 +62,7 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 			strings.Join(missing, ", "), errors.ErrUnsupported)}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Client{
+	c := &Client{
 		driver:     d,
 		guarantees: g,
 		ttl:        ttl,
@@ -72,7 +72,11 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		cancel:     cancel,
 		shut:       make(chan struct{}),
 		lines:      make(map[string]*line),
-	}, nil
+	}
+	if r, ok := d.(driver.Reporter); ok {
+		r.OnNews(c.observer.news)
+	}
+	return c, nil
 }
 
 // Guarantees returns what the client's store can promise.

@@ -20,6 +20,9 @@ type (
 	HeldError = driver.HeldError
 	// LostError is ErrLost with the reason.
 	LostError = driver.LostError
+	// ClosedError is ErrUnavailable of a store that may have forgotten leases, and
+	// grants nothing until they have ended.
+	ClosedError = driver.ClosedError
 	// SlotsError says that two clients disagree about how many slots a name has.
 	SlotsError = driver.SlotsError
 )

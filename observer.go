@@ -33,9 +33,15 @@ type Observer struct {
 	Released func(Event)
 	// Broken: this client broke the lease Event.Lease of somebody else.
 	Broken func(Event)
+	// Stepped: the clock of Event.Server, by which the store ends leases, was set by
+	// Event.Step. Those that it must have ended early are lost; see Lost.
+	Stepped func(Event)
+	// Closed: Event.Server grants nothing for Event.Left, because it may have
+	// forgotten leases that last until then. Renewals go on.
+	Closed func(Event)
 }
 
-// Event is one thing that happened to a lease.
+// Event is one thing that happened to a lease, or, for Stepped and Closed, to the store.
 type Event struct {
 	Name   string
 	Lease  string        // the lease's id; empty if there is none
@@ -43,6 +49,10 @@ type Event struct {
 	Waited time.Duration // how long a request took
 	Held   time.Duration // how long the lease was held, once it has ended
 	Err    error
+
+	Server string        // of Stepped and Closed; for people
+	Step   time.Duration // of Stepped; negative if back
+	Left   time.Duration // of Closed
 }
 
 // reporter tells the observer and the log, in order, in a goroutine that exists
@@ -131,6 +141,18 @@ func (r *reporter) released(l *Lease, err error) {
 
 func (r *reporter) broken(name, lease, why string) {
 	r.tell(r.Broken, Event{Name: name, Lease: lease}, "broke a lease", "name", name, "lease", lease, "why", why)
+}
+
+func (r *reporter) news(n driver.News) {
+	e := Event{Server: n.Server, Step: n.Step, Left: n.Closed}
+	if n.Step != 0 {
+		r.tell(r.Stepped, e, "a store's clock was set: forward, it ends leases early; back, late",
+			"forward", n.Step.Round(time.Millisecond), "server", n.Server)
+	}
+	if n.Closed > 0 {
+		r.tell(r.Closed, e, "the store has restarted, has lost its data or is another one: no new leases until those that it may have forgotten have ended",
+			"left", n.Closed.Round(time.Millisecond), "server", n.Server)
+	}
 }
 
 func (r *reporter) notGivenBack(err error) {

@@ -103,6 +103,26 @@ type Inspector interface {
 	Break(ctx context.Context, name, lease string, by *Holder, why string) error
 }
 
+// Reporter is a Driver that has something to tell besides what becomes of leases.
+type Reporter interface {
+	Driver
+
+	// OnNews arranges that f, which does not block, is called with all news, those
+	// from before included. It is called at most once.
+	OnNews(f func(News))
+}
+
+// News is one thing that happened to a store. Either Step or Closed is set.
+type News struct {
+	Server string // which one; for people
+	// Step: its clock, by which it ends leases, was set forward by so much; back if
+	// negative.
+	Step time.Duration
+	// Closed: for so long it grants nothing, as it may have forgotten leases that
+	// last until then.
+	Closed time.Duration
+}
+
 // Grant is a lease as the store sees it. Its methods are safe for concurrent
 // use. Only the first effective Release does anything.
 type Grant interface {

@@ -54,6 +54,20 @@ func (e *HeldError) Error() string {
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
+// ClosedError is ErrUnavailable of a store that may have forgotten leases, and
+// grants nothing until they have ended.
+type ClosedError struct {
+	Left time.Duration // for how much longer
+}
+
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("%v: it has restarted, has lost its data or is another one, and grants nothing for another %v, until leases that it may have forgotten have ended",
+		ErrUnavailable, e.Left.Round(time.Millisecond))
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
+
 // SlotsError says that two clients disagree about how many slots a name has.
 type SlotsError struct {
 	Held   int // slots of the leases that are held

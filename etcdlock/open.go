@@ -39,12 +39,12 @@ type Options struct {
 	// system trusts.
 	TLS *tls.Config
 
-	// ConnectTimeout bounds the making of a connection, and every request; 5 s
-	// unless set.
+	// ConnectTimeout bounds the making of a connection; 5 s unless set.
 	ConnectTimeout time.Duration
 }
 
 const (
+	requestTimeout = 5 * time.Second
 	defaultPrefix  = "pawl/"
 	defaultConnect = 5 * time.Second
 	passwordEnv    = "PAWL_ETCD_PASSWORD"
@@ -166,7 +166,7 @@ func newStore(opts *Options) (*store, error) {
 	s := &store{
 		id:      strings.ToLower(rand.Text()),
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
-		timeout: cmp.Or(opts.ConnectTimeout, defaultConnect),
+		connect: cmp.Or(opts.ConnectTimeout, defaultConnect),
 		spares:  make(map[int64][]*backing),
 		grants:  make(map[string]*grant),
 	}
@@ -176,8 +176,8 @@ func newStore(opts *Options) (*store, error) {
 	if driver.CheckName(s.prefix) != nil {
 		return nil, fmt.Errorf("etcdlock: prefix %q: use printable characters", driver.Shorten(s.prefix))
 	}
-	if s.timeout < 0 {
-		return nil, fmt.Errorf("etcdlock: connect timeout %v is negative", s.timeout)
+	if s.connect < 0 {
+		return nil, fmt.Errorf("etcdlock: connect timeout %v is negative", s.connect)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
@@ -185,7 +185,7 @@ func newStore(opts *Options) (*store, error) {
 
 // start waits for a connection and asks whether the cluster answers us.
 func (s *store) start(ctx context.Context) error {
-	rctx, cancel := s.request(ctx)
+	rctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), s.connect)
 	defer cancel()
 	conn := s.client.ActiveConnection()
 	if conn == nil {

@@ -22,7 +22,7 @@ type store struct {
 	links   *links        // of our own client; nil if it is the caller's
 	id      string        // of this participant
 	prefix  string        // of all keys
-	timeout time.Duration // of a request
+	connect time.Duration // to make a connection
 	leases  pb.LeaseClient
 	pulses  [pulses]pulse
 	proofs  proofs
@@ -78,7 +78,7 @@ func (s *store) usable(ctx context.Context) error {
 // cluster for ever. A member that knows of no leader must say so at once.
 func (s *store) request(ctx context.Context) (context.Context, context.CancelFunc) {
 	sent := driver.Now()
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), s.timeout)
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), requestTimeout)
 	late := context.AfterFunc(ctx, func() {
 		if ctx.Err() == context.DeadlineExceeded {
 			s.links.late(sent)

@@ -167,7 +167,7 @@ func (a *address) config(s *store) clientv3.Config {
 		TLS:                  a.opts.TLS,
 		Username:             a.opts.Username,
 		Password:             a.opts.Password,
-		DialTimeout:          s.timeout,
+		DialTimeout:          s.connect,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: min(max(ttl/6, time.Second), 5*time.Second),
 		Logger:               zap.NewNop(),
@@ -175,7 +175,7 @@ func (a *address) config(s *store) clientv3.Config {
 			grpc.WithContextDialer(s.links.dial),
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-				MinConnectTimeout: s.timeout,
+				MinConnectTimeout: s.connect,
 			}),
 		},
 	}

@@ -9,6 +9,7 @@ need redis-cli redis-tools
 need etcd etcd-server
 need etcdctl etcd-client
 need strace strace # for a disk that hangs
+need faketime faketime
 /usr/bin/python3 -c 'import redis' 2>/dev/null || missing+=(python3-redis)
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then

@@ -5,57 +5,203 @@
 package redislock
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl"
 )
 
-// TestClockStep: what a step of the server's clock does to all keys is done to
-// one by hand. The step is told once, and the lease that it must have ended is
-// lost at once.
-func TestClockStep(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	var log output
-	opts := longOptions()
-	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	s := open(t, r.url(), opts)
-	short := long("short")
-	short.TTL = 3 * time.Second
-	doomed, first, second := take(t, s, short), take(t, s, long("first")), take(t, s, long("second"))
-	lost := make(chan error, 1)
-	doomed.(driver.Notifier).OnLost(func(err error) { lost <- err })
-	renew := func(g driver.Grant) {
+// clockProgram is the server whatever $PAWL_REDIS_SERVER says: others, such as
+// Valkey, do not start with libfaketime.
+const clockProgram = "redis-server"
+
+// clockServer starts a server whose wall clock the test sets, by libfaketime.
+func clockServer(t testing.TB, args ...string) (r *redis, set func(ahead time.Duration)) {
+	t.Helper()
+	r = &redis{t: t, dir: t.TempDir(), args: args, program: clockProgram}
+	set = r.fakeClock()
+	r.begin()
+	return r, set
+}
+
+// fakeClock makes the server use a clock of its own from its next start on, which
+// is ahead by what set was called with last.
+func (r *redis) fakeClock() (set func(ahead time.Duration)) {
+	t := r.t
+	t.Helper()
+	lib := func(pattern string) string {
+		found, _ := filepath.Glob(pattern)
+		if len(found) == 0 {
+			t.Fatalf("%s is missing: apt-get install faketime", pattern)
+		}
+		return found[0]
+	}
+	file := filepath.Join(r.dir, "ahead")
+	set = func(ahead time.Duration) {
 		t.Helper()
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v; want nil", err)
+		text := fmt.Sprintf("%+d", ahead/time.Second)
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
 		}
 	}
-	renew(first)
-	if log.String() != "" {
-		t.Errorf("without a step the log says: %s", log.String())
+	set(0)
+	// The C library comes second so that its malloc replaces the server's own,
+	// which asks for the time before libfaketime is ready.
+	r.env = []string{
+		"LD_PRELOAD=" + lib("/usr/lib/*/faketime/libfaketime.so.1") + " " + lib("/lib/*/libc.so.6"),
+		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}
-	for _, name := range []string{"first", "second"} {
-		r.do("pexpire", lockKey(defaultPrefix, name), "50000")
+	return set
+}
+
+// steps is what an observer and a log were told.
+type steps struct {
+	log     output
+	told    chan pawl.Event // of steps
+	renewed atomic.Int32
+}
+
+// openClock opens a client whose leases have a short TTL and which tells steps.
+func openClock(t *testing.T, url string) (*pawl.Client, *steps) {
+	t.Helper()
+	seen := &steps{told: make(chan pawl.Event, 100)}
+	opts := &Options{MaxTTL: 2 * time.Hour}
+	opts.TTL = clockTTL
+	opts.Logger = slog.New(slog.NewTextHandler(&seen.log, nil))
+	opts.Observer = pawl.Observer{
+		Stepped: func(e pawl.Event) { seen.told <- e },
+		Renewed: func(pawl.Event) { seen.renewed.Add(1) },
 	}
-	renew(first)
-	renew(second)
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "clock") {
-		t.Errorf("the log says:\n%swant one line about the clock", text)
+	if err := Bless(t.Context(), url, opts); err != nil {
+		t.Fatal(err)
 	}
+	c, err := Open(t.Context(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, seen
+}
+
+const clockTTL = 3 * time.Second
+
+func try(t *testing.T, c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease {
+	t.Helper()
+	l, err := c.TryAcquire(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatalf("TryAcquire = %v", err)
+	}
+	return l
+}
+
+// stepped checks that a step was told, once to each.
+func (s *steps) stepped(t *testing.T, want time.Duration) {
+	t.Helper()
 	select {
-	case err := <-lost:
-		if !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "clock") {
-			t.Errorf("the holder learnt %v; want that the clock was set", err)
+	case e := <-s.told:
+		if off := e.Step - want; off < -5*time.Second || off > 5*time.Second || e.Server == "" {
+			t.Errorf("the observer was told of a step of %v of %q; want %v", e.Step, e.Server, want)
 		}
 	case <-time.After(patience):
-		t.Error("the holder of the lease that must have ended is not told")
+		t.Errorf("the observer was not told of the step; the log says: %s", s.log.String())
 	}
-	if _, err := doomed.Renew(t.Context(), short.TTL); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Renew = %v; want ErrLost", err)
+	if !eventually(patience, func() bool { return strings.Count(s.log.String(), "a store's clock was set") == 1 }) {
+		t.Errorf("the log says:\n%swant one line about the clock", s.log.String())
+	}
+}
+
+// unmoved waits for some renewals, in which no step must be seen.
+func (s *steps) unmoved(t *testing.T) {
+	t.Helper()
+	if !eventually(patience, func() bool { return s.renewed.Load() >= 4 }) {
+		t.Fatal("nothing is renewed")
+	}
+	if len(s.told) > 0 || strings.Contains(s.log.String(), "clock") {
+		t.Fatalf("a step was told before there was one: %s", s.log.String())
+	}
+}
+
+// TestClockStepForward: the server's clock is set forward by an hour, as NTP may do
+// after a boot. The leases that end by that are lost as soon as a renewal shows it,
+// also those that are not due yet; those with more than an hour live on.
+func TestClockStepForward(t *testing.T) {
+	t.Parallel()
+	r, set := clockServer(t)
+	a, seen := openClock(t, r.url())
+	b, _ := openClock(t, r.url())
+	short, minute, long := try(t, a, "short"), try(t, a, "minute", pawl.TTL(time.Minute)), try(t, a, "long", pawl.TTL(2*time.Hour))
+	seen.unmoved(t)
+	set(time.Hour)
+	for _, l := range []*pawl.Lease{short, minute} {
+		select {
+		case <-l.Done():
+			if err := l.Err(); !errors.Is(err, pawl.ErrLost) || !strings.Contains(err.Error(), "clock was set forward") {
+				t.Errorf("%s has ended with %v; want that the clock was set", l.Name(), err)
+			}
+		case <-time.After(clockTTL/3 + patience):
+			t.Errorf("%s is trusted although the server has ended it", l.Name())
+		}
+	}
+	seen.stepped(t, time.Hour)
+	if err := long.Err(); err != nil {
+		t.Errorf("a lease of two hours has ended by a step of one: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	next, err := b.Acquire(ctx, "short")
+	if err != nil {
+		t.Fatalf("Acquire = %v", err)
+	}
+	if next.Token() <= short.Token() {
+		t.Errorf("token %d after %d", next.Token(), short.Token())
+	}
+}
+
+// TestClockStepBack: set back by an hour, the server forgets a crashed holder an
+// hour late, if nobody breaks the lock. All else goes on, and tokens grow.
+func TestClockStepBack(t *testing.T) {
+	t.Parallel()
+	r, set := clockServer(t)
+	a, seen := openClock(t, r.url())
+	link := startProxy(t, r.addr)
+	b, _ := openClock(t, link.url())
+	held, crashed := try(t, a, "held"), try(t, b, "crashed")
+	seen.unmoved(t)
+	set(-time.Hour)
+	link.close()
+	seen.stepped(t, -time.Hour)
+	select {
+	case <-crashed.Done():
+	case <-time.After(clockTTL + patience):
+		t.Fatal("a lease is trusted although it cannot be renewed")
+	}
+	time.Sleep(clockTTL)
+	if err := held.Err(); err != nil {
+		t.Errorf("a lease that is renewed has ended: %v", err)
+	}
+	if _, err := a.TryAcquire(t.Context(), "crashed"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire of a crashed holder's lock = %v; want ErrHeld", err)
+	}
+	if err := a.Break(t.Context(), "crashed", crashed.ID(), "crashed"); err != nil {
+		t.Errorf("Break = %v", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	for _, last := range []*pawl.Lease{held, crashed} {
+		if l := try(t, a, last.Name()); l.Token() <= last.Token() {
+			t.Errorf("token %d after %d", l.Token(), last.Token())
+		}
 	}
 }

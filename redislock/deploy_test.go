@@ -15,6 +15,8 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -220,6 +222,7 @@ func TestErrors(t *testing.T) {
 		{"redis://who:s3crets@" + r.addr, "refuses this user or password"},
 		{"redis://" + freeAddr(t), "is the server running"},
 		{"redis://" + silent.Addr().String(), "deadline"},
+		{"redis://" + talker(t), "no Redis server"},
 		{"rediss://" + replica.addr, ""},
 		{"unix:///no/such/socket", "is the server running"},
 		{"redis://" + replica.addr, "master"},
@@ -286,9 +289,21 @@ func TestRefusals(t *testing.T) {
 			if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), time.Minute); return err == nil }) {
 				t.Error("the lease was lost")
 			}
+			if strings.HasPrefix(c.off, "replicaof") { // see TestMasterInBetween
+				if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			take(t, s, long("deploy"))
 		})
 	}
+}
+
+// talker is the address of a server that speaks HTTP.
+func talker(t *testing.T) string {
+	s := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
 }
 
 func TestWrongType(t *testing.T) {

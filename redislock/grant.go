@@ -24,8 +24,9 @@ type grant struct {
 	token  uint64
 	since  driver.Instant
 	unsure string // the attempt as a member of the queue; empty if it was granted
+	doubt  bool   // a request for the lease was sent whose answer did not come
 
-	term   server.Term       // the present one; zero if not known
+	term   term              // the present one; zero if not known
 	ended  bool              // released or passed on
 	asked  bool              // a release was sent whose answer did not come
 	heir   string            // the lease of a Pass of unknown outcome
@@ -52,47 +53,26 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	reply, since, fail := g.s.server.Run(ctx, extendScript,
+	reply, since, fail := g.s.server.RunReplicated(ctx, extendScript,
 		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
-		g.term = server.Term{}
+		g.term = term{}
 		g.s.mu.Unlock()
 		return 0, fail.Err
 	}
-	if server.Code(reply) != 1 || len(reply) != 2 {
+	if server.Code(reply) != 1 || len(reply) != 3 {
+		g.s.saw(since, reply) // it may tell why the lease is gone
 		return 0, g.gone(reply)
 	}
 	left, _ := reply[1].AsInt64()
-	g.renewed(server.Term{Sent: since, Heard: driver.Now(), TTL: ttl}, time.Duration(left)*time.Millisecond)
+	if time.Duration(left)*time.Millisecond < ttl { // else the server goes on with the term before
+		g.s.mu.Lock()
+		g.term = term{since, driver.Now(), ttl}
+		g.s.mu.Unlock()
+	}
+	g.s.saw(since, reply)
 	return since, nil
-}
-
-// renewed notes the term that a renewal has begun, and looks at the clock.
-func (g *grant) renewed(next server.Term, left time.Duration) {
-	s := g.s
-	s.mu.Lock()
-	last := g.term
-	if left < next.TTL { // else the server goes on with the term before
-		g.term = next
-	}
-	s.mu.Unlock()
-	if forward := s.server.Compare(last, next, left); forward > 0 {
-		s.setForward(next.Heard, forward)
-	}
-}
-
-// setForward ends the leases of this participant that the server must have ended
-// early. The others are renewed before their end.
-func (s *store) setForward(now driver.Instant, step time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.grants {
-		t := g.term
-		if t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step {
-			g.lose(&driver.LostError{Reason: driver.Expired, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
-		}
-	}
 }
 
 // over returns why the grant has ended, as far as this participant knows.
@@ -112,21 +92,15 @@ func (g *grant) over() error {
 
 // Release implements driver.Grant.
 //
-// The release of an attempt of unknown outcome follows it on its connection, if
-// that is still there. On a new one it may overtake what the server has not read
-// from the old one yet. The server reads from all that have sent something before
-// it waits for more, so a second release, sent after the first was answered, comes
-// last.
+// A request for the lease that was given up may be executed yet, long after the
+// release if it was sent on another connection. So the release leaves word that
+// the lease has ended. A late Pass does nothing: the lease that it ends is gone.
 func (g *grant) Release(ctx context.Context) error {
 	s := g.s
 	s.mu.Lock()
 	if g.ended && g.heir == "" {
 		s.mu.Unlock()
 		return nil
-	}
-	rounds := 1
-	if g.unsure != "" || g.heir != "" {
-		rounds = 2
 	}
 	again := g.asked || g.unsure != ""
 	leases := []string{g.lease}
@@ -137,14 +111,12 @@ func (g *grant) Release(ctx context.Context) error {
 	delete(s.grants, g.lease)
 	s.mu.Unlock()
 	done := false
-	for range rounds {
-		for _, lease := range leases {
-			found, err := g.release(ctx, lease)
-			if err != nil {
-				return err
-			}
-			done = done || found
+	for _, lease := range leases {
+		found, err := g.release(ctx, lease)
+		if err != nil {
+			return err
 		}
+		done = done || found
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +130,8 @@ func (g *grant) Release(ctx context.Context) error {
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s := g.s
 	reply, _, fail := s.server.Run(ctx, releaseScript,
-		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey()},
-		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure})
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(), g.key + endedSuffix + lease},
+		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure, server.Bit(g.doubt)})
 	if fail == nil {
 		return server.Code(reply) == 1, nil
 	}
@@ -184,7 +156,13 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := g.over(); err != nil {
 		return nil, err
 	}
-	reply, since, fail := s.server.Run(ctx, passScript,
+	s.mu.Lock()
+	heir := g.heir
+	s.mu.Unlock()
+	if heir != "" { // it may be the holder, and Release ends one only
+		return nil, driver.ErrUncertain
+	}
+	reply, since, fail := s.server.RunReplicated(ctx, passScript,
 		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(), g.key + brokenSuffix},
 		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
 	if fail != nil {

@@ -17,6 +17,7 @@ const (
 	floorSuffix  = ":token"
 	queueSuffix  = ":queue"
 	brokenSuffix = ":broken"
+	endedSuffix  = ":ended:" // and the lease
 )
 
 // lockKey returns the key of a name's lock. The name is its hash tag, so that
@@ -32,18 +33,20 @@ func lockKey(prefix, name string) string {
 
 // lockName returns the name of the lock that key belongs to.
 func lockName(prefix, key string) (name string, ok bool) {
-	for _, suffix := range []string{floorSuffix, queueSuffix, brokenSuffix} {
-		if s, found := strings.CutSuffix(key, suffix); found {
-			key = s
-			break
-		}
-	}
+	key, _ = splitKey(key)
 	name, ok = strings.CutPrefix(key, prefix+"{")
 	if !ok {
 		return "", false
 	}
 	name, ok = strings.CutSuffix(name, "}")
 	return strings.TrimPrefix(name, "\x01"), ok
+}
+
+// splitKey splits a key into that of the lock and the suffix, none of which
+// contains a brace.
+func splitKey(key string) (lock, suffix string) {
+	i := strings.LastIndexByte(key, '}') + 1
+	return key[:i], key[i:]
 }
 
 // glob quotes s for the MATCH of SCAN.

@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"net"
@@ -18,9 +19,17 @@ import (
 	"time"
 )
 
+// serverProgram is the server under test: $PAWL_REDIS_SERVER may name another
+// one, such as valkey-server.
+var serverProgram = cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server")
+
 func TestMain(m *testing.M) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		fmt.Fprintln(os.Stderr, "redislock: redis-server is missing: apt-get install redis-server")
+	if url := os.Getenv(childEnv); url != "" {
+		childMain(url)
+		return
+	}
+	if _, err := exec.LookPath(serverProgram); err != nil {
+		fmt.Fprintf(os.Stderr, "redislock: %v: apt-get install redis-server\n", err)
 		os.Exit(1)
 	}
 	flag.Parse()
@@ -33,10 +42,12 @@ func TestMain(m *testing.M) {
 
 // redis is a redis-server of a test, stopped when the test ends.
 type redis struct {
-	t    testing.TB
-	dir  string
-	addr string // host:port
-	args []string
+	t       testing.TB
+	program string
+	dir     string
+	addr    string // host:port
+	args    []string
+	env     []string // of the process, besides our own
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -47,16 +58,22 @@ type redis struct {
 // startServer starts a server without persistence, with more settings in args.
 func startServer(t testing.TB, args ...string) *redis {
 	t.Helper()
-	s := &redis{t: t, dir: t.TempDir(), args: args}
+	s := &redis{t: t, dir: t.TempDir(), args: args, program: serverProgram}
+	s.begin()
+	return s
+}
+
+// begin starts the server for the first time.
+func (s *redis) begin() {
+	s.t.Helper()
 	for range 5 { // somebody else may take the port before the server does
-		s.addr = freeAddr(t)
+		s.addr = freeAddr(s.t)
 		if s.start() {
-			t.Cleanup(s.kill)
-			return s
+			s.t.Cleanup(s.kill)
+			return
 		}
 	}
-	t.Fatalf("redis-server does not start:\n%s", s.out)
-	return nil
+	s.t.Fatalf("redis-server does not start:\n%s", s.out)
 }
 
 // freeAddr returns an address on which nobody listens.
@@ -78,8 +95,9 @@ func (s *redis) start() bool {
 	_, port, _ := net.SplitHostPort(s.addr)
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", s.dir, "--daemonize", "no"}
 	s.out = new(output)
-	s.cmd = exec.Command("redis-server", append(base, s.args...)...)
+	s.cmd = exec.Command(s.program, append(base, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	s.cmd.Env = append(os.Environ(), s.env...)
 	// If the test is killed its servers go with it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {

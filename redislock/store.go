@@ -37,11 +37,13 @@ type store struct {
 	mu      sync.Mutex         // guards the fields below
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
+	news    news
 }
 
 var (
 	_ driver.Queuer    = (*store)(nil)
 	_ driver.Inspector = (*store)(nil)
+	_ driver.Reporter  = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -61,14 +63,13 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	g, turn, fail := a.ask(ctx, false)
 	switch {
 	case fail != nil:
-		return a.undo(fail)
+		return a.undo(ctx, fail)
 	case g != nil:
 		return g, nil
 	case turn.value != "":
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, server.Unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
-		"if there are none, end the wait with redislock.Bless", turn.shut))
+	return nil, fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: turn.shut})
 }
 
 func (s *store) usable(ctx context.Context, req *driver.Request) error {
@@ -101,6 +102,7 @@ type attempt struct {
 	key    string
 	record string
 	place  string // in the queue, once there
+	doubt  bool   // a request was sent whose answer did not come
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
@@ -123,18 +125,24 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	reply, since, fail := s.server.Run(ctx, acquireScript,
-		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey()},
+	reply, since, fail := s.server.RunReplicated(ctx, acquireScript,
+		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(), a.key + endedSuffix + a.req.Lease},
 		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.channel, server.Bit(wait), a.place})
 	if fail != nil {
+		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail
 	}
-	if server.Code(reply) == 1 && len(reply) == 2 {
+	if server.Code(reply) == ended {
+		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain), Lasting: true}
+	}
+	if server.Code(reply) == 1 && len(reply) == 3 {
 		token, err := reply[1].AsUint64()
 		if err != nil {
 			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
-		return a.granted(token, since), turn{}, nil
+		g := a.granted(token, since)
+		s.saw(since, reply)
+		return g, turn{}, nil
 	}
 	if len(reply) != 6 {
 		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
@@ -149,10 +157,12 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	return nil, t, nil
 }
 
+const ended = -3
+
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: server.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL}}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, doubt: a.doubt, term: term{since, driver.Now(), a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)
@@ -161,12 +171,17 @@ func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 }
 
 // undo returns the error of a failed attempt and, if that may have been executed,
-// a grant whose release undoes it.
-func (a *attempt) undo(fail *server.Failure) (driver.Grant, error) {
+// a grant whose release undoes it. A lease that too few replicas have is given
+// back at once.
+func (a *attempt) undo(ctx context.Context, fail *server.Failure) (driver.Grant, error) {
 	if !fail.Maybe {
 		return nil, fail.Err
 	}
-	return &grant{s: a.s, key: a.key, lease: a.req.Lease, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.Err
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, doubt: a.doubt, unsure: a.req.Lease + " " + a.s.id + " " + a.record}
+	if fail.Behind != nil && g.Release(ctx) == nil {
+		return nil, server.Unavailable(fail.Behind)
+	}
+	return g, fail.Err
 }
 
 // Close implements driver.Driver.

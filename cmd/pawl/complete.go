@@ -20,12 +20,13 @@ func (a *app) completeName(cmd *cobra.Command, args []string, word string) ([]st
 }
 
 func (a *app) names(prefix string) []string {
+	// A shell waits for the answer.
+	a.connect = time.Second
 	s, err := a.open()
 	if err != nil {
 		return nil
 	}
 	defer s.Close()
-	// A shell waits for the answer.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	infos, err := s.List(ctx, prefix)

@@ -19,17 +19,18 @@ import (
 type event struct {
 	Schema  int          `json:"schema"`
 	Time    time.Time    `json:"time"`
-	Event   string       `json:"event"` // waiting acquired started suspect lost released exited failed
+	Event   string       `json:"event"` // waiting acquired started suspect lost released exited failed clock
 	Name    string       `json:"name"`
 	Lease   string       `json:"lease,omitempty"`
 	Token   uint64       `json:"token,omitempty"`
 	Holders []holderJSON `json:"holders,omitempty"` // waiting: who has it
 	Ahead   *int         `json:"ahead,omitempty"`   // waiting: how many come before us
+	Closed  float64      `json:"closed,omitempty"`  // waiting: for how many seconds the store grants nothing
 	PID     int          `json:"pid,omitempty"`     // started, exited: the command
 	Code    *int         `json:"code,omitempty"`    // exited, failed: exit code
 	Signal  int          `json:"signal,omitempty"`  // exited: that ended the command
 	Kind    string       `json:"kind,omitempty"`    // failed: busy, lost, unavailable …
-	Error   string       `json:"error,omitempty"`   // suspect, lost, released, failed: why
+	Error   string       `json:"error,omitempty"`   // suspect, lost, released, failed: why; clock: what
 }
 
 // events writes events to all sinks. It never makes anybody wait: the writing

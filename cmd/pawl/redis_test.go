@@ -6,8 +6,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -25,7 +27,7 @@ func startRedis(t *testing.T, args ...string) string {
 	addr := l.Addr().String()
 	l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
+	cmd := exec.Command(cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server"), append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
 	log, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +59,6 @@ func TestRedis(t *testing.T) {
 	}
 	holder := run("run", "deploy", "--ttl", "2s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
 	w.appears("in")
-	// A server that has just started makes its first user wait, and says so.
-	if got := holder.stderr(); !strings.Contains(got, "left") || strings.Contains(got, "s3cret") {
-		t.Errorf("stderr is %q; want a line with the time that is left", got)
-	}
 	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
 		t.Errorf("the command gets the store and token %q", got)
 	}
@@ -93,23 +91,83 @@ func TestRedis(t *testing.T) {
 func TestNoRedis(t *testing.T) {
 	w := newWorld(t)
 	addr := startRedis(t, "--requirepass", "s3cret")
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
 	for _, c := range []struct {
 		store, want string
 		code        int
 	}{
+		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", exitUnavailable},
 		{"redis://:wrong-s3cret@" + addr, "password", exitUnavailable},
 		{"redis://:s3cret@127.0.0.1:1", "is the server running", exitUnavailable},
 		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
 	} {
-		began := time.Now()
-		p := w.pawl("run", "-s", c.store, "deploy", "true")
-		p.end(c.code)
-		got := p.stderr()
-		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
+		for _, words := range []string{"run deploy true", "ls", "show deploy", "break deploy --force --why x", "bless --yes"} {
+			began := time.Now()
+			command, rest, _ := strings.Cut(words, " ")
+			p := w.pawl(append([]string{command, "-s", c.store, "--connect-timeout", "2s"}, strings.Fields(rest)...)...)
+			p.end(c.code)
+			got := p.stderr()
+			if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+				t.Errorf("%s: stderr is %q; want one line with %q", words, got, c.want)
+			}
+			if d := time.Since(began); d > 8*time.Second {
+				t.Errorf("%s: %v", words, d)
+			}
 		}
-		if d := time.Since(began); d > 8*time.Second {
-			t.Errorf("%s: %v", c.want, d)
+	}
+}
+
+// TestNewRedis: who comes to a server that grants nothing yet is told for how long,
+// in one line, and that can be ended by saying that nobody holds a lock.
+func TestNewRedis(t *testing.T) {
+	w := newWorld(t)
+	store := "redis://" + startRedis(t) + "?max_ttl=90m"
+	run := func(words ...string) *proc { return w.pawl(append([]string{"run", "-s", store}, words...)...) }
+	const told = "the server has just started or lost its data, and grants nothing for "
+	once := func(p *proc, before string) {
+		t.Helper()
+		lines := strings.SplitAfter(p.stderr(), "\n")
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], before+told) || !strings.Contains(lines[0], "1h") || !strings.Contains(lines[0], "pawl bless") {
+			t.Errorf("stderr is %q; want one line: %s", p.stderr(), before+told)
 		}
+	}
+	busy := run("-n", "deploy", "true")
+	busy.end(exitUnavailable)
+	once(busy, `pawl: unavailable: "deploy": `)
+	busy = run("-q", "--wait", "1500ms", "deploy", "true")
+	busy.end(exitUnavailable)
+	once(busy, `pawl: unavailable: "deploy": waited 1.5s in vain; `)
+	quiet := run("-q", "deploy", "true")
+	waits := run("deploy", "sh", "-c", holdUntil)
+	w.until("the waiter is told", func() bool { return waits.stderr() != "" })
+	once(waits, `pawl: waiting for "deploy": `)
+
+	w.pawl("bless", "-s", store).end(exitUsage)
+	if waits.ended() || quiet.ended() {
+		t.Fatal("a server that was not blessed grants")
+	}
+	bless := w.pawl("bless", "-s", store, "--yes")
+	bless.end(0)
+	if got := bless.stdout(); !strings.Contains(got, "grants leases from now on") {
+		t.Errorf("bless says %q", got)
+	}
+	w.appears("in")
+	w.create("out")
+	waits.end(0)
+	quiet.end(0)
+	once(waits, `pawl: waiting for "deploy": `)
+	if got := quiet.stderr(); got != "" {
+		t.Errorf("with -q stderr is %q", got)
+	}
+	run("-n", "deploy", "true").end(0)
+
+	file := w.pawl("bless", "--yes")
+	file.end(exitConfig)
+	if got := file.stderr(); !strings.Contains(got, "forgets no leases") {
+		t.Errorf("bless of a file store says %q", got)
 	}
 }

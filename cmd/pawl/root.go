@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
 )
@@ -16,10 +18,11 @@ import (
 type app struct {
 	stdout, stderr io.Writer
 	store          string // --store
-	json           bool   // --json
-	code           int    // exit code of a command that did not fail
-	interrupted    bool   // it was ended by INT
-	keyboard       bool   // by Ctrl-C that reached nobody else
+	connect        time.Duration
+	json           bool // --json
+	code           int  // exit code of a command that did not fail
+	interrupted    bool // it was ended by INT
+	keyboard       bool // by Ctrl-C that reached nobody else
 }
 
 func (a *app) root() *cobra.Command {
@@ -45,14 +48,16 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
   pawl ls                                   who holds what
   pawl show deploy                          who holds it, since when, why, who waits
-  pawl break deploy --force --why "hangs"   end somebody's lease`,
+  pawl break deploy --force --why "hangs"   end somebody's lease
+  pawl bless --yes                          a new Redis server need not wait`,
 		Version:            version().Version,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
-	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.versionCommand())
+	connectFlag(root.PersistentFlags(), &a.connect)
+	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
 	})
@@ -64,7 +69,11 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 }
 
 // open opens the store of a command that is not "run".
-func (a *app) open() (*store, error) { return open(a.store, &pawl.Options{}) }
+func (a *app) open() (*store, error) { return open(a.store, a.connect, &pawl.Options{}) }
+
+func connectFlag(fs *pflag.FlagSet, d *time.Duration) {
+	fs.DurationVar(d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
+}
 
 // print prints v as JSON, or else calls text.
 func (a *app) print(v any, text func(io.Writer) error) error {

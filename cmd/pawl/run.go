@@ -33,6 +33,8 @@ func (a *app) runCommand() *cobra.Command {
   pawl run nightly --no-wait -- ./backup.sh
   pawl run migrate --wait 5m --why "release 7" -- ./migrate up
   pawl run reports --max-hold 1h -- ./reports
+  pawl run backup --shared -- ./read-only-copy
+  pawl run crawl --slots 3 -- ./crawl
   pawl run deploy --events fd:3 -- make deploy 3>events.json`,
 		DisableFlagParsing:    true, // see parseRun
 		DisableFlagsInUseLine: true,
@@ -65,6 +67,8 @@ type runner struct {
 	signals chan os.Signal
 
 	trouble     atomic.Pointer[error] // of the last renewal that failed
+	opens       atomic.Int64          // when the store grants again, in Unix nanoseconds
+	news        chan struct{}         // gets something when that has changed
 	interrupted bool                  // INT has ended us while we waited, or the command through us
 	keyboard    bool                  // Ctrl-C has ended the command in the foreground
 }
@@ -119,10 +123,11 @@ func (r *runner) locked(path string) (int, error) {
 	opts := &pawl.Options{
 		TTL:      r.ttl,
 		Holder:   pawl.Holder{Who: r.who, Command: commandLine(r.command)},
-		Observer: pawl.Observer{Suspect: r.suspect},
+		Observer: pawl.Observer{Suspect: r.suspect, Closed: r.closed, Stepped: r.stepped},
 	}
+	r.news = make(chan struct{}, 1)
 	var err error
-	if r.store, err = open(r.runArgs.store, opts); err != nil {
+	if r.store, err = open(r.runArgs.store, r.connect, opts); err != nil {
 		return 0, err
 	}
 	defer r.store.Close()
@@ -155,6 +160,30 @@ func (r *runner) suspect(e pawl.Event) {
 		r.trouble.Store(&e.Err)
 	}
 	r.tell(event{Event: "suspect", Lease: e.Lease, Token: uint64(e.Token), Error: errorText(e.Err)})
+}
+
+// closed notes that the store grants nothing for a while.
+func (r *runner) closed(e pawl.Event) {
+	r.opens.Store(time.Now().Add(e.Left).UnixNano())
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+// shut returns for how long the store grants nothing, as far as it is known.
+func (r *runner) shut() time.Duration { return max(0, time.Until(time.Unix(0, r.opens.Load()))) }
+
+func (r *runner) stepped(e pawl.Event) {
+	what, so := "forward", "locks may have ended early"
+	if e.Step < 0 {
+		what, so = "back", "locks of crashed holders last for so much longer, unless they are broken"
+	}
+	text := fmt.Sprintf("the clock of %s was set %s by %v: %s", e.Server, what, e.Step.Abs().Round(time.Millisecond), so)
+	r.tell(event{Event: "clock", Error: text})
+	if !r.json {
+		r.say("pawl: warning: " + text)
+	}
 }
 
 // work runs the command under the lease.

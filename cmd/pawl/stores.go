@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/etcdlock"
@@ -23,14 +24,22 @@ import (
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
-// completes the URL. It is the only place that knows which stores there are.
-var stores = map[string]func(*storeURL, *pawl.Options) (*pawl.Client, error){
+// completes the URL, and must have connected before ctx ends. It and blessings are
+// the only places that know which stores there are.
+var stores = map[string]func(context.Context, *storeURL, *pawl.Options) (*pawl.Client, error){
 	"etcd":   openEtcd,
 	"etcds":  openEtcd,
 	"file":   openFile,
 	"redis":  openRedis,
 	"rediss": openRedis,
 	"unix":   openRedis,
+}
+
+// blessings has what ends the wait of a store that may have forgotten leases.
+var blessings = map[string]func(context.Context, *storeURL) error{
+	"redis":  blessRedis,
+	"rediss": blessRedis,
+	"unix":   blessRedis,
 }
 
 // storeURL is where a store is. It prints without passwords.
@@ -99,7 +108,7 @@ func isSecret(key string) bool {
 
 // openFile opens a directory: file:///dir, file:dir, or file: for the default;
 // with ?shared=true one that other users may write to.
-func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+func openFile(_ context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	u := s.url
 	if u.User != nil || u.Host != "" && u.Host != "localhost" {
 		return nil, fail(exitConfig, "a directory of another machine cannot be a store",
@@ -136,24 +145,30 @@ func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 
 // openRedis opens a Redis server. What its URL may contain is told by package
 // redislock.
-func openRedis(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
-	d, err := redislock.NewDriver(context.Background(), s.url.String(), &redislock.Options{Options: own})
-	if err != nil {
-		return nil, err
+func openRedis(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	return redislock.Open(ctx, s.url.String(), redisOptions(ctx, opts))
+}
+
+func blessRedis(ctx context.Context, s *storeURL) error {
+	return redislock.Bless(ctx, s.url.String(), redisOptions(ctx, &pawl.Options{}))
+}
+
+func redisOptions(ctx context.Context, opts *pawl.Options) *redislock.Options {
+	own := &redislock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
 	}
-	return pawl.New(d, opts)
+	return own
 }
 
 // openEtcd opens an etcd cluster. What its URL may contain is told by package
 // etcdlock.
-func openEtcd(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
-	d, err := etcdlock.NewDriver(context.Background(), s.url.String(), &etcdlock.Options{Options: own})
-	if err != nil {
-		return nil, err
+func openEtcd(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &etcdlock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
 	}
-	return pawl.New(d, opts)
+	return etcdlock.Open(ctx, s.url.String(), own)
 }
 
 // fileSettings reads what follows the directory.
@@ -180,20 +195,41 @@ type store struct {
 	url *storeURL
 }
 
-// open opens the store that the user asked for.
-func open(text string, opts *pawl.Options) (*store, error) {
+// open opens the store that the user asked for, within connect.
+func open(text string, connect time.Duration, opts *pawl.Options) (*store, error) {
+	var client *pawl.Client
+	u, err := reach(text, connect, func(ctx context.Context, u *storeURL) (err error) {
+		client, err = stores[u.scheme](ctx, u, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &store{client, u}, nil
+}
+
+// reach calls f with the URL of the store that the user asked for and a context
+// that ends after connect, and says what its error means.
+func reach(text string, connect time.Duration, f func(context.Context, *storeURL) error) (*storeURL, error) {
+	if connect <= 0 {
+		return nil, usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
+	}
 	u, err := parseStore(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
 	if err != nil {
 		return nil, err
 	}
-	client, err := stores[u.scheme](u, opts)
-	if err == nil {
-		return &store{client, u}, nil
-	}
-	var f *failure
+	ctx, cancel := context.WithTimeout(context.Background(), connect)
+	defer cancel()
+	err = f(ctx, u)
+	var failed *failure
 	switch {
-	case errors.As(err, &f):
-		return nil, f
+	case err == nil:
+		return u, nil
+	case errors.As(err, &failed):
+		return nil, failed
+	case ctx.Err() != nil:
+		return nil, fail(exitUnavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
+			"check the address, and firewalls on the way; if it is slow: --connect-timeout 30s")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, pawl.ErrUnavailable):
 		return nil, storeFailure(err, u.String())
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -174,10 +175,12 @@ func TestNotice(t *testing.T) {
 		n    notice
 		want string
 	}{
-		{notice{nil, -1}, `pawl: waiting for "x"`},
-		{notice{held, 2}, `pawl: waiting for "x": held by alice@ci-7 (pid 812); 2 ahead of you`},
-		{notice{held, -1}, `pawl: waiting for "x": held by alice@ci-7 (pid 812)`},
-		{notice{&pawl.Info{}, 0}, `pawl: waiting for "x"; you are next`},
+		{notice{info: nil, ahead: -1}, `pawl: waiting for "x"`},
+		{notice{info: held, ahead: 2}, `pawl: waiting for "x": held by alice@ci-7 (pid 812); 2 ahead of you`},
+		{notice{info: held, ahead: -1}, `pawl: waiting for "x": held by alice@ci-7 (pid 812)`},
+		{notice{info: &pawl.Info{}, ahead: 0}, `pawl: waiting for "x"; you are next`},
+		{notice{info: &pawl.Info{}, ahead: 0, shut: 28100 * time.Millisecond}, `pawl: waiting for "x": the server has just started or lost its data, ` +
+			`and grants nothing for 29s more (see pawl bless --help)`},
 	} {
 		if got := c.n.line("x"); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -210,4 +213,45 @@ func TestFlagNames(t *testing.T) {
 	if got := f.line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
 		t.Errorf("%s", got)
 	}
+}
+
+func TestClockOfTheStore(t *testing.T) {
+	for _, c := range []struct {
+		by   time.Duration
+		want string
+	}{
+		{time.Hour, "set forward by 1h0m0s: locks may have ended early"},
+		{-time.Minute, "set back by 1m0s: locks of crashed holders last"},
+	} {
+		said, told := new(lines), new(lines)
+		r := &runner{runArgs: &runArgs{name: "x"}, stderr: said, events: newEvents(told)}
+		r.stepped(pawl.Event{Server: "redis://host", Step: c.by})
+		r.events.close()
+		if !strings.Contains(told.String(), `"event":"clock"`) || !strings.Contains(told.String(), c.want) {
+			t.Errorf("the event is %s; want %q", told, c.want)
+		}
+		if !poll(func() bool {
+			return strings.HasPrefix(said.String(), "pawl: warning: the clock of redis://host was "+c.want)
+		}) {
+			t.Errorf("stderr is %q; want %q", said, c.want)
+		}
+	}
+}
+
+// lines is what was written, by any goroutine.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // patience is how long waiting is nothing to talk about.
@@ -35,6 +36,8 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 	patient := time.NewTimer(patience)
 	defer patient.Stop()
 	notices := make(chan notice, 1)
+	look := func() { notices <- r.look(ctx) } // in a goroutine: the store may be slow
+	var news <-chan struct{}
 	for {
 		select {
 		case res := <-results:
@@ -50,7 +53,13 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 			}
 			return nil, r.signalled(sig)
 		case <-patient.C:
-			go func() { notices <- r.look(ctx) }() // the store may be slow
+			if len(r.news) > 0 {
+				<-r.news // is told with the rest
+			}
+			news = r.news
+			go look()
+		case <-news:
+			go look()
 		case n := <-notices:
 			if !n.mine() {
 				r.announce(n)
@@ -81,6 +90,12 @@ func (r *runner) within(ctx context.Context) error {
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
+	if r.shared {
+		opts = append(opts, pawl.Shared())
+	}
+	if r.slots > 0 {
+		opts = append(opts, pawl.Slots(r.slots))
+	}
 	if r.wait == 0 {
 		return r.store.TryAcquire(ctx, r.name, opts...)
 	}
@@ -96,7 +111,12 @@ func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 func (r *runner) refused(err error) error {
 	show := "see: pawl show " + shellQuote(r.name)
 	var held *pawl.HeldError
+	var closed *pawl.ClosedError
 	switch {
+	case errors.As(err, &closed):
+		return r.closedFailure(closed.Left, "")
+	case errors.Is(err, context.DeadlineExceeded) && r.shut() > 0:
+		return r.closedFailure(r.shut(), fmt.Sprintf("waited %v in vain; ", r.wait))
 	case errors.As(err, &held):
 		return fail(exitBusy, fmt.Sprintf("%q: %s", r.name, heldBy(held.Info)),
 			"wait for it with --wait 5m, or "+show)
@@ -110,10 +130,22 @@ func (r *runner) refused(err error) error {
 	return storeFailure(err, r.store.url.String())
 }
 
+func (r *runner) closedFailure(left time.Duration, before string) error {
+	return fail(exitUnavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, closedFor(left)),
+		"wait with --wait 1m, or see: pawl bless --help")
+}
+
+// closedFor says that the store grants nothing for a while.
+func closedFor(left time.Duration) string {
+	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for %v more",
+		(left + time.Second - 1).Truncate(time.Second))
+}
+
 // notice is what a waiter is told.
 type notice struct {
-	info  *pawl.Info // nil if the store could not say
-	ahead int        // waiters before us; negative: not known
+	info  *pawl.Info    // nil if the store could not say
+	ahead int           // waiters before us; negative: not known
+	shut  time.Duration // for how long the store grants nothing
 }
 
 func (r *runner) look(ctx context.Context) notice {
@@ -121,9 +153,9 @@ func (r *runner) look(ctx context.Context) notice {
 	defer cancel()
 	info, err := r.store.Inspect(ctx, r.name)
 	if err != nil {
-		return notice{ahead: -1}
+		return notice{ahead: -1, shut: r.shut()}
 	}
-	return notice{info, place(info)}
+	return notice{info, place(info), r.shut()}
 }
 
 // place returns how many wait before this process, or -1 if it is not in the
@@ -142,12 +174,13 @@ func place(info *pawl.Info) int {
 // record of a lease before it confirms it.
 func (n notice) mine() bool {
 	host, _ := os.Hostname()
-	return n.info != nil && len(n.info.Holders) > 0 &&
-		n.info.Holders[0].PID == os.Getpid() && n.info.Holders[0].Host == host
+	return n.info != nil && slices.ContainsFunc(n.info.Holders, func(h driver.Held) bool {
+		return h.PID == os.Getpid() && h.Host == host
+	})
 }
 
 func (r *runner) announce(n notice) {
-	e := event{Event: "waiting"}
+	e := event{Event: "waiting", Closed: n.shut.Round(time.Millisecond).Seconds()}
 	if n.ahead >= 0 {
 		e.Ahead = &n.ahead
 	}
@@ -164,6 +197,9 @@ func (n notice) line(name string) string {
 	s := fmt.Sprintf("pawl: waiting for %q", name)
 	if n.info != nil && len(n.info.Holders) > 0 {
 		s += ": " + heldBy(n.info)
+	}
+	if n.shut > 0 {
+		return s + ": " + closedFor(n.shut) + " (see pawl bless --help)"
 	}
 	switch {
 	case n.ahead == 0:

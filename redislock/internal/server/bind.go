@@ -21,10 +21,13 @@ var (
 	guardLua string
 	//go:embed lua/epoch.lua
 	epochLua string
+	//go:embed lua/mark.lua
+	markLua string
 )
 
 // The Server's own scripts follow those of Config.
-func (s *Server) epochScript() int { return len(s.texts) - 2 }
+func (s *Server) epochScript() int { return len(s.texts) - 3 }
+func (s *Server) markScript() int  { return len(s.texts) - 2 }
 func (s *Server) checkScript() int { return len(s.texts) - 1 }
 
 // text returns the text of a script for one run of a server. A restart empties
@@ -40,6 +43,7 @@ type binding struct {
 	err  error
 	boot string // the server's run_id; empty if it is not guarded
 	sha  []string
+	move int // the number of times that the run had changed
 }
 
 // Bind learns which run of the server this is and loads the scripts for it, unless
@@ -91,19 +95,23 @@ func (b *binding) failed() bool {
 func (s *Server) bind(b *binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
+	before := s.left() // there is a new connection
 	conn, done := s.client.Dedicate()
 	defer done()
 	defer conn.Close()
-	left, err := s.bindOn(ctx, conn, b)
+	left, err := s.bindOn(ctx, conn, b, before)
 	b.err = err
 	close(b.done)
-	s.tellClosed(left)
+	if left > 0 && s.Closed != nil {
+		s.Closed(left)
+	}
 }
 
-func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding) (closed time.Duration, err error) {
+func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, before driver.Instant) (closed time.Duration, err error) {
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return 0, err
 	}
+	away := s.moved(b, before)
 	var load []rueidis.Completed
 	for i := range s.texts {
 		text := s.text(i, b.boot)
@@ -121,7 +129,11 @@ func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *bind
 	if err := s.checked(replies[len(s.texts)]); err != nil || b.boot == "" {
 		return 0, err
 	}
-	return s.epoch(ctx, conn, b, false)
+	closed, err = s.epoch(ctx, conn, b, false, away)
+	if err == nil {
+		s.arrived()
+	}
+	return closed, err
 }
 
 // checked says whether the user may run what is in the scripts: a script that
@@ -158,26 +170,31 @@ func (b *binding) call(c rueidis.CommandClient, script int, keys, args []string)
 
 // Run runs a script and returns its reply, whose first element is a number, and
 // the instant before it was sent. Missing scripts are loaded, and a missing epoch
-// is begun, on the way.
+// is begun, on the way. With a Failure the reply is not to be believed.
 func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
+	reply, since, _, fail := s.run(ctx, script, keys, args)
+	return reply, since, fail
+}
+
+func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *binding, *Failure) {
 	var stale *binding
 	for range 3 {
 		b, err := s.bound(ctx, stale)
 		if err != nil {
-			return nil, 0, NotBound(ctx, err)
+			return nil, 0, nil, NotBound(ctx, err)
 		}
 		since := driver.Now()
 		reply, err := s.Do(ctx, b.call(s.client, script, keys, args)).ToArray()
 		if err == nil {
 			if len(reply) > 0 && Code(reply) != noEpoch {
-				return reply, since, nil
+				return reply, since, b, s.stale(b)
 			}
 		} else if ret, ok := rueidis.IsRedisErr(err); !ok || !ret.IsNoScript() {
-			return nil, 0, classify(ctx, err)
+			return nil, 0, nil, classify(ctx, err)
 		}
 		stale = b
 	}
-	return nil, 0, &Failure{Err: Unavailable(errors.New("the server forgets its scripts or its data again and again"))}
+	return nil, 0, nil, &Failure{Err: Unavailable(errors.New("the server forgets its scripts or its data again and again"))}
 }
 
 const noEpoch = -1

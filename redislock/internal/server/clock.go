@@ -9,57 +9,62 @@ import (
 )
 
 // Redis expires keys by its wall clock: set forward, it ends leases early, set
-// back, late. Each renewal shows how much of the TTL was left in the server's
-// eyes, which is compared with what must have been left.
+// back, late. So replies tell the server's time, which is compared with our own.
+// A master that replaces another one with another idea of the time is the same
+// thing.
 
-// Term is one TTL of a lease: it began in the server between the two instants.
-// The zero Term is one that is not known.
-type Term struct {
-	Sent, Heard driver.Instant
-	TTL         time.Duration
+// reading is the server's time, read between the two instants.
+type reading struct {
+	sent, heard driver.Instant
+	at          time.Duration // since 1970
 }
 
-// step returns by how much the server's clock has been set forward in the term
-// that another followed, if left was left of it then; negative if back, 0 if the
-// clock runs as it should.
-func (t Term) step(next Term, left time.Duration) time.Duration {
-	least := t.TTL - next.Heard.Sub(t.Sent)
-	most := t.TTL - next.Sent.Sub(t.Heard)
-	allowed := driver.Drift(t.TTL) + 2*time.Millisecond // and what rounding makes of it
+// step returns by how much the server's clock has been set forward between two
+// readings; negative if back, 0 if it runs as it should.
+func (r reading) step(next reading) time.Duration {
+	passed := next.at - r.at
+	least, most := next.sent.Sub(r.heard), next.heard.Sub(r.sent)
+	allowed := driver.Drift(most)
 	switch {
-	case left < least-allowed:
-		return least - left
-	case left > most+allowed:
-		return most - left
+	case passed > most+allowed:
+		return passed - most
+	case passed < least-allowed:
+		return passed - least
 	}
 	return 0
 }
 
-// Compare looks at the clock when next follows last, of which left was left then,
-// and tells a step. It returns by how much the clock was set forward if this is
-// the first lease that shows it: every lease sees the same step. Then leases of
-// which less than that was left have ended.
-func (s *Server) Compare(last, next Term, left time.Duration) (forward time.Duration) {
-	if last.TTL == 0 {
-		return 0
-	}
-	step := last.step(next, left)
-	if step == 0 {
-		return 0
-	}
+// follows reports whether next should be what readings after it are compared
+// with. Not too often, or a clock that runs too fast would hide in the allowance
+// of each; and not the answer to a request that took long, unless nothing better
+// has come for so long that the drift is as much.
+func (r reading) follows(next reading) bool {
+	age := next.heard.Sub(r.heard)
+	return age > time.Second && next.heard.Sub(next.sent) <= r.heard.Sub(r.sent)+age/100
+}
+
+// Saw compares the server's time, in microseconds since 1970, with the reading
+// before. The answer came at heard to a request that was sent at sent. It returns
+// by how much the clock was set forward since; negative if back. One answer shows
+// a step, and only one.
+func (s *Server) Saw(sent, heard driver.Instant, micros int64) (step time.Duration) {
+	next := reading{sent, heard, time.Duration(micros) * time.Microsecond}
 	s.mu.Lock()
-	if step > 0 && next.Heard.Sub(s.stepped) > 100*time.Millisecond {
-		s.stepped = next.Heard
-		forward = step
+	last := s.clock
+	if last.heard == 0 {
+		s.clock = next
+	} else if sent >= last.heard { // else it may be older
+		if step = last.step(next); step != 0 || last.follows(next) {
+			s.clock = next
+		}
 	}
-	news := next.Heard.Sub(s.told) > time.Minute
+	news := step != 0 && heard.Sub(s.told) > time.Minute
 	if news {
-		s.told = next.Heard
+		s.told = heard
 	}
 	s.mu.Unlock()
-	if news && s.Log != nil { // not under the lock: a log may block
-		s.Log.Warn("redislock: the server's clock was set, or another program has changed the TTL of a lock: leases end early if forward, late if back",
-			"forward", step.Round(time.Millisecond), "server", s.Addr)
+	if news && s.Stepped != nil {
+		s.Stepped(step)
 	}
-	return forward
+	return step
 }

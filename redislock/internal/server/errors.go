@@ -30,8 +30,8 @@ type reply struct {
 // The server runs a script only if none of these hold, or refuses its first
 // write, so none of them has recorded anything.
 var replies = []reply{
-	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv, true},
-	{"WRONGPASS", "the server refuses this user or password", true},
+	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true},
+	{"WRONGPASS", "the server refuses this user or password; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
 	{"AUTH", "the server has no password for this user: leave it out", true},
 	{"Client sent AUTH", "the server has no password: leave it out", true},
 	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
@@ -49,6 +49,7 @@ var replies = []reply{
 	{"max number of clients", "the server has as many clients as maxclients allows", false},
 	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true},
 	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
+	{"received unknown message type", "what answers is no Redis server: check host and port", true},
 	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
 }
 
@@ -67,6 +68,7 @@ type Failure struct {
 	Err     error // what package driver wants to see
 	Maybe   bool  // it may have been executed
 	Lasting bool  // asking again does not help
+	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
 }
 
 // classify says what the error of a request means. ctx is the request's own: a
@@ -78,13 +80,13 @@ func classify(ctx context.Context, err error) *Failure {
 	switch {
 	case errors.As(err, &answer) && partial(answer.Error()):
 		explained, lasting := explain(err)
-		return &Failure{fmt.Errorf("%w: %w", driver.ErrUncertain, explained), true, lasting}
+		return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, explained), Maybe: true, Lasting: lasting}
 	case errors.As(err, &answer), undialled(err):
 		return NotBound(ctx, err)
 	case ctx.Err() != nil:
-		return &Failure{ctx.Err(), true, false}
+		return &Failure{Err: ctx.Err(), Maybe: true}
 	}
-	return &Failure{fmt.Errorf("%w: %w", driver.ErrUncertain, err), true, false}
+	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true}
 }
 
 // NotBound says what an error means from which it is clear that the server has
@@ -92,12 +94,12 @@ func classify(ctx context.Context, err error) *Failure {
 func NotBound(ctx context.Context, err error) *Failure {
 	switch {
 	case ctx.Err() != nil:
-		return &Failure{ctx.Err(), false, false}
+		return &Failure{Err: ctx.Err()}
 	case undialled(err):
-		return &Failure{Unavailable(dialHint(err)), false, false}
+		return &Failure{Err: Unavailable(dialHint(err))}
 	}
 	explained, lasting := explain(err)
-	return &Failure{Unavailable(explained), false, lasting}
+	return &Failure{Err: Unavailable(explained), Lasting: lasting}
 }
 
 // undialled reports whether err is from before there was a connection.
@@ -131,6 +133,9 @@ func Unavailable(err error) error {
 func dialHint(err error) error {
 	s := err.Error()
 	switch {
+	case errors.Is(err, errTooMany):
+		err, _ = explain(errTooMany)
+		return err
 	case strings.Contains(s, "connection refused"), strings.Contains(s, "no such file"):
 		return fmt.Errorf("%w: is the server running, and is this its address?", err)
 	case strings.Contains(s, "x509"):

@@ -9,7 +9,6 @@ package server
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,16 +20,19 @@ import (
 
 // Config says what a Server is used for.
 type Config struct {
-	Addr    string // of the server, for people
-	Owned   bool   // the client is the Server's to close
-	ID      string // of this participant
-	Prefix  string // of all keys
-	Channel string // with ID, the channel that Listen subscribes to
+	Addr    string   // of the server, for people
+	Owned   bool     // the client is the Server's to close
+	Contact *Contact // of the client's Place; nil if it is not known
+	ID      string   // of this participant
+	Prefix  string   // of all keys
+	Channel string   // with ID, the channel that Listen subscribes to
 
 	MaxTTL    time.Duration // the longest TTL that this participant uses
 	Timeout   time.Duration // to connect
 	Unguarded bool          // a server that cannot be guarded will do
-	Log       *slog.Logger  // may be nil
+
+	Replicas       int           // that must have what RunReplicated writes
+	ReplicaTimeout time.Duration // for that
 
 	// Scripts are known by their index to Run. The Server puts lua/guard.lua
 	// before them. Their reply is an array that begins with a number, -1 if
@@ -45,6 +47,12 @@ type Config struct {
 	// Heard is called when messages can be heard, for the first time or again.
 	// Those that were sent meanwhile are lost.
 	Heard func()
+	// Stepped is called, once a minute at most, when Saw sees that the server's
+	// clock was set: forward, or back if by is negative. It may be nil.
+	Stepped func(by time.Duration)
+	// Closed is called when a run of the server is found that grants nothing for a
+	// while. It may be nil.
+	Closed func(left time.Duration)
 }
 
 // Server is one server, or that which is the master now.
@@ -60,15 +68,18 @@ type Server struct {
 
 	mu      sync.Mutex // guards the fields below
 	binding *binding
-	ear     ear
-	stepped driver.Instant // when a step of the server's clock was seen last
-	told    driver.Instant // and when it was told last
+	moves   moves
+
+	replicas replicas
+	ear      ear
+	clock    reading        // that the next one is compared with
+	told     driver.Instant // when a step of the server's clock was told last
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
 func New(client rueidis.Client, conf Config) *Server {
 	s := &Server{Config: conf, client: client, ear: ear{news: make(chan struct{})}}
-	s.texts = append(append(s.texts, conf.Scripts...), epochLua, conf.Check)
+	s.texts = append(append(s.texts, conf.Scripts...), epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -119,9 +130,12 @@ func (s *Server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]ruei
 // client. The errors of requests that are under way say nothing then: who waits
 // for them must be told before. Call Hush first of all.
 func (s *Server) Close() {
+	s.replicas.mu.Lock() // nobody begins to wait for replicas after this
 	s.cancel()
+	s.replicas.mu.Unlock()
 	if s.Owned {
 		s.client.Close()
 	}
 	s.work.Wait()
+	s.replicas.hangUp()
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Prefix             string
 	MaxTTL             time.Duration
 	AllowUnguarded     bool
+	WaitReplicas       int
 	Username, Password string
 	ConnectTimeout     time.Duration // 0 means DefaultConnect
 	TLS                *tls.Config   // not in the URL
@@ -42,6 +43,7 @@ const PasswordEnv = "PAWL_REDIS_PASSWORD"
 type Place struct {
 	Options        // those given to Parse, with what the URL says
 	Shown   string // the URL without password
+	Contact *Contact
 
 	more   []string // addresses of further sentinels
 	client rueidis.ClientOption
@@ -57,7 +59,7 @@ func Parse(s string, opts Options) (*Place, error) {
 		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
 			"write special characters of the password as %xx")
 	}
-	p := &Place{Options: opts}
+	p := &Place{Options: opts, Contact: &Contact{}}
 	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	if err := p.params(u.Query()); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
@@ -86,15 +88,21 @@ func (p *Place) params(q url.Values) error {
 		case "connect_timeout":
 			p.ConnectTimeout, err = time.ParseDuration(v)
 		case "password_file":
-			var b []byte
-			b, err = os.ReadFile(v)
-			p.Password = strings.TrimRight(string(b), "\r\n")
+			p.Password, err = readPassword(v)
 		case "allow_unguarded":
 			p.AllowUnguarded, err = strconv.ParseBool(v)
+		case "wait_replicas":
+			p.WaitReplicas, err = strconv.Atoi(v)
 		case "ca_file", "cert_file", "key_file", "server_name":
 			tlsFiles[key] = v
 		case "master_set":
 			p.client.Sentinel.MasterSet = v
+		case "sentinel_username":
+			p.client.Sentinel.Username = v
+		case "sentinel_password":
+			p.client.Sentinel.Password = v
+		case "sentinel_password_file":
+			p.client.Sentinel.Password, err = readPassword(v)
 		case "addr":
 			p.more = values
 		default:
@@ -105,6 +113,11 @@ func (p *Place) params(q url.Values) error {
 		}
 	}
 	return p.certificates(tlsFiles)
+}
+
+func readPassword(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	return strings.TrimRight(string(b), "\r\n"), err
 }
 
 func (p *Place) certificates(files map[string]string) error {
@@ -227,8 +240,9 @@ func (p *Place) tune() {
 	// Without the interval a client that misses one message of the sentinels stays
 	// with a master that was replaced.
 	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
-	c.DialCtxFn = dial
+	c.Sentinel.Dialer.Resolver = sentinels
+	c.DialCtxFn = p.Contact.dial
 	if strings.HasPrefix(p.Shown, "unix") {
-		c.DialCtxFn = dialUnix
+		c.DialCtxFn = p.Contact.dialUnix
 	}
 }

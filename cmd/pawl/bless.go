@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) blessCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "bless --yes",
+		Short: "Let a server grant locks that has just started or lost its data",
+		Long: `Let a server grant locks at once that has just started, was erased, or took over
+from another one. By itself it waits until all leases have ended that it may
+have forgotten: for the longest --ttl in use.
+
+Say --yes only if nobody can hold such a lease: the server is new, or every
+program that held a lock has ended since. Otherwise two can hold the same lock.
+
+The longest --ttl in use is then taken to be 30s, or what ?max_ttl= in the URL of
+the store says, until a program with a longer one connects.`,
+		Example: `  pawl bless --store redis://localhost:6379 --yes`,
+		Args:    args(0, 0, "try: pawl bless --store redis://localhost:6379 --yes"),
+		RunE:    func(*cobra.Command, []string) error { return a.bless(yes) },
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "nobody holds a lease that the server may have forgotten (required)")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// blessJSON is what bless prints.
+type blessJSON struct {
+	Schema int    `json:"schema"`
+	Store  string `json:"store"`
+}
+
+func (a *app) bless(yes bool) error {
+	u, err := reach(a.store, a.connect, func(ctx context.Context, u *storeURL) error {
+		bless := blessings[u.scheme]
+		switch {
+		case bless == nil:
+			return fail(exitConfig, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.scheme),
+				"name another one with --store redis://HOST")
+		case !yes:
+			return usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
+				"if so: pawl bless --yes; see pawl bless --help")
+		}
+		return bless(ctx, u)
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(blessJSON{schema, u.String()}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s grants leases from now on\n", u)
+		return err
+	})
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// childEnv makes this program a client in a process of its own, which uses the
+// server with this URL and does what the lines on its stdin say, until they end.
+const childEnv = "REDISLOCK_CHILD"
+
+const childTTL = 2 * time.Second
+
+// child is such a process, as its parent sees it.
+type child struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // closed when there will be none
+}
+
+func startChild(t testing.TB, url string) *child {
+	t.Helper()
+	c := &child{t: t, cmd: exec.Command(os.Args[0]), lines: make(chan string, 1000)}
+	c.cmd.Env = append(os.Environ(), childEnv+"="+url, "GORACE=atexit_sleep_ms=0")
+	c.cmd.Stderr = os.Stderr
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	go func() {
+		defer close(c.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			c.lines <- s.Text()
+		}
+	}()
+	return c
+}
+
+// kill kills the process and returns when it has ended.
+func (c *child) kill() {
+	c.cmd.Process.Kill()
+	for range c.lines { // before Wait, which closes the pipe
+	}
+	c.cmd.Wait()
+}
+
+func (c *child) signal(s syscall.Signal) { c.cmd.Process.Signal(s) }
+
+func (c *child) say(format string, args ...any) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// hear reads the next line, which must be of the given form.
+func (c *child) hear(format string, into ...any) {
+	c.t.Helper()
+	select {
+	case line := <-c.lines:
+		if n, err := fmt.Sscanf(line, format, into...); n != len(into) || len(into) == 0 && line != format {
+			c.t.Fatalf("a process says %q; want %q (%v)", line, format, err)
+		}
+	case <-time.After(time.Minute):
+		c.t.Fatalf("a process does not say %q", format)
+	}
+}
+
+// childMain is the process.
+func childMain(url string) {
+	opts := &Options{MaxTTL: time.Minute}
+	opts.TTL = childTTL
+	d, err := NewDriver(context.Background(), url, opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := pawl.New(d, &opts.Options)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := &childProcess{d: d.(driver.Queuer), c: c}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		p.do(strings.Fields(lines.Text()))
+	}
+	p.cancel()
+	c.Close()
+}
+
+type childProcess struct {
+	d      driver.Queuer
+	c      *pawl.Client
+	ctx    context.Context
+	cancel context.CancelFunc
+	lease  *pawl.Lease
+	turns  []func() (int, string)
+}
+
+// do does what one line says, on the lock "deploy".
+func (p *childProcess) do(words []string) {
+	switch words[0] {
+	case "acquire": // with a TTL; says when it has come to pass
+		ttl, _ := time.ParseDuration(words[1])
+		l, err := p.c.Acquire(p.ctx, "deploy", pawl.TTL(ttl))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		p.lease = l
+		fmt.Println("got", l.Token())
+	case "release":
+		fmt.Println("released", p.lease.Release(p.ctx))
+	case "wait": // so many wait in the server's queue, and release at once
+		var n int
+		fmt.Sscan(words[1], &n)
+		for range n {
+			go p.waitInQueue()
+		}
+	case "turns": // so many take turns until stop, and look at the file
+		p.takeTurns(words[1], words[2])
+	case "stop":
+		p.cancel()
+		n, wrong := 0, "nothing"
+		for _, end := range p.turns {
+			m, what := end()
+			n += m
+			if what != "" {
+				wrong = what
+			}
+		}
+		fmt.Println("turns", n, wrong)
+	}
+}
+
+func (p *childProcess) waitInQueue() {
+	g, err := p.d.Acquire(p.ctx, long("deploy"))
+	if err == nil {
+		err = g.Release(p.ctx)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("got", g.Token())
+}
+
+func (p *childProcess) takeTurns(count, file string) {
+	var n int
+	fmt.Sscan(count, &n)
+	for range n {
+		var turns int
+		var wrong string
+		var done sync.WaitGroup
+		done.Go(func() { turns, wrong = p.turn(file) })
+		p.turns = append(p.turns, func() (int, string) { done.Wait(); return turns, wrong })
+	}
+}
+
+// turn acquires and releases until the process is to stop. What the file says is
+// guarded by the lock alone: the token of the last holder, and if it is in or out.
+func (p *childProcess) turn(file string) (turns int, wrong string) {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer f.Close()
+	for p.ctx.Err() == nil {
+		l, err := p.c.Acquire(p.ctx, "deploy", pawl.TTL(time.Minute)) // no pause is as long
+		if err != nil {
+			if p.ctx.Err() == nil {
+				wrong = err.Error()
+			}
+			continue
+		}
+		if what := visit(f, l.Token()); what != "" && l.Err() == nil {
+			wrong = what
+		}
+		turns++
+		if err := l.Release(context.Background()); err != nil {
+			wrong = err.Error()
+		}
+	}
+	return turns, strings.ReplaceAll(wrong, " ", "_")
+}
+
+// visit goes in and out, and says what is wrong with who was there before.
+func visit(f *os.File, token pawl.Token) (wrong string) {
+	buf := make([]byte, 24)
+	n, _ := f.ReadAt(buf, 0)
+	var last pawl.Token
+	var state string
+	fmt.Sscan(string(buf[:n]), &last, &state)
+	if state == "in" {
+		wrong = fmt.Sprintf("%d comes while %d is in", token, last)
+	} else if last >= token {
+		wrong = fmt.Sprintf("token %d after %d", token, last)
+	}
+	fmt.Fprintf(io.NewOffsetWriter(f, 0), "%-20d in  ", token)
+	fmt.Fprintf(io.NewOffsetWriter(f, 0), "%-20d out ", token)
+	return wrong
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// term is one TTL of a lease: it began in the server between the two instants. The
+// zero term is one that is not known.
+type term struct {
+	sent, heard driver.Instant
+	ttl         time.Duration
+}
+
+// saw reads the server's time, with which the reply to a request ends.
+func (s *store) saw(sent driver.Instant, reply []rueidis.RedisMessage) {
+	micros, err := reply[len(reply)-1].AsInt64()
+	if err != nil {
+		return
+	}
+	now := driver.Now()
+	if step := s.server.Saw(sent, now, micros); step > 0 {
+		s.setForward(now, step)
+	}
+}
+
+// setForward ends the leases of this participant that the server must have ended
+// early. The others are renewed before their end.
+func (s *store) setForward(now driver.Instant, step time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.grants {
+		t := g.term
+		if t.ttl > 0 && t.heard < now && now.Sub(t.heard) > t.ttl-step {
+			g.lose(&driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
+		}
+	}
+}

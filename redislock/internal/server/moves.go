@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A client that comes to a run of a server from another one knows what the server
+// does not: that leases were granted elsewhere. They may last for the longest TTL
+// in use from when they could be got there last, so it makes the server close.
+// Scripts are bound to a run, so no grant is made before that on a server that is
+// new to the client, or new again.
+//
+// Every client that was there comes, one after the other, and one of them may
+// have been cut off, or asleep, for an hour. So that it does not close the server
+// again, it says when it heard of the other run last.
+
+// moves is what a Server knows of the runs that it was with.
+type moves struct {
+	run   string // the present one; empty if there has been none
+	count int    // of changes
+	conns int64  // Contact's when it was told of the last change
+	// away is when the one before was heard of last, until the present one has been
+	// told, or 0. It does not change when that takes several attempts.
+	away driver.Instant
+}
+
+// moved notes which run b is for. If that is another one than before, which was
+// heard of last at left, the server must be told, and moved returns when that was,
+// else 0.
+func (s *Server) moved(b *binding, left driver.Instant) driver.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.moves
+	if b.boot != "" && m.run != b.boot {
+		if m.run != "" {
+			m.away = left
+		}
+		m.run = b.boot
+		m.count++
+	}
+	b.move = m.count
+	return m.away
+}
+
+// arrived notes that the server has been told.
+func (s *Server) arrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moves.away = 0
+	if s.Contact != nil {
+		s.moves.conns = s.Contact.conns.Load()
+	}
+}
+
+// stale returns why a reply to b's scripts is not to be believed, or nil: b was
+// bound to a run that this participant has left in the meantime. If the request
+// was executed by that run nevertheless, nobody has told it.
+func (s *Server) stale(b *binding) *Failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.move == s.moves.count {
+		return nil
+	}
+	return &Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
+}
+
+// left returns when the run before a new connection was heard of last.
+func (s *Server) left() driver.Instant {
+	s.mu.Lock()
+	known := s.moves.conns
+	s.mu.Unlock()
+	if c := s.Contact; c != nil && c.conns.Load() > known {
+		return driver.Instant(c.left.Load())
+	}
+	return driver.Now()
+}

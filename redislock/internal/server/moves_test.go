@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestStaleAnswer: a request that was made for one run and executed by it after
+// this participant was with another one, and back again, counts for nothing.
+func TestStaleAnswer(t *testing.T) {
+	s := New(nil, Config{})
+	var clock driver.Instant
+	bind := func(boot string) (b *binding, owed driver.Instant) {
+		b = &binding{boot: boot}
+		clock++
+		return b, s.moved(b, clock)
+	}
+	first, owed := bind("a")
+	if owed != 0 {
+		t.Error("the first server is told of another one")
+	}
+	again, owed := bind("a")
+	if owed != 0 || s.stale(first) != nil || s.stale(again) != nil {
+		t.Error("binding to the same run again is taken for a change")
+	}
+	bind("b")
+	if f := s.stale(first); f == nil || !f.Maybe {
+		t.Errorf("an answer from the run that was left: %v; want a failure that may have been executed", f)
+	}
+	back, owed := bind("a")
+	if owed != clock {
+		t.Error("the first server is not told of the other one")
+	}
+	if _, again := bind("a"); again != owed {
+		t.Error("a server that could not be told is not told the same again")
+	}
+	s.arrived()
+	if _, owed = bind("a"); owed != 0 {
+		t.Error("a server is told twice")
+	}
+	if s.stale(first) == nil || s.stale(back) != nil {
+		t.Error("what was made for a run before it was left is believed, or what was made after is not")
+	}
+}

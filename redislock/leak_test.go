@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestNamesDoNotLeak: of names that are not used any more the server keeps their
+// tokens for a day, and then nothing. It is not parallel to others, which it would
+// disturb.
+func TestNamesDoNotLeak(t *testing.T) {
+	const names = 100_000
+	r := &redis{t: t, dir: t.TempDir(), program: clockProgram}
+	r.begin()
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Fatal(err)
+	}
+	c := openClient(t, r)
+	number := func(args ...string) int {
+		t.Helper()
+		n, err := strconv.Atoi(r.do(args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	start := number("dbsize")
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for j := i; j < names; j += 64 {
+				l, err := c.Acquire(t.Context(), "customer/"+strconv.Itoa(j))
+				if err == nil {
+					err = l.Release(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := number("dbsize"); n != start+names {
+		t.Errorf("%d keys for %d names; want their tokens only", n-start, names)
+	}
+	longest := number("eval", `local longest = 0
+		for _, key in ipairs(redis.call('keys', '*:token')) do
+			local left = redis.call('pttl', key)
+			if left < 0 then return -1 end
+			longest = math.max(longest, left)
+		end
+		return longest`, "0")
+	if d := time.Duration(longest) * time.Millisecond; d <= 23*time.Hour || d > 24*time.Hour {
+		t.Errorf("the tokens expire after %v at most; want 24 h", d)
+	}
+	// With libfaketime the server is too slow for what was before.
+	set := r.fakeClock()
+	r.do("save")
+	r.restart()
+	set(23 * time.Hour)
+	if n := number("dbsize"); n != start+names {
+		t.Errorf("after 23 hours %d keys are left; want all", n-start)
+	}
+	set(25 * time.Hour)
+	if !eventually(3*patience, func() bool { r.do("scan", "0", "count", "100000"); return number("dbsize") == start }) {
+		t.Errorf("after 25 hours %d keys are left; want none", number("dbsize")-start)
+	}
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// news are what is told to who has asked for it, or kept until somebody does.
+type news struct {
+	tell func(driver.News)
+	kept []driver.News
+}
+
+// OnNews implements driver.Reporter.
+func (s *store) OnNews(f func(driver.News)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.news.tell = f
+	for _, n := range s.news.kept {
+		f(n)
+	}
+	s.news.kept = nil
+}
+
+func (s *store) report(n driver.News) {
+	n.Server = s.server.Addr
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news.tell == nil {
+		s.news.kept = append(s.news.kept, n)
+	} else {
+		s.news.tell(n)
+	}
+}
+
+func (s *store) stepped(by time.Duration)  { s.report(driver.News{Step: by}) }
+func (s *store) closed(left time.Duration) { s.report(driver.News{Closed: left}) }

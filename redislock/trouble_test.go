@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+)
+
+// trouble is a state in which a server refuses what clients ask for.
+type trouble struct {
+	name      string
+	want      string // what the error says
+	on, off   func(t *testing.T, r *redis, admin func(string) string)
+	nobodyNew bool // clients that connect now are refused too
+	renews    bool // what needs no more room goes on
+}
+
+func say(line string) func(*testing.T, *redis, func(string) string) {
+	return func(_ *testing.T, _ *redis, admin func(string) string) { admin(line) }
+}
+
+var troubles = []trouble{
+	{name: "no memory", want: "maxmemory", on: say("config set maxmemory 1"), off: say("config set maxmemory 0"), renews: true},
+	{name: "replica", want: "use the address of its master", on: say("replicaof 127.0.0.1 1"), off: masterAgain, nobodyNew: true},
+	{name: "too few replicas", want: "min-replicas-to-write", on: say("config set min-replicas-to-write 1"), off: say("config set min-replicas-to-write 0")},
+	{name: "disk", want: "cannot write to its disk", on: breakDisk, off: say("config set stop-writes-on-bgsave-error no")},
+	{name: "slow script", want: "SCRIPT KILL", on: slowScript, off: say("script kill"), nobodyNew: true},
+	{name: "too many clients", want: "maxclients", on: tooMany, off: say("config set maxclients 1000"), nobodyNew: true},
+}
+
+// masterAgain ends the wait, too, which would be for MaxTTL.
+func masterAgain(t *testing.T, r *redis, admin func(string) string) {
+	admin("replicaof no one")
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Error(err)
+	}
+}
+
+// breakDisk makes the server find that it cannot save.
+func breakDisk(t *testing.T, r *redis, admin func(string) string) {
+	os.RemoveAll(r.dir)
+	admin("config set save 3600 1000000")
+	admin("bgsave")
+	if !eventually(patience, func() bool { return strings.Contains(admin("info persistence"), "rdb_last_bgsave_status:err") }) {
+		t.Fatal("the server can save without its directory")
+	}
+}
+
+// slowScript is one of somebody else's.
+func slowScript(t *testing.T, r *redis, admin func(string) string) {
+	admin("config set busy-reply-threshold 10")
+	go r.do("eval", "while true do end", "0")
+	if !eventually(patience, func() bool { return strings.HasPrefix(admin("get x"), "BUSY") }) {
+		t.Fatal("the script does not run")
+	}
+}
+
+// tooMany ends all connections while no new ones are let in.
+func tooMany(_ *testing.T, _ *redis, admin func(string) string) {
+	admin("config set maxclients 1")
+	admin("client kill type normal")
+	admin("client kill type pubsub")
+}
+
+// TestTroubles: a server refuses all for a while. Each request is told what to do,
+// a lease outlives it that is renewed in time, and who waits goes on waiting.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	for _, c := range troubles {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := blessedServer(t)
+			admin := adminOf(t, r)
+			suspect, renewed := make(chan error, 1000), make(chan bool, 1000)
+			opts := longOptions()
+			opts.TTL = 6 * time.Second
+			opts.Observer = pawl.Observer{
+				Suspect: func(e pawl.Event) { suspect <- e.Err },
+				Renewed: func(pawl.Event) { renewed <- true },
+			}
+			a, err := Open(t.Context(), r.url(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			held := try(t, a, "deploy")
+			next := acquiring(t, r, openClient(t, r), 1)
+			b := openClient(t, r)
+			c.on(t, r, admin)
+			if !eventually(patience, func() bool { // a connection that has just ended tells nothing
+				_, err = b.TryAcquire(t.Context(), "other")
+				return errors.Is(err, pawl.ErrUnavailable) && strings.Contains(err.Error(), c.want)
+			}) {
+				t.Errorf("TryAcquire = %v; want ErrUnavailable with %q", err, c.want)
+			}
+			if c.nobodyNew {
+				opts := longOptions()
+				opts.ConnectTimeout = time.Second
+				if _, err := Open(t.Context(), r.url(), opts); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("Open = %v; want ErrUnavailable with %q", err, c.want)
+				}
+			}
+			for len(renewed) > 0 { // before the trouble
+				<-renewed
+			}
+			if !c.renews {
+				select {
+				case err := <-suspect:
+					if err == nil || !strings.Contains(err.Error(), c.want) {
+						t.Errorf("a renewal failed with %v; want %q", err, c.want)
+					}
+				case <-time.After(patience):
+					t.Error("no renewal fails")
+				}
+				c.off(t, r, admin)
+			}
+			select {
+			case <-renewed:
+			case <-time.After(patience):
+				t.Error("the lease is not renewed when the trouble is over")
+			}
+			if c.renews {
+				c.off(t, r, admin)
+			}
+			if err := held.Err(); err != nil {
+				t.Errorf("the lease has ended: %v", err)
+			}
+			if err := held.Release(t.Context()); err != nil {
+				t.Errorf("Release = %v", err)
+			}
+			select {
+			case l := <-next:
+				l.Release(t.Context())
+			case <-time.After(patience):
+				t.Error("the waiter does not get the lock")
+			}
+			l, err := b.Acquire(t.Context(), "other")
+			if err != nil {
+				t.Fatalf("Acquire = %v", err)
+			}
+			l.Release(t.Context())
+		})
+	}
+}
+
+// adminOf returns a way to send commands on a connection that lasts. The answer is
+// a string or an error's text.
+func adminOf(t *testing.T, r *redis) func(line string) string {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{r.addr}, DisableCache: true, ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return func(line string) string {
+		words := strings.Fields(line)
+		if len(words) > 4 && words[1] == "set" { // a value of several words
+			words = append(words[:3:3], strings.Join(words[3:], " "))
+		}
+		text, err := client.Do(context.Background(), client.B().Arbitrary(words...).Build()).ToString()
+		if err != nil {
+			return err.Error()
+		}
+		return text
+	}
+}
+
+// TestLoading: a server that reads its data is told from one that is not there,
+// and who waits gets the lock when it has.
+func TestLoading(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--loading-process-events-interval-bytes", "1024")
+	opts := testOptions()
+	if err := Bless(t.Context(), r.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(t.Context(), r.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r.do("eval", "for i = 1, 25000 do redis.call('set', i, i) end", "0")
+	r.do("save")
+	r.args = append(r.args, "--key-load-delay", "30") // us
+	held := try(t, c, "deploy", pawl.NoRenew())
+	waiting := acquiring(t, r, openShort(t, r), 1)
+	restarted := make(chan bool)
+	go func() { r.restart(); close(restarted) }()
+	if !eventually(patience, func() bool {
+		_, err := c.TryAcquire(t.Context(), "other")
+		return errors.Is(err, pawl.ErrUnavailable) && strings.Contains(err.Error(), "is reading its data from disk")
+	}) {
+		t.Error("TryAcquire never says that the server is loading")
+	}
+	if _, err := Open(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "is reading its data from disk") {
+		t.Errorf("Open = %v; want that the server is loading", err)
+	}
+	<-restarted
+	select {
+	case l := <-waiting:
+		if held.Err() == nil || l.Token() <= held.Token() {
+			t.Errorf("token %d after %d, of a lease that is %v", l.Token(), held.Token(), held.State())
+		}
+	case <-time.After(3 * patience):
+		t.Error("the waiter does not get the lock")
+	}
+}
+
+func openShort(t *testing.T, r *redis) *pawl.Client {
+	t.Helper()
+	c, err := Open(t.Context(), r.url(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
