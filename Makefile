@@ -5,8 +5,8 @@
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . cmd/pawl redislock zklock
-PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/...
+MODULES     := . cmd/pawl redislock zklock etcdlock
+PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 

@@ -6,6 +6,9 @@ need() { command -v "$1" >/dev/null || missing+=("${@:2}"); }
 need cc gcc libc6-dev # for -race
 need redis-server redis-server
 need redis-cli redis-tools
+need etcd etcd-server
+need etcdctl etcd-client
+need strace strace # for a disk that hangs
 need faketime faketime
 /usr/bin/python3 -c 'import redis' 2>/dev/null || missing+=(python3-redis)
 need java default-jre-headless

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/zklock"
@@ -27,6 +28,8 @@ import (
 // completes the URL, and must have connected before ctx ends. It and blessings are
 // the only places that know which stores there are.
 var stores = map[string]func(context.Context, *storeURL, *pawl.Options) (*pawl.Client, error){
+	"etcd":   openEtcd,
+	"etcds":  openEtcd,
 	"file":   openFile,
 	"redis":  openRedis,
 	"rediss": openRedis,
@@ -175,6 +178,16 @@ func openZooKeeper(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.
 		return nil, err
 	}
 	return pawl.New(d, opts)
+}
+
+// openEtcd opens an etcd cluster. What its URL may contain is told by package
+// etcdlock.
+func openEtcd(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &etcdlock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
+	}
+	return etcdlock.Open(ctx, s.url.String(), own)
 }
 
 // fileSettings reads what follows the directory.

@@ -112,8 +112,10 @@ func hammerWaiting(e *env, d driver.Driver, req *driver.Request) (driver.Grant, 
 	return d.(driver.Queuer).Acquire(ctx, req)
 }
 
+// hammerGivingUp waits for a moment only: as long as one request takes, on stores
+// that are quick and on those that are slow.
 func hammerGivingUp(e *env, d driver.Driver, req *driver.Request) (driver.Grant, error) {
-	ctx, cancel := context.WithTimeout(e.ctx, rand.N(max(4*time.Millisecond, e.h.Pause/4)))
+	ctx, cancel := context.WithTimeout(e.ctx, max(rand.N(4*time.Millisecond<<rand.N(5)), rand.N(e.h.Pause/4)))
 	defer cancel()
 	g, err := d.(driver.Queuer).Acquire(ctx, req)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -31,12 +31,13 @@ var layers = []struct {
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
 	{packages: []string{"zklock"}, others: []string{"github.com/go-zookeeper/zk"}},
+	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
 }
 
 // stores may not import one another.
-var stores = []string{"memlock", "filelock", "redislock", "zklock"}
+var stores = []string{"memlock", "filelock", "redislock", "zklock", "etcdlock"}
 
 // test code may import more.
 var testOnly = []string{"driver/drivertest", "memlock"}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startEtcd starts an etcd server with a user and returns its address.
+func startEtcd(t *testing.T) string {
+	t.Helper()
+	var addrs [2]string
+	for i := range addrs {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs[i] = l.Addr().String()
+		l.Close()
+	}
+	cmd := exec.Command("etcd", "--data-dir", t.TempDir(), "--logger", "zap", "--log-level", "error",
+		"--listen-client-urls", "http://"+addrs[0], "--advertise-client-urls", "http://"+addrs[0],
+		"--listen-peer-urls", "http://"+addrs[1], "--initial-advertise-peer-urls", "http://"+addrs[1],
+		"--initial-cluster", "default=http://"+addrs[1], "--heartbeat-interval", "50", "--election-timeout", "300")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v: apt-get install etcd-server etcd-client", err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for _, words := range [][]string{
+		{"put", "ready", "yes"}, {"user", "add", "root:top"}, {"user", "grant-role", "root", "root"}, {"user", "add", "me:s3cret"},
+		{"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "ci/locks/"},
+		{"user", "grant-role", "me", "locks"}, {"auth", "enable"},
+	} {
+		out, err := exec.Command("etcdctl", append([]string{"--endpoints", addrs[0], "--command-timeout", "20s"}, words...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("etcdctl %v: %v\n%s", words, err, out)
+		}
+	}
+	return addrs[0]
+}
+
+// TestEtcd: on an etcd cluster the commands do what they do on files.
+func TestEtcd(t *testing.T) {
+	w := newWorld(t)
+	addr := startEtcd(t)
+	store := "etcd://me:s3cret@" + addr + "/ci/locks"
+	run := func(words ...string) *proc {
+		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
+	}
+	holder := run("run", "deploy/prod", "--ttl", "5s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	w.appears("in")
+	if got := holder.stderr(); got != "" {
+		t.Errorf("stderr is %q; want nothing", got)
+	}
+	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
+		t.Errorf("the command gets the store and token %q", got)
+	}
+	busy := run("run", "-n", "--ttl", "5s", "deploy/prod", "true")
+	busy.end(exitBusy)
+	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
+		t.Errorf("stderr is %q; want the holder", got)
+	}
+	waiter := run("run", "--ttl", "5s", "--why", "release 8", "deploy/prod", "touch", "next")
+	w.until("the waiter waits", func() bool {
+		show := run("show", "deploy/prod")
+		show.end(0)
+		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
+	})
+	ls := run("ls")
+	ls.end(0)
+	if !strings.Contains(ls.stdout(), "deploy/prod") {
+		t.Errorf("ls says %q", ls.stdout())
+	}
+	run("break", "deploy/prod", "--force", "--why", "it hangs").end(0)
+	holder.end(exitLost)
+	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
+		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
+	}
+	waiter.end(0)
+	w.appears("next")
+}
+
+// TestNoEtcd: a store that cannot be used is told in one line without password.
+func TestNoEtcd(t *testing.T) {
+	w := newWorld(t)
+	addr := startEtcd(t)
+	for _, c := range []struct {
+		store, want string
+		code        int
+	}{
+		{"etcd://me:wrong-s3cret@" + addr, "password", exitUnavailable},
+		{"etcd://me:s3cret@" + addr, "may not read and write", exitUnavailable},
+		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", exitUnavailable},
+		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
+	} {
+		began := time.Now()
+		p := w.pawl("run", "-s", c.store, "deploy", "true")
+		p.end(c.code)
+		got := p.stderr()
+		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
+		}
+		if d := time.Since(began); d > 8*time.Second {
+			t.Errorf("%s: %v", c.want, d)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// backing is an etcd lease, to which the keys of one lease or waiter are bound:
+// when it ends, etcd deletes them.
+//
+// The one leader of the cluster counts its time. A member that has been cut off or
+// is stuck may take itself for the leader still, and say that it has kept the
+// lease alive, without effect. So an answer to a keepalive proves nothing until a
+// linearizable read, sent after it, is answered in the same raft term. The answer
+// names the term that the member had when it was asked; it, or the leader that it
+// passed the question on to, acted in that term or a later one. And the leader
+// that let the read through was that of the read's term or an earlier one, and
+// the majority had elected none after it when the read was sent. With one term in
+// both, it was the leader then who had kept the lease alive. Every leader who
+// comes after begins with the full time.
+type backing struct {
+	id      clientv3.LeaseID
+	seconds int64          // that it was asked for; it has them at least
+	since   driver.Instant // not after the instant from which its time certainly counts
+	asked   driver.Instant // when the keepalive was sent that was answered last; since if it is proven
+	term    uint64         // of that answer
+}
+
+// grantBacking makes an etcd lease. This goes through the majority, so it needs no
+// proof.
+func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) {
+	now := driver.Now()
+	resp, err := s.client.Grant(ctx, secs)
+	if err != nil {
+		return nil, err
+	}
+	return &backing{id: resp.ID, seconds: secs, since: now, asked: now}, nil
+}
+
+func unknownLease(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
+
+// proven notes the term of a linearizable answer to a request that was sent after
+// the keepalive was answered, and reports whether that counts now.
+func (b *backing) proven(term uint64) bool {
+	if term == b.term {
+		b.since = max(b.since, b.asked)
+	}
+	return b.since == b.asked
+}
+
+// due returns when the next keepalive is due, for a waiter.
+func (b *backing) due() driver.Instant { return b.asked.Add(b.time() / 3) }
+
+func (b *backing) time() time.Duration { return time.Duration(b.seconds) * time.Second }
+
+// Spares are etcd leases that were used and to which certainly nothing is bound,
+// now or by a request still under way. A keepalive costs the cluster less than
+// making a new one, which has to go to the disks of the majority.
+const maxSpares = 64
+
+// spare keeps b for another attempt.
+func (s *store) spare(b *backing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil {
+		s.spares[b.seconds] = append(all, b)
+	}
+}
+
+// takeSpare returns a spare that may be alive still, or nil.
+func (s *store) takeSpare(secs int64) *backing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.spares[secs]
+	if len(all) == 0 {
+		return nil
+	}
+	b := all[len(all)-1]
+	s.spares[secs] = all[:len(all)-1]
+	if driver.Now().Sub(b.asked) > b.time()*9/10 {
+		delete(s.spares, secs) // the others are older
+		return nil
+	}
+	return b
+}
+
+// back returns an etcd lease for a new attempt.
+func (s *store) back(ctx context.Context, ttl time.Duration) (*backing, error) {
+	secs := seconds(ttl)
+	if b := s.takeSpare(secs); b != nil {
+		err := b.keepAlive(ctx, s)
+		if err == nil {
+			return b, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return s.grantBacking(ctx, secs)
+}

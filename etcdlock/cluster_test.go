@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// leader returns the leader among ms, and the others.
+func leader(t testing.TB, ms []*member) (*member, []*member) {
+	t.Helper()
+	var first *member
+	var rest []*member
+	found := eventually(patience, func() bool {
+		first, rest = nil, nil
+		for _, m := range ms {
+			if m.leads() {
+				first = m
+			} else {
+				rest = append(rest, m)
+			}
+		}
+		return first != nil
+	})
+	if !found {
+		t.Fatal("the cluster has no leader")
+	}
+	return first, rest
+}
+
+// leads reports whether m takes itself for the leader.
+func (m *member) leads() bool {
+	out, err := exec.Command("etcdctl", "--endpoints", m.addr, "--command-timeout", "1s", "endpoint", "status", "-w", "json").Output()
+	var status []struct {
+		Status struct {
+			Header struct {
+				Member uint64 `json:"member_id"`
+			} `json:"header"`
+			Leader uint64 `json:"leader"`
+		}
+	}
+	return err == nil && json.Unmarshal(out, &status) == nil && len(status) == 1 &&
+		status[0].Status.Leader == status[0].Status.Header.Member
+}
+
+func urlOf(ms ...*member) string {
+	var addrs []string
+	for _, m := range ms {
+		addrs = append(addrs, m.addr)
+	}
+	return "etcd://" + strings.Join(addrs, ",")
+}
+
+// TestKilledLeader: the leader of three is killed while a lease is held and waited
+// for, and comes back. The holder keeps it, and the waiter gets it when it is
+// released.
+func TestKilledLeader(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 10 * time.Second
+	a, b := openClient(t, urlOf(ms...), ttl), openClient(t, urlOf(ms...), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		next <- l
+	}()
+	for range 2 {
+		l, _ := leader(t, ms)
+		l.kill()
+		time.Sleep(ttl / 4)
+		l.launch()
+		if !l.ready() {
+			t.Fatalf("the member does not come back:\n%s", l.out)
+		}
+		time.Sleep(ttl / 2) // past the first renewal
+		if err := held.Err(); err != nil {
+			t.Fatalf("the lease is lost: %v", err)
+		}
+		select {
+		case l := <-next:
+			t.Fatalf("the waiter has got it: %v", l)
+		default:
+		}
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	select {
+	case l := <-next:
+		if l.Token() <= held.Token() {
+			t.Errorf("token %d after %d", l.Token(), held.Token())
+		}
+		l.Release(t.Context())
+	case <-time.After(patience):
+		t.Fatal("the waiter does not get it")
+	}
+}
+
+// TestCutOffMember: the holder asks a member, leader or not, that cannot reach the
+// majority. It must stop before the next holder starts.
+func TestCutOffMember(t *testing.T) {
+	t.Parallel()
+	for _, leads := range []bool{true, false} {
+		t.Run(map[bool]string{true: "leader", false: "follower"}[leads], func(t *testing.T) {
+			t.Parallel()
+			ms := startCluster(t, 3)
+			const ttl = 3 * time.Second
+			mine, rest := leader(t, ms)
+			if !leads {
+				mine, rest = rest[0], []*member{mine, rest[1]}
+			}
+			a, b := openClient(t, mine.url(), ttl), openClient(t, urlOf(rest...), ttl)
+			held, err := a.Acquire(t.Context(), "deploy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ended atomic.Int64 // driver.Instant
+			go func() {
+				<-held.Done()
+				ended.Store(int64(driver.Now()))
+			}()
+			next := make(chan driver.Instant, 1)
+			go func() {
+				l, err := b.Acquire(t.Context(), "deploy")
+				if err != nil {
+					t.Errorf("Acquire = %v", err)
+				} else {
+					defer l.Release(t.Context())
+				}
+				next <- driver.Now()
+			}()
+			if !eventually(patience, func() bool {
+				info, err := b.Inspect(t.Context(), "deploy")
+				return err == nil && len(info.Waiters) == 1
+			}) {
+				t.Fatal("the waiter does not come into the queue")
+			}
+			for _, m := range rest {
+				m.stop()
+			}
+			time.Sleep(ttl + time.Second)
+			mine.stop() // those who go on have to do without it
+			for _, m := range rest {
+				m.cont()
+			}
+			select {
+			case at := <-next:
+				if e := driver.Instant(ended.Load()); e == 0 || e > at {
+					t.Errorf("the first lease ended at %d, the next began at %d", e, at)
+				}
+			case <-time.After(2 * patience):
+				t.Error("the waiter does not get it")
+			}
+			mine.cont()
+			if err := held.Err(); err == nil {
+				t.Error("the lease is trusted still")
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// participant is a store with a link that can be cut.
+type participant struct {
+	*store
+	link *proxy
+}
+
+func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
+	t.Helper()
+	d, err := NewDriver(context.Background(), link.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &participant{store: d.(*store), link: link}
+}
+
+// etcd counts in seconds and looks for expired leases every half a second.
+const (
+	suiteTTL   = 2 * time.Second
+	suiteSlack = 4 * time.Second
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	opts := new(Options)
+	opts.TTL = suiteTTL
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			m := startServer(t)
+			return drivertest.Store{
+				Open:    func(t testing.TB) driver.Driver { return openThrough(t, startProxy(t, m.addr), opts) },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
+				Restart: func(testing.TB) { m.restart() },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+			}
+		},
+		TTL:       suiteTTL,
+		Slack:     suiteSlack,
+		Pause:     200 * time.Millisecond,
+		Histories: 4,
+		Parallel:  true,
+	})
+}

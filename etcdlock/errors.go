@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var (
+	errClosed = errors.New("etcdlock: the client is closed")
+	// errUnproven is a renewal of which it is not clear whether the leader of now
+	// has carried it out.
+	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
+)
+
+// failure is why a request failed.
+type failure struct {
+	err     error // what package driver wants to see
+	maybe   bool  // it may have been carried out
+	lasting bool  // asking again does not help
+	gone    bool  // the etcd lease has ended, or the key was deleted: nothing is left
+}
+
+// hints say what to do about an error of the server. Those that say that the
+// request was refused have recorded nothing.
+var hints = []struct {
+	err     error
+	hint    string
+	lasting bool
+}{
+	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true},
+	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true},
+	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true},
+	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right?", false},
+	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false},
+	{rpctypes.ErrTooManyRequests, "the server is overloaded", false},
+	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true},
+	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false},
+	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health", false},
+	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true},
+}
+
+// refused returns the failure that says that nothing was carried out, if err says
+// so.
+func refused(err error) *failure {
+	for _, h := range hints {
+		if errors.Is(err, h.err) {
+			return &failure{err: fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, err, h.hint), lasting: h.lasting}
+		}
+	}
+	return nil
+}
+
+// classify says what the error of a request means that may have recorded
+// something. ctx is the caller's: the request itself may have had less time.
+func (s *store) classify(ctx context.Context, err error) *failure {
+	if f := refused(err); f != nil {
+		return f
+	}
+	awaitEnd(ctx, err)
+	if ctx.Err() != nil {
+		return &failure{err: ctx.Err(), maybe: true}
+	}
+	return &failure{err: fmt.Errorf("%w: %w", driver.ErrUncertain, s.explain(err)), maybe: true}
+}
+
+// unrecorded is classify for a request that records nothing.
+func (s *store) unrecorded(ctx context.Context, err error) *failure {
+	if f := refused(err); f != nil {
+		return f
+	}
+	awaitEnd(ctx, err)
+	switch {
+	case ctx.Err() != nil:
+		return &failure{err: ctx.Err()}
+	case s.ctx.Err() != nil:
+		return &failure{err: unavailable(errClosed), lasting: true}
+	}
+	return &failure{err: unavailable(s.explain(err))}
+}
+
+// awaitEnd waits for the end of the caller's context if the server was quicker to
+// see it: a request carries its deadline along.
+func awaitEnd(ctx context.Context, err error) {
+	const skew = 100 * time.Millisecond
+	if deadline, ok := ctx.Deadline(); ok && outOfTime(err) && time.Until(deadline) < skew {
+		<-ctx.Done()
+	}
+}
+
+// outOfTime reports whether a request has run out of time, here or at the server.
+func outOfTime(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded ||
+		strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()) || strings.Contains(err.Error(), "request timed out")
+}
+
+func unavailable(err error) error {
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+// explain adds to an error of the transport who was asked, and what was seen when
+// connecting. It hides that the request had a deadline of its own: context errors
+// are the caller's alone.
+func (s *store) explain(err error) error {
+	if !outOfTime(err) {
+		return fmt.Errorf("%s: %w", s.where, err)
+	}
+	if seen := s.links.lastError(); seen != nil {
+		return fmt.Errorf("%s: no answer: %s", s.where, dialHint(seen))
+	}
+	return fmt.Errorf("%s: no answer in time: is the cluster running, and has it a leader?", s.where)
+}
+
+// dialHint says what to do about a connection that could not be made.
+func dialHint(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "connection refused"):
+		return text + ": is the server running, and is this its address?"
+	case strings.Contains(text, "x509"):
+		return text + ": name the authority that signed the server's certificate with ?ca_file="
+	case strings.Contains(text, "first record does not look like a TLS"):
+		return text + ": this port has no TLS: use etcd:// instead of etcds://"
+	case strings.Contains(text, "handshake failed: EOF"):
+		return text + ": if this port has no TLS use etcd:// instead of etcds://"
+	case strings.Contains(text, "no such host"):
+		return text + ": check the name of the host"
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "i/o timeout"):
+		return text + ": is a firewall in between?"
+	}
+	return text
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant is one lease, or an attempt of unknown outcome.
+type grant struct {
+	s     *store
+	lease string
+	key   string
+	mark  string
+	first driver.Instant
+	token int64 // create revision of the key
+
+	renewing sync.Mutex // guards the fields below; see rewrite
+	backing  *backing
+	mod      int64 // mod revision of the key
+	dirty    bool  // a write of the key has an unknown outcome
+	written  bool  // the record says when it was acquired
+
+	unsure bool // an attempt: it may have been carried out, or be so later
+
+	// store.mu guards what follows.
+	record record
+	ended  bool // released
+	asked  bool // a release was sent whose answer did not come
+	lost   *driver.LostError
+	notify func(error) // from OnLost, until called
+}
+
+var (
+	_ driver.Notifier   = (*grant)(nil)
+	_ driver.Downgrader = (*grant)(nil)
+)
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return uint64(g.token) }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant { return g.first }
+
+// Renew implements driver.Grant.
+func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	rctx, cancel := g.s.request(ctx)
+	defer cancel()
+	g.renewing.Lock()
+	defer g.renewing.Unlock()
+	if err := g.over(); err != nil {
+		return 0, err
+	}
+	var since driver.Instant
+	var err error
+	if seconds(ttl) > g.backing.seconds || g.dirty || !g.written {
+		since, err = g.rewrite(rctx, seconds(ttl))
+	} else {
+		since, err = g.verify(rctx)
+	}
+	if err == nil {
+		return since, nil
+	}
+	if lost := g.over(); lost != nil {
+		return 0, lost
+	}
+	return 0, g.s.unrecorded(ctx, err).err
+}
+
+// over returns why the grant has ended, as far as this participant knows.
+func (g *grant) over() error {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	switch {
+	case g.ended:
+		return driver.ErrReleased
+	case g.lost != nil:
+		return g.lost
+	case g.unsure:
+		return driver.ErrUncertain
+	}
+	return nil
+}
+
+// maxProofs is how often a keepalive is repeated that could not be proven: the
+// leader has changed in between.
+const maxProofs = 3
+
+// verify renews by a keepalive and proves it by a read. See backing.
+func (g *grant) verify(ctx context.Context) (driver.Instant, error) {
+	for range maxProofs {
+		err := g.backing.keepAlive(ctx, g.s)
+		known := !unknownLease(err)
+		if err != nil && known {
+			return 0, err
+		}
+		p, err := g.prove(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if known && g.backing.proven(p.term) {
+			return g.backing.since, nil
+		}
+	}
+	return 0, errUnproven
+}
+
+// check returns a *LostError unless own is the grant's key.
+func (g *grant) check(own, broken []*mvccpb.KeyValue) error {
+	if len(own) == 1 && own[0].CreateRevision == g.token {
+		return nil
+	}
+	lost := &driver.LostError{Reason: driver.Gone}
+	if len(broken) == 1 {
+		lost.Reason = driver.Broken
+		var n news
+		if json.Unmarshal(broken[0].Value, &n) == nil {
+			lost.By, lost.Why = n.By, n.Why
+		}
+	}
+	g.lose(lost)
+	return lost
+}
+
+// lose notes that the grant has ended, and tells it.
+func (g *grant) lose(why *driver.LostError) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.lost != nil || g.ended {
+		return
+	}
+	g.lost = why
+	delete(g.s.grants, g.lease)
+	if g.notify != nil {
+		go g.notify(g.lost)
+		g.notify = nil
+	}
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.lost != nil {
+		go f(g.lost)
+		return
+	}
+	g.notify = f
+	g.s.listen()
+}
+
+// Release implements driver.Grant. An attempt of unknown outcome is undone by
+// revoking its etcd lease: that deletes its keys, and refuses them if they come
+// later.
+func (g *grant) Release(ctx context.Context) error {
+	s := g.s
+	s.mu.Lock()
+	if g.ended {
+		s.mu.Unlock()
+		return nil
+	}
+	again := g.asked
+	g.notify = nil
+	delete(s.grants, g.lease)
+	s.mu.Unlock()
+	rctx, cancel := s.request(ctx)
+	defer cancel()
+	if g.unsure {
+		if _, err := s.client.Revoke(rctx, g.backing.id); err != nil && !unknownLease(err) {
+			return s.unrecorded(ctx, err).err
+		}
+		g.end()
+		return nil
+	}
+	resp, err := s.client.Txn(rctx).
+		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.token)).
+		Then(clientv3.OpDelete(g.key), clientv3.OpDelete(g.mark)).
+		Else(clientv3.OpGet(g.s.brokenKey(g.lease)), clientv3.OpDelete(g.mark), clientv3.OpDelete(g.s.brokenKey(g.lease))).Commit()
+	if err != nil {
+		s.mu.Lock()
+		g.asked = true
+		s.mu.Unlock()
+		return s.classify(ctx, err).err
+	}
+	var lost error
+	if !resp.Succeeded && !again {
+		if lost = g.over(); lost == nil {
+			lost = g.check(nil, resp.Responses[0].GetResponseRange().Kvs)
+		}
+	}
+	g.end()
+	if resp.Succeeded {
+		g.reuse()
+	}
+	return lost
+}
+
+func (g *grant) end() {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	g.ended = true
+}
+
+// reuse keeps the etcd lease for another attempt, if no request that could bind
+// something to it may still be under way.
+func (g *grant) reuse() {
+	if !g.renewing.TryLock() {
+		return
+	}
+	defer g.renewing.Unlock()
+	if !g.dirty {
+		g.s.spare(g.backing)
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Inspect implements driver.Inspector.
+func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	q, err := s.queue(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	info := q.info(name)
+	for i := range info.Holders[:min(len(info.Holders), maxShown)] {
+		info.Holders[i].Expires = s.expires(ctx, q[i].kv.Lease)
+	}
+	return info, nil
+}
+
+// queue reads the keys of one name.
+func (s *store) queue(ctx context.Context, name string) (queue, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	rctx, cancel := s.request(ctx)
+	defer cancel()
+	from, to := s.place(name).all()
+	resp, err := s.client.Get(rctx, from, clientv3.WithRange(to),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		return nil, s.unrecorded(ctx, err).err
+	}
+	return s.readQueue(resp.Kvs), nil
+}
+
+// expires returns when an etcd lease ends, or the zero time.
+func (s *store) expires(ctx context.Context, id int64) time.Time {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	resp, err := s.client.TimeToLive(ctx, clientv3.LeaseID(id))
+	if err != nil || resp.TTL <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(resp.TTL) * time.Second)
+}
+
+// page is how many keys are asked for at a time.
+const page = 1000
+
+// List implements driver.Inspector.
+func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	from := s.prefix + lockPart + escape(prefix)
+	end := clientv3.GetPrefixRangeEnd(from)
+	names := make(map[string][]*mvccpb.KeyValue)
+	for more, rev := true, int64(0); more; {
+		rctx, cancel := s.request(ctx)
+		resp, err := s.client.Get(rctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev))
+		cancel()
+		if err != nil {
+			return nil, s.unrecorded(ctx, err).err
+		}
+		for _, kv := range resp.Kvs {
+			if e, ok := s.parse(kv); ok {
+				names[e.name] = append(names[e.name], kv)
+			}
+		}
+		if more = resp.More; more {
+			from, rev = string(resp.Kvs[len(resp.Kvs)-1].Key)+"\x00", resp.Header.Revision
+		}
+	}
+	var infos []*driver.Info
+	for name, kvs := range names {
+		slices.SortFunc(kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
+		infos = append(infos, s.readQueue(kvs).info(name))
+	}
+	slices.SortFunc(infos, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+// Break implements driver.Inspector. It deletes the key and the mark of the
+// victim, which hears of the latter, and leaves word for it that goes with the
+// victim's etcd lease.
+func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	for {
+		q, err := s.queue(ctx, name)
+		if err != nil {
+			return err
+		}
+		holders := q[:q.holders()]
+		if len(holders) == 0 {
+			return driver.ErrReleased
+		}
+		i := slices.IndexFunc(holders, func(e entry) bool { return e.lease == lease })
+		if i < 0 {
+			return &driver.HeldError{Info: q.info(name)}
+		}
+		victim := holders[i]
+		rctx, cancel := s.request(ctx)
+		resp, err := s.client.Txn(rctx).
+			If(clientv3.Compare(clientv3.ModRevision(string(victim.kv.Key)), "=", victim.kv.ModRevision)).
+			Then(
+				clientv3.OpDelete(string(victim.kv.Key)),
+				clientv3.OpDelete(s.mark(victim.record.Client, lease)),
+				clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(victim.kv.Lease)))).
+			Commit()
+		cancel()
+		switch {
+		case unknownLease(err): // expired meanwhile
+		case err != nil:
+			return s.classify(ctx, err).err
+		case resp.Succeeded:
+			return nil
+		}
+	}
+}

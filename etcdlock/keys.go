@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Names of what is in the store; docs/etcd-protocol.md is the contract with
+// others.
+const (
+	lockPart   = "lock/"
+	clientPart = "client/"
+	brokenPart = "broken/"
+)
+
+// Kinds, as they are in keys: so that the keys of all that are not shared are one
+// range, and so are those of one name.
+const (
+	kindShared    = "r"
+	kindSlots     = "s" // followed by their number
+	kindExclusive = "x"
+)
+
+var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
+var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
+
+// escape makes name a part of a key without a slash, so that the keys of one
+// name are never among those of another. The escaped form of a beginning is the
+// beginning of the escaped form.
+func escape(name string) string { return escaper.Replace(name) }
+
+// place is where the keys of one name are.
+type place struct {
+	dir string // all of them begin with it
+}
+
+func (s *store) place(name string) place {
+	return place{s.prefix + lockPart + escape(name) + "/"}
+}
+
+// all is the range of all keys of the name.
+func (p place) all() (from, to string) { return p.dir, p.dir[:len(p.dir)-1] + "0" }
+
+// unshared is the range of those that were not created as shared.
+func (p place) unshared() (from, to string) { return p.dir + kindSlots, p.dir + "y" }
+
+// rivals is the range of the keys that can be in the way of req.
+func (p place) rivals(req *driver.Request) (from, to string) {
+	if req.Shared {
+		return p.unshared()
+	}
+	return p.all()
+}
+
+func (p place) key(req *driver.Request) string {
+	kind := kindExclusive
+	switch {
+	case req.Shared:
+		kind = kindShared
+	case req.Slots > 0:
+		kind = kindSlots + strconv.Itoa(req.Slots)
+	}
+	return p.dir + kind + "/" + req.Lease
+}
+
+// entry is one key of a name: a holder or a waiter.
+type entry struct {
+	name, kind, lease string
+	shared            bool // also if it has become so
+	slots             int
+	kv                *mvccpb.KeyValue
+	record            record
+}
+
+// parse reads a key and its value, if it was asked for. Whatever is no key of
+// ours is left out, by ok.
+func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
+	rest, ok := strings.CutPrefix(string(kv.Key), s.prefix+lockPart)
+	parts := strings.Split(rest, "/")
+	if !ok || len(parts) != 3 {
+		return e, false
+	}
+	e = entry{name: unescape(parts[0]), kind: parts[1], lease: parts[2], kv: kv}
+	if len(kv.Value) > 0 {
+		_ = json.Unmarshal(kv.Value, &e.record) // what cannot be read is shown as nobody
+	}
+	n, isSlots := strings.CutPrefix(e.kind, kindSlots)
+	switch {
+	case e.kind == kindShared:
+		e.shared = true
+	case e.kind == kindExclusive:
+		e.shared = e.record.Shared
+	case isSlots:
+		n, err := strconv.Atoi(n)
+		if err != nil || n <= 0 {
+			return e, false
+		}
+		e.slots = n
+	default:
+		return e, false
+	}
+	return e, e.lease != ""
+}
+
+// unescape undoes escape, in one pass.
+func unescape(s string) string { return unescaper.Replace(s) }
+
+// record is the value of a key.
+type record struct {
+	driver.Holder
+	Why      string `json:"why,omitempty"`
+	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
+	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: not written yet
+	Client   string `json:"client"`             // the participant
+	Shared   bool   `json:"shared,omitempty"`   // an exclusive lease that has become shared
+}
+
+func (s *store) newRecord(req *driver.Request) record {
+	r := record{Why: req.Why, Since: time.Now().UnixMicro(), Client: s.id}
+	if req.Holder != nil {
+		r.Holder = *req.Holder
+	}
+	return r
+}
+
+func (r record) String() string { return encode(r) }
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "{}" // cannot happen: strings, numbers and booleans
+	}
+	return string(b)
+}
+
+// mark is the key that tells a participant when its lease is gone.
+func (s *store) mark(client, lease string) string {
+	return s.prefix + clientPart + client + "/" + lease
+}
+
+// brokenKey is where the victim of Break learns who did it.
+func (s *store) brokenKey(lease string) string { return s.prefix + brokenPart + lease }
+
+// news is the value of a brokenKey.
+type news struct {
+	By  *driver.Holder `json:"by,omitempty"`
+	Why string         `json:"why,omitempty"`
+}
+
+// seconds returns a TTL as etcd counts it, never shorter.
+func seconds(ttl time.Duration) int64 {
+	return int64((ttl + time.Second - 1) / time.Second)
+}

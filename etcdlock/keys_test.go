@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func in(key, from, to string) bool { return from <= key && key < to }
+
+// FuzzKeys: the keys of a name are read back, are in the ranges of that name, and
+// in those of no other.
+func FuzzKeys(f *testing.F) {
+	for _, s := range []string{"deploy", "a/b", "a", "a%2Fb", "%", "/", "//", "x", "x/", "a/x/lease", "ä", "日本", "0", "a0", "a\x7f", "..", "lock/", "%25"} {
+		f.Add(s, "a")
+		f.Add("a", s)
+		f.Add(s, s+"/")
+	}
+	f.Fuzz(func(t *testing.T, one, two string) {
+		if driver.CheckName(one) != nil || driver.CheckName(two) != nil {
+			t.Skip()
+		}
+		s := &store{prefix: defaultPrefix}
+		p, other := s.place(one), s.place(two)
+		for _, req := range []driver.Request{{}, {Shared: true}, {Slots: 1}, {Slots: 12}} {
+			req.Name, req.Lease = one, "lease"
+			key := p.key(&req)
+			e, ok := s.parse(&mvccpb.KeyValue{Key: []byte(key)})
+			if !ok || e.name != one || e.lease != "lease" || e.shared != req.Shared || e.slots != req.Slots {
+				t.Errorf("%q is read as %+v, %v", key, e, ok)
+			}
+			from, to := p.all()
+			if !in(key, from, to) {
+				t.Errorf("%q is not in the range of its name", key)
+			}
+			if from, to = p.unshared(); in(key, from, to) == req.Shared {
+				t.Errorf("%q: in the range of what is not shared: %v", key, !req.Shared)
+			}
+			if from, to = other.all(); one != two && in(key, from, to) {
+				t.Errorf("%q of %q is in the range of %q", key, one, two)
+			}
+			if begins := strings.HasPrefix(key, s.prefix+lockPart+escape(two)); begins != strings.HasPrefix(one, two) {
+				t.Errorf("List(%q) sees %q: %v", two, one, begins)
+			}
+		}
+	})
+}
+
+func TestForeignKeysAreIgnored(t *testing.T) {
+	s := &store{prefix: defaultPrefix}
+	for _, key := range []string{"pawl/lock/a/x", "pawl/lock/a/x/", "pawl/lock/a/x/b/c", "pawl/lock/a/q/b", "pawl/lock/a/s0/b",
+		"pawl/lock/a/s-1/b", "pawl/lock/a/sx/b", "pawl/client/a/x/b", "other/lock/a/x/b", ""} {
+		if e, ok := s.parse(&mvccpb.KeyValue{Key: []byte(key)}); ok {
+			t.Errorf("%q is read as %+v", key, e)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// cutReplies is a client's KV whose n-th transaction is carried out, and its answer
+// lost with the connection.
+type cutReplies struct {
+	clientv3.KV
+	link *proxy
+	next int // transactions until then; counts down
+}
+
+type cutTxn struct {
+	clientv3.Txn
+	kv *cutReplies
+}
+
+func (k *cutReplies) Txn(ctx context.Context) clientv3.Txn { return &cutTxn{k.KV.Txn(ctx), k} }
+
+func (x *cutTxn) If(c ...clientv3.Cmp) clientv3.Txn  { x.Txn = x.Txn.If(c...); return x }
+func (x *cutTxn) Then(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(o...); return x }
+func (x *cutTxn) Else(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(o...); return x }
+func (x *cutTxn) Commit() (*clientv3.TxnResponse, error) {
+	x.kv.next--
+	if x.kv.next == 0 {
+		x.kv.link.eatReplies(true)
+		defer x.kv.link.eatReplies(false)
+	}
+	return x.Txn.Commit()
+}
+
+// eating opens a participant behind a proxy that eats the answer to its n-th
+// transaction and then breaks the connection.
+func eating(t *testing.T, m *member, n int) *store {
+	t.Helper()
+	link := startProxy(t, m.addr)
+	s := openStore(t, link.url())
+	s.client.KV = &cutReplies{KV: s.client.KV, link: link, next: n}
+	return s
+}
+
+// TestEatenReplyOfTry: the key is there, nobody knows, and it is undone.
+func TestEatenReplyOfTry(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := eating(t, m, 1), openStore(t, m.url())
+	g, err := a.TryAcquire(t.Context(), request("deploy"))
+	if !errors.Is(err, driver.ErrUncertain) || g == nil {
+		t.Fatalf("TryAcquire = %v, %v; want ErrUncertain, and a grant to release", g, err)
+	}
+	if n := len(keys(t, b, "pawl/lock/")); n != 1 {
+		t.Errorf("%d keys; want the one of the attempt", n)
+	}
+	release(t, g)
+	nothingLeft(t, b)
+	release(t, take(t, b, request("deploy")))
+}
+
+// TestEatenReplyOfJoin: a waiter whose first answer is lost is told so, as it has no
+// place for certain. Later it would go on.
+func TestEatenReplyOfJoin(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := eating(t, m, 1), openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	req := request("deploy")
+	g, err := a.Acquire(t.Context(), req)
+	if !errors.Is(err, driver.ErrUncertain) || g == nil {
+		t.Fatalf("Acquire = %v, %v; want ErrUncertain, and a grant to release", g, err)
+	}
+	if n := len(keys(t, b, "pawl/lock/")); n != 2 {
+		t.Errorf("%d keys; want the holder's and the waiter's", n)
+	}
+	release(t, g)
+	if n := len(keys(t, b, "pawl/lock/")); n != 1 {
+		t.Errorf("%d keys; want the holder's", n)
+	}
+	release(t, held)
+	nothingLeft(t, b)
+}
+
+// TestEatenReplyOfRejoin: a waiter that has lost its place goes to the end of the
+// queue, and if the answer to that is lost it finds itself there: one key. After it
+// is cancelled there is none.
+func TestEatenReplyOfRejoin(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	b := openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	for _, cancelled := range []bool{true, false} {
+		// Its join and its first look; then another look, which finds nothing; then
+		// the second join.
+		a := eating(t, m, 4)
+		req := requestFor("deploy", 3*time.Second) // it finds out with a keepalive
+		w := wait(t, a, req)
+		key := b.place(req.Name).key(req)
+		resp, err := b.client.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := resp.Kvs[0]
+		if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
+			t.Fatal(err)
+		}
+		again := func() bool {
+			resp, err := b.client.Get(t.Context(), key)
+			return err == nil && len(resp.Kvs) == 1 && resp.Kvs[0].CreateRevision > first.CreateRevision
+		}
+		if !eventually(patience, again) {
+			t.Fatal("the waiter does not join the queue again")
+		}
+		if n := len(keys(t, b, "pawl/lock/")); n != 2 || !w.waits() {
+			t.Errorf("%d keys, waits: %v; want the holder's and the waiter's", n, w.waits())
+		}
+		if cancelled {
+			w.cancel()
+			<-w.done
+			if !errors.Is(w.err, context.Canceled) {
+				t.Errorf("Acquire = %v; want the context's error", w.err)
+			}
+			if w.grant != nil {
+				release(t, w.grant)
+			}
+			if n := len(keys(t, b, "pawl/lock/")); n != 1 {
+				t.Errorf("%d keys; want the holder's", n)
+			}
+			continue
+		}
+		release(t, held)
+		release(t, w.granted(patience))
+	}
+	nothingLeft(t, b)
+}
+
+// TestEatenReplyOfRelease: it is repeated without harm to the next holder.
+func TestEatenReplyOfRelease(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := eating(t, m, 2), openStore(t, m.url())
+	g := take(t, a, request("deploy"))
+	if err := g.Release(t.Context()); err == nil || errors.Is(err, driver.ErrLost) {
+		t.Errorf("Release = %v; want that the outcome is open", err)
+	}
+	nothingLeft(t, b)
+	next := take(t, b, request("deploy"))
+	release(t, g)
+	release(t, g)
+	if _, err := a.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	release(t, next)
+	nothingLeft(t, b)
+}
+
+// TestLateCreate: the transaction that creates the keys is carried out after the
+// attempt was given up and undone. It must have no effect. The late one is sent as
+// it was built, when the undo has been answered.
+func TestLateCreate(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	a, fail := s.attempt(t.Context(), request("deploy"))
+	if fail != nil {
+		t.Fatal(fail.err)
+	}
+	undo, _ := a.undo(&failure{err: context.Canceled, maybe: true})
+	release(t, undo)
+	if g, fail := a.try(t.Context()); fail == nil || !strings.Contains(fail.err.Error(), "lease not found") {
+		t.Errorf("late attempt = %v, %v; want it refused", g, fail)
+	}
+	if g, fail := a.join(t.Context()); fail == nil || !strings.Contains(fail.err.Error(), "lease not found") {
+		t.Errorf("late waiter = %v, %v; want it refused", g, fail)
+	}
+	nothingLeft(t, s)
+}
+
+// TestStoppedServer: what was given up while the server was stopped is carried out
+// when it goes on, and undone, well before the TTL.
+func TestStoppedServer(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	locks := openClient(t, m.url(), time.Minute)
+	b := openStore(t, m.url())
+	held, err := locks.Acquire(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if l, err := locks.TryAcquire(ctx, "try"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("TryAcquire = %v, %v; want the context's error", l, err)
+	}
+	if l, err := locks.Acquire(ctx, "wait"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, %v; want the context's error", l, err)
+	}
+	time.Sleep(time.Second)
+	m.cont()
+	for _, name := range []string{"try", "wait"} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		g, err := b.Acquire(ctx, request(name))
+		cancel()
+		if err != nil {
+			t.Fatalf("%s: Acquire = %v", name, err)
+		}
+		release(t, g)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	nothingLeft(t, b)
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestRevoked: a holder whose etcd lease was revoked hears of it at once, well
+// before its next renewal.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	for _, name := range []string{"before the listener", "after"} { // it starts with the first
+		g := take(t, s, request(name))
+		lost := make(chan error, 1)
+		g.OnLost(func(err error) { lost <- err })
+		m.ctl("lease", "revoke", fmt.Sprintf("%x", int64(g.backing.id)))
+		select {
+		case err := <-lost:
+			var l *driver.LostError
+			if !errors.As(err, &l) || l.Reason != driver.Gone {
+				t.Errorf("lost: %v", err)
+			}
+		case <-time.After(patience):
+			t.Fatal("nobody was told")
+		}
+		if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew = %v; want ErrLost", err)
+		}
+		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release = %v; want ErrLost", err)
+		}
+	}
+}
+
+// TestDeletedKey: a key that somebody deletes by hand is missed by the next renewal.
+func TestDeletedKey(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	g := take(t, s, request("deploy"))
+	m.ctl("del", g.key)
+	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want ErrLost", err)
+	}
+}
+
+// TestExpiryWhileWaiting: the waiter's connection is cut until its etcd lease has
+// ended. It rejoins at the end of the queue, behind one that came later.
+func TestExpiryWhileWaiting(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	link := startProxy(t, m.addr)
+	a, b := openStore(t, link.url()), openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	req := requestFor("deploy", 2*time.Second)
+	first := wait(t, a, req)
+	second := wait(t, b, request("deploy"))
+	link.setCut(true)
+	key := b.place(req.Name).key(req)
+	if !eventually(patience, func() bool { return len(keys(t, b, key)) == 0 }) {
+		t.Fatal("the key of the waiter that was cut off does not go")
+	}
+	link.setCut(false)
+	if !eventually(patience, func() bool { return len(keys(t, b, key)) == 1 }) {
+		t.Fatal("the waiter does not come back")
+	}
+	release(t, held)
+	g := second.granted(patience)
+	if !first.waits() {
+		t.Error("the waiter that had lost its place has overtaken")
+	}
+	release(t, g)
+	release(t, first.granted(patience))
+	nothingLeft(t, b)
+}
+
+// TestCompaction: what the waiter and the holder watch from has been compacted
+// while they were cut off. They look again, and tokens go on.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	link := startProxy(t, m.addr)
+	a, b := openStore(t, link.url()), openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	mine := take(t, a, request("other"))
+	lost := make(chan error, 1)
+	mine.OnLost(func(err error) { lost <- err })
+	w := wait(t, a, request("deploy"))
+	link.setCut(true)
+	release(t, held)
+	m.ctl("del", mine.key)
+	m.ctl("del", mine.mark)
+	for i := range 50 {
+		m.ctl("put", "x", fmt.Sprint(i))
+	}
+	resp, err := b.client.Get(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client.Compact(t.Context(), resp.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	link.setCut(false)
+	g := w.granted(patience)
+	if g.Token() <= held.Token() {
+		t.Errorf("token %d after %d", g.Token(), held.Token())
+	}
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Error("the holder was not told of its loss")
+	}
+	release(t, g)
+}
+
+// TestTokensGrow across compaction and restarts of the server.
+func TestTokensGrow(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	last := uint64(0)
+	for i := range 3 {
+		for range 3 {
+			g := take(t, s, request("deploy"))
+			if g.Token() <= last {
+				t.Errorf("token %d after %d", g.Token(), last)
+			}
+			last = g.Token()
+			release(t, g)
+		}
+		m.ctl("compact", fmt.Sprint(last))
+		if i < 2 {
+			m.restart()
+		}
+	}
+}
+
+// TestExtend: a longer TTL needs another etcd lease. The token stays, and when the
+// reply is lost the grant is neither lost nor trusted for longer.
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := eating(t, m, 2), openStore(t, m.url())
+	const short, long = 3 * time.Second, 15 * time.Second
+	g := take(t, a, requestFor("deploy", short))
+	if since, err := g.Renew(t.Context(), long); err == nil || errors.Is(err, driver.ErrLost) {
+		t.Fatalf("Renew = %v, %v; want no answer", since, err)
+	}
+	if _, err := g.Renew(t.Context(), short); err != nil {
+		t.Fatalf("Renew after a lost answer = %v", err)
+	}
+	since, err := g.Renew(t.Context(), long)
+	if err != nil {
+		t.Fatalf("Renew for longer = %v", err)
+	}
+	time.Sleep(since.Add(short + 3*time.Second).Sub(driver.Now()))
+	if _, err := b.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	info, err := b.Inspect(t.Context(), "deploy")
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != g.Token() {
+		t.Errorf("Inspect = %+v, %v; want token %d", info, err, g.Token())
+	}
+	release(t, g)
+	nothingLeft(t, b)
+}
+
+// TestLateExtend: the transaction that binds the key to another etcd lease is
+// carried out late, after renewals that the client trusts. It must have no effect.
+func TestLateExtend(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	g := take(t, s, requestFor("deploy", 3*time.Second))
+	// The late one, as rewrite sends it, to an etcd lease that nobody keeps alive.
+	dead, err := s.grantBacking(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := g.mod
+	g.dirty = true // as rewrite leaves it
+	if _, err := g.Renew(t.Context(), 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.client.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(g.key), "=", mod)).
+		Then(clientv3.OpPut(g.key, "late", clientv3.WithLease(dead.id))).Commit()
+	if err != nil || resp.Succeeded {
+		t.Errorf("the late write: %v, %v; want it without effect", resp, err)
+	}
+	if _, err := g.Renew(t.Context(), 3*time.Second); err != nil {
+		t.Errorf("Renew = %v", err)
+	}
+	release(t, g)
+}
+
+// TestAcquiredTime: when a waiter got the name is known after its first renewal.
+func TestAcquiredTime(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openClient(t, m.url(), 3*time.Second), openClient(t, m.url(), 3*time.Second)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(time.Second)
+		held.Release(t.Context())
+	}()
+	l, err := b.Acquire(t.Context(), "deploy", pawl.Why("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := time.Now()
+	defer l.Release(t.Context())
+	near := func() bool {
+		info, err := a.Inspect(t.Context(), "deploy")
+		if err != nil || len(info.Holders) != 1 {
+			return false
+		}
+		h := info.Holders[0]
+		return !h.Acquired.IsZero() && h.Acquired.Sub(got).Abs() < 500*time.Millisecond && !h.Expires.IsZero() && h.Why == "test"
+	}
+	if !eventually(patience, near) {
+		info, err := a.Inspect(t.Context(), "deploy")
+		t.Errorf("Inspect = %+v, %v; want it held since %v", info, err, got)
+	}
+}
+
+// releasing is a client's Watcher that lets something happen just before a watch is
+// made.
+type releasing struct {
+	clientv3.Watcher
+	before func()
+}
+
+func (r *releasing) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	r.before()
+	return r.Watcher.Watch(ctx, key, opts...)
+}
+
+// TestReleaseBeforeTheWatch: what a waiter watches goes after it has looked, and
+// before the watch is there. It must not sleep until its next keepalive.
+func TestReleaseBeforeTheWatch(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	for kind, of := range map[string]func(*driver.Request){
+		"exclusive": func(*driver.Request) {},
+		"shared":    func(r *driver.Request) { r.Shared = true },
+		"slots":     func(r *driver.Request) { r.Slots = 1 },
+	} {
+		a, b := openStore(t, m.url()), openStore(t, m.url())
+		req, held := requestFor(kind, 5*time.Minute), request(kind)
+		of(req)
+		if kind == "slots" {
+			of(held)
+		}
+		g := take(t, b, held)
+		var once sync.Once
+		a.client.Watcher = &releasing{a.client.Watcher, func() { once.Do(func() { release(t, g) }) }}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		next, err := a.Acquire(ctx, req)
+		cancel()
+		if err != nil {
+			t.Fatalf("%s: Acquire = %v", kind, err)
+		}
+		release(t, next)
+	}
+}
+
+// TestDowngradeLetsReadersIn: one that waits, and one that comes; not one behind a
+// writer.
+func TestDowngradeLetsReadersIn(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	reader := func() *driver.Request {
+		r := request("deploy")
+		r.Shared = true
+		return r
+	}
+	g := take(t, a, request("deploy"))
+	first := wait(t, b, reader())
+	writer := wait(t, b, request("deploy"))
+	behind := wait(t, b, reader())
+	if err := g.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := first.granted(patience / 2) // before it looks with its next keepalive
+	if since, err := g.Renew(t.Context(), 2*time.Minute); err != nil || since == 0 {
+		t.Errorf("Renew after Downgrade = %v, %v", since, err) // it writes the key anew
+	}
+	if _, err := b.TryAcquire(t.Context(), reader()); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire past a writer who waits = %v; want ErrHeld", err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if !writer.waits() || !behind.waits() {
+		t.Error("a writer, or a reader behind it, has got in")
+	}
+	release(t, g)
+	release(t, r)
+	release(t, writer.granted(patience))
+	release(t, behind.granted(patience))
+	again := take(t, a, request("deploy"))
+	if err := again.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release(t, take(t, b, reader()))
+	release(t, again)
+	if err := again.Downgrade(t.Context()); !errors.Is(err, driver.ErrReleased) {
+		t.Errorf("Downgrade after Release = %v; want ErrReleased", err)
+	}
+	nothingLeft(t, a)
+}
+
+// TestForeignKeysHideNobody: keys that are not ours are among those of a name. They
+// hold nothing, and they do not hide who does.
+func TestForeignKeysHideNobody(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	foreign := func(from int) {
+		for i := range maxShown + 1 {
+			if _, err := s.client.Put(t.Context(), fmt.Sprintf("pawl/lock/deploy/x/foreign/%d", from+i), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g := take(t, s, request("deploy"))
+	foreign(0)
+	w := wait(t, s, request("deploy"))
+	time.Sleep(200 * time.Millisecond)
+	if !w.waits() {
+		t.Error("a waiter has got past the holder")
+	}
+	release(t, g)
+	release(t, w.granted(patience))
+	foreign(100)
+	g = nil
+	if got, err := s.Acquire(t.Context(), request("deploy")); err != nil {
+		t.Fatalf("Acquire = %v", err)
+	} else {
+		g = got.(*grant)
+	}
+	for _, req := range []*driver.Request{{}, {Shared: true}, {Slots: 2}} {
+		again := request("deploy")
+		again.Shared, again.Slots = req.Shared, req.Slots
+		if _, err := s.TryAcquire(t.Context(), again); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("TryAcquire = %v; want ErrHeld", err)
+		}
+	}
+	release(t, g)
+}
+
+// TestRejoinWithoutLease: the etcd lease of a waiter that rejoins ends before it has
+// joined. It must begin anew, not ask for ever.
+func TestRejoinWithoutLease(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	a, fail := s.attempt(t.Context(), request("deploy"))
+	if fail != nil {
+		t.Fatal(fail.err)
+	}
+	if _, err := s.client.Revoke(t.Context(), a.id); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	queued := true
+	if g, fail := a.wait(ctx, &queued); fail == nil || !fail.gone {
+		t.Errorf("wait = %v, %+v; want that the place is gone", g, fail)
+	}
+}
+
+// TestDeadConnection: a connection that loses everything and never ends, as behind
+// a firewall that has forgotten it, is given up early enough to renew on another.
+func TestDeadConnection(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	link := startProxy(t, m.addr)
+	const ttl = 9 * time.Second
+	c := openClient(t, link.url(), ttl)
+	l, err := c.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link.deaden()
+	select {
+	case <-l.Done():
+		t.Errorf("the lease is lost: %v", l.Err())
+	case <-time.After(ttl * 3 / 2):
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options are the settings of a client on an etcd cluster. The zero value is
+// useful, and a nil *Options is the same. What the URL says goes before.
+type Options struct {
+	pawl.Options
+
+	// Prefix begins every key; "pawl/" unless set. Clients with the same prefix on
+	// the same cluster exclude each other. No prefix should begin with another.
+	Prefix string
+
+	// Username and Password are sent to the cluster if the URL has none. Without a
+	// password here, in the URL or in a file, that in $PAWL_ETCD_PASSWORD is used.
+	Username, Password string
+
+	// TLS is the configuration for etcds URLs. Nil trusts the authorities that the
+	// system trusts.
+	TLS *tls.Config
+
+	// ConnectTimeout bounds the making of a connection; 5 s unless set.
+	ConnectTimeout time.Duration
+}
+
+const (
+	requestTimeout = 5 * time.Second
+	defaultPrefix  = "pawl/"
+	defaultConnect = 5 * time.Second
+	passwordEnv    = "PAWL_ETCD_PASSWORD"
+)
+
+// Open returns a client of the cluster at url, which is one of
+//
+//	etcd://[user[:password]@]host[:port][,host[:port]…][/prefix]
+//	etcds://…                                                     with TLS
+//
+// with the parameters connect_timeout, password_file, ca_file, cert_file, key_file,
+// server_name. It connects, for at most ConnectTimeout and until ctx ends, and
+// returns an error that says what to do if that fails or if the user lacks rights;
+// and the errors of pawl.New. No error contains the password.
+func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
+	opts = orDefault(opts)
+	d, err := NewDriver(ctx, url, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+// New returns a pawl client that uses client, and never closes it. Its errors are
+// those of Open. Options that are about the connection are not used.
+//
+// The client should connect again quickly: see grpc.WithConnectParams, whose delay
+// grows to two minutes unless told otherwise.
+func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
+	opts = orDefault(opts)
+	d, err := NewDriverFor(client, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
+	c, err := pawl.New(d, &opts.Options)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return c, nil
+}
+
+// NewDriver returns the driver of a client of the cluster at url, for those who
+// want to put something between the two. Its errors are those of Open.
+func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+	where, err := parseURL(url, orDefault(opts))
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStore(&where.opts)
+	if err != nil {
+		return nil, err
+	}
+	s.where, s.links = where.hosts, &links{}
+	s.client, err = connect(ctx, where.config(s))
+	if err == nil {
+		err = s.start(ctx)
+	} else {
+		err = s.unrecorded(ctx, err).err
+	}
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("etcdlock: %w", err)
+	}
+	return s, nil
+}
+
+// NewDriverFor is NewDriver for a client of the caller's, which it never closes.
+func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error) {
+	s, err := newStore(orDefault(opts))
+	if err != nil {
+		return nil, err
+	}
+	s.client, s.where = client, strings.Join(client.Endpoints(), ", ")
+	if err := s.start(context.Background()); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("etcdlock: %w", err)
+	}
+	return s, nil
+}
+
+// connect makes a client without outstaying ctx: it waits for the answer to the
+// password, if there is one.
+func connect(ctx context.Context, conf clientv3.Config) (*clientv3.Client, error) {
+	type made struct {
+		client *clientv3.Client
+		err    error
+	}
+	ch := make(chan made, 1)
+	go func() {
+		c, err := clientv3.New(conf)
+		ch <- made{c, err}
+	}()
+	select {
+	case m := <-ch:
+		return m.client, m.err
+	case <-ctx.Done():
+		go func() {
+			if m := <-ch; m.client != nil {
+				m.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+func orDefault(opts *Options) *Options {
+	if opts == nil {
+		return &Options{}
+	}
+	return opts
+}
+
+// newStore returns a store without a client.
+func newStore(opts *Options) (*store, error) {
+	s := &store{
+		id:      strings.ToLower(rand.Text()),
+		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
+		connect: cmp.Or(opts.ConnectTimeout, defaultConnect),
+		spares:  make(map[int64][]*backing),
+		grants:  make(map[string]*grant),
+	}
+	if !strings.HasSuffix(s.prefix, "/") {
+		s.prefix += "/"
+	}
+	if driver.CheckName(s.prefix) != nil {
+		return nil, fmt.Errorf("etcdlock: prefix %q: use printable characters", driver.Shorten(s.prefix))
+	}
+	if s.connect < 0 {
+		return nil, fmt.Errorf("etcdlock: connect timeout %v is negative", s.connect)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// start waits for a connection and asks whether the cluster answers us.
+func (s *store) start(ctx context.Context) error {
+	rctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), s.connect)
+	defer cancel()
+	conn := s.client.ActiveConnection()
+	if conn == nil {
+		return fmt.Errorf("a client without a connection: %w", errors.ErrUnsupported)
+	}
+	s.leases = pb.NewLeaseClient(conn)
+	for state := connectivity.Idle; s.links != nil && state != connectivity.Ready; state = conn.GetState() {
+		if state == connectivity.TransientFailure { // of all members, if there are several
+			return s.unrecorded(ctx, s.dialError(rctx, conn)).err
+		}
+		conn.Connect()
+		if !conn.WaitForStateChange(rctx, state) {
+			break
+		}
+	}
+	if _, err := s.client.Get(rctx, s.prefix+lockPart, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); err != nil {
+		return s.unrecorded(ctx, err).err
+	}
+	return nil
+}
+
+// dialError returns why there is no connection. A request that does not wait for
+// one is told.
+func (s *store) dialError(ctx context.Context, conn *grpc.ClientConn) error {
+	_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(s.prefix)}, grpc.WaitForReady(false))
+	if err == nil { // it is there now
+		return errors.New("the connection was lost while it was being made: try again")
+	}
+	return errors.New(dialHint(errors.New(status.Convert(err).Message())))
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/pawl-go/pawl"
+)
+
+// TestNew: a client of the caller's is used, and stays open.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.addr}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	locks, err := New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := openClient(t, m.url(), time.Minute)
+	l, err := locks.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	if err := locks.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if err := l.Err(); !errors.Is(err, pawl.ErrReleased) {
+		t.Errorf("Err after Close = %v; want ErrReleased", err)
+	}
+	if _, err := client.Get(t.Context(), "x"); err != nil {
+		t.Errorf("the caller's client after Close: %v", err)
+	}
+	if _, err := other.TryAcquire(t.Context(), "deploy"); err != nil {
+		t.Errorf("TryAcquire = %v", err)
+	}
+}
+
+// TestShortTTL: etcd gives more time than was asked for. It is not trusted, and a
+// live holder renews in time all the same.
+func TestShortTTL(t *testing.T) {
+	t.Parallel()
+	m := startServer(t, "--heartbeat-interval", "200", "--election-timeout", "2000") // 3 s at least
+	a, b := openClient(t, m.url(), time.Minute), openClient(t, m.url(), time.Minute)
+	const ttl = 900 * time.Millisecond
+	began := time.Now()
+	fixed, err := a.Acquire(t.Context(), "fixed", pawl.TTL(ttl), pawl.NoRenew())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(fixed.Deadline()); left > ttl {
+		t.Errorf("the lease is trusted for %v; want %v at most", left, ttl)
+	}
+	next, err := b.Acquire(t.Context(), "fixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(began); d < 2*time.Second {
+		t.Errorf("the next holder began after %v: this server gives 3s at least", d)
+	}
+	if fixed.Err() == nil {
+		t.Error("two trusted holders")
+	}
+	next.Release(t.Context())
+	renewed, err := a.Acquire(t.Context(), "renewed", pawl.TTL(5*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(6 * time.Second)
+	if err := renewed.Err(); err != nil {
+		t.Errorf("a lease that is renewed: %v", err)
+	}
+	renewed.Release(t.Context())
+	fixed.Release(t.Context())
+	nothingLeft(t, openStore(t, m.url()))
+}

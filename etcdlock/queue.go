@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxShown is how many holders are looked at only to be shown.
+const maxShown = 16
+
+// queue is the keys of one name in the order of their creation. Who holds it
+// follows from them alone: the first, and those after it for as long as all can
+// hold it together.
+type queue []entry
+
+// readQueue makes a queue of keys that are in the order of their creation.
+func (s *store) readQueue(kvs []*mvccpb.KeyValue) queue {
+	var q queue
+	for _, kv := range kvs {
+		if e, ok := s.parse(kv); ok {
+			q = append(q, e)
+		}
+	}
+	return q
+}
+
+// holders returns how many of q hold the name.
+func (q queue) holders() int {
+	if len(q) == 0 {
+		return 0
+	}
+	n, first := 1, q[0]
+	for n < len(q) && first.with(q[n]) && (first.shared || n < first.slots) {
+		n++
+	}
+	return n
+}
+
+// with reports whether leases of the kinds of e and f can be held together.
+func (e entry) with(f entry) bool {
+	if e.shared || f.shared {
+		return e.shared && f.shared
+	}
+	return e.slots > 0 && e.slots == f.slots
+}
+
+// inTheWay returns why a new request cannot be granted, or nil.
+func (q queue) inTheWay(req *driver.Request) error {
+	if len(q) == 0 {
+		return nil
+	}
+	if held := q[0].slots; req.Slots > 0 && held > 0 && held != req.Slots {
+		return &driver.SlotsError{Held: held, Wanted: req.Slots}
+	}
+	me := entry{shared: req.Shared, slots: req.Slots}
+	again := slices.ContainsFunc(q, func(e entry) bool { return e.lease == req.Lease })
+	if last := len(q) - 1; !again && q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
+		return nil
+	}
+	return &driver.HeldError{Info: q.info(req.Name)}
+}
+
+// info describes the queue.
+func (q queue) info(name string) *driver.Info {
+	info := &driver.Info{Name: name, Holders: []driver.Held{}}
+	n := q.holders()
+	for _, e := range q[:n] {
+		info.Holders = append(info.Holders, e.held())
+		info.Token = max(info.Token, uint64(e.kv.CreateRevision))
+	}
+	for _, e := range q[n:] {
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Holder: e.record.Holder, Since: instant(e.record.Since), Why: e.record.Why, Shared: e.shared, Slots: e.slots,
+		})
+	}
+	return info
+}
+
+func (e entry) held() driver.Held {
+	return driver.Held{
+		Holder: e.record.Holder, Lease: e.lease, Token: uint64(e.kv.CreateRevision), Why: e.record.Why,
+		Acquired: instant(e.record.Acquired), Shared: e.shared, Slots: e.slots,
+	}
+}
+
+// instant reads a time in a record.
+func instant(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// rewrite renews by writing the key anew: bound to an etcd lease with a longer TTL,
+// if that is asked for, and with the time of the grant in its record, which a waiter
+// could not know when it came. The key keeps its create revision, and so its place
+// and its token.
+//
+// A write whose answer is lost may be carried out late, and then bind the key to an
+// etcd lease that nobody keeps alive any more. So each is on condition that the key
+// has not changed since we knew it last. And after one of unknown outcome, nothing
+// but another write that has succeeded counts as a renewal: it makes the condition
+// of the late one false.
+func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error) {
+	b, err := g.rebind(ctx, secs)
+	if err != nil {
+		return 0, err
+	}
+	if g.dirty {
+		if err := g.reread(ctx); err != nil {
+			return 0, err
+		}
+	}
+	g.s.mu.Lock()
+	value := g.record.String()
+	g.s.mu.Unlock()
+	resp, err := g.s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", g.mod)).
+		Then(
+			clientv3.OpPut(g.key, value, clientv3.WithLease(b.id)),
+			clientv3.OpPut(g.mark, "", clientv3.WithLease(b.id))).
+		Commit()
+	if err != nil {
+		g.dirty = true
+		return 0, err
+	}
+	if !resp.Succeeded {
+		g.dirty = true // unless it is gone
+		if err := g.reread(ctx); err != nil {
+			return 0, err
+		}
+		return 0, errUnproven
+	}
+	g.mod, g.dirty, g.written, g.backing = resp.Header.Revision, false, true, b
+	if b.proven(resp.Header.RaftTerm) {
+		return b.since, nil
+	}
+	return g.verify(ctx)
+}
+
+// rebind returns the etcd lease to bind the key to: a new one if it has to be
+// longer, or if it is not certain that the present one is alive.
+func (g *grant) rebind(ctx context.Context, secs int64) (*backing, error) {
+	if secs > g.backing.seconds || g.dirty {
+		return g.s.grantBacking(ctx, max(secs, g.backing.seconds))
+	}
+	if err := g.backing.keepAlive(ctx, g.s); !unknownLease(err) {
+		return g.backing, err
+	}
+	return g.backing, g.reread(ctx)
+}
+
+// reread learns the mod revision of the key, and whether it still is there.
+func (g *grant) reread(ctx context.Context) error {
+	p, err := g.prove(ctx)
+	if err != nil {
+		return err
+	}
+	g.mod = p.own[0].ModRevision
+	return nil
+}
+
+// Downgrade implements driver.Downgrader. The key stays where it is; its record
+// says that it is shared from now on. Who waits to share it watches the key.
+func (g *grant) Downgrade(ctx context.Context) error {
+	g.renewing.Lock()
+	defer g.renewing.Unlock()
+	if err := g.over(); err != nil {
+		return err
+	}
+	g.s.mu.Lock()
+	g.record.Shared = true
+	value := g.record.String()
+	g.s.mu.Unlock()
+	rctx, cancel := g.s.request(ctx)
+	defer cancel()
+	resp, err := g.s.client.Txn(rctx).
+		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.token)).
+		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
+		Else(clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
+	if err != nil {
+		g.dirty = true
+		return g.s.classify(ctx, err).err
+	}
+	if !resp.Succeeded {
+		return g.check(nil, resp.Responses[0].GetResponseRange().Kvs)
+	}
+	g.mod = resp.Header.Revision
+	return nil
+}

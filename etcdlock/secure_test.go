@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// certificate writes a certificate for 127.0.0.1 that signs itself, and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: bytes}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// TestTLS: the server wants a certificate of its clients, and they one of it.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	cert, key := certificate(t)
+	m := startServer(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
+	plain, secure := m.addr, freeAddr(t)
+	m.kill()
+	m.args = append(m.args, "--listen-client-urls", "http://"+plain+",https://"+secure)
+	m.restart()
+	c := openClient(t, "etcds://"+secure+"/p?ca_file="+cert+"&cert_file="+cert+"&key_file="+key, time.Minute)
+	l, err := c.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for url, want := range map[string]string{
+		"etcds://" + secure:                              "?ca_file=",
+		"etcds://" + plain + "?ca_file=" + cert:          "use etcd:// instead",
+		"etcds://" + secure + "?ca_file=" + cert:         secure, // the server wants a certificate, and hangs up
+		"etcd://" + secure + "?connect_timeout=1s":       secure,
+		"etcds://" + secure + "?ca_file=/no/such/folder": "no such file",
+	} {
+		if _, err := Open(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an error with %q", url, err, want)
+		}
+	}
+}
+
+// TestUsers: user and password, and the least rights.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	for _, args := range [][]string{
+		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"},
+		{"user", "add", "me:secret"}, {"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "pawl/"},
+		{"user", "grant-role", "me", "locks"}, {"user", "add", "stranger:secret"}, {"auth", "enable"},
+	} {
+		m.ctl(args...)
+	}
+	c := openClient(t, "etcd://me:secret@"+m.addr, 3*time.Second)
+	other := openClient(t, "etcd://me:secret@"+m.addr, 3*time.Second)
+	l, err := c.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := other.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		next <- l
+	}()
+	time.Sleep(4 * time.Second)
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	select {
+	case l := <-next:
+		info, err := c.Inspect(t.Context(), "deploy")
+		if err != nil || len(info.Holders) != 1 {
+			t.Errorf("Inspect = %v, %v", info, err)
+		}
+		if err := c.Break(t.Context(), "deploy", l.ID(), "test"); err != nil {
+			t.Errorf("Break = %v", err)
+		}
+		l.Release(t.Context())
+	case <-time.After(patience):
+		t.Fatal("the waiter does not get it")
+	}
+	for url, want := range map[string]string{
+		"etcd://" + m.addr:                        "wants a user",
+		"etcd://me:secret2@" + m.addr:             "refuses this user or password",
+		"etcd://stranger:secret@" + m.addr:        "may not read and write",
+		"etcd://me:secret@" + m.addr + "/private": "may not read and write",
+	} {
+		_, err := Open(t.Context(), url, nil)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v; want an error with %q and without the password", url, err, want)
+		}
+	}
+}
+
+// TestDeadCluster: the error names the members and says what to do, and comes at
+// once when nobody listens.
+func TestDeadCluster(t *testing.T) {
+	a, b := freeAddr(t), freeAddr(t)
+	began := time.Now()
+	_, err := Open(t.Context(), "etcd://me:secret@"+a+","+b, nil)
+	if err == nil {
+		t.Fatal("Open = nil; want an error")
+	}
+	for _, want := range []string{a, b, "connection refused", "is the server running"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not tell %q: %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error tells the password: %v", err)
+	}
+	if d := time.Since(began); d > defaultConnect+2*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}

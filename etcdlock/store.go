@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// store is one participant.
+type store struct {
+	client  *clientv3.Client
+	where   string        // the members, for people
+	links   *links        // of our own client; nil if it is the caller's
+	id      string        // of this participant
+	prefix  string        // of all keys
+	connect time.Duration // to make a connection
+	leases  pb.LeaseClient
+	pulses  [pulses]pulse
+	proofs  proofs
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the listener, and what it has started
+
+	mu     sync.Mutex // guards the fields below
+	ear    bool       // the listener runs
+	spares map[int64][]*backing
+	grants map[string]*grant // by lease
+}
+
+var (
+	_ driver.Queuer    = (*store)(nil)
+	_ driver.Inspector = (*store)(nil)
+)
+
+// Guarantees implements driver.Driver.
+func (s *store) Guarantees() driver.Guarantees {
+	return driver.Guarantees{
+		Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
+		Shared: true, Slots: true,
+	}
+}
+
+// TryAcquire implements driver.Driver. It does not overtake those who wait.
+func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	a, fail := s.attempt(ctx, req)
+	if fail != nil {
+		return nil, fail.err
+	}
+	g, fail := a.try(ctx)
+	if fail != nil {
+		return a.undo(fail)
+	}
+	return g, nil
+}
+
+// usable returns why a request must not even be begun.
+func (s *store) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.ctx.Err() != nil {
+		return unavailable(errClosed)
+	}
+	return nil
+}
+
+// request bounds one request: without an end of its own it would wait for a dead
+// cluster for ever. A member that knows of no leader must say so at once.
+func (s *store) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	sent := driver.Now()
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), requestTimeout)
+	late := context.AfterFunc(ctx, func() {
+		if ctx.Err() == context.DeadlineExceeded {
+			s.links.late(sent)
+		}
+	})
+	closed := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { late(); closed(); cancel() }
+}
+
+// attempt is one request on its way to a lease.
+type attempt struct {
+	s      *store
+	req    *driver.Request
+	place  place
+	key    string
+	mark   string
+	record record
+	*backing
+	token int64 // create revision of the key; 0 until it is known to be there
+	sight *sight
+}
+
+// attempt begins one, with an etcd lease. Nothing else is recorded yet.
+func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *failure) {
+	if err := s.usable(ctx); err != nil {
+		return nil, &failure{err: err, lasting: true}
+	}
+	if req.Lease == "" || strings.ContainsAny(req.Lease, "/ \n") {
+		return nil, &failure{err: fmt.Errorf("etcdlock: lease id %q: use letters and digits", driver.Shorten(req.Lease)), lasting: true}
+	}
+	rctx, cancel := s.request(ctx)
+	defer cancel()
+	b, err := s.back(rctx, req.TTL)
+	if err != nil {
+		return nil, s.unrecorded(ctx, err)
+	}
+	p := s.place(req.Name)
+	return &attempt{
+		s: s, req: req, place: p, key: p.key(req), mark: s.mark(s.id, req.Lease),
+		record: s.newRecord(req), backing: b,
+	}, nil
+}
+
+// puts are the operations that create the keys of the attempt.
+func (a *attempt) puts(acquired bool) []clientv3.Op {
+	r := a.record
+	if acquired {
+		r.Acquired = r.Since
+	}
+	return []clientv3.Op{
+		clientv3.OpPut(a.key, r.String(), clientv3.WithLease(a.id)),
+		clientv3.OpPut(a.mark, "", clientv3.WithLease(a.id)),
+	}
+}
+
+// unrivalled is true if all keys that can be in the way were created by revision
+// rev; 0 means that there are none.
+func (a *attempt) unrivalled(rev int64) clientv3.Cmp {
+	from, to := a.place.rivals(a.req)
+	return clientv3.Compare(clientv3.CreateRevision(from), "<", rev+1).WithRange(to)
+}
+
+// absent is true if the key is not there: an attempt may be repeated.
+func (a *attempt) absent() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(a.key), "=", 0)
+}
+
+// try asks once. If others are in the way it looks at them: shared leases and
+// slots may be held together. Then it asks again, on condition that nobody has
+// come meanwhile.
+func (a *attempt) try(ctx context.Context) (*grant, *failure) {
+	from, to := a.place.all()
+	list := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
+	if !a.req.Shared && a.req.Slots == 0 {
+		list = append(list, clientv3.WithLimit(maxShown))
+	}
+	for rev := int64(0); ; {
+		resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(rev), a.absent()}, a.puts(true), []clientv3.Op{clientv3.OpGet(from, list...)})
+		if fail != nil {
+			return nil, fail
+		}
+		if resp.Succeeded {
+			a.token = resp.Header.Revision
+			return a.claim(ctx, resp.Header.RaftTerm)
+		}
+		read := resp.Responses[0].GetResponseRange()
+		q := a.s.readQueue(read.Kvs)
+		err := q.inTheWay(a.req)
+		if err == nil && read.More { // what was read of it is not ours
+			err = &driver.HeldError{}
+		}
+		if err != nil {
+			return nil, &failure{err: err, lasting: true}
+		}
+		rev = resp.Header.Revision
+	}
+}
+
+// commit sends one transaction.
+func (a *attempt) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, *failure) {
+	rctx, cancel := a.s.request(ctx)
+	defer cancel()
+	resp, err := a.s.client.Txn(rctx).If(cmps...).Then(then...).Else(otherwise...).Commit()
+	switch {
+	case err == nil:
+		return resp, nil
+	case unknownLease(err):
+		// Refused as a whole. The etcd lease was revoked, or has expired.
+		return nil, &failure{err: unavailable(fmt.Errorf("the request took longer than its TTL of %v: %w", a.req.TTL, err)), gone: true}
+	}
+	return nil, a.s.classify(ctx, err)
+}
+
+// claim makes the grant of a key that holds the name, as a linearizable answer of
+// the given term has said. If not enough time is certain, it asks for more first.
+func (a *attempt) claim(ctx context.Context, term uint64) (*grant, *failure) {
+	proven := a.proven(term)
+	g := a.granted()
+	if proven && driver.Now().Sub(a.since) < a.req.TTL/2 {
+		return g, nil
+	}
+	rctx, cancel := a.s.request(ctx)
+	defer cancel()
+	since, err := g.verify(rctx)
+	if err != nil {
+		a.s.forget(g)
+		fail := a.s.classify(ctx, err)
+		fail.maybe = true
+		return nil, fail
+	}
+	g.first = since
+	return g, nil
+}
+
+// granted makes the grant.
+func (a *attempt) granted() *grant {
+	g := &grant{
+		s: a.s, lease: a.req.Lease, key: a.key, mark: a.mark, record: a.record,
+		backing: a.backing, first: a.since, token: a.token, mod: a.token,
+		written: a.sight == nil,
+	}
+	if a.sight != nil {
+		g.record.Acquired = time.Now().UnixMicro()
+	} else {
+		g.record.Acquired = g.record.Since
+	}
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.s.grants[g.lease] = g
+	return g
+}
+
+// undo returns the error of a failed attempt and, if that may have recorded
+// something, a grant whose release undoes it.
+func (a *attempt) undo(fail *failure) (driver.Grant, error) {
+	if !fail.maybe {
+		a.s.spare(a.backing)
+		return nil, fail.err
+	}
+	return &grant{s: a.s, lease: a.req.Lease, key: a.key, mark: a.mark, backing: a.backing, unsure: true}, fail.err
+}
+
+// Close implements driver.Driver.
+func (s *store) Close() error {
+	if s.ctx.Err() != nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.cancel()
+	s.mu.Unlock()
+	var err error
+	if s.links != nil && s.client != nil {
+		err = s.client.Close()
+	}
+	s.work.Wait()
+	return err
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// hang makes the log of m hang on its disk, without stopping the process: what m
+// still does is what it does without writing. It returns what undoes it.
+func (m *member) hang() (resume func()) {
+	m.t.Helper()
+	pid := strconv.Itoa(m.cmd.Process.Pid)
+	args := []string{"-f", "-o", "/dev/null", "-p", pid,
+		"-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_enter=600000000"}
+	logs, err := filepath.Glob(filepath.Join(m.dir, "member", "wal", "*.wal"))
+	if err != nil || len(logs) == 0 {
+		m.t.Fatalf("no log: %v", err)
+	}
+	for _, log := range logs {
+		args = append(args, "-P", log)
+	}
+	strace := exec.Command("strace", args...)
+	out := new(output)
+	strace.Stderr = out
+	strace.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := strace.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	ended := false
+	resume = func() {
+		if !ended {
+			ended = true
+			strace.Process.Signal(syscall.SIGTERM)
+			strace.Wait()
+		}
+	}
+	m.t.Cleanup(resume)
+	attached := func() bool {
+		tasks, err := filepath.Glob("/proc/" + pid + "/task/*/status")
+		for _, task := range tasks {
+			status, _ := os.ReadFile(task)
+			if strings.Contains(string(status), "TracerPid:\t0\n") {
+				return false
+			}
+		}
+		return err == nil && len(tasks) > 0
+	}
+	if !eventually(patience, attached) {
+		m.t.Fatalf("strace does not attach: %s", out)
+	}
+	return resume
+}
+
+// stuckLeader makes the leader of three hang while it holds on to its leadership,
+// as it takes itself for, and waits until the others have another.
+func stuckLeader(t *testing.T, ms []*member) (stuck *member, others []*member, resume func()) {
+	t.Helper()
+	stuck, others = leader(t, ms)
+	resume = stuck.hang()
+	// It hangs when it has something to write.
+	_ = exec.Command("etcdctl", "--endpoints", stuck.addr, "--command-timeout", "200ms", "put", "x", "y").Run()
+	leader(t, others)
+	if !stuck.leads() {
+		t.Fatal("the member that hangs has noticed that it leads no more: this shows nothing")
+	}
+	return stuck, others, resume
+}
+
+// TestStuckLeader: a leader whose disk hangs does not notice that the others have
+// elected another one, and goes on answering keepalives. A holder that asks only
+// that member must stop before the next one starts.
+func TestStuckLeader(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 4 * time.Second
+	first, _ := leader(t, ms)
+	a := openClient(t, first.url(), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, others, resume := stuckLeader(t, ms)
+	b := openClient(t, urlOf(others...), ttl)
+	next, err := b.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Err(); err == nil {
+		t.Error("two trusted holders: the first has not noticed that its lease has ended")
+	}
+	if next.Token() <= held.Token() {
+		t.Errorf("token %d after %d", next.Token(), held.Token())
+	}
+	resume()
+	next.Release(t.Context())
+	held.Release(t.Context())
+}
+
+// TestStuckLeaderAnswers is the control of TestStuckLeader: what a renewal would be
+// that believes an answer to a keepalive. The member says that the lease lives,
+// well after another holder has begun.
+func TestStuckLeaderAnswers(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	first, _ := leader(t, ms)
+	a := openStore(t, first.url())
+	g := take(t, a, requestFor("deploy", 2*time.Second))
+	stuck, others, _ := stuckLeader(t, ms)
+	if stuck != first {
+		t.Skip("the leader has changed before the test began")
+	}
+	b := openStore(t, urlOf(others...))
+	w := wait(t, b, request("deploy"))
+	for w.waits() {
+		if err := g.backing.keepAlive(t.Context(), a); err != nil {
+			t.Fatalf("the member that hangs does not answer: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	next := w.granted(patience)
+	if err := g.backing.keepAlive(t.Context(), a); err != nil {
+		t.Fatalf("keepalive = %v; want the wrong answer that the test is about", err)
+	}
+	if left := g.backing.asked.Add(2 * time.Second).Sub(driver.Now()); left <= 0 {
+		t.Errorf("the keepalive would be trusted for %v", left)
+	}
+	if since, err := g.Renew(t.Context(), 2*time.Second); err == nil {
+		t.Errorf("Renew = %v: it has believed the member", since)
+	}
+	release(t, next)
+}
+
+// TestStuckLeaderReadsElsewhere: the keepalives go to a leader that hangs, the
+// reads that are to prove them to a member that is well. The key is there until its
+// lease ends, so that alone proves nothing.
+func TestStuckLeaderReadsElsewhere(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 4 * time.Second
+	first, rest := leader(t, ms)
+	a, b := openStore(t, urlOf(rest...)), openStore(t, urlOf(rest...))
+	g := take(t, a, requestFor("deploy", ttl))
+	a.leases = openStore(t, first.url()).leases
+	if stuck, _, _ := stuckLeader(t, ms); stuck != first {
+		t.Skip("the leader has changed before the test began")
+	}
+	w := wait(t, b, request("deploy"))
+	since, answers := g.Since(), 0
+	for w.waits() {
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/6)
+		if at, err := g.Renew(ctx, ttl); err == nil {
+			since = at
+		} else if errors.Is(err, errUnproven) {
+			answers++
+		}
+		cancel()
+		time.Sleep(50 * time.Millisecond)
+	}
+	next := w.granted(patience)
+	if over := since.Add(ttl).Sub(w.at); over > 0 {
+		t.Errorf("the first holder is trusted for %v after the next has begun: a keepalive without effect was believed", over)
+	}
+	if answers == 0 && since == g.Since() {
+		t.Error("nothing was answered: this shows nothing")
+	}
+	release(t, next)
+}
+
+// TestResumedLeader: a leader that hung goes on, and asks the new one to revoke
+// leases that it has not heard of meanwhile, though they were renewed there. etcd
+// 3.4.23 does as it is asked. Then there may be another holder at once; ours is told
+// as soon as its connection can, and does not wait for its next renewal.
+func TestResumedLeader(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	const ttl = 3 * time.Second
+	_, rest := leader(t, ms)
+	a := openStore(t, urlOf(rest...))
+	g := take(t, a, requestFor("deploy", ttl))
+	lost := make(chan driver.Instant, 1)
+	g.OnLost(func(error) { lost <- driver.Now() })
+	_, others, resume := stuckLeader(t, ms)
+	renew := func(d time.Duration) (alive bool) {
+		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(ttl / 6) {
+			if _, err := g.Renew(t.Context(), ttl); errors.Is(err, driver.ErrLost) {
+				return false
+			}
+		}
+		return true
+	}
+	if !renew(2 * ttl) {
+		t.Fatal("the lease was lost while it was renewed")
+	}
+	w := wait(t, openStore(t, urlOf(others...)), request("deploy"))
+	resume()
+	if renew(2 * ttl) {
+		t.Log("this etcd has not ended the lease")
+		release(t, g)
+		release(t, w.granted(patience))
+		return
+	}
+	release(t, w.granted(patience))
+	late := (<-lost).Sub(w.at)
+	t.Logf("etcd has ended a living lease; its holder was told %v after the next began", late)
+	if late > ttl/3 {
+		t.Errorf("the holder was told %v after the next began", late)
+	}
+}

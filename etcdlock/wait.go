@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	minPause = 10 * time.Millisecond // between attempts while the cluster is away
+	maxPause = time.Second
+)
+
+// Acquire implements driver.Queuer. A waiter looks when the key that it watches
+// goes, when its watch fails, and with each keepalive of its etcd lease, in case
+// that the watch has failed silently.
+func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	queued, pause := false, minPause
+	for {
+		a, fail := s.attempt(ctx, req)
+		if fail == nil {
+			var g *grant
+			if g, fail = a.ask(ctx, &queued); fail == nil {
+				return g, nil
+			}
+			if !fail.gone || !queued {
+				return a.undo(fail)
+			}
+			pause = minPause
+		} else if !queued || fail.lasting || ctx.Err() != nil {
+			return nil, fail.err
+		}
+		// The place is lost: go to the end of the queue.
+		if fail := s.sleep(ctx, nil, pause/2+rand.N(pause/2)); fail != nil {
+			return nil, fail.err
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// ask tries, if that can fail for good, and then waits.
+func (a *attempt) ask(ctx context.Context, queued *bool) (*grant, *failure) {
+	if a.req.Slots > 0 && !*queued {
+		g, fail := a.try(ctx)
+		if fail == nil || !errors.Is(fail.err, driver.ErrHeld) {
+			return g, fail
+		}
+	}
+	return a.wait(ctx, queued)
+}
+
+// wait joins the queue and waits in it. Before it is there a failure is the
+// caller's; after that it rides out every failure that may pass, until the place is
+// gone.
+func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
+	pause := minPause
+	defer func() { a.sight.close() }()
+	for {
+		g, fail := a.step(ctx)
+		*queued = *queued || a.token != 0
+		var next time.Duration
+		switch {
+		case g != nil:
+			return g, nil
+		case fail == nil:
+			pause = minPause
+			next = max(a.due().Sub(driver.Now()), minPause)
+		case fail.gone && *queued:
+			return nil, fail
+		case !*queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
+			fail.maybe = fail.maybe || *queued
+			return nil, fail
+		default:
+			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
+		}
+		if fail := a.s.sleep(ctx, a.sight, next); fail != nil {
+			fail.maybe = true
+			return nil, fail
+		}
+	}
+}
+
+// step does what has to be done next. It returns neither a grant nor a failure if
+// that is to wait.
+func (a *attempt) step(ctx context.Context) (*grant, *failure) {
+	if a.token == 0 {
+		if g, fail := a.join(ctx); g != nil || fail != nil {
+			return g, fail
+		}
+		if a.sight.cancel != nil {
+			return nil, nil // look when the watch is there
+		}
+	}
+	var err error
+	if driver.Now() >= a.due() {
+		rctx, cancel := a.s.request(ctx)
+		err = a.keepAlive(rctx, a.s)
+		cancel()
+		if err != nil && !unknownLease(err) {
+			return nil, a.s.unrecorded(ctx, err)
+		}
+	}
+	there := a.sight.there()
+	l, fail := a.look(ctx)
+	switch {
+	case fail != nil:
+		return nil, fail
+	case err != nil: // the key is there: that member is behind
+		return nil, a.s.unrecorded(ctx, err)
+	}
+	proven := a.proven(l.term)
+	if l.rival == nil {
+		a.sight.close()
+		return a.claim(ctx, l.term)
+	}
+	if !proven {
+		a.asked = a.since // the next keepalive is due earlier
+	}
+	a.watch(l, there)
+	return nil, nil
+}
+
+// join puts the keys of the attempt at the end of the queue, if they are not there
+// already, and begins to watch the last one there. It returns the grant if nobody
+// was in the way. Repeating it after a lost answer does no harm.
+func (a *attempt) join(ctx context.Context) (*grant, *failure) {
+	from, to := a.place.rivals(a.req)
+	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithKeysOnly(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
+	enqueue := clientv3.OpTxn([]clientv3.Cmp{a.absent()},
+		append([]clientv3.Op{last}, a.puts(false)...),
+		[]clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
+	resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(0), a.absent()}, a.puts(true), []clientv3.Op{enqueue})
+	if fail != nil {
+		return nil, fail
+	}
+	if resp.Succeeded {
+		a.token = resp.Header.Revision
+		return a.claim(ctx, resp.Header.RaftTerm)
+	}
+	a.sight = new(sight) // it has waited
+	inner := resp.Responses[0].GetResponseTxn()
+	kvs := inner.Responses[0].GetResponseRange().Kvs
+	if inner.Succeeded {
+		a.token = resp.Header.Revision
+		if q := a.s.readQueue(kvs); len(q) > 0 && a.req.Slots == 0 {
+			a.watch(&looked{rival: &q[0]}, false)
+		}
+		return nil, nil
+	}
+	if len(kvs) != 1 || kvs[0].Lease != int64(a.id) {
+		return nil, &failure{err: fmt.Errorf("etcdlock: the lease id %q is in use", driver.Shorten(a.req.Lease)), lasting: true}
+	}
+	a.token = kvs[0].CreateRevision
+	return nil, nil
+}
+
+// looked is what a waiter has seen.
+type looked struct {
+	rev   int64
+	term  uint64
+	rival *entry // that is in the way; nil if the name is ours
+	// Slots of which there are too many before us: their keys, and how few of them
+	// must be left.
+	keys   map[string]bool
+	enough int
+}
+
+// look finds who is in the way, in one linearizable read.
+func (a *attempt) look(ctx context.Context) (*looked, *failure) {
+	for before := a.token; ; {
+		resp, err := a.read(ctx, before)
+		if err != nil {
+			return nil, a.s.unrecorded(ctx, err)
+		}
+		own := resp.Responses[0].GetResponseRange().Kvs
+		if len(own) != 1 || own[0].CreateRevision != a.token {
+			return nil, &failure{err: unavailable(errors.New("etcdlock: the place in the queue is lost")), gone: true}
+		}
+		others := resp.Responses[1].GetResponseRange().Kvs
+		l := &looked{rev: resp.Header.Revision, term: resp.Header.RaftTerm}
+		if a.req.Slots > 0 {
+			l.slots(a.s.readQueue(others), a.req.Slots)
+			return l, nil
+		}
+		if len(others) == 0 {
+			return l, nil
+		}
+		if e, ok := a.s.parse(others[0]); ok && !(a.req.Shared && e.shared) {
+			l.rival = &e
+			return l, nil
+		}
+		before = others[0].CreateRevision // no key of ours, or shared by now: look further
+	}
+}
+
+// read asks for the own key, and for the last in the way that was created before a
+// revision; for slots, for all.
+func (a *attempt) read(ctx context.Context, before int64) (*clientv3.TxnResponse, error) {
+	ctx, cancel := a.s.request(ctx)
+	defer cancel()
+	from, to := a.place.rivals(a.req)
+	opts := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithMaxCreateRev(before - 1)}
+	if a.req.Slots > 0 {
+		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithKeysOnly())
+	} else {
+		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
+	}
+	return a.s.client.Txn(ctx).Then(clientv3.OpGet(a.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)).Commit()
+}
+
+// slots finds who is in the way of one of n slots: the last who cannot hold it
+// together with us, or all before us if they are too many.
+func (l *looked) slots(q queue, n int) {
+	for i := len(q) - 1; i >= 0; i-- {
+		if q[i].slots != n {
+			l.rival = &q[i]
+			return
+		}
+	}
+	if len(q) < n {
+		return
+	}
+	l.rival, l.keys, l.enough = &q[0], make(map[string]bool, len(q)), n-1
+	for _, e := range q {
+		l.keys[string(e.kv.Key)] = true
+	}
+}
+
+// sleep returns nil when it is time to look again.
+func (s *store) sleep(ctx context.Context, w *sight, d time.Duration) *failure {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-w.changed():
+		return nil
+	case <-ctx.Done():
+		return &failure{err: ctx.Err()}
+	case <-s.ctx.Done():
+		return &failure{err: unavailable(errClosed), lasting: true}
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+func init() {
+	etcd := func(name, file, old, new, test string) {
+		mutants = append(mutants, mutant{name: "etcd: " + name, file: "etcdlock/" + file, old: old, new: new, pkg: "etcdlock", test: test})
+	}
+	etcd("a keepalive is believed", "grant.go",
+		"\t\tp, err := g.prove(ctx)\n\t\tif err != nil {\n\t\t\treturn 0, err\n\t\t}\n\t\tif known && g.backing.proven(p.term) {",
+		"\t\tif known {\n\t\t\tg.backing.since = g.backing.asked", "TestStuckLeader")
+	etcd("a read in another term proves a keepalive", "backing.go",
+		"if term == b.term {", "if true {", "TestStuckLeaderReadsElsewhere")
+	etcd("what was given up is deleted only", "grant.go",
+		"if _, err := s.client.Revoke(rctx, g.backing.id); err != nil && !unknownLease(err) {",
+		"if _, err := s.client.Delete(rctx, g.key); err != nil {", "TestLateCreate")
+	etcd("a write of unknown outcome is forgotten", "grant.go",
+		"|| g.dirty || !g.written", "|| !g.written", "TestLateExtend")
+	etcd("release without a look at the revision", "grant.go",
+		"If(clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.token)).", "If().", "TestConformance/late-release-says-lost")
+	etcd("a key that is gone is not missed", "wait.go",
+		"if len(own) != 1 || own[0].CreateRevision != a.token {", "if len(own) > 1 {", "TestExpiryWhileWaiting")
+	etcd("a waiter trusts what it saw before its watch", "watch.go",
+		"\tcase !w.looked:\n\t\treturn w.ready\n", "", "TestReleaseBeforeTheWatch")
+	etcd("others are not in the way", "store.go",
+		"\"<\", rev+1)", "\">\", -1)", "TestConformance/one-holder-at-a-time")
+	etcd("names with a slash are names of others", "keys.go",
+		"escaper = strings.NewReplacer(\"%\", \"%25\", \"/\", \"%2F\")", "escaper = strings.NewReplacer(\"%\", \"%25\")", "FuzzKeys")
+	etcd("dead connections are kept", "links.go",
+		"driver.Now().Sub(sent) < silence {", "true {", "TestDeadConnection")
+	etcd("nobody listens", "grant.go",
+		"g.s.listen()", "_ = g.s.listen", "TestRevoked")
+	etcd("readers do not hear of Downgrade", "watch.go",
+		"if !a.req.Shared {", "if true {", "TestDowngradeLetsReadersIn")
+}
