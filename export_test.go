@@ -11,3 +11,10 @@ func (c *Client) HoldScheduler() (release func()) {
 	c.sched.mu.Lock()
 	return c.sched.mu.Unlock
 }
+
+// Lines returns how many names have a line.
+func (c *Client) Lines() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.lines)
+}

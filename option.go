@@ -133,9 +133,9 @@ func (c *Client) checkKind(s settings) error {
 	case s.hasSlots && s.slots < 1:
 		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
 	case s.shared && !c.guarantees.Shared:
-		return fmt.Errorf("this store has no shared leases: use one that has, such as filelock or memlock, or leave out Shared: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no shared leases; filelock and memlock have them: %w", errors.ErrUnsupported)
 	case s.hasSlots && !c.guarantees.Slots:
-		return fmt.Errorf("this store has no slots: use one that has, such as filelock or memlock, or leave out Slots: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no slots; filelock and memlock have them: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

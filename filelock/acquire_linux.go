@@ -33,14 +33,25 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 	if err := s.check(ctx, req); err != nil {
 		return nil, err
 	}
-	g, err := s.attempt(req, false)
+	g, err := s.attempt(ctx, req, false)
 	if err == errBusy {
-		g, err = s.wait(ctx, req)
+		g, err = s.queueUp(ctx, req)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return g, nil
+}
+
+// queueUp waits, unless it is plain that it would be in vain.
+func (s *store) queueUp(ctx context.Context, req *driver.Request) (*grant, error) {
+	if req.Slots > 0 {
+		info, _ := s.look(req.Name)
+		if err := s.otherSlots(req, info); err != nil {
+			return nil, err
+		}
+	}
+	return s.wait(ctx, req)
 }
 
 // wait stands in the queue until req is granted, ctx ends, or s is closed.
@@ -84,41 +95,54 @@ func (s *store) wait(ctx context.Context, req *driver.Request) (*grant, error) {
 	}
 }
 
-// step waits for the waiter ahead, at the head of the queue for the holder, and
+// step waits for the waiter ahead, at the head of the queue for a holder, and
 // if there is none tries to get the lock. It returns errBusy when it is time to
 // look again; waited is false if there was nobody to wait for.
 func (s *store) step(ctx context.Context, req *driver.Request, p *place) (g *grant, waited bool, err error) {
 	w, err := p.ahead()
-	head := w == nil
-	if err == nil && head {
-		w, err = openWatch(s.path(encode(req.Name), fifoSuffix))
-	}
 	if err != nil {
 		return nil, false, unavailable(err)
 	}
-	if w == nil {
-		g, err := s.attempt(req, true)
-		return g, false, err
-	}
-	defer w.close()
-	for {
-		err := w.gone(ctx, lookEvery+rand.N(lookEvery/2))
-		late := errors.Is(err, os.ErrDeadlineExceeded)
-		switch {
-		case late && head:
-			// A child of the last holder may have kept its FIFO and not the lock.
-			if g, err := s.attempt(req, true); err != errBusy {
-				return g, true, err
+	if w != nil {
+		defer w.close()
+		for {
+			err := w.gone(ctx, lookEvery+rand.N(lookEvery/2))
+			if late := errors.Is(err, os.ErrDeadlineExceeded); !late || stopped(w.pid) {
+				return nil, true, s.lookAgain(ctx, w, err)
 			}
-		case late && !stopped(w.pid):
-		case err == nil, late:
-			return nil, true, errBusy
-		case ctx.Err() != nil:
-			return nil, true, ctx.Err()
-		default:
-			return nil, false, unavailable(fmt.Errorf("watching %s: %w", w.f.Name(), err))
 		}
 	}
+	ws, err := s.inTheWay(encode(req.Name), req)
+	if err != nil {
+		return nil, false, unavailable(err)
+	}
+	defer closeAll(ws)
+	if len(ws) == 0 {
+		g, err := s.attempt(ctx, req, true)
+		return g, false, err
+	}
+	for {
+		// A child of the last holder may have kept its FIFO and not the lock, and a
+		// holder may have become one that we can join.
+		err := anyGone(ctx, ws, lookEvery+rand.N(lookEvery/2))
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, true, s.lookAgain(ctx, ws[0], err)
+		}
+		if g, err := s.attempt(ctx, req, true); err != errBusy {
+			return g, true, err
+		}
+	}
+}
+
+// lookAgain returns what step does after having waited with err for a result.
+func (s *store) lookAgain(ctx context.Context, w *watch, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
+		return errBusy
+	}
+	return unavailable(fmt.Errorf("watching %s: %w", w.f.Name(), err))
 }
 
 // sleep returns after d, or when ctx ends.

@@ -49,9 +49,25 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	w, err := openWatch(s.path(encode(name), fifoSuffix))
+	line := message{lease, by, why}.encode()
+	over, err := s.askToGo(ctx, name, lease, line)
+	for !over && err == nil { // a downgrade has given it another FIFO
+		if err := s.usable(ctx); err != nil {
+			return err
+		}
+		if over, err = s.askToGo(ctx, name, lease, line); isOver(err) {
+			return nil
+		}
+	}
+	return err
+}
+
+// askToGo asks the holder of a lease to let go, and waits. It reports whether
+// the lease is over; if not, the FIFO has gone and the holder has not.
+func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (over bool, err error) {
+	w, err := openWatch(s.fifo(encode(name), lease))
 	if err != nil {
-		return unavailable(err)
+		return false, unavailable(err)
 	}
 	if w != nil {
 		defer w.close()
@@ -59,31 +75,41 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	// The holder is looked up after the FIFO is open: if it is the one we mean, it
 	// is the one who will read, or it goes and we see it go.
 	if _, err := s.holding(name, lease); err != nil {
-		return err
+		return false, err
 	}
 	if w == nil {
-		return driver.ErrReleased
+		return false, nil
 	}
-	if err := w.send(ctx, message{lease, by, why}.encode()); err != nil {
-		if errors.Is(err, unix.EPIPE) {
-			return nil // it went by itself in this moment
-		}
-		return s.refused(ctx, name, lease, err)
+	if err := w.send(ctx, line); errors.Is(err, unix.EPIPE) {
+		_, held := s.holding(name, lease)
+		return isOver(held), nil
+	} else if err != nil {
+		return false, s.refused(ctx, name, lease, err)
 	}
 	for {
 		// The FIFO tells when the holder goes, unless another one comes in the
 		// same moment or the lease is passed on; the record tells of these.
 		err := w.gone(ctx, 100*time.Millisecond)
 		if ctx.Err() != nil {
-			return s.refused(ctx, name, lease, ctx.Err())
+			return false, s.refused(ctx, name, lease, ctx.Err())
 		}
 		if _, held := s.holding(name, lease); err == nil || isOver(held) {
-			return nil
+			return isOver(held), nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return unavailable(err)
+			return false, unavailable(err)
 		}
 	}
+}
+
+// fifo returns the path of the FIFO that the holder of a lease reads.
+func (s *store) fifo(enc, lease string) string {
+	for _, m := range s.members(enc) {
+		if m.Lease == lease {
+			return m.path
+		}
+	}
+	return s.path(enc, fifoSuffix)
 }
 
 func isOver(err error) bool {
@@ -104,12 +130,10 @@ func (s *store) refused(ctx context.Context, name, lease string, err error) erro
 		err = ctx.Err()
 	}
 	path := s.path(encode(name), lockSuffix)
-	st, rerr := s.read(encode(name))
-	if rerr != nil || st.rec.Lease != lease {
-		return err
-	}
-	p := st.rec.Process
+	p, ok := s.process(encode(name), lease)
 	switch {
+	case !ok:
+		return err
 	case p.dead():
 		return fmt.Errorf("pid %d, which took the lease, has ended, but what it started goes on and has it: "+
 			"see who with: fuser -v '%s': %w", p.PID, path, err)
@@ -119,6 +143,17 @@ func (s *store) refused(ctx context.Context, name, lease string, err error) erro
 	default:
 		return fmt.Errorf("pid %d has been asked but has not let go: wait, or end it with kill %d: %w", p.PID, p.PID, err)
 	}
+}
+
+// process returns the process that has taken a lease.
+func (s *store) process(enc, lease string) (process, bool) {
+	for _, m := range s.members(enc) {
+		if m.Lease == lease {
+			return m.Process, true
+		}
+	}
+	st, err := s.read(enc)
+	return st.rec.Process, err == nil && st.rec.Lease == lease
 }
 
 // OnLost implements driver.Notifier.

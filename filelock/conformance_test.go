@@ -68,6 +68,9 @@ func (c *crasher) crash() {
 		g.hold.mu.Lock()
 		g.hold.lock.Close()
 		g.hold.fifo.Close()
+		if m := g.hold.member; m != nil && m.slot != nil {
+			m.slot.Close()
+		}
 		g.hold.mu.Unlock()
 	}
 }

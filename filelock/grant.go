@@ -59,6 +59,7 @@ func (g *grant) Release(context.Context) error {
 	err := g.check()
 	g.ended, g.notify = true, nil
 	g.hold.end()
+	g.hold.store.together.Delete(g.lease)
 	return err
 }
 
@@ -77,6 +78,9 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := g.check(); err != nil {
 		return nil, err
 	}
+	if h.member != nil || req.Shared || req.Slots > 0 {
+		return nil, errors.New("filelock: only exclusive leases are passed on")
+	}
 	if h.inherited {
 		return nil, fmt.Errorf("filelock: a child process has inherited the lease: %w", errors.ErrUnsupported)
 	}
@@ -88,8 +92,8 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	return h.grant(since), nil
 }
 
-// Files implements driver.Inheriter: the flock, and the presence, which tells
-// others that the flock is held. The files stay the grant's own; they are
+// Files implements driver.Inheriter: the flock, that of the slot, and the
+// presence, which tells others that the flock is held. The files stay the grant's own; they are
 // closed by Release.
 func (g *grant) Files() []*os.File {
 	h := g.hold
@@ -99,10 +103,11 @@ func (g *grant) Files() []*os.File {
 		return nil
 	}
 	h.inherited = true
-	if h.fifo == nil {
-		return []*os.File{h.lock}
+	files := h.member.files([]*os.File{h.lock})
+	if h.fifo != nil {
+		files = append(files, h.fifo)
 	}
-	return []*os.File{h.lock, h.fifo}
+	return files
 }
 
 // check returns nil if g is the holder, and why not otherwise. Without the
@@ -111,7 +116,7 @@ func (g *grant) check() error {
 	switch {
 	case g.ended:
 		return driver.ErrReleased
-	case !sameFile(g.hold.lock, g.hold.path):
+	case !sameFile(g.hold.lock, g.hold.path), !g.hold.member.sameFiles():
 		return &driver.LostError{
 			Reason: driver.Gone,
 			Err:    fmt.Errorf("the lock file %s was deleted while it was in use", g.hold.path),

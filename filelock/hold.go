@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// hold is the flock, with what its owner holds open beside it. Passing a
+// hold is a flock, with what its owner holds open beside it. Passing a
 // grant on makes another grant of the same hold.
 type hold struct {
 	store *store
@@ -21,6 +21,7 @@ type hold struct {
 
 	mu        sync.Mutex
 	fifo      *os.File // presence; nil where there is no such thing
+	member    *member  // if the flock is held in common with others
 	st        state
 	current   *grant
 	inherited bool // a child process may have the files too
@@ -48,11 +49,17 @@ func (h *hold) write(req *driver.Request) error {
 		Name: req.Name,
 		Held: driver.Held{
 			Holder: *req.Holder, Lease: req.Lease, Token: token, Why: req.Why, Acquired: now,
+			Shared: req.Shared, Slots: req.Slots,
 		},
 		Process: self(),
 	}
+	return h.record(rec)
+}
+
+// record makes rec the newest record, which it may be by being shared alone.
+func (h *hold) record(rec record) error {
 	slot := 1 - h.st.slot
-	_, err = h.lock.WriteAt(encodeRecord(rec), int64(slot)*slotSize)
+	_, err := h.lock.WriteAt(encodeRecord(rec), int64(slot)*slotSize)
 	if err == nil {
 		err = datasync(h.lock)
 	}
@@ -60,7 +67,7 @@ func (h *hold) write(req *driver.Request) error {
 		h.erase(slot)
 		return err
 	}
-	h.st = state{rec: rec, slot: slot, last: token, durable: true}
+	h.st = state{rec: rec, slot: slot, last: rec.Token, durable: true}
 	return nil
 }
 
@@ -92,25 +99,30 @@ func (h *hold) grant(since driver.Instant) *grant {
 // goroutine may be between fork and exec, with copies of our files.
 //
 // Where a child has the files, it is the child's hold now: neither is the
-// flock ours to free nor would the note be true.
+// flock ours to free nor would the note be true. Those who hold together note
+// nothing: their FIFOs tell who is there.
 func (h *hold) end() {
 	living.Delete(h)
 	if !h.inherited {
-		if slot, ok := encodeSlot(note{h.st.rec.Token}); ok {
+		if slot, ok := encodeSlot(note{h.st.rec.Token}); ok && h.member == nil {
 			h.lock.WriteAt(slot, noteSlot*slotSize)
 		}
+		h.member.free()
 		unflock(h.lock)
 	}
-	h.lock.Close()
-	if h.fifo != nil {
-		h.fifo.Close()
-	}
+	h.close()
 }
 
 // drop lets go of a flock that did not become a grant.
 func (h *hold) drop() {
+	h.member.free()
 	unflock(h.lock)
+	h.close()
+}
+
+func (h *hold) close() {
 	h.lock.Close()
+	h.member.standUp(h.inherited)
 	if h.fifo != nil {
 		h.fifo.Close()
 	}

@@ -72,7 +72,7 @@ func (s *store) lookFile(enc, prefix string) (*driver.Info, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if !here && !s.lined(enc) {
+	if !here && !s.lined(enc) && len(s.members(enc)) == 0 {
 		return nil, nil
 	}
 	if !known {
@@ -87,6 +87,13 @@ func (s *store) lookFile(enc, prefix string) (*driver.Info, error) {
 		return nil, err
 	}
 	return info, nil
+}
+
+// held describes the holder of a record.
+func (r record) held() driver.Held {
+	h := r.Held
+	h.Orphan = r.Process.dead()
+	return h
 }
 
 // look describes a name. A record without presence is that of a holder who
@@ -106,10 +113,13 @@ func (s *store) look(name string) (*driver.Info, error) {
 		return nil, unavailable(err)
 	}
 	info.Token = st.last
-	if here && !st.released && st.rec.Token > 0 {
-		held := st.rec.Held
-		held.Orphan = st.rec.Process.dead()
-		info.Holders = append(info.Holders, held)
+	switch {
+	case st.rec.Shared || st.rec.Slots > 0:
+		for _, m := range s.members(enc) {
+			info.Holders = append(info.Holders, m.record.held())
+		}
+	case here && !st.released && st.rec.Token > 0:
+		info.Holders = append(info.Holders, st.rec.held())
 	}
 	return info, nil
 }
@@ -128,8 +138,8 @@ func (s *store) read(enc string) (state, error) {
 	return st, nil
 }
 
-// holding returns the holder of name if its lease has the given id. Otherwise
-// the error is a *HeldError, or ErrReleased if nobody holds the name.
+// holding returns the holder of name whose lease has the given id. If there is
+// none the error is a *HeldError, or ErrReleased if nobody holds the name.
 func (s *store) holding(name, lease string) (*driver.Held, error) {
 	info, err := s.look(name)
 	switch {
@@ -137,8 +147,10 @@ func (s *store) holding(name, lease string) (*driver.Held, error) {
 		return nil, err
 	case len(info.Holders) == 0:
 		return nil, driver.ErrReleased
-	case info.Holders[0].Lease != lease:
+	}
+	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
+	if i < 0 {
 		return nil, &driver.HeldError{Info: info}
 	}
-	return &info.Holders[0], nil
+	return &info.Holders[i], nil
 }

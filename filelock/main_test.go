@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,11 +56,16 @@ var helpers = map[string]func(*helper){
 	"turn":    (*helper).turn,
 	"inherit": (*helper).inherit,
 	"full":    (*helper).full,
+	"mix":     (*helper).mix,
 	"sleep":   func(h *helper) { h.in.ReadString('\n') },
 }
 
 func (h *helper) acquire() (driver.Grant, *driver.Request) {
-	req := request(h.name)
+	kind := ""
+	if len(h.args) > 0 {
+		kind = h.args[0]
+	}
+	req := asked(h.name, kind) // exclusive unless it is the name of a kind
 	g, err := h.s.Acquire(context.Background(), req)
 	if err != nil {
 		panic(err)
@@ -130,7 +136,7 @@ func (h *helper) inherit() {
 		panic(err)
 	}
 	fmt.Println("held", g.Token(), req.Lease)
-	if len(h.args) > 0 { // let go, and leave the lock to the child
+	if slices.Contains(h.args, "release") { // let go, and leave the lock to the child
 		fmt.Println(g.Release(context.Background()))
 	}
 	select {}

@@ -75,9 +75,12 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 // thereby the leases, so none is forgotten, and tokens go on: from the file,
 // or from the clock if the directory was lost with the restart.
 func (s *store) Guarantees() driver.Guarantees {
+	const linux = runtime.GOOS == "linux"
 	return driver.Guarantees{
 		Fencing:         true,
-		FIFO:            runtime.GOOS == "linux",
+		FIFO:            linux,
+		Shared:          linux,
+		Slots:           linux,
 		SurvivesRestart: true,
 	}
 }

@@ -124,13 +124,13 @@ func (s *store) lined(enc string) bool {
 type place struct {
 	queue
 	ticket
-	req *driver.Request
-	fd  int // keeps the ticket alive
+	who string // what others are shown
+	fd  int    // keeps the ticket alive
 }
 
 // join puts a new ticket at the end of the queue.
 func (s *store) join(req *driver.Request) (*place, error) {
-	p := &place{queue: s.queue(encode(req.Name)), req: req, fd: -1}
+	p := &place{queue: s.queue(encode(req.Name)), who: waiterText(req), fd: -1}
 	tickets, err := p.list()
 	if err != nil {
 		return nil, err
@@ -199,7 +199,8 @@ func (p *place) link() error {
 	}
 	p.close()
 	p.fd = fd
-	p.describe(p.ticket, p.req)
+	// That this may fail harms nobody.
+	_ = os.Symlink(p.who, p.queue.path(p.ticket)+whoSuffix)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -16,16 +17,20 @@ import (
 // store is one participant. It keeps nothing open between grants: all that
 // participants share is in the directory.
 type store struct {
-	dir    string
-	shared bool            // for other users too
-	closed context.Context // ends with Close
-	close  context.CancelFunc
+	dir      string
+	shared   bool            // for other users too
+	together sync.Map        // ids of this participant's leases that are not exclusive
+	closed   context.Context // ends with Close
+	close    context.CancelFunc
 }
 
 // Suffixes of the files of one name.
 const (
 	lockSuffix  = ".lock"  // the flock and the records; never deleted by us
-	fifoSuffix  = ".fifo"  // open for reading as long as somebody holds the flock
+	gateSuffix  = ".gate"  // the flock of who joins others; never deleted by us
+	slotSuffix  = ".slot"  // and a number: the flock of one slot; never deleted by us
+	fifoSuffix  = ".fifo"  // open for reading as long as somebody holds the lock alone
+	heldSuffix  = ".held"  // directory of the FIFOs of those who hold it together
 	queueSuffix = ".queue" // directory of the waiters' tickets
 )
 
@@ -39,7 +44,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	if err := s.check(ctx, req); err != nil {
 		return nil, err
 	}
-	g, err := s.attempt(req, false)
+	g, err := s.attempt(ctx, req, false)
 	switch {
 	case err == nil:
 		return g, nil
@@ -49,6 +54,9 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	info, err := s.look(req.Name)
 	if err != nil {
 		info = nil // the answer is that it is held; who holds it is a courtesy
+	}
+	if err := s.otherSlots(req, info); err != nil {
+		return nil, err
 	}
 	return nil, &driver.HeldError{Info: info}
 }
@@ -76,17 +84,20 @@ func (s *store) Close() error {
 	return nil
 }
 
-// attempt tries once to become the holder. Only the head of the queue may
+// attempt tries once to become a holder. Only the head of the queue may
 // do so while the queue has live tickets. The others look before they lock, so
 // that they do not get into the head's way, and once more after it, because
 // somebody may have joined in between.
-func (s *store) attempt(req *driver.Request, head bool) (*grant, error) {
+func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*grant, error) {
+	if req.Shared || req.Slots > 0 {
+		return s.attemptTogether(ctx, req, head)
+	}
 	since := driver.Now()
 	enc := encode(req.Name)
 	if !head && s.lined(enc) {
 		return nil, errBusy
 	}
-	f, err := s.lock(enc)
+	f, err := s.lock(s.path(enc, lockSuffix), tryFlock)
 	if err != nil {
 		return nil, err
 	}
@@ -121,17 +132,16 @@ func (s *store) begin(h *hold, enc string, req *driver.Request, since driver.Ins
 	return h.grant(since), nil
 }
 
-// lock opens the lock file and takes its flock. A file that was deleted or
+// lock opens a lock file and takes its flock, alone or in common. A file that was deleted or
 // replaced in the meantime excludes nobody, so the name must still lead to the
 // file that we have locked.
-func (s *store) lock(enc string) (*os.File, error) {
-	path := s.path(enc, lockSuffix)
+func (s *store) lock(path string, take func(*os.File) (bool, error)) (*os.File, error) {
 	for range 10 {
 		f, err := s.open(path)
 		if err != nil {
 			return nil, unavailable(err)
 		}
-		ok, err := tryFlock(f)
+		ok, err := take(f)
 		if ok && sameFile(f, path) {
 			return f, nil
 		}

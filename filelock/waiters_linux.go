@@ -21,14 +21,14 @@ const whoSuffix = ".who"
 // maxTarget is below the 4095 bytes that Linux grants to a link's target.
 const maxTarget = 4000
 
-// describe tells others who waits with t. That it may fail harms nobody.
-func (q queue) describe(t ticket, req *driver.Request) {
+// waiterText is what others are shown of who waits.
+func waiterText(req *driver.Request) string {
 	var text []byte
 	shorten(*req.Holder, req.Why, func(h driver.Holder, why string) bool {
-		text, _ = json.Marshal(driver.Waiter{Holder: h, Why: why})
+		text, _ = json.Marshal(driver.Waiter{Holder: h, Why: why, Shared: req.Shared, Slots: req.Slots})
 		return len(text) <= maxTarget
 	})
-	_ = os.Symlink(string(text), q.path(t)+whoSuffix)
+	return string(text)
 }
 
 // waiters describes the live waiters in order.

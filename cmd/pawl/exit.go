@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -68,6 +69,7 @@ var flagNames = strings.NewReplacer(
 	"for as long as MaxHold allows", "for as long as --max-hold allows",
 	"took longer than its TTL of", "took longer than its --ttl of",
 	" (Options.AllowShared)", "",
+	"; filelock and memlock have them", "",
 )
 
 // line is the one line that the user gets. It is one, so that the last line
@@ -95,7 +97,10 @@ func storeFailure(err error, store string) *failure {
 	if errors.As(err, &e) {
 		text = strings.TrimPrefix(text, "pawl: ")
 	}
+	var slots *pawl.SlotsError
 	switch {
+	case errors.As(err, &slots):
+		return fail(exitConfig, text, fmt.Sprintf("use --slots %d, or another name", slots.Held))
 	case errors.Is(err, pawl.ErrHeld):
 		return fail(exitBusy, text, "")
 	case errors.Is(err, pawl.ErrLost):

@@ -15,6 +15,11 @@ number that grows with every lease: send it along with what you write, so that
 the receiver can refuse an older one. PAWL_HELD lists the leases of all pawl run
 around it: to take the same lock again inside fails at once.
 
+With --shared, others that use --shared can have the lock too, but nobody else:
+they are readers, and who does not use it is a writer. With --slots 3, three can
+have it at a time. Who waits is served in the order of coming, so that readers
+do not keep a writer waiting for ever.
+
 If the lock is lost (somebody broke it, --max-hold is over, or it could not be
 renewed), all processes that come from the command get TERM, --grace later
 KILL, and KILL in any case before others can have the lock. If pawl itself is

@@ -58,14 +58,15 @@ func printTable(w io.Writer, infos []*pawl.Info) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tTOKEN\tFOR\tWAITING\tHOLDER\tWHY")
+	fmt.Fprintln(t, "NAME\tTOKEN\tKIND\tFOR\tWAITING\tHOLDER\tWHY")
 	for _, info := range infos {
 		for _, h := range info.Holders {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\n", printable(info.Name), h.Token, age(h.Acquired), len(info.Waiters),
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n", printable(info.Name), h.Token,
+				cmp.Or(kindText(h.Shared, h.Slots), "exclusive"), age(h.Acquired), len(info.Waiters),
 				printable(h.Holder.String()), printable(cmp.Or(h.Why, "-")))
 		}
 		if len(info.Holders) == 0 {
-			fmt.Fprintf(t, "%s\t%d\t-\t%d\t-\t-\n", printable(info.Name), info.Token, len(info.Waiters))
+			fmt.Fprintf(t, "%s\t%d\t-\t-\t%d\t-\t-\n", printable(info.Name), info.Token, len(info.Waiters))
 		}
 	}
 	return t.Flush()

@@ -33,6 +33,8 @@ func (a *app) runCommand() *cobra.Command {
   pawl run nightly --no-wait -- ./backup.sh
   pawl run migrate --wait 5m --why "release 7" -- ./migrate up
   pawl run reports --max-hold 1h -- ./reports
+  pawl run backup --shared -- ./read-only-copy
+  pawl run crawl --slots 3 -- ./crawl
   pawl run deploy --events fd:3 -- make deploy 3>events.json`,
 		DisableFlagParsing:    true, // see parseRun
 		DisableFlagsInUseLine: true,

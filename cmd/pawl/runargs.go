@@ -27,6 +27,8 @@ type runArgs struct {
 	ttl      time.Duration
 	grace    time.Duration
 	maxHold  time.Duration
+	shared   bool
+	slots    int
 	why, who string
 	json     bool
 	events   string
@@ -47,6 +49,8 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
 	fs.DurationVar(&a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
 	fs.DurationVar(&a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+	fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
+	fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
 	fs.StringVar(&a.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&a.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
 	fs.BoolVar(&a.json, "json", false, "tell events as JSON lines on stderr, instead of text")
@@ -156,6 +160,12 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 	}
 	if a.busyCode < 0 || a.busyCode > 255 {
 		return usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
+	}
+	if a.shared && fs.Changed("slots") {
+		return usage("--shared and --slots contradict each other", "use one of them")
+	}
+	if fs.Changed("slots") && a.slots < 1 {
+		return usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
 	}
 	if len(a.why) > 512 || strings.ContainsRune(a.why, 0) {
 		return usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")

@@ -50,11 +50,15 @@ type holderJSON struct {
 	Renewed  time.Time `json:"renewed,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"`
 	Orphan   bool      `json:"orphan,omitempty"` // the process has ended, what it started goes on
+	Shared   bool      `json:"shared,omitempty"`
+	Slots    int       `json:"slots,omitempty"` // how many the lock has, if this is one of them
 }
 
 type waiterJSON struct {
 	personJSON
-	Since time.Time `json:"since,omitzero"`
+	Since  time.Time `json:"since,omitzero"`
+	Shared bool      `json:"shared,omitempty"`
+	Slots  int       `json:"slots,omitempty"`
 }
 
 func person(h pawl.Holder, why string) personJSON {
@@ -71,10 +75,10 @@ func lock(info *pawl.Info) lockJSON {
 	}
 	for _, h := range info.Holders {
 		l.Holders = append(l.Holders, holderJSON{person(h.Holder, h.Why), h.Lease, h.Token,
-			h.Acquired, h.Renewed, h.Expires, h.Orphan})
+			h.Acquired, h.Renewed, h.Expires, h.Orphan, h.Shared, h.Slots})
 	}
 	for _, w := range info.Waiters {
-		l.Waiters = append(l.Waiters, waiterJSON{person(w.Holder, w.Why), w.Since})
+		l.Waiters = append(l.Waiters, waiterJSON{person(w.Holder, w.Why), w.Since, w.Shared, w.Slots})
 	}
 	return l
 }

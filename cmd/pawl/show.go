@@ -66,6 +66,7 @@ func describe(w io.Writer, info *pawl.Info) error {
 		if h.Orphan {
 			row("", "this process has ended; what it started goes on and holds the lock")
 		}
+		rowIf(row, "kind", kindText(h.Shared, h.Slots))
 		rowIf(row, "why", h.Why)
 		row("lease", "%s", h.Lease)
 		if h.Token != 0 {
@@ -76,7 +77,11 @@ func describe(w io.Writer, info *pawl.Info) error {
 		rowTime(row, "expires", h.Expires)
 	}
 	for i, wt := range info.Waiters {
-		row(fmt.Sprintf("waiting %d", i+1), "%v, for %s", wt.Holder, age(wt.Since))
+		kind := kindText(wt.Shared, wt.Slots)
+		if kind != "" {
+			kind = " (" + kind + ")"
+		}
+		row(fmt.Sprintf("waiting %d", i+1), "%v, for %s%s", wt.Holder, age(wt.Since), kind)
 		rowIf(row, "", wt.Why)
 	}
 	return t.Flush()

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -64,6 +65,17 @@ func heldBy(info *pawl.Info) string {
 		return "held by somebody else"
 	}
 	return (&pawl.HeldError{Info: info}).Error()
+}
+
+// kindText describes the kind of a lease, or returns "" if it is exclusive.
+func kindText(shared bool, slots int) string {
+	switch {
+	case shared:
+		return "shared"
+	case slots > 0:
+		return fmt.Sprintf("one of %d slots", slots)
+	}
+	return ""
 }
 
 // age formats the time since t, or "-" if it is not known.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // patience is how long waiting is nothing to talk about.
@@ -89,6 +90,12 @@ func (r *runner) within(ctx context.Context) error {
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
+	if r.shared {
+		opts = append(opts, pawl.Shared())
+	}
+	if r.slots > 0 {
+		opts = append(opts, pawl.Slots(r.slots))
+	}
 	if r.wait == 0 {
 		return r.store.TryAcquire(ctx, r.name, opts...)
 	}
@@ -167,8 +174,9 @@ func place(info *pawl.Info) int {
 // record of a lease before it confirms it.
 func (n notice) mine() bool {
 	host, _ := os.Hostname()
-	return n.info != nil && len(n.info.Holders) > 0 &&
-		n.info.Holders[0].PID == os.Getpid() && n.info.Holders[0].Host == host
+	return n.info != nil && slices.ContainsFunc(n.info.Holders, func(h driver.Held) bool {
+		return h.PID == os.Getpid() && h.Host == host
+	})
 }
 
 func (r *runner) announce(n notice) {

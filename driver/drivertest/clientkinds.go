@@ -16,7 +16,7 @@ import (
 // Tests of package pawl with leases that are not exclusive.
 var clientKindTests = []Test{
 	{Name: "client-readers-share", Needs: []string{"Shared"}, run: clientReaders},
-	{Name: "client-writer-is-not-starved-by-readers", Needs: []string{"Shared", "Queuer", "FIFO"}, run: clientWriter},
+	{Name: "client-writer-is-not-starved-by-readers", Needs: []string{"Shared", "Queuer", "FIFO", "Inspector"}, run: clientWriter},
 	{Name: "client-downgrade-lets-readers-in", Needs: downgrader, run: clientDowngrade},
 	{Name: "client-slots-are-shared-out", Needs: []string{"Slots"}, run: clientSlots},
 	{Name: "clients-of-every-kind-never-overlap-under-random-faults", Needs: []string{"Shared"}, run: faultKinds},
@@ -77,8 +77,8 @@ func clientWriter(e *env) {
 	defer stop.Store(true)
 	for range 3 {
 		time.Sleep(4 * e.h.Pause)
-		w := e.queue(a, name)
-		e.pause() // it may have waited in the client's line for a reader's answer
+		w := e.queue(a, name, pawl.Why(toWrite))
+		e.writerWaits(name, w.done) // it may have to wait for the answers to readers first
 		phase.Add(1)
 		l := w.got(e.h.Slack + 20*e.h.Pause)
 		e.pause()

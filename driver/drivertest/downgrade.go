@@ -126,11 +126,12 @@ func downgradeBroken(e *env) {
 	g := e.tryReq(a, req)
 	e.letGo(g)
 	e.downgrade(g)
+	if h := e.inspect(b, name).Holders; len(h) != 1 || !h[0].Shared || h[0].Lease != req.Lease || h[0].Token != g.Token() {
+		e.Errorf("Inspect shows the holders %+v after Downgrade; want the same one, shared", h)
+	}
 	reader := e.tryReq(b, e.reader(name))
-	for _, h := range e.inspect(b, name).Holders {
-		if !h.Shared {
-			e.Errorf("Inspect shows %+v after Downgrade; want it shared", h)
-		}
+	if h := e.inspect(b, name).Holders; len(h) != 2 || !h[0].Shared || !h[1].Shared {
+		e.Errorf("Inspect shows the holders %+v; want two that share", h)
 	}
 	if err := e.breakLease(b, name, req.Lease); err != nil {
 		e.Fatalf("Break of a downgraded lease = %v; want nil", err)

@@ -3,6 +3,7 @@
 package drivertest
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,7 @@ var sharedQueueTests = []Test{
 	{Name: "readers-that-follow-each-other-are-granted-together", Needs: []string{"Shared", "Queuer"}, run: readersFollow},
 	{Name: "readers-and-writers-are-served-in-order", Needs: []string{"Shared", "Queuer", "FIFO"}, run: readersInOrder},
 	{Name: "new-readers-do-not-overtake-a-waiting-writer", Needs: []string{"Shared", "Queuer", "FIFO"}, run: noReaderOvertakes},
-	{Name: "writer-is-not-starved-by-a-stream-of-readers", Needs: []string{"Shared", "Queuer", "FIFO"}, run: noStarvation},
+	{Name: "writer-is-not-starved-by-a-stream-of-readers", Needs: []string{"Shared", "Queuer", "FIFO", "Inspector"}, run: noStarvation},
 	{Name: "writer-that-gives-up-lets-readers-in", Needs: []string{"Shared", "Queuer", "FIFO"}, run: writerGivesUp},
 	{Name: "crashed-writer-in-the-queue-lets-readers-in", Needs: []string{"Shared", "Queuer", "FIFO", "Crash"}, run: writerCrashes},
 	{Name: "reader-that-gives-up-leaves-no-ghost", Needs: []string{"Shared", "Queuer"}, run: readerGivesUp},
@@ -117,13 +118,39 @@ func noStarvation(e *env) {
 	defer stop.Store(true)
 	for range 3 {
 		time.Sleep(4 * e.h.Pause)
-		w := e.wait(e.open(), e.request(name))
+		req := e.request(name)
+		req.Why = toWrite
+		w := e.wait(e.open(), req)
+		e.writerWaits(name, w.done)
 		phase.Add(1)
 		g := w.granted(e.h.Slack + 10*e.h.Pause)
 		e.pause()
 		phase.Add(1)
 		e.release(g)
 	}
+}
+
+// toWrite is why a writer waits among many readers.
+const toWrite = "to write"
+
+// writerWaits returns when a writer stands in the store's queue, or done is closed.
+func (e *env) writerWaits(name string, done <-chan struct{}) {
+	e.Helper()
+	d, limit := e.open(), e.soon()
+	if !e.fake() {
+		limit *= 5 // readers keep the machine busy
+	}
+	e.eventually(limit, func() error {
+		for _, w := range e.inspect(d, name).Waiters {
+			if w.Why == toWrite {
+				return nil
+			}
+		}
+		if closed(done, 0) {
+			return nil
+		}
+		return errors.New("no writer is in the queue")
+	})
 }
 
 func writerGivesUp(e *env) {

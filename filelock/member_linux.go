@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// member is one of those who hold a name together. It has a FIFO of its own in
+// NAME.held, named by its token, which does for it what NAME.fifo does for an
+// exclusive holder: who watches it sees the holder go, and who writes to it asks
+// the holder to let go. Nothing but that depends on it.
+type member struct {
+	place
+	slot *os.File // the flock of its slot; nil if it is shared
+}
+
+// seats is the directory of the members' FIFOs.
+func (s *store) seats(enc string) queue { return queue{s, s.path(enc, heldSuffix)} }
+
+// sitDown makes a member visible.
+func (h *hold) sitDown(enc string) error {
+	m := h.member
+	m.place = place{
+		queue:  h.store.seats(enc),
+		ticket: ticket{h.st.rec.Token, os.Getpid()},
+		who:    memberText(h.st.rec),
+		fd:     -1,
+	}
+	if err := m.publish(); err != nil {
+		return err
+	}
+	h.fifo = os.NewFile(uintptr(m.fd), m.queue.path(m.ticket))
+	m.fd = -1
+	return nil
+}
+
+func memberText(r record) string {
+	var text []byte
+	r.Name = "" // that of the directory
+	shorten(r.Holder, r.Why, func(h driver.Holder, why string) bool {
+		r.Holder, r.Why = h, why
+		text, _ = json.Marshal(r)
+		return len(text) <= maxTarget
+	})
+	return string(text)
+}
+
+// free gives the slot back.
+func (m *member) free() {
+	if m != nil && m.slot != nil {
+		unflock(m.slot)
+	}
+}
+
+// standUp ends a member. Where a child has the files it is the child's now.
+func (m *member) standUp(inherited bool) {
+	if m == nil {
+		return
+	}
+	if m.slot != nil {
+		m.slot.Close()
+	}
+	if !inherited && m.dir != "" {
+		m.remove(m.ticket)
+	}
+}
+
+// files appends what a child needs to have the slot.
+func (m *member) files(files []*os.File) []*os.File {
+	if m == nil || m.slot == nil {
+		return files
+	}
+	return append(files, m.slot)
+}
+
+// sameFiles reports whether the slot's file still is in its place.
+func (m *member) sameFiles() bool {
+	return m == nil || m.slot == nil || sameFile(m.slot, m.slot.Name())
+}
+
+// seat is a member as others see it.
+type seat struct {
+	record
+	path string // of its FIFO
+}
+
+// members returns the live members in the order of their tokens.
+func (s *store) members(enc string) []seat {
+	q := s.seats(enc)
+	tickets, _ := q.list()
+	var members []seat
+	for _, t := range tickets {
+		if !q.alive(t) {
+			continue
+		}
+		m := seat{path: q.path(t)}
+		if text, err := os.Readlink(m.path + whoSuffix); err == nil {
+			_ = json.Unmarshal([]byte(text), &m.record)
+		}
+		m.Token = t.seq
+		m.PID = cmp.Or(m.PID, t.pid)
+		members = append(members, m)
+	}
+	return members
+}
+
+// inTheWay returns watches of those whose going may let req in, of which any
+// will do. There are none if nobody seems to be in the way.
+func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
+	w, err := openWatch(s.path(enc, fifoSuffix))
+	if w != nil || err != nil {
+		return []*watch{w}, err
+	}
+	members := s.members(enc)
+	together := len(members) > 0 && members[0].Shared == req.Shared && members[0].Slots == req.Slots
+	if together && (req.Shared || len(members) < req.Slots) {
+		return nil, nil
+	}
+	var ws []*watch
+	for _, m := range members {
+		w, err := openWatch(m.path)
+		if err != nil {
+			closeAll(ws)
+			return nil, err
+		}
+		if w != nil {
+			ws = append(ws, w)
+		}
+		if w != nil && !together {
+			break // all have to go, so one after the other will do
+		}
+	}
+	return ws, nil
+}
+
+func closeAll(ws []*watch) {
+	for _, w := range ws {
+		w.close()
+	}
+}
+
+// anyGone is gone for the first of several.
+func anyGone(ctx context.Context, ws []*watch, limit time.Duration) error {
+	if len(ws) == 1 {
+		return ws[0].gone(ctx, limit)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(ws))
+	for _, w := range ws {
+		go func() { errs <- w.gone(waiting, limit) }()
+	}
+	err := <-errs
+	cancel()
+	for range len(ws) - 1 {
+		<-errs // before the watches are closed
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Leases that are held together, shared ones and slots, hold the flock of
+// NAME.lock in common (LOCK_SH), so that they and exclusive ones keep each other
+// out by the kernel's doing. One of n slots holds NAME.slotI besides, for itself,
+// with I below n: so there are never more than n.
+//
+// Whoever joins does so with the flock of NAME.gate, one at a time. That makes
+// the writing of records safe, and it settles the kind: who can have NAME.lock
+// for itself (LOCK_EX) for a moment is alone and may begin any kind; who cannot,
+// but in common, joins those who hold it, and these are of the kind that the
+// newest record has, since each who joined them had to be of that kind.
+//
+// An exclusive lease needs no gate: it has NAME.lock for itself or not at all.
+
+// maxGate bounds how long somebody waits at the gate. Within it is as much as a
+// write to the disk; it takes longer only if the process in it was stopped.
+const maxGate = 10 * time.Second
+
+// gate waits until it is alone among those who want to join. It returns what
+// the caller calls to let in the next one, or errBusy if that takes too long.
+func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) {
+	pause, end := minPause, driver.Now().Add(maxGate)
+	for {
+		f, err := s.lock(s.path(enc, gateSuffix), tryFlock)
+		if err == nil {
+			return func() { unflock(f); f.Close() }, nil
+		}
+		if err != errBusy || driver.Now() > end {
+			return nil, err
+		}
+		sleep(ctx, pause/2+rand.N(pause))
+		pause = min(2*pause, 5*time.Millisecond)
+		if err := s.usable(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attemptTogether is attempt for a lease that is not exclusive.
+func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head bool) (*grant, error) {
+	enc := encode(req.Name)
+	if !head && s.lined(enc) {
+		return nil, errBusy
+	}
+	leave, err := s.gate(ctx, enc)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if _, again := s.together.Load(req.Lease); again {
+		return nil, errBusy // a repetition; its first attempt holds
+	}
+	since := driver.Now()
+	path := s.path(enc, lockSuffix)
+	f, err := s.lock(path, tryFlock)
+	alone := err == nil
+	if err == errBusy {
+		f, err = s.lock(path, flockShared)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &hold{store: s, path: path, lock: f}
+	if !head && s.lined(enc) {
+		h.drop()
+		return nil, errBusy
+	}
+	g, err := s.enter(h, enc, req, since, alone)
+	if err != nil {
+		h.drop()
+		if _, other := errors.AsType[*driver.SlotsError](err); err != errBusy && !other {
+			err = unavailable(err)
+		}
+		return nil, err
+	}
+	s.together.Store(req.Lease, nil)
+	return g, nil
+}
+
+// enter makes the owner of the flock, in common or alone, one of those who hold
+// together.
+func (s *store) enter(h *hold, enc string, req *driver.Request, since driver.Instant, alone bool) (*grant, error) {
+	var err error
+	if h.st, err = readState(h.lock); err != nil {
+		return nil, fmt.Errorf("%s: %w", h.path, err)
+	}
+	if !alone {
+		if err := h.st.rec.admits(req); err != nil {
+			return nil, err
+		}
+	}
+	h.member = &member{}
+	if req.Slots > 0 {
+		if h.member.slot, err = s.takeSlot(enc, req.Slots); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.write(req); err != nil {
+		return nil, err
+	}
+	if err := h.sitDown(enc); err != nil {
+		return nil, err
+	}
+	if alone {
+		// Nobody else can join in between; an exclusive lease can take it away.
+		ok, err := flockShared(h.lock)
+		if err == nil && !ok {
+			err = errBusy
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return h.grant(since), nil
+}
+
+// admits returns nil if req may join those who hold the name in common, of whom
+// r is the newest record.
+func (r record) admits(req *driver.Request) error {
+	switch {
+	case req.Shared && r.Slots == 0: // without a record of readers it is flock(1) -s, a reader too
+		return nil
+	case req.Slots > 0 && r.Slots == req.Slots:
+		return nil
+	case req.Slots > 0 && r.Slots > 0:
+		return &driver.SlotsError{Held: r.Slots, Wanted: req.Slots}
+	}
+	return errBusy
+}
+
+// takeSlot takes one of n slots for itself.
+func (s *store) takeSlot(enc string, n int) (*os.File, error) {
+	for i := range n {
+		f, err := s.lock(s.path(enc, fmt.Sprint(slotSuffix, i)), tryFlock)
+		if err != errBusy {
+			return f, err
+		}
+	}
+	return nil, errBusy
+}
+
+// flockShared takes the lock of f in common with others, or turns one that f has
+// for itself into that, and reports whether it is ours.
+func flockShared(f *os.File) (bool, error) {
+	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// otherSlots returns a *SlotsError if slots of another number than req's are
+// held. It is for who was not let in, so that it makes no difference if that
+// has just changed.
+func (s *store) otherSlots(req *driver.Request, info *driver.Info) error {
+	if req.Slots == 0 || info == nil || len(info.Holders) == 0 {
+		return nil
+	}
+	if held := info.Holders[0].Slots; held > 0 && held != req.Slots {
+		return &driver.SlotsError{Held: held, Wanted: req.Slots}
+	}
+	return nil
+}

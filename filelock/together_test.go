@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// kinds of leases in the arguments of helpers.
+func asked(name, kind string) *driver.Request {
+	req := request(name)
+	switch {
+	case kind == "shared":
+		req.Shared = true
+	case strings.HasPrefix(kind, "slots"):
+		req.Slots, _ = strconv.Atoi(kind[len("slots"):])
+	}
+	return req
+}
+
+func (s *store) take(t testing.TB, name, kind string) *grant {
+	t.Helper()
+	g, err := s.TryAcquire(context.Background(), asked(name, kind))
+	if err != nil {
+		t.Fatalf("TryAcquire %s = %v", kind, err)
+	}
+	return g.(*grant)
+}
+
+// waitFor starts an Acquire and returns when it is in the queue.
+func (s *store) waitFor(t testing.TB, name, kind string) <-chan driver.Grant {
+	t.Helper()
+	got := make(chan driver.Grant, 1)
+	before := queueLen(s, name)
+	go func() {
+		g, err := s.Acquire(context.Background(), asked(name, kind))
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		got <- g
+	}()
+	eventually(t, "it is in the queue", func() bool { return queueLen(s, name) > before })
+	return got
+}
+
+func come(t testing.TB, got <-chan driver.Grant) driver.Grant {
+	t.Helper()
+	select {
+	case g := <-got:
+		return g
+	case <-time.After(patience):
+		t.Fatalf("it waits still\n%s", stacks())
+		return nil
+	}
+}
+
+// TestWokenTogether: whoever waits is woken, and does not find out by looking now
+// and then. It is not parallel, as it changes how often they look.
+func TestWokenTogether(t *testing.T) {
+	defer func(d time.Duration) { lookEvery = d }(lookEvery)
+	lookEvery = time.Hour
+	s := open(t, t.TempDir())
+
+	writer := s.take(t, "a", "")
+	readers := []<-chan driver.Grant{s.waitFor(t, "a", "shared"), s.waitFor(t, "a", "shared")}
+	next := s.waitFor(t, "a", "")
+	if err := writer.Downgrade(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	held := []driver.Grant{writer, come(t, readers[0]), come(t, readers[1])}
+	for i := range held {
+		release(t, held[(i+1)%3])
+	}
+	g := come(t, next)
+
+	var slots []<-chan driver.Grant
+	for range 4 {
+		slots = append(slots, s.waitFor(t, "a", "slots3"))
+	}
+	next = s.waitFor(t, "a", "")
+	release(t, g)
+	held = []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
+	release(t, held[1])
+	held[1] = come(t, slots[3])
+	for _, g := range held {
+		release(t, g)
+	}
+	release(t, come(t, next))
+}
+
+// mix takes leases of every kind again and again. What must not be held together
+// would be seen in the directory of its first argument, where each holder has a
+// file for as long as it holds.
+func (h *helper) mix() {
+	dir, tokens := h.args[0], h.args[1]
+	rounds, _ := strconv.Atoi(h.args[2])
+	log, _ := os.OpenFile(tokens, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	fmt.Println("mixing")
+	for range rounds {
+		kind := []string{"", "shared", "shared", "slots3"}[rand.IntN(4)]
+		acquire := h.s.Acquire
+		if rand.IntN(2) == 0 {
+			acquire = h.s.TryAcquire // many at a time
+		}
+		g, err := acquire(context.Background(), asked(h.name, kind))
+		if errors.Is(err, driver.ErrHeld) {
+			continue
+		}
+		if err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		mine := filepath.Join(dir, fmt.Sprintf("%s.%d.%d", kind, os.Getpid(), g.Token()))
+		os.WriteFile(mine, nil, 0o600)
+		fmt.Fprintln(log, g.Token())
+		if wrong := together(dir, kind); wrong != "" {
+			fmt.Println("overlap", wrong)
+		}
+		pause(rand.N(2))
+		if kind == "" && rand.IntN(4) == 0 {
+			shared := filepath.Join(dir, fmt.Sprintf("shared.%d.%d", os.Getpid(), g.Token()))
+			os.Rename(mine, shared) // before others can be there
+			mine = shared
+			if err := g.(driver.Downgrader).Downgrade(context.Background()); err != nil {
+				fmt.Println("error", err)
+			}
+			pause(rand.N(2))
+		}
+		os.Remove(mine)
+		if err := g.Release(context.Background()); err != nil {
+			fmt.Println("error", err)
+		}
+	}
+	fmt.Println("done")
+}
+
+// together returns the live holders if they must not be together with one of
+// kind.
+func together(dir, kind string) string {
+	files, _ := os.ReadDir(dir)
+	fit, others := 0, ""
+	for _, f := range files {
+		if other, _, _ := strings.Cut(f.Name(), "."); other == kind && kind == "shared" {
+			continue
+		} else if other == kind {
+			fit++
+		} else if !died(dir, f.Name()) {
+			others += " " + f.Name()
+		}
+	}
+	if limit := map[string]int{"": 1, "slots3": 3}[kind]; others == "" && fit > limit {
+		for _, f := range files {
+			if died(dir, f.Name()) {
+				fit--
+			}
+		}
+		if fit > limit {
+			others = fmt.Sprint(fit, files)
+		}
+	}
+	return others
+}
+
+// died reports whether the process that has made a file is killed before it
+// removes it. The end of a process takes a while, in which its locks are free.
+func died(dir, name string) bool {
+	pid, _ := strconv.Atoi(strings.Split(name, ".")[1])
+	if pid == os.Getpid() {
+		return false
+	}
+	for {
+		if state, _, err := procStat(pid); err != nil || state == 'Z' || state == 'X' {
+			return true
+		}
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+		pause(1)
+	}
+}
+
+// TestMixed has processes hold leases of every kind.
+func TestMixed(t *testing.T) {
+	t.Parallel()
+	s := open(t, memoryDir(t))
+	dir, tokens := t.TempDir(), filepath.Join(t.TempDir(), "tokens")
+	const processes, rounds = 8, 400 / raceFactor
+	mixAll(t, s, dir, tokens, processes, rounds)
+	once(t, tokens, processes*rounds/4)
+	release(t, s.take(t, "mix", ""))
+}
+
+func mixAll(t *testing.T, s *store, dir, tokens string, processes, rounds int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range processes {
+		p := start(t, "mix", s.dir, "mix", dir, tokens, strconv.Itoa(rounds))
+		all.Go(func() {
+			for line := range p.lines {
+				if line != "mixing" && line != "done" {
+					t.Error(line)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// once checks that no token comes twice.
+func once(t *testing.T, path string, want int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, token := range strings.Fields(string(text)) {
+		if seen[token] {
+			t.Fatalf("token %s comes twice", token)
+		}
+		seen[token] = true
+	}
+	if len(seen) < want {
+		t.Errorf("%d tokens; want %d", len(seen), want)
+	}
+}
+
+// TestJoin has many join readers at a time. Each must get a token of its own.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	s := open(t, memoryDir(t))
+	first := s.take(t, "deploy", "shared")
+	var mu sync.Mutex
+	tokens := make(map[uint64]bool)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 60 {
+				g := s.take(t, "deploy", "shared") // however many try, none is refused
+				mu.Lock()
+				if tokens[g.token] {
+					t.Errorf("token %d comes twice", g.token)
+				}
+				tokens[g.token] = true
+				mu.Unlock()
+				release(t, g)
+			}
+		})
+	}
+	all.Wait()
+	release(t, first)
+	release(t, s.take(t, "deploy", ""))
+}
+
+// TestMixedKill kills the processes at random moments, while a cleaner deletes
+// what may be deleted.
+func TestMixedKill(t *testing.T) {
+	t.Parallel()
+	s := open(t, memoryDir(t))
+	dir, tokens := t.TempDir(), filepath.Join(t.TempDir(), "tokens")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 15 / raceFactor {
+				p := start(t, "mix", s.dir, "mix", dir, tokens, "1000000")
+				p.line("mixing")
+				pause(rand.IntN(60))
+				p.kill()
+				for line := range p.lines {
+					t.Error(line)
+				}
+			}
+		})
+	}
+	var cleaner sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	cleaner.Go(func() {
+		for ctx.Err() == nil {
+			pause(20)
+			os.RemoveAll(s.path("mix", []string{fifoSuffix, heldSuffix, queueSuffix}[rand.IntN(3)]))
+		}
+	})
+	all.Wait()
+	cancel()
+	cleaner.Wait()
+	once(t, tokens, 1)
+	mixAll(t, s, dir, tokens, 2, 10) // whatever they have left is in nobody's way
+	eventually(t, "the lock is free", func() bool {
+		g, err := s.TryAcquire(context.Background(), request("mix"))
+		if err == nil {
+			g.Release(context.Background())
+		}
+		return err == nil
+	})
+}
+
+// TestKilledMembers: the kernel frees what a killed reader or holder of a slot
+// had, and nothing else; who waits for it is told.
+func TestKilledMembers(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"shared", "slots2"} {
+		s := open(t, t.TempDir())
+		one, two := start(t, "hold", s.dir, "deploy", kind), start(t, "hold", s.dir, "deploy", kind)
+		lease := one.line("held")[2]
+		two.line("held")
+		if info := look(t, s, "deploy"); len(info.Holders) != 2 || info.Holders[0].Orphan {
+			t.Errorf("%s: Inspect = %+v; want two holders", kind, info)
+		}
+		next := line(t, s, "deploy", "hold", 1)[0]
+		one.kill()
+		info := look(t, s, "deploy")
+		if len(info.Holders) != 1 || info.Holders[0].Lease == lease || len(info.Waiters) != 1 {
+			t.Errorf("%s: Inspect = %+v; want the other holder and a waiter", kind, info)
+		}
+		mustBusy(t, s, "deploy")
+		two.kill()
+		next.line("held")
+		if names, err := os.ReadDir(s.path("deploy", heldSuffix)); len(names) != 0 || err != nil {
+			t.Errorf("%s: of the dead there are left %v (%v)", kind, names, err)
+		}
+	}
+}
+
+// TestInheritTogether: as TestInherit. The child keeps writers out, not readers.
+func TestInheritTogether(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"shared", "slots2"} {
+		s := open(t, t.TempDir())
+		p := start(t, "inherit", s.dir, "deploy", kind)
+		lease := p.line("held")[2]
+		p.kill()
+		if info := look(t, s, "deploy"); len(info.Holders) != 1 || !info.Holders[0].Orphan {
+			t.Errorf("%s: Inspect = %+v; want an orphan", kind, info)
+		}
+		mustBusy(t, s, "deploy")
+		release(t, s.take(t, "deploy", kind))
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		if err := s.Break(ctx, "deploy", lease, &driver.Holder{}, ""); err == nil || !strings.Contains(err.Error(), "has ended") {
+			t.Errorf("%s: Break of an orphan = %v", kind, err)
+		}
+		next := line(t, s, "deploy", "hold", 1)[0]
+		p.in.Close() // ends the child
+		next.line("held")
+	}
+}
+
+// TestBreakDuringDowngrade: a holder that gets another FIFO is asked there.
+func TestBreakDuringDowngrade(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	for range 20 {
+		req := asked("deploy", "")
+		got, err := s.TryAcquire(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := got.(*grant)
+		ready := make(chan struct{})
+		g.OnLost(func(error) { <-ready; g.Release(context.Background()) })
+		var all sync.WaitGroup
+		all.Go(func() {
+			pause(rand.IntN(3))
+			if err := g.Downgrade(context.Background()); err != nil {
+				t.Errorf("Downgrade = %v", err)
+			}
+			close(ready)
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if err := s.Break(ctx, "deploy", req.Lease, &driver.Holder{}, ""); err != nil {
+			t.Fatalf("Break = %v", err)
+		}
+		cancel()
+		all.Wait()
+		release(t, s.take(t, "deploy", ""))
+	}
+}
+
+func TestDowngradeInherited(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	g := s.take(t, "deploy", "")
+	g.Files()
+	if err := g.Downgrade(context.Background()); err == nil || !strings.Contains(err.Error(), "child") {
+		t.Errorf("Downgrade = %v; want it refused", err)
+	}
+	release(t, g)
+}
+
+// TestTogetherLeavesNoFiles: nothing stays open, and nothing is left but what has
+// to be remembered.
+func TestTogetherLeavesNoFiles(t *testing.T) {
+	s := open(t, t.TempDir())
+	round := func() {
+		for _, kind := range []string{"", "shared", "slots3"} {
+			g := s.take(t, "deploy", kind)
+			if kind == "" {
+				if err := g.Downgrade(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				mustBusy(t, s, "deploy")
+				release(t, s.take(t, "deploy", kind))
+			}
+			release(t, g)
+		}
+	}
+	round()
+	before := fds(t)
+	for range 20 {
+		round()
+	}
+	if after := fds(t); after > before {
+		t.Errorf("%d open files after %d", after, before)
+	}
+	n := 0
+	s.together.Range(func(any, any) bool { n++; return true })
+	names, err := os.ReadDir(s.path("deploy", heldSuffix))
+	if n != 0 || len(names) != 0 || err != nil {
+		t.Errorf("%d leases and the files %v are left (%v)", n, names, err)
+	}
+}
+
+// TestForeignReader: flock(1) keeps us out and we it, also when it shares.
+func TestForeignReader(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	release(t, s.take(t, "deploy", ""))
+	f, err := os.OpenFile(s.path("deploy", lockSuffix), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if ok, err := flockShared(f); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	mustBusy(t, s, "deploy")
+	reader := s.take(t, "deploy", "shared")
+	if _, err := s.TryAcquire(context.Background(), asked("deploy", "slots2")); err == nil {
+		t.Error("a slot beside readers")
+	}
+	unflock(f)
+	if ok, _ := flock(f); ok {
+		t.Error("the flock was free although there is a reader")
+	}
+	release(t, reader)
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// wish is a call of Acquire in a goroutine of its own.
+type wish struct {
+	got    chan *pawl.Lease
+	cancel context.CancelFunc
+}
+
+// want starts a call of Acquire and returns when it waits, or has returned.
+func want(t *testing.T, c *pawl.Client, opts ...pawl.Option) *wish {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &wish{make(chan *pawl.Lease, 1), cancel}
+	go func() {
+		if l, err := c.Acquire(ctx, "a", opts...); err == nil {
+			w.got <- l
+		} else if err != context.Canceled {
+			t.Errorf("Acquire = %v", err)
+		}
+	}()
+	synctest.Wait()
+	return w
+}
+
+// lease returns the lease that the call has got by now.
+func (w *wish) lease(t *testing.T) *pawl.Lease {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case l := <-w.got:
+		return l
+	default:
+		t.Fatal("Acquire still waits")
+		return nil
+	}
+}
+
+func (w *wish) waits(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	if len(w.got) > 0 {
+		t.Fatal("Acquire did not wait")
+	}
+}
+
+// atStore returns how many wait in the store's queue.
+func atStore(t *testing.T, c *pawl.Client) int {
+	t.Helper()
+	synctest.Wait()
+	info, err := c.Inspect(context.Background(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(info.Waiters)
+}
+
+func TestReadersOfOneClientStandAtTheStoreTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, other, "a")
+		r1, r2 := want(t, c, pawl.Shared()), want(t, c, pawl.Shared())
+		writer := want(t, c)
+		r3 := want(t, c, pawl.Shared())
+		if n := atStore(t, c); n != 2 {
+			t.Errorf("%d at the store, want the two readers that come first", n)
+		}
+		release(t, l)
+		l1, l2 := r1.lease(t), r2.lease(t)
+		writer.waits(t)
+		if n := atStore(t, c); n != 1 {
+			t.Errorf("%d at the store, want the writer", n)
+		}
+		release(t, l1)
+		release(t, l2)
+		l = writer.lease(t)
+		r3.waits(t)
+		release(t, l)
+		release(t, r3.lease(t))
+	})
+}
+
+// A writer of this client waits for readers of this client. Readers of others
+// that come later must not get in before it.
+func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		reader := acquire(t, c, "a", pawl.Shared())
+		writer := want(t, c)
+		late := want(t, other, pawl.Shared())
+		late.waits(t)
+		release(t, reader)
+		l := writer.lease(t)
+		late.waits(t)
+		release(t, l)
+		release(t, late.lease(t))
+	})
+}
+
+// A reader of this client does not lose its place to those of others because an
+// exclusive lease of this client is held and might be passed on.
+func TestReaderBehindItsOwnWriterHasAPlaceAtTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a")
+		reader, writer := want(t, c, pawl.Shared()), want(t, c)
+		theirs := want(t, other)
+		release(t, l)
+		l = reader.lease(t)
+		writer.waits(t)
+		theirs.waits(t)
+		release(t, l)
+		release(t, theirs.lease(t)) // the writer was behind the reader, so it asked later
+		release(t, writer.lease(t))
+	})
+}
+
+func TestWaiterThatGivesUpIsInNobodysWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, other, "a", pawl.Shared())
+		theirs := want(t, other)
+		first := want(t, c, pawl.Shared())
+		writer, second := want(t, c), want(t, c, pawl.Shared())
+		if n := atStore(t, c); n != 2 {
+			t.Errorf("%d at the store, want theirs and the first reader", n)
+		}
+		writer.cancel()
+		if n := atStore(t, c); n != 3 {
+			t.Errorf("%d at the store, want the second reader too", n)
+		}
+		release(t, l)
+		release(t, theirs.lease(t))
+		release(t, first.lease(t))
+		release(t, second.lease(t))
+	})
+}
+
+func TestTryAcquireDoesNotOvertakeTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		slow := make(chan struct{})
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			g, err := ask()
+			<-slow // the answer to the reader travels
+			return g, err
+		})
+		c := open(t, d, nil)
+		reader := want(t, c, pawl.Shared())
+		writer := want(t, c)
+		set(d, &d.try, nil)
+		_, err := c.TryAcquire(context.Background(), "a", pawl.Shared())
+		wantIs(t, err, pawl.ErrHeld)
+		close(slow)
+		release(t, reader.lease(t))
+		time.Sleep(time.Second) // this store has no queue
+		release(t, writer.lease(t))
+	})
+}
+
+func TestSlotsOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, other, "a")
+		var ws []*wish
+		for range 4 {
+			ws = append(ws, want(t, c, pawl.Slots(2)))
+		}
+		if n := atStore(t, c); n != 2 {
+			t.Errorf("%d at the store, want as many as fit together", n)
+		}
+		release(t, l)
+		first, second := ws[0].lease(t), ws[1].lease(t)
+		ws[2].waits(t)
+		var slots *pawl.SlotsError
+		_, err := c.Acquire(context.Background(), "b", pawl.Slots(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Acquire(context.Background(), "b", pawl.Slots(3)); !errors.As(err, &slots) || slots.Held != 2 || slots.Wanted != 3 {
+			t.Errorf("Acquire of one of 3 slots = %v, want a *SlotsError", err)
+		}
+		release(t, second)
+		third := ws[2].lease(t)
+		ws[3].waits(t)
+		release(t, first)
+		release(t, third)
+		release(t, ws[3].lease(t))
+	})
+}
+
+func TestKindsThatCannotBeAreRefused(t *testing.T) {
+	c := open(t, new(memlock.Store).Driver(), nil)
+	for text, opts := range map[string][]pawl.Option{
+		"Slots(3) together":     {pawl.Shared(), pawl.Slots(3)},
+		"Slots(0): use 1":       {pawl.Slots(0)},
+		"Slots(-2): use 1":      {pawl.Slots(-2)},
+		"Slots(0) together":     {pawl.Shared(), pawl.Slots(0)},
+		`pawl: acquire "a": Sh`: {pawl.Slots(1), pawl.Shared()},
+	} {
+		if _, err := c.Acquire(context.Background(), "a", opts...); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error is %v, want it to contain %q", err, text)
+		}
+	}
+	plain := open(t, plainStore{new(memlock.Store).Driver()}, nil)
+	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(2)} {
+		_, err := plain.Acquire(context.Background(), "a", opt)
+		wantIs(t, err, errors.ErrUnsupported)
+		_, err = plain.TryAcquire(context.Background(), "a", opt)
+		wantIs(t, err, errors.ErrUnsupported)
+	}
+	l := acquire(t, plain, "a")
+	wantIs(t, l.Downgrade(context.Background()), errors.ErrUnsupported)
+	release(t, l)
+}
+
+// plainStore has exclusive leases only.
+type plainStore struct{ driver.Driver }
+
+func (plainStore) Guarantees() driver.Guarantees { return driver.Guarantees{Expiry: true} }
+
+func TestUpgradeIsRefused(t *testing.T) {
+	c := open(t, new(memlock.Store).Driver(), nil)
+	err := c.Do(context.Background(), "a", func(ctx context.Context, _ *pawl.Lease) error {
+		_, err := c.Acquire(ctx, "a")
+		if err == nil || !strings.Contains(err.Error(), "Downgrade") {
+			t.Errorf("error is %v, want it to say what to do instead", err)
+		}
+		return err
+	}, pawl.Shared())
+	wantIs(t, err, pawl.ErrHeld)
+}
+
+func TestDowngrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a")
+		own, reader, writer := want(t, c), want(t, other, pawl.Shared()), want(t, other)
+		for range 2 {
+			if err := l.Downgrade(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		theirs := reader.lease(t)
+		// No pass: it is not exclusive any more, and others came before our own.
+		release(t, l)
+		writer.waits(t)
+		own.waits(t)
+		release(t, theirs)
+		release(t, writer.lease(t))
+		release(t, own.lease(t))
+
+		wantIs(t, l.Downgrade(ctx), pawl.ErrReleased)
+		l = acquire(t, c, "a", pawl.Slots(2))
+		wantIs(t, l.Downgrade(ctx), errors.ErrUnsupported)
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+		release(t, l)
+		l = acquire(t, c, "a", pawl.NoRenew())
+		time.Sleep(pawl.DefaultTTL)
+		wantIs(t, l.Downgrade(ctx), pawl.ErrLost)
+		if n := c.Lines(); n != 0 {
+			t.Errorf("%d lines are left", n)
+		}
+	})
+}
+
+// brokenDowngrade has a store that does or does not do it, and says it failed.
+type brokenDowngrade struct {
+	driver.Driver
+	does bool
+}
+
+type brokenGrant struct {
+	driver.Grant
+	d *brokenDowngrade
+}
+
+func (d *brokenDowngrade) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return brokenGrant{g, d}, nil
+}
+
+func (g brokenGrant) Downgrade(ctx context.Context) error {
+	if g.d.does {
+		_ = g.Grant.(driver.Downgrader).Downgrade(ctx)
+	}
+	return errNet
+}
+
+// Pass may not happen after a Downgrade whose answer was lost.
+func (g brokenGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	panic("passed on although it may be shared")
+}
+
+func TestDowngradeWithoutAnAnswer(t *testing.T) {
+	for _, does := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memlock.Store)
+			c, other := open(t, &brokenDowngrade{s.Driver(), does}, nil), open(t, s.Driver(), nil)
+			l := acquire(t, c, "a")
+			next := want(t, c)
+			reader := want(t, other, pawl.Shared())
+			wantIs(t, l.Downgrade(context.Background()), errNet)
+			if err := l.Err(); err != nil {
+				t.Errorf("the lease is lost: %v", err)
+			}
+			if !does {
+				reader.waits(t)
+			} else {
+				release(t, reader.lease(t))
+			}
+			release(t, l)
+			if !does {
+				release(t, reader.lease(t))
+			}
+			time.Sleep(time.Second) // this client polls
+			release(t, next.lease(t))
+		})
+	}
+}
+
+// TestLinesOfEveryKind has goroutines of two clients ask for leases of every kind
+// and give up at random. No two may hold what they must not hold together, and
+// in the end nobody waits and nothing is left.
+func TestLinesOfEveryKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		clients := []*pawl.Client{open(t, s.Driver(), nil), open(t, s.Driver(), nil)}
+		var inside [3]atomic.Int32
+		var granted atomic.Int32
+		var all sync.WaitGroup
+		for i := range 24 {
+			r := rand.New(rand.NewPCG(uint64(i), 6))
+			all.Go(func() {
+				for range 100 {
+					holdRandomKind(t, r, clients[i%2], &inside, &granted)
+				}
+			})
+		}
+		all.Wait()
+		for _, c := range clients {
+			if n := c.Lines(); n != 0 {
+				t.Errorf("%d lines are left", n)
+			}
+		}
+		if n := granted.Load(); n < 500 {
+			t.Errorf("only %d leases were granted", n)
+		}
+		release(t, acquire(t, clients[0], "a"))
+	})
+}
+
+func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomic.Int32, granted *atomic.Int32) {
+	kind := r.IntN(3)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(60))*time.Millisecond)
+	defer cancel()
+	opts := [][]pawl.Option{nil, {pawl.Shared()}, {pawl.Slots(3)}}[kind]
+	acquire := c.Acquire
+	if r.IntN(5) == 0 {
+		acquire = c.TryAcquire
+	}
+	l, err := acquire(ctx, "a", opts...)
+	if err != nil {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, pawl.ErrHeld) {
+			t.Errorf("Acquire = %v", err)
+		}
+		return
+	}
+	granted.Add(1)
+	inside[kind].Add(1)
+	for other := range inside {
+		if n := inside[other].Load(); n > 0 && other != kind || n > []int32{1, 1000, 3}[other] {
+			t.Errorf("%d of kind %d are held beside kind %d", n, other, kind)
+		}
+	}
+	time.Sleep(time.Duration(r.IntN(4)) * time.Millisecond)
+	if kind == 0 && r.IntN(3) == 0 {
+		inside[0].Add(-1)
+		inside[1].Add(1)
+		kind = 1
+		if err := l.Downgrade(context.Background()); err != nil {
+			t.Errorf("Downgrade = %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	inside[kind].Add(-1)
+	if err := l.Release(context.Background()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}
