@@ -125,7 +125,7 @@ func TestManyProcesses(t *testing.T) {
 	children := startChildren(t, processes, r.url())
 	holder := startChildren(t, 1, r.url())[0]
 	var first uint64
-	holder.say("acquire %v", childTTL)
+	holder.say("acquire %v", time.Minute) // on a busy machine all comes late, renewals too
 	holder.hear("got %d", &first)
 	for i, c := range children {
 		c.say("wait %d", each)

@@ -84,7 +84,7 @@ func TestTroubles(t *testing.T) {
 			admin := adminOf(t, r)
 			suspect, renewed := make(chan error, 1000), make(chan bool, 1000)
 			opts := longOptions()
-			opts.TTL = 6 * time.Second
+			opts.TTL = 9 * time.Second
 			opts.Observer = pawl.Observer{
 				Suspect: func(e pawl.Event) { suspect <- e.Err },
 				Renewed: func(pawl.Event) { renewed <- true },
