@@ -133,6 +133,10 @@ func (r *reporter) broken(name, lease, why string) {
 	r.tell(r.Broken, Event{Name: name, Lease: lease}, "broke a lease", "name", name, "lease", lease, "why", why)
 }
 
+func (r *reporter) deposed(l *Lease, err error) {
+	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.name, "lease", l.id, "token", l.token, "error", err)
+}
+
 func (r *reporter) notGivenBack(err error) {
 	r.tell(nil, Event{}, "a lease could not be given back", "error", err)
 }
