@@ -108,7 +108,9 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 
 func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	if l := c.held(ctx, req.Name); l != nil {
-		return nil, l.waitsForItself(kindOf(req))
+		if l, err := l.again(set, kindOf(req)); l != nil || err != nil {
+			return l, err
+		}
 	}
 	place, err := c.join(req, set)
 	if err != nil {
@@ -151,6 +153,13 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 }
 
 func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	if set.reentrant {
+		if l := c.held(ctx, req.Name); l != nil {
+			if l, err := l.again(set, kindOf(req)); l != nil || err != nil {
+				return l, err
+			}
+		}
+	}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()

@@ -45,6 +45,8 @@ func (c *leaseContext) Err() error {
 	// pause, the lease knows better.
 	if cause := c.lease.Err(); cause != nil {
 		c.cancel(cause)
+	} else if outer, ok := c.Context.Value((*holderKey)(c.lease.client)).(*leaseContext); ok {
+		_ = outer.Err() // which cancels this one too
 	}
 	return c.Context.Err()
 }

@@ -16,8 +16,9 @@ import (
 //
 // It returns ErrLost or ErrReleased if the lease has ended, an error that wraps
 // errors.ErrUnsupported if the lease is one of several slots or the store cannot
-// downgrade, and ctx.Err() if ctx ends first. After any other error the lease
-// is held still, and others may see it as exclusive or as shared: call again.
+// downgrade, an error if it has several holds, and ctx.Err() if ctx ends first.
+// After any other error the lease is held still, and others may see it as
+// exclusive or as shared: call again.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	if err := l.downgrade(ctx); err != nil {
 		return l.client.opError(ctx, "downgrade", l.name, err)
@@ -35,6 +36,8 @@ func (l *Lease) downgrade(ctx context.Context) error {
 	switch k := l.kindNow(); {
 	case k == shared:
 		return nil
+	case l.Holds() > 1:
+		return errors.New("it is held more than once, and the others count on it as it is: downgrade before it is acquired again")
 	case k > 0:
 		return fmt.Errorf("it is one of %d slots: only an exclusive lease can become shared: %w", k, errors.ErrUnsupported)
 	case !ok || !c.guarantees.Shared:
@@ -70,14 +73,4 @@ func (l *Lease) kindNow() kind {
 		return shared
 	}
 	return l.kind
-}
-
-// waitsForItself returns the error of a call that asks for k under the context
-// of l, which is on the same name.
-func (l *Lease) waitsForItself(k kind) error {
-	advice := ""
-	if k == exclusive && l.kindNow() == shared {
-		advice = " (acquire the exclusive lease first and Downgrade it, or release the shared one before)"
-	}
-	return fmt.Errorf("the lease %s of this very context would wait for itself%s: %w", l.id, advice, l.heldError())
 }

@@ -59,6 +59,7 @@ type Lease struct {
 	free      chan struct{}  // closed when asking ends; nil if nobody waits for that
 	contexts  map[*leaseContext]struct{}
 	lowered   bool // is shared since a Downgrade
+	more      int  // holds by Reentrant, beyond the first
 
 	releasing bool // Release has been called
 	given     bool // and has ended, with relErr
@@ -132,11 +133,21 @@ func (l *Lease) Files() []*os.File {
 // be told, it returns that error, and the client goes on telling it in the
 // background. A second call waits for the first and returns what that returned.
 // Every lease has to be released, a lost one too: until then, or Close, the
-// client keeps what it needs for that.
+// client keeps what it needs for that. A lease with several holds, see
+// Reentrant, is given back by the last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
 	// Not a mutex: who waits here waits for the store, and a test in a bubble of
 	// fake time must be able to tell.
 	l.mu.Lock()
+	if l.more > 0 {
+		l.more--
+		l.mu.Unlock()
+		l.check()
+		if err := l.ended(); err != nil {
+			return &Error{"release", l.name, err}
+		}
+		return nil
+	}
 	if l.releasing {
 		if l.back == nil {
 			l.back = make(chan struct{})

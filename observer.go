@@ -155,6 +155,10 @@ func (r *reporter) news(n driver.News) {
 	}
 }
 
+func (r *reporter) deposed(l *Lease, err error) {
+	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.name, "lease", l.id, "token", l.token, "error", err)
+}
+
 func (r *reporter) notGivenBack(err error) {
 	r.tell(nil, Event{}, "a lease could not be given back", "error", err)
 }

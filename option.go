@@ -47,23 +47,25 @@ type Option interface{ apply(*settings) }
 
 // settings is what the options of one call come to.
 type settings struct {
-	began    driver.Instant // of the call
-	ttl      time.Duration
-	maxHold  time.Duration // 0: no bound
-	noRenew  bool
-	why      string
-	shared   bool
-	slots    int // 0 unless hasSlots
-	hasSlots bool
+	began     driver.Instant // of the call
+	ttl       time.Duration
+	maxHold   time.Duration // 0: no bound
+	noRenew   bool
+	why       string
+	shared    bool
+	slots     int // 0 unless hasSlots
+	hasSlots  bool
+	reentrant bool
 }
 
 type (
-	ttlOption     time.Duration
-	maxHoldOption time.Duration
-	noRenewOption struct{}
-	whyOption     string
-	sharedOption  struct{}
-	slotsOption   int
+	ttlOption       time.Duration
+	maxHoldOption   time.Duration
+	noRenewOption   struct{}
+	whyOption       string
+	sharedOption    struct{}
+	slotsOption     int
+	reentrantOption struct{}
 )
 
 func (o ttlOption) apply(s *settings)     { s.ttl = time.Duration(o) }
@@ -71,6 +73,7 @@ func (o maxHoldOption) apply(s *settings) { s.maxHold = time.Duration(o) }
 func (noRenewOption) apply(s *settings)   { s.noRenew = true }
 func (o whyOption) apply(s *settings)     { s.why = string(o) }
 func (sharedOption) apply(s *settings)    { s.shared = true }
+func (reentrantOption) apply(s *settings) { s.reentrant = true }
 func (o slotsOption) apply(s *settings)   { s.slots, s.hasSlots = int(o), true }
 
 // TTL sets the time to live of this lease, instead of Options.TTL.
@@ -101,6 +104,19 @@ func Shared() Option { return sharedOption{} }
 // another number are held, and an error that wraps errors.ErrUnsupported if the
 // store has no slots; see Guarantees.
 func Slots(n int) Option { return slotsOption(n) }
+
+// Reentrant lets a holder acquire once more what it holds. If the context of the
+// call was made by Context of a lease on the same name, the call returns that
+// very lease with one more hold, at once, and the lease is given back by the last
+// of as many calls of Release. The other options are not looked at then, but for
+// the kind: a shared lease does not become exclusive, nor a slot anything else.
+// Without Reentrant such a call returns an error that is ErrHeld.
+//
+// The context is what tells who the holder is. Goroutines that share it are one
+// holder and do not exclude each other; a function that does not pass it on is
+// somebody else, and waits. Release once for each call, in any order: one call
+// too many takes a hold from somebody else who counts on it.
+func Reentrant() Option { return reentrantOption{} }
 
 // maxWhy keeps a holder's record small enough for every store.
 const maxWhy = 512

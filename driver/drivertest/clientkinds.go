@@ -51,22 +51,24 @@ func clientReaders(e *env) {
 func clientWriter(e *env) {
 	a, b, name := e.client(), e.client(), e.name("deploy")
 	var phase atomic.Int32 // odd from when a writer waits until it is about to release
-	var stop atomic.Bool
+	ctx, stop := context.WithCancel(e.ctx)
 	var all sync.WaitGroup
 	for i := range 12 {
 		c := []*pawl.Client{a, b}[i%2]
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * e.h.Pause / 6)
-			for !stop.Load() {
+			for ctx.Err() == nil {
 				came := phase.Load()
-				l, err := c.Acquire(e.ctx, name, pawl.Shared())
+				l, err := c.Acquire(ctx, name, pawl.Shared())
 				if err != nil {
-					e.Errorf("Acquire of a reader = %v", err)
+					if ctx.Err() == nil {
+						e.Errorf("Acquire of a reader = %v", err)
+					}
 					return
 				}
 				if came%2 == 1 && phase.Load() == came {
 					e.Error("a reader that came after a waiting writer got the name before it")
-					stop.Store(true)
+					stop()
 				}
 				time.Sleep(2 * e.h.Pause)
 				l.Release(e.ctx)
@@ -74,7 +76,7 @@ func clientWriter(e *env) {
 		})
 	}
 	defer all.Wait()
-	defer stop.Store(true)
+	defer stop()
 	for range 3 {
 		time.Sleep(4 * e.h.Pause)
 		w := e.queue(a, name, pawl.Why(toWrite))

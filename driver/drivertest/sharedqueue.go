@@ -3,6 +3,7 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -89,22 +90,26 @@ func noReaderOvertakes(e *env) {
 func noStarvation(e *env) {
 	name := e.name("deploy")
 	var phase atomic.Int32 // odd from when a writer waits until it is about to release
-	var stop atomic.Bool
+	ctx, stop := context.WithCancel(e.ctx)
 	var all sync.WaitGroup
 	for i := range 6 {
 		d := e.open()
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * e.h.Pause / 3)
-			for !stop.Load() {
+			for ctx.Err() == nil {
 				came := phase.Load()
-				g, err := d.(driver.Queuer).Acquire(e.ctx, e.reader(name))
+				g, err := d.(driver.Queuer).Acquire(ctx, e.reader(name))
 				if err != nil {
-					e.Errorf("Acquire of a reader = %v", err)
+					if ctx.Err() == nil {
+						e.Errorf("Acquire of a reader = %v", err)
+					} else if g != nil {
+						g.Release(e.ctx)
+					}
 					return
 				}
 				if came%2 == 1 && phase.Load() == came {
 					e.Error("a reader that came after a waiting writer got the name before it")
-					stop.Store(true)
+					stop()
 				}
 				time.Sleep(2 * e.h.Pause)
 				if err := g.Release(e.ctx); err != nil {
@@ -115,7 +120,7 @@ func noStarvation(e *env) {
 		})
 	}
 	defer all.Wait()
-	defer stop.Store(true)
+	defer stop()
 	for range 3 {
 		time.Sleep(4 * e.h.Pause)
 		req := e.request(name)

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Leases are leases on several names that begin together and end together. Its
+// methods are safe for concurrent use.
+type Leases struct {
+	leases []*Lease // sorted by name
+	ctx    context.Context // ends with the first of them
+	cancel context.CancelFunc
+
+	releasing atomic.Bool
+	back      chan struct{} // closed when all have been released, with relErr
+	relErr    error
+}
+
+// AcquireAll waits until it has a lease on each of names, as Acquire does, and
+// holds none if it returns an error. The options are for all of them, and
+// MaxHold counts from when the last was granted. A name that is given twice
+// counts once.
+//
+// It acquires them one after the other in the order of the names, wherever it is
+// called, so that callers whose names overlap cannot wait for each other in a
+// circle. That is so only if who uses several of the names at a time gets them
+// in one call of AcquireAll. If a lease is lost while it waits for the next, it
+// gives back all it has and begins anew.
+//
+// The errors are those of Acquire, and one if names is empty or there is
+// NoRenew: the leases would end one by one.
+func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
+	set, err := c.settings(opts)
+	switch {
+	case err != nil:
+	case len(names) == 0:
+		err = errors.New("no names: give at least one")
+	case set.noRenew:
+		err = errors.New("NoRenew would end the leases one by one: leave it out, or use MaxHold")
+	}
+	if err != nil {
+		return nil, &Error{Op: "acquire", Err: err}
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	opts = append(slices.Clip(opts), MaxHold(0)) // until it has them all
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		g := &Leases{back: make(chan struct{})}
+		g.ctx, g.cancel = context.WithCancel(ctx)
+		err := g.acquire(c, sorted, opts)
+		if err == nil {
+			g.tie(set.maxHold)
+			return g, nil
+		}
+		lost := g.ctx.Err() != nil
+		_ = g.Release(ctx) // if the store cannot be told, the client goes on telling it
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !lost || c.ctx.Err() != nil:
+			return nil, err
+		}
+		select { // who breaks one of them wants it
+		case <-time.After(pause/2 + spread(pause/2)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// acquire gets all leases. The context in which it waits for each ends with those
+// that it has, and so does g.ctx in the end.
+func (g *Leases) acquire(c *Client, names []string, opts []Option) error {
+	for _, name := range names {
+		l, err := c.Acquire(g.ctx, name, opts...)
+		if err != nil {
+			return err
+		}
+		g.leases = append(g.leases, l)
+		g.nest(l)
+	}
+	return nil
+}
+
+// nest makes g.ctx end with l too.
+func (g *Leases) nest(l *Lease) {
+	ctx, cancel := l.Context(g.ctx)
+	outer := g.cancel
+	g.ctx, g.cancel = ctx, func() { cancel(); outer() }
+}
+
+// tie makes all end when one has ended. From here on the leases have a context
+// that does not end with that of the waiting.
+func (g *Leases) tie(maxHold time.Duration) {
+	g.cancel()
+	g.ctx, g.cancel = g.Context(context.Background())
+	if maxHold > 0 {
+		limit := driver.Now().Add(maxHold)
+		for _, l := range g.leases {
+			l.limitTo(limit)
+		}
+	}
+	context.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })
+}
+
+// limitTo ends the lease at limit.
+func (l *Lease) limitTo(limit driver.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = min(l.limit, limit)
+	l.rest()
+}
+
+// Names returns the names, sorted.
+func (g *Leases) Names() []string {
+	names := make([]string, len(g.leases))
+	for i, l := range g.leases {
+		names[i] = l.name
+	}
+	return names
+}
+
+// Lease returns the lease on name, or nil if it is none of the names. It has the
+// token. To release it ends them all.
+func (g *Leases) Lease(name string) *Lease {
+	for _, l := range g.leases {
+		if l.name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// Done returns a channel that is closed when the leases have ended.
+func (g *Leases) Done() <-chan struct{} { return g.ctx.Done() }
+
+// Err returns nil while all leases are held, and then why they ended: the loss of
+// the one that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
+func (g *Leases) Err() error {
+	var first error
+	for _, l := range g.leases {
+		err := l.Err()
+		if errors.Is(err, ErrLost) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Deadline returns the earliest of the leases' deadlines, or the zero time if
+// none ends by itself.
+func (g *Leases) Deadline() time.Time {
+	var first time.Time
+	for _, l := range g.leases {
+		if d := l.Deadline(); first.IsZero() || !d.IsZero() && d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// Context returns a copy of parent that also ends with the leases, as
+// Lease.Context does.
+func (g *Leases) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	n := Leases{ctx: parent, cancel: func() {}}
+	for _, l := range g.leases {
+		n.nest(l)
+	}
+	return n.ctx, n.cancel
+}
+
+// Release gives all leases back, as Lease.Release does, and returns their errors
+// joined. A second call waits for the first and returns what that returned.
+func (g *Leases) Release(ctx context.Context) error {
+	if g.releasing.Swap(true) {
+		<-g.back
+		return g.relErr
+	}
+	var errs []error
+	for _, l := range slices.Backward(g.leases) {
+		errs = append(errs, l.Release(ctx))
+	}
+	g.cancel()
+	g.relErr = errors.Join(errs...)
+	close(g.back)
+	return g.relErr
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// TestElect has five candidates, of which the leader is cut off or killed again
+// and again. There are never two, tokens grow, and there is soon a new one.
+func TestElect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		const ttl = 3 * time.Second
+		var leaders atomic.Int32
+		var last, terms atomic.Int64
+		var vacant time.Time
+		ctx, cancel := context.WithCancel(context.Background())
+		var all sync.WaitGroup
+		candidate := func() {
+			d := tap(s)
+			c := open(t, d, &pawl.Options{TTL: ttl})
+			err := c.Elect(ctx, "a", func(ctx context.Context, l *pawl.Lease) error {
+				if leaders.Add(1) != 1 {
+					t.Error("two leaders at a time")
+				}
+				if old := last.Swap(int64(l.Token())); int64(l.Token()) <= old {
+					t.Errorf("token %d after %d", l.Token(), old)
+				}
+				if terms.Add(1) > 1 && time.Since(vacant) > ttl+time.Second {
+					t.Errorf("nobody has led for %v", time.Since(vacant))
+				}
+				defer time.AfterFunc(2*time.Second, func() { cutRenewals(d) }).Stop()
+				<-ctx.Done()
+				set(d, &d.renew, nil)
+				vacant = time.Now()
+				leaders.Add(-1)
+				return ctx.Err()
+			})
+			wantIs(t, err, context.Canceled)
+		}
+		for range 5 {
+			all.Go(candidate)
+		}
+		time.Sleep(time.Minute)
+		cancel()
+		all.Wait()
+		if n := terms.Load(); n < 10 {
+			t.Errorf("%d terms in a minute", n)
+		}
+		if !isFree(t, open(t, s.Driver(), nil), "a") {
+			t.Error("it is held after the last has gone")
+		}
+	})
+}
+
+// The leader is told to stop, but takes its time. It must not stand for election
+// again before it has stopped.
+func TestElectWaitsForTheLeaderToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		boom := errors.New("boom")
+		var running, terms int
+		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			if running++; running > 1 {
+				t.Error("it leads twice at a time")
+			}
+			defer func() { running-- }()
+			if terms++; terms == 3 {
+				return boom
+			}
+			if err := other.Break(context.Background(), "a", l.ID(), "enough"); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			wantIs(t, context.Cause(ctx), pawl.ErrLost)
+			time.Sleep(time.Minute)
+			return errors.New("does not count")
+		})
+		if err != boom || terms != 3 {
+			t.Errorf("Elect = %v after %d terms, want the error of the third", err, terms)
+		}
+		if !isFree(t, other, "a") {
+			t.Error("it is held after the leader has resigned")
+		}
+	})
+}
+
+func TestElectEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		nothing := func(context.Context, *pawl.Lease) error { return nil }
+		if err := c.Elect(context.Background(), "a", nothing); err != nil {
+			t.Errorf("Elect = %v, want nil: it has resigned", err)
+		}
+		if err := c.Elect(context.Background(), "", nothing); err == nil {
+			t.Error("Elect of a bad name has no error")
+		}
+		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error { return l.Release(ctx) })
+		if err != nil {
+			t.Errorf("Elect = %v, want nil: the leader has let go itself", err)
+		}
+		l := acquire(t, other, "a")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		wantIs(t, c.Elect(ctx, "a", nothing), context.DeadlineExceeded)
+		func() {
+			defer func() { _ = recover() }()
+			_ = c.Elect(context.Background(), "b", func(context.Context, *pawl.Lease) error { panic("boom") })
+		}()
+		if !isFree(t, other, "b") {
+			t.Error("it is held after a panic")
+		}
+		done := make(chan error)
+		go func() { done <- c.Elect(context.Background(), "a", nothing) }()
+		synctest.Wait()
+		c.Close()
+		if err := <-done; err == nil {
+			t.Error("Elect of a closed client has no error")
+		}
+		release(t, l)
+	})
+}
+
+// An outage of the store ends no candidacy that has begun.
+func TestElectOutlivesOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		away := func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) {
+			return nil, driver.ErrUnavailable
+		}
+		d.try = away
+		c := open(t, d, &pawl.Options{TTL: time.Second})
+		nothing := func(context.Context, *pawl.Lease) error { return nil }
+		wantIs(t, c.Elect(context.Background(), "a", nothing), pawl.ErrUnavailable)
+
+		set(d, &d.try, nil)
+		terms := 0
+		err := c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			if terms++; terms == 2 {
+				return nil
+			}
+			cutRenewals(d)
+			set(d, &d.try, away)
+			<-ctx.Done()
+			time.AfterFunc(10*time.Minute, func() {
+				set(d, &d.try, nil)
+				set(d, &d.renew, nil)
+			})
+			return nil
+		})
+		if err != nil || terms != 2 {
+			t.Errorf("Elect = %v after %d terms, want nil after 2", err, terms)
+		}
+	})
+}
+
+// MaxHold limits a term, and others who wait come first then.
+func TestElectWithTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		var led [3]int
+		var all sync.WaitGroup
+		for i := range led {
+			c := open(t, s.Driver(), nil)
+			all.Go(func() {
+				_ = c.Elect(ctx, "a", func(ctx context.Context, l *pawl.Lease) error {
+					led[i]++
+					<-ctx.Done()
+					return nil
+				}, pawl.MaxHold(time.Minute))
+			})
+		}
+		all.Wait()
+		for i, n := range led {
+			if n < 19 || n > 21 {
+				t.Errorf("candidate %d has led %d times, want a third of 60", i, n)
+			}
+		}
+	})
+}
