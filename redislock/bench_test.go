@@ -18,13 +18,13 @@ import (
 // BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
 func BenchmarkFloor(b *testing.B) {
 	r := blessedServer(b)
-	s := openLong(b, r)
+	client := openLong(b, r).server.Client()
 	unlock := rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
 	pair := func(key, id string) {
-		if err := s.client.Do(b.Context(), s.client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {
+		if err := client.Do(b.Context(), client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {
 			b.Error(err)
 		}
-		if err := unlock.Exec(b.Context(), s.client, []string{key}, []string{id}).Error(); err != nil {
+		if err := unlock.Exec(b.Context(), client, []string{key}, []string{id}).Error(); err != nil {
 			b.Error(err)
 		}
 	}

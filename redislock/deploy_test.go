@@ -26,6 +26,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // works checks that a client at url does all that clients do.
@@ -195,7 +196,7 @@ func TestLeastRights(t *testing.T) {
 // TestErrors: every way in which a server can refuse is told with what to do, and
 // never with the password.
 func TestErrors(t *testing.T) {
-	t.Setenv(passwordEnv, "")
+	t.Setenv(server.PasswordEnv, "")
 	r := startServer(t, "--requirepass", "s3cret")
 	replica := startServer(t, "--replicaof", "127.0.0.1 1")
 	cluster := startServer(t, "--cluster-enabled", "yes")
@@ -255,7 +256,7 @@ func TestErrors(t *testing.T) {
 	}
 	works(t, "redis://"+r.addr+"?password_file="+url.QueryEscape(file))
 	works(t, "redis://:s3cret@"+r.addr+"/2")
-	t.Setenv(passwordEnv, "s3cret")
+	t.Setenv(server.PasswordEnv, "s3cret")
 	works(t, "redis://"+r.addr)
 }
 

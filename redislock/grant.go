@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // grant is one lease, or an attempt of unknown outcome. store.mu guards what
@@ -24,7 +25,7 @@ type grant struct {
 	since  driver.Instant
 	unsure string // the attempt as a member of the queue; empty if it was granted
 
-	term   term              // the present one; zero if not known
+	term   server.Term       // the present one; zero if not known
 	ended  bool              // released or passed on
 	asked  bool              // a release was sent whose answer did not come
 	heir   string            // the lease of a Pass of unknown outcome
@@ -51,20 +52,47 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	reply, since, fail := g.s.run(ctx, extendScript,
-		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, millis(ttl)})
+	reply, since, fail := g.s.server.Run(ctx, extendScript,
+		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
-		g.term = term{}
+		g.term = server.Term{}
 		g.s.mu.Unlock()
-		return 0, fail.err
+		return 0, fail.Err
 	}
-	if code(reply) != 1 || len(reply) != 2 {
+	if server.Code(reply) != 1 || len(reply) != 2 {
 		return 0, g.gone(reply)
 	}
 	left, _ := reply[1].AsInt64()
-	g.renewed(term{since, driver.Now(), ttl}, time.Duration(left)*time.Millisecond)
+	g.renewed(server.Term{Sent: since, Heard: driver.Now(), TTL: ttl}, time.Duration(left)*time.Millisecond)
 	return since, nil
+}
+
+// renewed notes the term that a renewal has begun, and looks at the clock.
+func (g *grant) renewed(next server.Term, left time.Duration) {
+	s := g.s
+	s.mu.Lock()
+	last := g.term
+	if left < next.TTL { // else the server goes on with the term before
+		g.term = next
+	}
+	s.mu.Unlock()
+	if forward := s.server.Compare(last, next, left); forward > 0 {
+		s.setForward(next.Heard, forward)
+	}
+}
+
+// setForward ends the leases of this participant that the server must have ended
+// early. The others are renewed before their end.
+func (s *store) setForward(now driver.Instant, step time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.grants {
+		t := g.term
+		if t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step {
+			g.lose(&driver.LostError{Reason: driver.Expired, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
+		}
+	}
 }
 
 // over returns why the grant has ended, as far as this participant knows.
@@ -129,18 +157,18 @@ func (g *grant) Release(ctx context.Context) error {
 
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s := g.s
-	reply, _, fail := s.run(ctx, releaseScript,
-		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.epochKey()},
-		[]string{lease, millis(claimTTL), s.channel, g.unsure})
+	reply, _, fail := s.server.Run(ctx, releaseScript,
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey()},
+		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure})
 	if fail == nil {
-		return code(reply) == 1, nil
+		return server.Code(reply) == 1, nil
 	}
-	if fail.maybe {
+	if fail.Maybe {
 		s.mu.Lock()
 		g.asked = true
 		s.mu.Unlock()
 	}
-	return false, fail.err
+	return false, fail.Err
 }
 
 // Pass implements driver.Passer.
@@ -156,16 +184,16 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := g.over(); err != nil {
 		return nil, err
 	}
-	reply, since, fail := s.run(ctx, passScript,
-		[]string{g.key, g.key + floorSuffix, s.epochKey(), g.key + brokenSuffix},
-		[]string{g.lease, req.Lease, s.id, a.record, millis(req.TTL)})
+	reply, since, fail := s.server.Run(ctx, passScript,
+		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(), g.key + brokenSuffix},
+		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
 	if fail != nil {
-		if fail.maybe {
+		if fail.Maybe {
 			g.end(false, req.Lease)
 		}
-		return nil, fail.err
+		return nil, fail.Err
 	}
-	switch code(reply) {
+	switch server.Code(reply) {
 	case 1:
 		token, err := reply[1].AsUint64()
 		if err != nil {
@@ -178,7 +206,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	case 0:
 		return nil, g.gone(reply)
 	}
-	return nil, unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
+	return nil, server.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
 }
 
 // end notes what a Pass has made of the grant.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 const testMaxTTL = 2 * time.Second
@@ -172,7 +173,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	// What is released now may have been released before, and granted to somebody
 	// of whom the server no longer knows: it must not be handed on yet.
-	if !eventually(testMaxTTL, func() bool { deaf, _ := a.listening(); return !deaf && queueLen(s, "other") == 1 }) {
+	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Listening(); return open && queueLen(s, "other") == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
 	if err := other.Release(t.Context()); err != nil {
@@ -216,7 +217,7 @@ func TestNoNeedlessWait(t *testing.T) {
 			r := startServer(t)
 			c.do(r)
 			up := func() bool {
-				return !strings.Contains("0 1 2 3", parseInfo(r.do("info", "server"))["uptime_in_seconds"])
+				return !strings.Contains("0 1 2 3", server.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
 			}
 			if !eventually(patience, up) {
 				t.Fatal("the server does not get older")

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // Inspect implements driver.Inspector.
@@ -53,9 +54,9 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 		if err := s.usable(ctx, nil); err != nil {
 			return nil, err
 		}
-		page, err := s.do(ctx, s.client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+		page, err := s.server.Do(ctx, s.server.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
-			return nil, readError(ctx, lacking(err, "scan"))
+			return nil, readError(ctx, server.Lacking(err, "scan"))
 		}
 		for _, key := range page.Elements {
 			name, ok := lockName(s.prefix, key)
@@ -75,7 +76,7 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // readError returns the error of a request that records nothing anyway.
-func readError(ctx context.Context, err error) error { return notBound(ctx, err).err }
+func readError(ctx context.Context, err error) error { return server.NotBound(ctx, err).Err }
 
 // look describes names.
 func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error) {
@@ -84,21 +85,18 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	}
 	const each = 4
 	var ask []rueidis.Completed
+	c := s.server.Client()
 	for _, name := range names {
 		key := lockKey(s.prefix, name)
 		ask = append(ask,
-			s.client.B().Get().Key(key).Build(),
-			s.client.B().Pttl().Key(key).Build(),
-			s.client.B().Get().Key(key+floorSuffix).Build(),
-			s.client.B().Zrange().Key(key+queueSuffix).Min("0").Max("-1").Withscores().Build())
+			c.B().Get().Key(key).Build(),
+			c.B().Pttl().Key(key).Build(),
+			c.B().Get().Key(key+floorSuffix).Build(),
+			c.B().Zrange().Key(key+queueSuffix).Min("0").Max("-1").Withscores().Build())
 	}
-	answer := make(chan []rueidis.RedisResult, 1)
-	go func() { answer <- s.client.DoMulti(ctx, ask...) }() // see do
-	var replies []rueidis.RedisResult
-	select {
-	case replies = <-answer:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	replies, err := s.server.DoMulti(ctx, ask...)
+	if err != nil {
+		return nil, err
 	}
 	now := time.Now()
 	infos := make([]*driver.Info, len(names))
@@ -116,11 +114,11 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info
 	info := &driver.Info{Name: name, Holders: []driver.Held{}}
 	value, err := r[0].ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, lacking(err, "get")
+		return nil, server.Lacking(err, "get")
 	}
 	pttl, err := r[1].AsInt64()
 	if err != nil {
-		return nil, lacking(err, "pttl")
+		return nil, server.Lacking(err, "pttl")
 	}
 	if value != "" {
 		info.Holders = append(info.Holders, parseHeld(value, pttl, now))
@@ -131,7 +129,7 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info
 	}
 	queue, err := r[3].AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, lacking(err, "zrange")
+		return nil, server.Lacking(err, "zrange")
 	}
 	for _, m := range queue {
 		info.Waiters = append(info.Waiters, parseWaiter(m.Member, m.Score))
@@ -148,13 +146,13 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		by = &driver.Holder{}
 	}
 	key := lockKey(s.prefix, name)
-	reply, _, fail := s.run(ctx, breakScript,
-		[]string{key, key + floorSuffix, key + queueSuffix, s.epochKey(), key + brokenSuffix},
-		[]string{lease, millis(claimTTL), s.channel, newRecord(by, why), millis(s.maxTTL)})
+	reply, _, fail := s.server.Run(ctx, breakScript,
+		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(), key + brokenSuffix},
+		[]string{lease, server.Millis(claimTTL), s.channel, newRecord(by, why), server.Millis(s.maxTTL)})
 	if fail != nil {
-		return fail.err
+		return fail.Err
 	}
-	if code(reply) == 1 {
+	if server.Code(reply) == 1 {
 		return nil
 	}
 	var t turn

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // Options are the settings of a client on a Redis server. The zero value is
@@ -53,11 +54,7 @@ type Options struct {
 	ConnectTimeout time.Duration
 }
 
-const (
-	defaultPrefix  = "pawl:"
-	defaultConnect = 5 * time.Second
-	passwordEnv    = "PAWL_REDIS_PASSWORD"
-)
+const defaultPrefix = "pawl:"
 
 // Open returns a client of the server at url, which is one of
 //
@@ -108,46 +105,34 @@ func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
 // want to put something between the two. Its errors are those of Open.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
 	opts = orDefault(opts)
-	where, err := parseURL(url, opts)
+	place, err := server.Parse(url, opts.forURL())
+	if err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
+	}
+	opts = opts.with(&place.Options)
+	s, err := newStore(opts)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStore(&where.opts)
-	if err != nil {
-		return nil, err
+	// There can be a client that could not connect. The error is not of interest:
+	// the same comes from the first request.
+	client, err := place.Dial(ctx)
+	if client == nil {
+		return nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
 	}
-	s.addr, s.owned = where.shown, true
-	// With ForceSingleClient there is a client even if it could not connect. The
-	// error is not of interest: the same comes from the first request.
-	s.client, err = connect(ctx, where.client)
-	if s.client == nil {
-		return nil, fmt.Errorf("redislock: %s: %w", where.shown, notBound(ctx, err).err)
-	}
-	return s.start(ctx)
+	return s.start(ctx, client, opts, place.Shown, true)
 }
 
-// connect makes a client without outstaying ctx.
-func connect(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, error) {
-	type made struct {
-		client rueidis.Client
-		err    error
-	}
-	ch := make(chan made, 1)
-	go func() {
-		c, err := rueidis.NewClient(opt)
-		ch <- made{c, err}
-	}()
-	select {
-	case m := <-ch:
-		return m.client, m.err
-	case <-ctx.Done():
-		go func() {
-			if m := <-ch; m.client != nil {
-				m.client.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+// forURL returns what a URL can change, and with what it has made of it.
+func (o *Options) forURL() server.Options {
+	return server.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded,
+		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
+}
+
+func (o *Options) with(u *server.Options) *Options {
+	c := *o
+	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
+	return &c
 }
 
 // NewDriverFor is NewDriver for a client of the caller's, which it never closes.
@@ -160,10 +145,9 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	if client.Mode() == rueidis.ClientModeCluster {
 		return nil, fmt.Errorf("redislock: a cluster is not supported yet: %w", errors.ErrUnsupported)
 	}
-	s.client, s.addr = client, "the client's server"
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), opts.timeout())
 	defer cancel()
-	return s.start(ctx)
+	return s.start(ctx, client, opts, "the client's server", false)
 }
 
 func orDefault(opts *Options) *Options {
@@ -173,24 +157,22 @@ func orDefault(opts *Options) *Options {
 	return opts
 }
 
-// newStore returns a store without a client.
+func (o *Options) timeout() time.Duration { return cmp.Or(o.ConnectTimeout, server.DefaultConnect) }
+
+// newStore returns a store without a server.
 func newStore(opts *Options) (*store, error) {
 	s := &store{
-		id:        strings.ToLower(rand.Text()),
-		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
-		maxTTL:    cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
-		timeout:   cmp.Or(opts.ConnectTimeout, defaultConnect),
-		unguarded: opts.AllowUnguarded,
-		log:       opts.Logger,
-		ear:       ear{news: make(chan struct{})},
-		waiters:   make(map[string]*waiter),
-		grants:    make(map[string]*grant),
+		id:      strings.ToLower(rand.Text()),
+		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
+		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		waiters: make(map[string]*waiter),
+		grants:  make(map[string]*grant),
 	}
 	if strings.ContainsAny(s.prefix, "{}") || driver.CheckName(s.prefix) != nil {
 		return nil, fmt.Errorf("redislock: prefix %q: use printable characters other than braces", driver.Shorten(s.prefix))
 	}
-	if s.maxTTL < driver.MinTTL || s.timeout < 0 {
-		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.maxTTL, s.timeout)
+	if s.maxTTL < driver.MinTTL || opts.timeout() < 0 {
+		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.maxTTL, opts.timeout())
 	}
 	if err := s.checkTTL(opts.TTL); err != nil {
 		return nil, err
@@ -201,14 +183,19 @@ func newStore(opts *Options) (*store, error) {
 }
 
 // start binds the store to the server and begins to listen.
-func (s *store) start(ctx context.Context) (driver.Driver, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout+time.Second)
+func (s *store) start(ctx context.Context, client rueidis.Client, opts *Options, addr string, owned bool) (driver.Driver, error) {
+	s.server = server.New(client, server.Config{
+		Addr: addr, Owned: owned, ID: s.id, Prefix: s.prefix, Channel: s.channel,
+		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard,
+	})
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout()+time.Second)
 	defer cancel()
-	if _, err := s.bound(ctx, nil); err != nil {
+	if err := s.server.Bind(ctx); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("redislock: %s: %w", s.addr, notBound(ctx, err).err)
+		return nil, fmt.Errorf("redislock: %s: %w", addr, err)
 	}
-	s.work.Go(s.listen)
+	s.server.Listen()
 	return s, nil
 }
 
@@ -224,8 +211,8 @@ func Bless(ctx context.Context, url string, opts *Options) error {
 	}
 	s := d.(*store)
 	defer s.Close()
-	if err := s.bless(ctx); err != nil {
-		return &pawl.Error{Op: "bless", Err: notBound(ctx, err).err}
+	if err := s.server.Bless(ctx); err != nil {
+		return &pawl.Error{Op: "bless", Err: err}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // Who waits is told: the script that ends a lease gives the lock to the first in
@@ -40,8 +41,8 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		return nil, err
 	}
 	a := s.attempt(req)
-	deaf, heard := s.listening()
-	if deaf {
+	open, news, _ := s.server.Listening()
+	if !open {
 		// Nobody can tell us yet. Those who need not wait need not listen.
 		g, _, fail := a.ask(ctx, false)
 		if fail != nil {
@@ -50,8 +51,8 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		if g != nil {
 			return g, nil
 		}
-		if fail := s.awaitEar(ctx, heard); fail != nil {
-			return nil, fail.err
+		if fail := s.awaitEar(ctx, news); fail != nil {
+			return nil, fail.Err
 		}
 	}
 	w := &waiter{wake: make(chan struct{}, 1)}
@@ -70,7 +71,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 
 // wait looks until the lock is granted. Before it is in the queue a failure is
 // the caller's; after that it rides out every failure that may pass.
-func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *failure) {
+func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure) {
 	queued, pause := false, 10*time.Millisecond
 	for {
 		g, t, fail := a.ask(ctx, true)
@@ -81,8 +82,8 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *failure) {
 		case fail == nil:
 			queued, pause = true, 10*time.Millisecond
 			next = t.next()
-		case !queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
-			fail.maybe = fail.maybe || queued
+		case !queued, fail.Lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
+			fail.Maybe = fail.Maybe || queued
 			return nil, fail
 		default:
 			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
@@ -94,7 +95,7 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *failure) {
 }
 
 // sleep returns when it is time to look again.
-func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *failure {
+func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *server.Failure {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -102,9 +103,9 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *failur
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
-			return &failure{ctx.Err(), true, false}
+			return &server.Failure{Err: ctx.Err(), Maybe: true}
 		case <-a.s.ctx.Done():
-			return &failure{unavailable(errClosed), true, true}
+			return &server.Failure{Err: server.Unavailable(errClosed), Maybe: true, Lasting: true}
 		case <-w.wake:
 		}
 		a.s.mu.Lock()
@@ -137,19 +138,16 @@ func (t turn) next() time.Duration {
 }
 
 // awaitEar waits until messages can be heard.
-func (s *store) awaitEar(ctx context.Context, heard <-chan struct{}) *failure {
+func (s *store) awaitEar(ctx context.Context, news <-chan struct{}) *server.Failure {
 	select {
-	case <-heard:
+	case <-news:
 	case <-ctx.Done():
-		return &failure{ctx.Err(), false, false}
+		return &server.Failure{Err: ctx.Err()}
 	case <-s.ctx.Done():
-		return &failure{unavailable(errClosed), false, true}
+		return &server.Failure{Err: server.Unavailable(errClosed), Lasting: true}
 	}
-	s.mu.Lock()
-	err := s.ear.err
-	s.mu.Unlock()
-	if err != nil {
-		return notBound(ctx, err)
+	if _, _, err := s.server.Listening(); err != nil {
+		return server.NotBound(ctx, err)
 	}
 	return nil
 }

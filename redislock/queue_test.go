@@ -150,8 +150,8 @@ func TestLostSubscription(t *testing.T) {
 		for _, s := range []*store{a, b} { // the next round begins with good connections
 			eventually(patience, func() bool {
 				_, err := s.Inspect(t.Context(), name)
-				deaf, _ := s.listening()
-				return err == nil && !deaf
+				open, _, _ := s.server.Listening()
+				return err == nil && open
 			})
 		}
 	}
@@ -278,7 +278,7 @@ func TestGrantToNobody(t *testing.T) {
 	r := blessedServer(t)
 	a, b := openLong(t, r), openLong(t, r)
 	g := take(t, a, long("deploy"))
-	eventually(patience, func() bool { deaf, _ := b.listening(); return !deaf })
+	eventually(patience, func() bool { open, _, _ := b.server.Listening(); return open })
 	ghost := rand.Text() + " " + b.id + " {}"
 	r.do("zadd", lockKey(defaultPrefix, "deploy")+queueSuffix, "1", ghost)
 	w := wait(t, r, a, long("deploy"))

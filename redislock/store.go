@@ -4,17 +4,18 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
+
+var errClosed = errors.New("redislock: the client is closed")
 
 // claimTTL is how long a lock that was handed to a waiter is kept for it until it
 // makes itself known. It is never trusted: the waiter's own request begins the TTL.
@@ -22,30 +23,20 @@ const claimTTL = time.Second
 
 // store is one participant.
 type store struct {
-	client    rueidis.Client
-	owned     bool   // client is ours to close
-	addr      string // for people
-	id        string // of this participant; names its channel
-	prefix    string // of all keys
-	channel   string // prefix of all channels
-	maxTTL    time.Duration
-	timeout   time.Duration // to connect
-	unguarded bool          // a server that cannot be guarded will do
-	log       *slog.Logger  // may be nil
-	shaky     atomic.Bool   // the last request failed
-	known     atomic.Pointer[known]
+	server  *server.Server
+	id      string // of this participant; names its channel
+	prefix  string // of all keys
+	channel string // prefix of all channels
+	maxTTL  time.Duration
+	known   atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // the listener, and what it has started
+	work   sync.WaitGroup // what messages have started
 
-	mu      sync.Mutex // guards the fields below
-	binding *binding
-	ear     ear
+	mu      sync.Mutex         // guards the fields below
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
-	stepped driver.Instant     // when a step of the server's clock was seen last
-	told    driver.Instant     // and when it was told last
 }
 
 var (
@@ -76,7 +67,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case turn.value != "":
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
+	return nil, server.Unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
 		"if there are none, end the wait with redislock.Bless", turn.shut))
 }
 
@@ -85,7 +76,7 @@ func (s *store) usable(ctx context.Context, req *driver.Request) error {
 		return err
 	}
 	if s.ctx.Err() != nil {
-		return unavailable(errClosed)
+		return server.Unavailable(errClosed)
 	}
 	if req == nil {
 		return nil
@@ -130,23 +121,23 @@ func (t turn) info(name string) *driver.Info {
 }
 
 // ask runs the script that grants, once, and joins the queue if wait is set.
-func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *failure) {
+func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	reply, since, fail := s.run(ctx, acquireScript,
-		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.epochKey()},
-		[]string{a.req.Lease, s.id, a.record, millis(a.req.TTL), millis(claimTTL), s.channel, bit(wait), a.place})
+	reply, since, fail := s.server.Run(ctx, acquireScript,
+		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey()},
+		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.channel, server.Bit(wait), a.place})
 	if fail != nil {
 		return nil, turn{}, fail
 	}
-	if code(reply) == 1 && len(reply) == 2 {
+	if server.Code(reply) == 1 && len(reply) == 2 {
 		token, err := reply[1].AsUint64()
 		if err != nil {
-			return nil, turn{}, &failure{fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), true, true}
+			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
 		return a.granted(token, since), turn{}, nil
 	}
 	if len(reply) != 6 {
-		return nil, turn{}, &failure{fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), true, true}
+		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
 	}
 	var t turn
 	t.value, _ = reply[1].ToString()
@@ -161,7 +152,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *failure) {
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: term{since, driver.Now(), a.req.TTL}}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: server.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)
@@ -171,11 +162,11 @@ func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 
 // undo returns the error of a failed attempt and, if that may have been executed,
 // a grant whose release undoes it.
-func (a *attempt) undo(fail *failure) (driver.Grant, error) {
-	if !fail.maybe {
-		return nil, fail.err
+func (a *attempt) undo(fail *server.Failure) (driver.Grant, error) {
+	if !fail.Maybe {
+		return nil, fail.Err
 	}
-	return &grant{s: a.s, key: a.key, lease: a.req.Lease, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.err
+	return &grant{s: a.s, key: a.key, lease: a.req.Lease, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.Err
 }
 
 // Close implements driver.Driver.
@@ -183,11 +174,9 @@ func (s *store) Close() error {
 	if s.ctx.Err() != nil {
 		return nil
 	}
-	s.hush()
+	s.server.Hush()
 	s.cancel()
-	if s.owned {
-		s.client.Close()
-	}
+	s.server.Close()
 	s.work.Wait()
 	return nil
 }

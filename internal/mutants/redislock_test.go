@@ -7,12 +7,15 @@ func init() {
 	lua := func(name, file, old, new, test string) mutant {
 		return mutant{name: name, file: "redislock/lua/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
+	guard := func(name, file, old, new, test string) mutant {
+		return lua(name, "../internal/server/lua/"+file, old, new, test)
+	}
 	mutants = append(mutants,
-		lua("grants before forgotten leases have ended", "common.lua",
+		guard("grants before forgotten leases have ended", "guard.lua",
 			"return math.max(0, from + ttl * 1000 - at)", "return 0", "TestForgottenLease/FLUSHALL"),
-		lua("erased data is not noticed", "epoch.lua",
+		guard("erased data is not noticed", "epoch.lua",
 			"if field('cmdstat_' .. command) then age = 0 end", "", "TestNoNeedlessWait/erased"),
-		lua("former replicas are believed", "epoch.lua",
+		guard("former replicas are believed", "epoch.lua",
 			"if string.match(field('master_replid2') or '', '[^0]') then age = 0 end", "", "TestNoNeedlessWait/was_a_replica"),
 		lua("hands over before forgotten leases have ended", "common.lua",
 			"if closed(known[2], at) == 0 and hand(", "if hand(", "TestRenewalsGoOnInQuarantine"),
@@ -28,13 +31,13 @@ func init() {
 			"local token = at > last and granted or digits(last + 1)", "local token = granted", "TestTokenFloor"),
 		lua("what is no string is overwritten", "acquire.lua",
 			"if redis.call('EXISTS', lock) == 1 then", "if false then", "TestWrongType"),
-		mutant{name: "waiters do not look when they hear again", file: "redislock/listen.go",
-			old: "\tif open {\n", new: "\tif false {\n", pkg: pkg, test: "TestLostSubscription"},
-		mutant{name: "a grant to a waiter who has left is kept", file: "redislock/listen.go",
+		mutant{name: "waiters do not look when they hear again", file: "redislock/hear.go",
+			old: "for _, w := range s.waiters {", new: "for _, w := range map[string]*waiter{} {", pkg: pkg, test: "TestLostSubscription"},
+		mutant{name: "a grant to a waiter who has left is kept", file: "redislock/hear.go",
 			old: "s.work.Go(func() { s.decline(lease, rest) })", new: "_ = s.decline", pkg: pkg, test: "TestGrantToNobody"},
 		mutant{name: "late commands are not undone", file: "redislock/store.go",
-			old: "if !fail.maybe {", new: "if fail != nil {", pkg: pkg, test: "TestLateCommand"},
-		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
-			old: "if step > 0 && next.heard", new: "if step < 0 && next.heard", pkg: pkg, test: "TestClockStep"},
+			old: "if !fail.Maybe {", new: "if fail != nil {", pkg: pkg, test: "TestLateCommand"},
+		mutant{name: "a step of the clock ends no lease", file: "redislock/internal/server/clock.go",
+			old: "if step > 0 && next.Heard", new: "if step < 0 && next.Heard", pkg: pkg, test: "TestClockStep"},
 	)
 }

@@ -1,29 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every script begins with a line that sets boot, and with this file.
+-- Every script of redislock begins with guard.lua and with this file.
 
 local FLOOR = 86400000 -- how long a token is remembered, in ms
 local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
 
--- now returns the server's time in microseconds.
-local function now()
-  local t = redis.call('TIME')
-  return t[1] * 1000000 + t[2]
-end
-
-local function digits(n) return string.format('%.0f', n) end
-
 -- owned says whether value, that of a lock, is that of the lease.
 local function owned(value, lease)
   return value and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
-end
-
--- closed returns for how many more microseconds nothing may be granted, or -1
--- if record, that of the epoch, is not of this run of the server.
-local function closed(record, at)
-  if boot == '' then return 0 end
-  local run, from, ttl = string.match(record or '', '^(%S+) (%S+) (%S+)$')
-  if run ~= boot then return -1 end
-  return math.max(0, from + ttl * 1000 - at)
 end
 
 -- give makes the lease the holder for px ms and returns its token, which is

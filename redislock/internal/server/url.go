@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redislock
+package server
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -21,31 +20,50 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// place is where a URL leads to.
-type place struct {
-	shown  string // without password
-	opts   Options
+// Options are what a URL can say, and more that is about the connection.
+type Options struct {
+	Prefix             string
+	MaxTTL             time.Duration
+	AllowUnguarded     bool
+	Username, Password string
+	ConnectTimeout     time.Duration // 0 means DefaultConnect
+	TLS                *tls.Config   // not in the URL
+	TTL                time.Duration // not in the URL; 0 means pawl.DefaultTTL
+}
+
+// DefaultConnect bounds the making of a connection unless something else does.
+const DefaultConnect = 5 * time.Second
+
+// PasswordEnv names the environment variable with the password that is used
+// if there is no other.
+const PasswordEnv = "PAWL_REDIS_PASSWORD"
+
+// Place is where a URL leads to.
+type Place struct {
+	Options        // those given to Parse, with what the URL says
+	Shown   string // the URL without password
+
 	more   []string // addresses of further sentinels
 	client rueidis.ClientOption
 }
 
-// parseURL reads a URL. Its errors do not repeat it: it may contain a password,
+// Parse reads a URL. Its errors do not repeat it: it may contain a password,
 // and where that ends in a wrong URL nobody can tell.
-func parseURL(s string, opts *Options) (*place, error) {
+func Parse(s string, opts Options) (*Place, error) {
 	u, err := url.Parse(s)
 	// A / or ? in a password ends the part of the URL that it belongs to: then an
 	// @ is left over, and what is before it must not be shown.
 	if err != nil || u.Opaque != "" || u.User == nil && strings.Contains(s, "@") {
-		return nil, errors.New("redislock: this is not a URL like redis://user:password@host:6379/0; " +
+		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
 			"write special characters of the password as %xx")
 	}
-	p := &place{opts: *opts}
-	p.shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	p := &Place{Options: opts}
+	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	if err := p.params(u.Query()); err != nil {
-		return nil, fmt.Errorf("redislock: %s: %w", p.shown, err)
+		return nil, fmt.Errorf("%s: %w", p.Shown, err)
 	}
 	if err := p.address(u); err != nil {
-		return nil, fmt.Errorf("redislock: %s: %w", p.shown, err)
+		return nil, fmt.Errorf("%s: %w", p.Shown, err)
 	}
 	p.user(u.User)
 	p.tune()
@@ -53,7 +71,7 @@ func parseURL(s string, opts *Options) (*place, error) {
 }
 
 // params reads the query.
-func (p *place) params(q url.Values) error {
+func (p *Place) params(q url.Values) error {
 	tlsFiles := make(map[string]string)
 	for key, values := range q {
 		v := values[len(values)-1]
@@ -62,17 +80,17 @@ func (p *place) params(q url.Values) error {
 		case "db":
 			p.client.SelectDB, err = strconv.Atoi(v)
 		case "prefix":
-			p.opts.Prefix = v
+			p.Prefix = v
 		case "max_ttl":
-			p.opts.MaxTTL, err = time.ParseDuration(v)
+			p.MaxTTL, err = time.ParseDuration(v)
 		case "connect_timeout":
-			p.opts.ConnectTimeout, err = time.ParseDuration(v)
+			p.ConnectTimeout, err = time.ParseDuration(v)
 		case "password_file":
 			var b []byte
 			b, err = os.ReadFile(v)
-			p.opts.Password = strings.TrimRight(string(b), "\r\n")
+			p.Password = strings.TrimRight(string(b), "\r\n")
 		case "allow_unguarded":
-			p.opts.AllowUnguarded, err = strconv.ParseBool(v)
+			p.AllowUnguarded, err = strconv.ParseBool(v)
 		case "ca_file", "cert_file", "key_file", "server_name":
 			tlsFiles[key] = v
 		case "master_set":
@@ -86,16 +104,16 @@ func (p *place) params(q url.Values) error {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	return p.tls(tlsFiles)
+	return p.certificates(tlsFiles)
 }
 
-func (p *place) tls(files map[string]string) error {
+func (p *Place) certificates(files map[string]string) error {
 	if len(files) == 0 {
 		return nil
 	}
 	conf := &tls.Config{}
-	if p.opts.TLS != nil {
-		conf = p.opts.TLS.Clone()
+	if p.TLS != nil {
+		conf = p.TLS.Clone()
 	}
 	if ca := files["ca_file"]; ca != "" {
 		pem, err := os.ReadFile(ca)
@@ -115,12 +133,12 @@ func (p *place) tls(files map[string]string) error {
 		conf.Certificates = []tls.Certificate{cert}
 	}
 	conf.ServerName = files["server_name"]
-	p.opts.TLS = conf
+	p.TLS = conf
 	return nil
 }
 
 // address reads scheme, host and path.
-func (p *place) address(u *url.URL) error {
+func (p *Place) address(u *url.URL) error {
 	switch u.Scheme {
 	case "unix":
 		if u.Path == "" || u.Host != "" {
@@ -150,13 +168,13 @@ func (p *place) address(u *url.URL) error {
 	}
 	if u.Scheme == "rediss" {
 		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-		if p.opts.TLS != nil {
-			p.client.TLSConfig = p.opts.TLS.Clone()
+		if p.TLS != nil {
+			p.client.TLSConfig = p.TLS.Clone()
 		}
 		if p.client.TLSConfig.ServerName == "" && set == "" {
 			p.client.TLSConfig.ServerName = host
 		}
-	} else if p.opts.TLS != nil {
+	} else if p.TLS != nil {
 		return errors.New("use rediss:// for TLS")
 	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
@@ -171,15 +189,15 @@ func (p *place) address(u *url.URL) error {
 
 // user sets user and password: of the URL, else of the options or the file, else
 // of the environment.
-func (p *place) user(u *url.Userinfo) {
-	p.client.Username, p.client.Password = p.opts.Username, p.opts.Password
+func (p *Place) user(u *url.Userinfo) {
+	p.client.Username, p.client.Password = p.Username, p.Password
 	if name := u.Username(); name != "" {
 		p.client.Username = name
 	}
 	if password, ok := u.Password(); ok {
 		p.client.Password = password
 	} else if p.client.Password == "" {
-		p.client.Password = os.Getenv(passwordEnv)
+		p.client.Password = os.Getenv(PasswordEnv)
 	}
 }
 
@@ -187,15 +205,15 @@ func (p *place) user(u *url.Userinfo) {
 // more while scripts are loaded. A request that is given up must not cost it, as
 // its release has to follow it there. A link that does not answer is given up
 // within a third of a TTL, so that time is left to renew on a new one.
-func (p *place) tune() {
-	ttl := p.opts.TTL
+func (p *Place) tune() {
+	ttl := p.TTL
 	if ttl == 0 {
 		ttl = pawl.DefaultTTL
 	}
 	c := &p.client
-	c.Dialer.Timeout = defaultConnect
-	if p.opts.ConnectTimeout > 0 {
-		c.Dialer.Timeout = p.opts.ConnectTimeout
+	c.Dialer.Timeout = DefaultConnect
+	if p.ConnectTimeout > 0 {
+		c.Dialer.Timeout = p.ConnectTimeout
 	}
 	c.Dialer.KeepAlive = min(max(ttl/10, 100*time.Millisecond), time.Second)
 	c.ConnWriteTimeout = min(max(ttl/4, 500*time.Millisecond), 5*time.Second)
@@ -210,29 +228,7 @@ func (p *place) tune() {
 	// with a master that was replaced.
 	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
 	c.DialCtxFn = dial
-	if strings.HasPrefix(p.shown, "unix") {
+	if strings.HasPrefix(p.Shown, "unix") {
 		c.DialCtxFn = dialUnix
 	}
-}
-
-func dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
-	var conn net.Conn
-	var err error
-	if conf != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
-	} else {
-		conn, err = d.DialContext(ctx, "tcp", addr)
-	}
-	if err != nil {
-		return nil, dialError{err}
-	}
-	return conn, nil
-}
-
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	conn, err := d.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, dialError{err}
-	}
-	return conn, nil
 }

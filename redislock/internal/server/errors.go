@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redislock
+package server
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-var errClosed = errors.New("redislock: the client is closed")
 
 // dialError is an error from before anything was sent.
 type dialError struct{ error }
@@ -32,7 +30,7 @@ type reply struct {
 // The server runs a script only if none of these hold, or refuses its first
 // write, so none of them has recorded anything.
 var replies = []reply{
-	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + passwordEnv, true},
+	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv, true},
 	{"WRONGPASS", "the server refuses this user or password", true},
 	{"AUTH", "the server has no password for this user: leave it out", true},
 	{"Client sent AUTH", "the server has no password: leave it out", true},
@@ -64,42 +62,42 @@ func explain(err error) (explained error, lasting bool) {
 	return err, false
 }
 
-// failure is why a request failed.
-type failure struct {
-	err     error // what package driver wants to see
-	maybe   bool  // it may have been executed
-	lasting bool  // asking again does not help
+// Failure is why a request failed.
+type Failure struct {
+	Err     error // what package driver wants to see
+	Maybe   bool  // it may have been executed
+	Lasting bool  // asking again does not help
 }
 
 // classify says what the error of a request means. ctx is the request's own: a
 // dial that was given up because of another's has sent nothing. ErrClosing says
 // nothing: it is also the error of requests that were under way when sentinels
 // named another master.
-func classify(ctx context.Context, err error) *failure {
+func classify(ctx context.Context, err error) *Failure {
 	var answer *rueidis.RedisError
 	switch {
 	case errors.As(err, &answer) && partial(answer.Error()):
 		explained, lasting := explain(err)
-		return &failure{fmt.Errorf("%w: %w", driver.ErrUncertain, explained), true, lasting}
+		return &Failure{fmt.Errorf("%w: %w", driver.ErrUncertain, explained), true, lasting}
 	case errors.As(err, &answer), undialled(err):
-		return notBound(ctx, err)
+		return NotBound(ctx, err)
 	case ctx.Err() != nil:
-		return &failure{ctx.Err(), true, false}
+		return &Failure{ctx.Err(), true, false}
 	}
-	return &failure{fmt.Errorf("%w: %w", driver.ErrUncertain, err), true, false}
+	return &Failure{fmt.Errorf("%w: %w", driver.ErrUncertain, err), true, false}
 }
 
-// notBound says what an error means from which it is clear that the server has
+// NotBound says what an error means from which it is clear that the server has
 // not executed the request.
-func notBound(ctx context.Context, err error) *failure {
+func NotBound(ctx context.Context, err error) *Failure {
 	switch {
 	case ctx.Err() != nil:
-		return &failure{ctx.Err(), false, false}
+		return &Failure{ctx.Err(), false, false}
 	case undialled(err):
-		return &failure{unavailable(dialHint(err)), false, false}
+		return &Failure{Unavailable(dialHint(err)), false, false}
 	}
 	explained, lasting := explain(err)
-	return &failure{unavailable(explained), false, lasting}
+	return &Failure{Unavailable(explained), false, lasting}
 }
 
 // undialled reports whether err is from before there was a connection.
@@ -124,7 +122,8 @@ func partial(text string) bool {
 	return true
 }
 
-func unavailable(err error) error {
+// Unavailable wraps err as driver.ErrUnavailable.
+func Unavailable(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redislock
+package server
 
 import (
 	"context"
@@ -18,18 +18,18 @@ var errUnguarded = errors.New("after a restart of this server two clients could 
 
 // askServer returns the run_id of this run of the server, or "" if there is none
 // that can be relied on.
-func (s *store) askServer(ctx context.Context, conn rueidis.CommandClient) (boot string, err error) {
+func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boot string, err error) {
 	text, err := conn.Do(ctx, conn.B().Info().Section("all").Build()).ToString()
 	if ret, ok := rueidis.IsRedisErr(err); ok && unanswered(ret.Error()) {
-		if s.unguarded {
+		if s.Unguarded {
 			return "", nil
 		}
-		return "", fmt.Errorf("%w: %w", lacking(err, "info"), errUnguarded)
+		return "", fmt.Errorf("%w: %w", Lacking(err, "info"), errUnguarded)
 	}
 	if err != nil {
 		return "", err
 	}
-	info := parseInfo(text)
+	info := ParseInfo(text)
 	if info["redis_mode"] == "cluster" {
 		return "", fmt.Errorf("this server belongs to a cluster, which redislock does not support yet: %w", errors.ErrUnsupported)
 	}
@@ -43,7 +43,7 @@ func (s *store) askServer(ctx context.Context, conn rueidis.CommandClient) (boot
 	if info["run_id"] != "" && version >= 7 && info["uptime_in_seconds"] != "" {
 		return info["run_id"], nil
 	}
-	if s.unguarded {
+	if s.Unguarded {
 		return "", nil
 	}
 	return "", fmt.Errorf("the server says that it is version %q, run %q, up for %q s: %w",
@@ -55,7 +55,8 @@ func unanswered(text string) bool {
 	return strings.HasPrefix(text, "NOPERM") || strings.HasPrefix(text, "unknown command")
 }
 
-func parseInfo(text string) map[string]string {
+// ParseInfo reads an answer to INFO.
+func ParseInfo(text string) map[string]string {
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
@@ -66,18 +67,18 @@ func parseInfo(text string) map[string]string {
 }
 
 // tellClosed says that nothing is granted for a while.
-func (s *store) tellClosed(left time.Duration) {
-	if left > 0 && s.log != nil {
-		s.log.Warn("redislock: the server has restarted or lost its data: no new leases until those that it may have forgotten have ended",
-			"left", left.Round(time.Millisecond), "server", s.addr)
+func (s *Server) tellClosed(left time.Duration) {
+	if left > 0 && s.Log != nil {
+		s.Log.Warn("redislock: the server has restarted or lost its data: no new leases until those that it may have forgotten have ended",
+			"left", left.Round(time.Millisecond), "server", s.Addr)
 	}
 }
 
 // epoch begins or joins the epoch of this run of the server, and returns for how
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.
-func (s *store) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool) (time.Duration, error) {
-	reply, err := conn.Do(ctx, b.call(conn, epochScript, []string{s.epochKey()}, []string{millis(s.maxTTL), bit(bless)})).AsIntSlice()
+func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool) (time.Duration, error) {
+	reply, err := conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey()}, []string{Millis(s.MaxTTL), Bit(bless)})).AsIntSlice()
 	if err != nil {
 		return 0, err
 	}
@@ -87,25 +88,30 @@ func (s *store) epoch(ctx context.Context, conn rueidis.CommandClient, b *bindin
 	return time.Duration(reply[0]) * time.Millisecond, nil
 }
 
-func (s *store) epochKey() string { return s.prefix + "epoch" }
+// EpochKey is the key of the record of the epoch, for the scripts.
+func (s *Server) EpochKey() string { return s.Prefix + "epoch" }
 
-// bless ends the quarantine and sets the longest TTL in use to this client's.
-func (s *store) bless(ctx context.Context) error {
+// Bless ends the quarantine and sets the longest TTL in use to MaxTTL.
+func (s *Server) Bless(ctx context.Context) error {
 	b, err := s.bound(ctx, nil)
-	if err != nil || b.boot == "" {
-		return err
+	if err == nil && b.boot != "" {
+		_, err = s.epoch(ctx, s.client, b, true)
 	}
-	_, err = s.epoch(ctx, s.client, b, true)
-	return err
+	if err != nil {
+		return NotBound(ctx, err).Err
+	}
+	return nil
 }
 
-func millis(d time.Duration) string { return strconv.FormatInt(int64(ceil(d)), 10) }
+// Millis writes d in milliseconds, rounded up.
+func Millis(d time.Duration) string { return strconv.FormatInt(int64(ceil(d)), 10) }
 
 // ceil returns d in milliseconds, rounded up, so that the server never counts
 // less than the holder does.
 func ceil(d time.Duration) time.Duration { return (d + time.Millisecond - 1) / time.Millisecond }
 
-func bit(b bool) string {
+// Bit writes b as a number.
+func Bit(b bool) string {
 	if b {
 		return "1"
 	}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// heard makes all waiters look: what was sent while nobody listened is lost, and
+// the server may have dropped who could not be reached.
+func (s *store) heard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiters {
+		w.granted = true
+		w.poke()
+	}
+}
+
+func (w *waiter) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hear acts on one message.
+func (s *store) hear(message string) {
+	kind, rest, _ := strings.Cut(message, " ")
+	lease, rest, _ := strings.Cut(rest, " ")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, g := s.waiters[lease], s.grants[lease]
+	switch kind {
+	case "grant":
+		if w != nil {
+			w.granted = true
+			w.poke()
+		} else if g == nil && s.ctx.Err() == nil {
+			s.work.Go(func() { s.decline(lease, rest) })
+		}
+	case "first":
+		if ms, err := strconv.ParseInt(rest, 10, 64); err == nil && w != nil {
+			w.first, w.expires = true, time.Duration(ms)*time.Millisecond
+			w.poke()
+		}
+	case "lost":
+		if g != nil {
+			g.lose(readNews(rest))
+		}
+	}
+}
+
+// decline gives on a lock that was handed to a waiter who has left.
+func (s *store) decline(lease, key string) {
+	ctx, cancel := context.WithTimeout(s.ctx, claimTTL)
+	defer cancel()
+	g := &grant{s: s, key: key, lease: lease}
+	// If it cannot be told, the claim ends by itself.
+	_, _ = g.release(ctx, lease)
+}

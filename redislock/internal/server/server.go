@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server is one Redis server that keeps leases: the connection to it, the
+// scripts that are bound to one run of it, the record that keeps a restart from
+// giving leases away, the messages that it sends, and what its errors mean.
+//
+// What the scripts do with a lock is the business of those who bring them.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Config says what a Server is used for.
+type Config struct {
+	Addr    string // of the server, for people
+	Owned   bool   // the client is the Server's to close
+	ID      string // of this participant
+	Prefix  string // of all keys
+	Channel string // with ID, the channel that Listen subscribes to
+
+	MaxTTL    time.Duration // the longest TTL that this participant uses
+	Timeout   time.Duration // to connect
+	Unguarded bool          // a server that cannot be guarded will do
+	Log       *slog.Logger  // may be nil
+
+	// Scripts are known by their index to Run. The Server puts lua/guard.lua
+	// before them. Their reply is an array that begins with a number, -1 if
+	// closed() has returned that.
+	Scripts []string
+	// Check is a script that returns the names of the commands that the user may
+	// not run. It is given two keys and a channel that nobody uses.
+	Check string
+
+	// Hear acts on a message. It must not block: replies wait behind it.
+	Hear func(message string)
+	// Heard is called when messages can be heard, for the first time or again.
+	// Those that were sent meanwhile are lost.
+	Heard func()
+}
+
+// Server is one server, or that which is the master now.
+type Server struct {
+	Config
+	client rueidis.Client
+	texts  []string    // of the scripts, without the line for the run
+	shaky  atomic.Bool // the last request failed
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the listener
+
+	mu      sync.Mutex // guards the fields below
+	binding *binding
+	ear     ear
+	stepped driver.Instant // when a step of the server's clock was seen last
+	told    driver.Instant // and when it was told last
+}
+
+// New returns the Server of a client. It sends nothing; see Bind and Listen.
+func New(client rueidis.Client, conf Config) *Server {
+	s := &Server{Config: conf, client: client, ear: ear{news: make(chan struct{})}}
+	s.texts = append(append(s.texts, conf.Scripts...), epochLua, conf.Check)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Client returns the client, to build commands for Do.
+func (s *Server) Client() rueidis.Client { return s.client }
+
+// Do sends a command. A client that has lost its connection waits for the next
+// one without looking at the context of every caller, so then it is left behind.
+func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if err := ctx.Err(); err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	if !s.shaky.Load() {
+		res := s.client.Do(ctx, cmd)
+		if res.NonRedisError() != nil {
+			s.shaky.Store(true)
+		}
+		return res
+	}
+	answer := make(chan rueidis.RedisResult, 1)
+	go func() {
+		res := s.client.Do(ctx, cmd)
+		s.shaky.Store(res.NonRedisError() != nil)
+		answer <- res
+	}()
+	select {
+	case res := <-answer:
+		return res
+	case <-ctx.Done():
+		return rueidis.NewErrorResult(ctx.Err())
+	}
+}
+
+// DoMulti sends several commands and returns as many results, or ctx's error.
+func (s *Server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]rueidis.RedisResult, error) {
+	answer := make(chan []rueidis.RedisResult, 1)
+	go func() { answer <- s.client.DoMulti(ctx, cmds...) }() // see Do
+	select {
+	case replies := <-answer:
+		return replies, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close ends what was begun in the background and, if it is the Server's own, the
+// client. The errors of requests that are under way say nothing then: who waits
+// for them must be told before. Call Hush first of all.
+func (s *Server) Close() {
+	s.cancel()
+	if s.Owned {
+		s.client.Close()
+	}
+	s.work.Wait()
+}
