@@ -85,10 +85,10 @@ const (
 // the floor's lease is this one. The node does, in one step:
 //
 //  1. If the lease is among the ended ones: nothing.
-//  2. If another lease than From has the lock, or Mode is Extend and Lease does not
-//     have it: nothing.
-//  3. If Lease does not have the lock (it is free, or From's) and the node is closed,
-//     or Mode is Heal and the token cannot be stored: nothing.
+//  2. If Lease does not have the lock, and Mode is Extend, or the lock is not what
+//     may be taken, which is a free one, or From's if there is a From: nothing.
+//  3. If Lease does not have the lock and the node is closed, or Mode is Heal and the
+//     token cannot be stored: nothing.
 //  4. Otherwise Lease has the lock now: a new one, with this record, granted now and
 //     without From's time; or the one that it had. It ends TTL from now, or when
 //     it would have ended before, whichever is later.
@@ -100,7 +100,7 @@ type Proposal struct {
 	Mode   Mode
 	Name   string
 	Lease  string // of this attempt; letters, digits and dots; never used again after End
-	From   string // the lease whose lock may be taken over, or ""
+	From   string // if not "", only the lock of this lease is taken over, not a free one
 	Token  uint64 // positive
 	TTL    time.Duration
 	Record string // for people
@@ -113,10 +113,9 @@ type Vote struct {
 	Stored bool   // and the floor is exactly (Token, Lease)
 	Lock   Lock   // as it is now, whoever has it
 
-	Closed  time.Duration // if positive, the node grants nothing new for so long
-	Ended   bool          // the lease is among the ended ones
-	News    string        // and this is what its holder should hear; may be ""
-	Waiters int           // about how many listen to the name; 0 if not known
+	Closed time.Duration // if positive, the node grants nothing new for so long
+	Ended  bool          // the lease is among the ended ones
+	News   string        // and this is what its holder should hear; may be ""
 }
 
 // Lock is the lock of one name as a node has it.
@@ -127,6 +126,7 @@ type Lock struct {
 	Granted time.Time     // by the node's clock, for people; zero if not known
 	Left    time.Duration // until it ends; negative if it does not
 	Floor   uint64        // the floor's token, also if the lock is free
+	Waiters int           // about how many listen to the name; 0 if not known
 }
 
 // Ending ends a lease at one node. The node does, in one step:

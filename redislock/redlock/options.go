@@ -3,9 +3,12 @@
 package redlock
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -35,4 +38,29 @@ type Options struct {
 
 	// WallClock is the clock that tokens follow; time.Now unless set.
 	WallClock func() time.Time
+}
+
+func orDefault(opts *Options) *Options {
+	if opts == nil {
+		return &Options{}
+	}
+	return opts
+}
+
+// New returns a pawl client on nodes, which it closes in the end. Its errors are
+// those of NewDriverFor and of pawl.New.
+func New(ctx context.Context, nodes []Node, opts *Options) (*pawl.Client, error) {
+	d, err := NewDriverFor(ctx, nodes, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+func newClient(d *Driver, opts *Options) (*pawl.Client, error) {
+	c, err := pawl.New(d, &orDefault(opts).Options.Options)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return c, nil
 }
