@@ -79,11 +79,13 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		since := driver.Now() // before anything is sent: all TTLs begin later
 		t, v, err := d.count(ctx, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
 		s.floor = max(s.floor, t.floor)
+		if len(t.failed) == 0 {
+			d.measured(driver.Now().Sub(since))
+		}
 		left := trust(since, ttl).Sub(driver.Now())
 		switch {
 		case err == nil && v == won && left > 0:
 			d.grants.Add(1)
-			d.measured(driver.Now().Sub(since))
 			return &grant{claim: c, token: token, since: since, until: trust(since, ttl)}, nil
 		case err == nil && v == again && left > 0 && round < maxRounds:
 			continue

@@ -70,7 +70,6 @@ func TestConformanceInMemory(t *testing.T) {
 			drivertest.Run(t, drivertest.Harness{
 				Bubble: synctest.Test,
 				Golden: fmt.Sprintf("testdata/conformance-memory-%d.txt", n),
-				Slack:  4 * time.Second, // waiters look every two seconds
 				Start: func(testing.TB) drivertest.Store {
 					all := masters(n)
 					for _, m := range all {

@@ -37,7 +37,7 @@ type Driver struct {
 	closed bool
 	work   sync.WaitGroup // Add under mu, while not closed
 	random *rand.Rand
-	took   time.Duration  // how long a grant takes, about; 0 if there was none
+	took   time.Duration  // how long a round takes, about; 0 if there was none
 	warned driver.Instant // when closed nodes were told last
 }
 

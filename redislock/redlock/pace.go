@@ -11,11 +11,12 @@ import (
 
 // Those who ask for a name at the same time may each get it from some nodes and
 // nobody from a quorum. Redlock's page says what to do: wait for a random time that
-// is large compared with what asking takes. So that is measured, and multiplied
+// is large compared with what asking takes. So that is measured, without the rounds
+// that ended with a timeout, and multiplied
 // by the number of those who wait, as far as the nodes know it: then about one of
 // them comes first, and no more time is lost than two rounds take.
 
-// measured notes how long a grant took.
+// measured notes how long a round took.
 func (d *Driver) measured(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
