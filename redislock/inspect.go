@@ -48,7 +48,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 
 // scan returns the names that begin with prefix and have a lock or a queue.
 func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
-	pattern := glob(strings.TrimSuffix(lockKey(s.prefix, prefix), "}")) + "*"
+	pattern := server.Pattern(s.prefix, prefix)
 	found := make(map[string]bool) // SCAN may return a key twice
 	for cursor := uint64(0); ; {
 		if err := s.usable(ctx, nil); err != nil {

@@ -94,8 +94,8 @@ func TestConformanceInMemory(t *testing.T) {
 							d.(*linked).setCut(true)
 							t.Cleanup(func() { d.Close() }) // so that its goroutines end
 						},
-						Cut:   func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(true) },
-						Heal:  func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(false) },
+						Cut:  func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(true) },
+						Heal: func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(false) },
 					}
 				},
 			})
