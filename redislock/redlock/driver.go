@@ -214,7 +214,7 @@ func (d *Driver) checkTTL(ttl time.Duration) error {
 
 // timeout returns how long a node may take to answer, for a lease with the TTL.
 func (d *Driver) timeout(ttl time.Duration) time.Duration {
-	return min(cmp.Or(d.fixed, max(ttl/200, 5*time.Millisecond)), ttl/4)
+	return min(cmp.Or(d.fixed, max(ttl/200, 5*time.Millisecond)), ttl)
 }
 
 // background runs f in a goroutine that Close waits for, and returns false if the

@@ -19,7 +19,7 @@ type grant struct {
 
 	until driver.Instant // to which the lease is trusted
 	over  bool           // released or passed on
-	asked bool           // a release was sent that a quorum did not answer
+	asked bool           // a release or a Pass was sent that a quorum did not answer
 	gone  *driver.LostError
 }
 
@@ -175,7 +175,11 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		if f.kind == final && errors.Is(f.err, driver.ErrLost) {
 			return nil, g.lose(&driver.LostError{Reason: driver.Gone})
 		}
-		// Some nodes may have given the lock to the successor, which has been ended.
+		// Some nodes may have given the lock to the successor, which has been ended: the
+		// release of this one need not find anything there.
+		g.mu.Lock()
+		g.asked = true
+		g.mu.Unlock()
 		return nil, unheard(fmt.Errorf("redlock: the lease could not be passed on: %w", f.err))
 	}
 	g.mu.Lock()

@@ -3,8 +3,8 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,6 +21,7 @@ type master struct {
 
 	mu     sync.Mutex
 	run    int
+	id     string // of the run, if not "", in place of one of its own
 	names  map[string]*named
 	closed time.Time // it grants nothing new before
 	calls  int
@@ -144,6 +145,8 @@ func (n *named) look() Lock {
 
 func (m *master) Addr() string { return m.addr }
 
+func (m *master) runID() string { return cmp.Or(m.id, fmt.Sprint(m.addr, ".", m.run)) }
+
 func (m *master) Propose(ctx context.Context, p Proposal) (v Vote, err error) {
 	err = m.carry(ctx, "propose", func() { v = m.propose(p) })
 	if err != nil {
@@ -154,7 +157,7 @@ func (m *master) Propose(ctx context.Context, p Proposal) (v Vote, err error) {
 
 func (m *master) propose(p Proposal) (v Vote) {
 	n := m.at(p.Name)
-	v.Run = fmt.Sprint(m.addr, ".", m.run)
+	v.Run = m.runID()
 	v.Closed = max(0, time.Until(m.closed))
 	defer func() { v.Lock = n.look() }()
 	fits := p.Token > n.floor || p.Token == n.floor && n.owner == p.Lease
@@ -228,7 +231,7 @@ func (m *master) List(ctx context.Context, prefix string) (names []string, err e
 
 func (m *master) Status(ctx context.Context) (s Status, err error) {
 	err = m.carry(ctx, "status", func() {
-		s = Status{Addr: m.addr, Run: fmt.Sprint(m.addr, ".", m.run), Closed: max(0, time.Until(m.closed))}
+		s = Status{Addr: m.addr, Run: m.runID(), Closed: max(0, time.Until(m.closed))}
 	})
 	return s, err
 }
@@ -288,5 +291,3 @@ func (m *master) lockOf(name string) Lock {
 	defer m.mu.Unlock()
 	return m.at(name).look()
 }
-
-var errTest = errors.New("test")

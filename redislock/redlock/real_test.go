@@ -44,14 +44,14 @@ func (p *participant) setCut(cut bool) {
 }
 
 const (
-	suiteTTL    = time.Second
+	suiteTTL    = 2 * time.Second
 	suiteSlack  = 1500 * time.Millisecond
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
 )
 
 func testConformance(t *testing.T, n int) {
 	t.Parallel()
-	opts := &Options{NodeTimeout: 500 * time.Millisecond}
+	opts := &Options{NodeTimeout: time.Second}
 	opts.MaxTTL, opts.TTL = suiteMaxTTL, suiteTTL
 	drivertest.Run(t, drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
