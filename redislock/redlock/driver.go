@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // Driver is one participant.
@@ -25,6 +26,7 @@ type Driver struct {
 	quorum  int
 	maxTTL  time.Duration
 	fixed   time.Duration // Options.NodeTimeout
+	connect time.Duration // how long a node may take to say how it is
 	clock   func() time.Time
 	log     *slog.Logger // may be nil
 
@@ -64,11 +66,12 @@ func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavai
 func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, error) {
 	opts = orDefault(opts)
 	d := &Driver{
-		quorum: cmp.Or(opts.Quorum, len(nodes)/2+1),
-		maxTTL: cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
-		fixed:  opts.NodeTimeout,
-		clock:  opts.WallClock,
-		log:    opts.Logger,
+		quorum:  cmp.Or(opts.Quorum, len(nodes)/2+1),
+		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		fixed:   opts.NodeTimeout,
+		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),
+		clock:   opts.WallClock,
+		log:     opts.Logger,
 	}
 	if d.clock == nil {
 		d.clock = time.Now
@@ -110,6 +113,8 @@ func (d *Driver) checkOptions(opts *Options) error {
 		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", d.quorum, n, n/2+1, n)
 	case d.fixed < 0:
 		return fmt.Errorf("redlock: NodeTimeout %v is negative", d.fixed)
+	case d.connect < 0:
+		return fmt.Errorf("redlock: the connect timeout %v is negative", d.connect)
 	case d.maxTTL < driver.MinTTL:
 		return fmt.Errorf("redlock: MaxTTL %v is too short: use %v or more", d.maxTTL, driver.MinTTL)
 	}
@@ -149,21 +154,49 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 	}
 }
 
-// Nodes asks all nodes how they are, and returns that in the order of the nodes.
+// Nodes asks all nodes how they are, and returns that in the order of the nodes. It
+// waits for ConnectTimeout at most, and once a quorum has answered no more than a
+// second for the others.
 func (d *Driver) Nodes(ctx context.Context) []Status {
+	ctx, cancel := context.WithTimeout(ctx, d.connect)
+	defer cancel()
+	type numbered struct {
+		i int
+		Status
+	}
+	answers := make(chan numbered, len(d.members))
 	all := make([]Status, len(d.members))
-	var wait sync.WaitGroup
 	for i, m := range d.members {
-		wait.Go(func() {
+		all[i] = Status{Addr: m.Addr(), Err: errSilent}
+		if !d.background(func() {
 			s, err := m.Status(ctx)
 			if err != nil {
 				s = Status{Err: err}
 			}
 			s.Addr = m.Addr()
-			all[i] = s
-		})
+			answers <- numbered{i, s}
+		}) {
+			all[i].Err = errClosed
+		}
 	}
-	wait.Wait()
+	var enough <-chan time.Time
+	alive := 0
+	for range d.members {
+		select {
+		case a := <-answers:
+			all[a.i] = a.Status
+			if a.Err == nil {
+				alive++
+			}
+			if alive == d.quorum && enough == nil {
+				enough = time.After(lookTimeout)
+			}
+		case <-enough:
+			return all
+		case <-ctx.Done():
+			return all
+		}
+	}
 	return all
 }
 

@@ -55,9 +55,6 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 		return nil, nil, fmt.Errorf("redlock: prefix %q: use printable characters other than braces", driver.Shorten(opts.Prefix))
 	}
 	timeout := cmp.Or(opts.ConnectTimeout, server.DefaultConnect)
-	if timeout < 0 {
-		return nil, nil, fmt.Errorf("redlock: the connect timeout %v is negative", timeout)
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
 	defer cancel()
 	nodes, err := dial(ctx, places, server.Config{
