@@ -17,7 +17,7 @@ const (
 	// maxBusy bounds the requests to one node that are under way, and silentBusy
 	// those to a node that has left the last silentAfter unanswered: more would
 	// only wait. What is over counts as failed at once.
-	maxBusy     = 512
+	maxBusy     = 2048 // more than package pawl renews leases at once
 	silentBusy  = 4
 	silentAfter = 3
 
