@@ -26,7 +26,8 @@
 // have forgotten has ended, for Options.MaxTTL at most; renewals go on. The same
 // holds after FLUSHALL and when data was lost in another way, since the scripts
 // grant only while the record of this run is there; and after a failover, since a
-// replica may lack what its master granted last. A server that has just started
+// replica may lack what its master granted last, or when another server is behind
+// the same address. A server that has just started
 // lets its first user wait, too; see Bless.
 //
 // The exact layout is described in docs/redis-protocol.md, what holds under which

@@ -24,6 +24,7 @@ type grant struct {
 	token  uint64
 	since  driver.Instant
 	unsure string // the attempt as a member of the queue; empty if it was granted
+	doubt  bool   // a request for the lease was sent whose answer did not come
 
 	term   server.Term       // the present one; zero if not known
 	ended  bool              // released or passed on
@@ -112,21 +113,15 @@ func (g *grant) over() error {
 
 // Release implements driver.Grant.
 //
-// The release of an attempt of unknown outcome follows it on its connection, if
-// that is still there. On a new one it may overtake what the server has not read
-// from the old one yet. The server reads from all that have sent something before
-// it waits for more, so a second release, sent after the first was answered, comes
-// last.
+// A request for the lease that was given up may be executed yet, long after the
+// release if it was sent on another connection. So the release leaves word that
+// the lease has ended. A late Pass does nothing: the lease that it ends is gone.
 func (g *grant) Release(ctx context.Context) error {
 	s := g.s
 	s.mu.Lock()
 	if g.ended && g.heir == "" {
 		s.mu.Unlock()
 		return nil
-	}
-	rounds := 1
-	if g.unsure != "" || g.heir != "" {
-		rounds = 2
 	}
 	again := g.asked || g.unsure != ""
 	leases := []string{g.lease}
@@ -137,14 +132,12 @@ func (g *grant) Release(ctx context.Context) error {
 	delete(s.grants, g.lease)
 	s.mu.Unlock()
 	done := false
-	for range rounds {
-		for _, lease := range leases {
-			found, err := g.release(ctx, lease)
-			if err != nil {
-				return err
-			}
-			done = done || found
+	for _, lease := range leases {
+		found, err := g.release(ctx, lease)
+		if err != nil {
+			return err
 		}
+		done = done || found
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +151,8 @@ func (g *grant) Release(ctx context.Context) error {
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s := g.s
 	reply, _, fail := s.server.Run(ctx, releaseScript,
-		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey()},
-		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure})
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(), g.key + endedSuffix + lease},
+		[]string{lease, server.Millis(claimTTL), s.channel, g.unsure, server.Bit(g.doubt)})
 	if fail == nil {
 		return server.Code(reply) == 1, nil
 	}
@@ -183,6 +176,12 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	if err := g.over(); err != nil {
 		return nil, err
+	}
+	s.mu.Lock()
+	heir := g.heir
+	s.mu.Unlock()
+	if heir != "" { // it may be the holder, and Release ends one only
+		return nil, driver.ErrUncertain
 	}
 	reply, since, fail := s.server.Run(ctx, passScript,
 		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(), g.key + brokenSuffix},

@@ -60,7 +60,8 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 		}
 		for _, key := range page.Elements {
 			name, ok := lockName(s.prefix, key)
-			if ok && strings.HasPrefix(name, prefix) && !strings.HasSuffix(key, floorSuffix) && !strings.HasSuffix(key, brokenSuffix) {
+			_, suffix := splitKey(key)
+			if ok && strings.HasPrefix(name, prefix) && (suffix == "" || suffix == queueSuffix) {
 				found[name] = true
 			}
 		}
@@ -147,7 +148,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	}
 	key := lockKey(s.prefix, name)
 	reply, _, fail := s.server.Run(ctx, breakScript,
-		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(), key + brokenSuffix},
+		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(), key + brokenSuffix, key + endedSuffix + lease},
 		[]string{lease, server.Millis(claimTTL), s.channel, newRecord(by, why), server.Millis(s.maxTTL)})
 	if fail != nil {
 		return fail.Err

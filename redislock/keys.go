@@ -18,19 +18,22 @@ const (
 	floorSuffix  = ":token"
 	queueSuffix  = ":queue"
 	brokenSuffix = ":broken"
+	endedSuffix  = ":ended:" // and the lease
 )
 
 func lockKey(prefix, name string) string { return server.Key(prefix, name) }
 
 // lockName returns the name of the lock that key belongs to.
 func lockName(prefix, key string) (name string, ok bool) {
-	for _, suffix := range []string{floorSuffix, queueSuffix, brokenSuffix} {
-		if s, found := strings.CutSuffix(key, suffix); found {
-			key = s
-			break
-		}
-	}
+	key, _ = splitKey(key)
 	return server.Name(prefix, key)
+}
+
+// splitKey splits a key into that of the lock and the suffix, none of which
+// contains a brace.
+func splitKey(key string) (lock, suffix string) {
+	i := strings.LastIndexByte(key, '}') + 1
+	return key[:i], key[i:]
 }
 
 // record is what people are shown of a holder or waiter.

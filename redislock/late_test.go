@@ -137,3 +137,75 @@ func TestRepeatedRelease(t *testing.T) {
 	}
 	release(t, next)
 }
+
+// TestLateLook: the look of a waiter is executed after the lease was granted on
+// another connection, and has ended. It must not bring it back for nobody, nor
+// come into the queue.
+func TestLateLook(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	link := startProxy(t, r.addr)
+	a, b := openThrough(t, link, longOptions()), openLong(t, r)
+	defer a.Close()
+	for name, end := range map[string]func(driver.Grant, *driver.Request) error{
+		"released": func(g driver.Grant, _ *driver.Request) error { return g.Release(t.Context()) },
+		"broken": func(_ driver.Grant, req *driver.Request) error {
+			return b.Break(t.Context(), req.Name, req.Lease, nil, "test")
+		},
+	} {
+		req := long(name)
+		look := a.attempt(req)
+		link.setCut(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, _, fail := look.ask(ctx, true); fail == nil || !fail.Maybe {
+			t.Fatalf("a look that cannot be answered: %v; want a failure", fail)
+		}
+		cancel()
+		link.setCut(false)
+		var g *grant
+		if !eventually(patience, func() bool { g, _, _ = look.ask(t.Context(), true); return g != nil }) {
+			t.Fatal("the lock is not granted")
+		}
+		if err := end(g, req); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		late := a.attempt(req)
+		if g, _, fail := late.ask(t.Context(), true); g != nil || fail == nil || !errors.Is(fail.Err, driver.ErrUncertain) {
+			t.Errorf("%s: the late look gets %v, %v; want nothing", name, g, fail)
+		}
+		if n := queueLen(r, name); n != 0 {
+			t.Errorf("%s: %d wait; want nobody", name, n)
+		}
+		release(t, take(t, b, long(name)))
+	}
+}
+
+// TestPassTwice: a Pass whose answer was lost may have made the first heir the
+// holder. Another Pass must not forget it.
+func TestPassTwice(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	link := startProxy(t, r.addr)
+	a, b := openThrough(t, link, longOptions()), openLong(t, r)
+	defer a.Close()
+	g := take(t, a.store, long("deploy")).(*grant)
+	first := long("deploy")
+	pass := a.attempt(first)
+	if reply, _, fail := b.server.Run(t.Context(), passScript,
+		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(), g.key + brokenSuffix},
+		[]string{g.lease, first.Lease, a.id, pass.record, "60000"}); fail != nil || len(reply) != 2 {
+		t.Fatalf("pass: %v, %v", reply, fail)
+	}
+	link.setCut(true) // so the answer is lost, as far as a knows
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := g.Pass(ctx, first); err == nil {
+		t.Fatal("Pass = nil although nothing can be sent")
+	}
+	link.setCut(false)
+	if _, err := g.Pass(t.Context(), long("deploy")); !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("another Pass = %v; want ErrUncertain", err)
+	}
+	releaseAnyhow(t, g)
+	release(t, take(t, b, long("deploy")))
+}

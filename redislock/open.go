@@ -37,8 +37,8 @@ type Options struct {
 	MaxTTL time.Duration
 
 	// AllowUnguarded accepts a server that does not say when it has restarted:
-	// one older than Redis 7, or that refuses INFO. After a restart of such a
-	// server, two clients can hold the same lock.
+	// one older than Redis 7, or that refuses INFO; and one that may evict keys.
+	// After a restart or an eviction two clients can hold the same lock.
 	AllowUnguarded bool
 
 	// Username and Password are sent to the server if the URL has none. Without
@@ -120,7 +120,7 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	if client == nil {
 		return nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
 	}
-	return s.start(ctx, client, opts, place.Shown, true)
+	return s.start(ctx, client, place.Contact, opts, place.Shown)
 }
 
 // forURL returns what a URL can change, and with what it has made of it.
@@ -147,7 +147,7 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opts.timeout())
 	defer cancel()
-	return s.start(ctx, client, opts, "the client's server", false)
+	return s.start(ctx, client, nil, opts, "the client's server")
 }
 
 func orDefault(opts *Options) *Options {
@@ -182,10 +182,11 @@ func newStore(opts *Options) (*store, error) {
 	return s, nil
 }
 
-// start binds the store to the server and begins to listen.
-func (s *store) start(ctx context.Context, client rueidis.Client, opts *Options, addr string, owned bool) (driver.Driver, error) {
+// start binds the store to the server and begins to listen. A client without
+// contact is the caller's.
+func (s *store) start(ctx context.Context, client rueidis.Client, contact *server.Contact, opts *Options, addr string) (driver.Driver, error) {
 	s.server = server.New(client, server.Config{
-		Addr: addr, Owned: owned, ID: s.id, Prefix: s.prefix, Channel: s.channel,
+		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.channel,
 		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
 		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard,
 	})

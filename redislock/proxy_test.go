@@ -14,10 +14,10 @@ import (
 // proxy passes on what goes between one participant and a server.
 type proxy struct {
 	listener net.Listener
-	target   string
 	work     sync.WaitGroup
 
 	mu     sync.Mutex
+	target string
 	cut    bool // lose everything
 	closed bool
 	conns  map[net.Conn]bool // both ends; true if it has lost something
@@ -58,7 +58,10 @@ func (p *proxy) pass(in net.Conn) {
 		p.lossy(nil, in)
 		return
 	}
-	out, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	out, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}
@@ -151,6 +154,16 @@ func (p *proxy) setCut(cut bool) {
 		if lost {
 			c.Close()
 		}
+	}
+}
+
+// redirect puts another server behind the address.
+func (p *proxy) redirect(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for c := range p.conns {
+		c.Close()
 	}
 }
 

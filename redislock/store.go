@@ -101,6 +101,7 @@ type attempt struct {
 	key    string
 	record string
 	place  string // in the queue, once there
+	doubt  bool   // a request was sent whose answer did not come
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
@@ -124,10 +125,14 @@ func (t turn) info(name string) *driver.Info {
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
 	reply, since, fail := s.server.Run(ctx, acquireScript,
-		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey()},
+		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(), a.key + endedSuffix + a.req.Lease},
 		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.channel, server.Bit(wait), a.place})
 	if fail != nil {
+		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail
+	}
+	if server.Code(reply) == ended {
+		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain), Lasting: true}
 	}
 	if server.Code(reply) == 1 && len(reply) == 2 {
 		token, err := reply[1].AsUint64()
@@ -149,10 +154,12 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	return nil, t, nil
 }
 
+const ended = -3
+
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, term: server.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL}}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, doubt: a.doubt, term: server.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)
@@ -166,7 +173,7 @@ func (a *attempt) undo(fail *server.Failure) (driver.Grant, error) {
 	if !fail.Maybe {
 		return nil, fail.Err
 	}
-	return &grant{s: a.s, key: a.key, lease: a.req.Lease, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.Err
+	return &grant{s: a.s, key: a.key, lease: a.req.Lease, doubt: a.doubt, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.Err
 }
 
 // Close implements driver.Driver.

@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- acquire asks for a lock, claims one that was handed over, and looks again
 -- while waiting. To repeat it is harmless.
--- KEYS: lock, floor, queue, epoch
+-- KEYS: lock, floor, queue, epoch, ended
 -- ARGV: lease, client, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''
 -- Returns {1, token}; {0, value or '', pttl ms, rank or -1, place or '', closed ms};
--- {-1} if the record of the epoch is missing.
+-- {-1} if the record of the epoch is missing; {-3} if the lease has ended already.
 
-local lock, floor, queue, epoch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lock, floor, queue, epoch, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lease, client, record, ttl, claim, channel, wait, place = unpack(ARGV)
 
-local known = redis.call('MGET', lock, floor, epoch)
+local known = redis.call('MGET', lock, floor, epoch, ended)
 local value, last = known[1], known[2]
+if known[4] then return {-3} end
 if owned(value, lease) then
   lengthen(lock, ttl)
   return {1, string.match(value, '^%S+ %S+ (%S+)')}
 end
 
 local at = now()
-local shut = closed(known[3], at)
+local shut = closed(epoch, known[3], at)
 if shut < 0 then return {-1} end
 
 if not value and shut == 0 then

@@ -3,6 +3,7 @@
 
 local FLOOR = 86400000 -- how long a token is remembered, in ms
 local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
+local ENDED = 300000   -- how long a request may be under way to the server, in ms
 
 -- owned says whether value, that of a lock, is that of the lease.
 local function owned(value, lease)
@@ -69,7 +70,7 @@ end
 local function free(lock, floor, queue, epoch, claim, channel)
   if redis.call('EXISTS', queue) == 1 then
     local at, known = now(), redis.call('MGET', floor, epoch)
-    if closed(known[2], at) == 0 and hand(lock, floor, known[1], queue, at, claim, channel) then return end
+    if closed(epoch, known[2], at) == 0 and hand(lock, floor, known[1], queue, at, claim, channel) then return end
   end
   redis.call('DEL', lock)
 end

@@ -2,7 +2,8 @@
 -- pass ends a lease and begins another in its place.
 -- KEYS: lock, floor, epoch, broken
 -- ARGV: lease, its successor, client, record, ttl ms
--- Returns {1, token}, {0, who broke the lease or ''}, or {-2} if nothing may be granted now.
+-- Returns {1, token}, {0, who broke the lease or ''}, {-2} if nothing may be granted now,
+-- or {-1} if there is no record of the epoch.
 
 local lock, floor, epoch, broken = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, successor, client, record, ttl = unpack(ARGV)
@@ -18,5 +19,6 @@ if not owned(value, lease) then
 end
 local at = now()
 local known = redis.call('MGET', floor, epoch)
-if closed(known[2], at) ~= 0 then return {-2} end
+local shut = closed(epoch, known[2], at)
+if shut ~= 0 then return {shut < 0 and -1 or -2} end
 return {1, give(lock, floor, known[1], successor, client, record, at, ttl)}

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- release ends a lease, or takes a waiter out of the queue.
--- KEYS: lock, floor, queue, epoch
--- ARGV: lease, claim ms, channel, the waiter as in the queue or ''
+-- KEYS: lock, floor, queue, epoch, ended
+-- ARGV: lease, claim ms, channel, the waiter as in the queue or '', 1 if the answer
+-- to a request for the lease did not come, or 0
 -- Returns {1} if there was something to end, else {0}.
 
-local lock, floor, queue, epoch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local lease, claim, channel, waiter = unpack(ARGV)
+local lock, floor, queue, epoch, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lease, claim, channel, waiter, doubt = unpack(ARGV)
 
 local done = 0
 if waiter ~= '' then
@@ -17,4 +18,6 @@ if owned(redis.call('GET', lock), lease) then
   free(lock, floor, queue, epoch, claim, channel)
   done = 1
 end
+-- That request may be executed yet. Want of memory must not stop the release.
+if doubt == '1' then redis.pcall('SET', ended, '', 'PX', ENDED) end
 return {done}

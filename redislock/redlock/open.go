@@ -80,6 +80,7 @@ func dial(ctx context.Context, places []*server.Place, conf server.Config) ([]No
 	var nodes []Node
 	var failed []error
 	for i, c := range clients {
+		conf.Contact = places[i].Contact
 		conf.Addr = strings.TrimPrefix(strings.TrimPrefix(places[i].Shown, "redis://"), "rediss://")
 		if c == nil {
 			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, server.NotBound(ctx, errs[i]).Err))

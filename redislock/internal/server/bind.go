@@ -40,6 +40,7 @@ type binding struct {
 	err  error
 	boot string // the server's run_id; empty if it is not guarded
 	sha  []string
+	move int // the number of times that the run had changed
 }
 
 // Bind learns which run of the server this is and loads the scripts for it, unless
@@ -91,18 +92,22 @@ func (b *binding) failed() bool {
 func (s *Server) bind(b *binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
+	away := s.away() // before there is a new connection
 	conn, done := s.client.Dedicate()
 	defer done()
 	defer conn.Close()
-	left, err := s.bindOn(ctx, conn, b)
+	left, err := s.bindOn(ctx, conn, b, away)
 	b.err = err
 	close(b.done)
 	s.tellClosed(left)
 }
 
-func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding) (closed time.Duration, err error) {
+func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, away driver.Instant) (closed time.Duration, err error) {
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return 0, err
+	}
+	if !s.moved(b) {
+		away = 0
 	}
 	var load []rueidis.Completed
 	for i := range s.texts {
@@ -121,7 +126,11 @@ func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *bind
 	if err := s.checked(replies[len(s.texts)]); err != nil || b.boot == "" {
 		return 0, err
 	}
-	return s.epoch(ctx, conn, b, false)
+	closed, err = s.epoch(ctx, conn, b, false, away)
+	if err == nil {
+		s.arrived()
+	}
+	return closed, err
 }
 
 // checked says whether the user may run what is in the scripts: a script that
@@ -158,7 +167,7 @@ func (b *binding) call(c rueidis.CommandClient, script int, keys, args []string)
 
 // Run runs a script and returns its reply, whose first element is a number, and
 // the instant before it was sent. Missing scripts are loaded, and a missing epoch
-// is begun, on the way.
+// is begun, on the way. With a Failure the reply is not to be believed.
 func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
 	var stale *binding
 	for range 3 {
@@ -170,7 +179,7 @@ func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]ru
 		reply, err := s.Do(ctx, b.call(s.client, script, keys, args)).ToArray()
 		if err == nil {
 			if len(reply) > 0 && Code(reply) != noEpoch {
-				return reply, since, nil
+				return reply, since, s.stale(b)
 			}
 		} else if ret, ok := rueidis.IsRedisErr(err); !ok || !ret.IsNoScript() {
 			return nil, 0, classify(ctx, err)

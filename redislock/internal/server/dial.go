@@ -4,8 +4,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
 
 	"github.com/redis/rueidis"
 )
@@ -33,26 +31,4 @@ func (p *Place) Dial(ctx context.Context) (rueidis.Client, error) {
 		}()
 		return nil, ctx.Err()
 	}
-}
-
-func dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
-	var conn net.Conn
-	var err error
-	if conf != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
-	} else {
-		conn, err = d.DialContext(ctx, "tcp", addr)
-	}
-	if err != nil {
-		return nil, dialError{err}
-	}
-	return conn, nil
-}
-
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	conn, err := d.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, dialError{err}
-	}
-	return conn, nil
 }

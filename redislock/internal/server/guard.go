@@ -11,7 +11,12 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
 )
+
+var errEvicts = errors.New("it may throw locks away, and then two clients could hold the same one: " +
+	"set maxmemory-policy to noeviction, or AllowUnguarded (?allow_unguarded=true) if that does no harm")
 
 var errUnguarded = errors.New("after a restart of this server two clients could hold the same lock, " +
 	"and redislock could not notice: set AllowUnguarded (?allow_unguarded=true) if that does no harm")
@@ -35,6 +40,11 @@ func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boo
 	}
 	if info["role"] == "slave" {
 		return "", errors.New("READONLY")
+	}
+	// Eviction is not noticed in time to make up for it, as a restart is: where it
+	// has begun it goes on. Without maxmemory there is none.
+	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" && !s.Unguarded {
+		return "", fmt.Errorf("the server evicts keys when it is short of memory, by maxmemory-policy %s: %w", policy, errEvicts)
 	}
 	// Before Redis 7 a replica, and a restart with an AOF, took the script cache
 	// over, so that the scripts of one run were found in the next.
@@ -69,7 +79,7 @@ func ParseInfo(text string) map[string]string {
 // tellClosed says that nothing is granted for a while.
 func (s *Server) tellClosed(left time.Duration) {
 	if left > 0 && s.Log != nil {
-		s.Log.Warn("redislock: the server has restarted or lost its data: no new leases until those that it may have forgotten have ended",
+		s.Log.Warn("redislock: the server has restarted, has lost its data or is another one: no new leases until those that it may have forgotten have ended",
 			"left", left.Round(time.Millisecond), "server", s.Addr)
 	}
 }
@@ -77,8 +87,15 @@ func (s *Server) tellClosed(left time.Duration) {
 // epoch begins or joins the epoch of this run of the server, and returns for how
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.
-func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool) (time.Duration, error) {
-	reply, err := conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey()}, []string{Millis(s.MaxTTL), Bit(bless)})).AsIntSlice()
+//
+// away is when this participant heard last from another run than this, 0 if it
+// has heard of no other.
+func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool, away driver.Instant) (time.Duration, error) {
+	ago := ""
+	if away != 0 {
+		ago = Millis(max(0, driver.Now().Sub(away)))
+	}
+	reply, err := conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey()}, []string{Millis(s.MaxTTL), Bit(bless), ago})).AsIntSlice()
 	if err != nil {
 		return 0, err
 	}
@@ -95,7 +112,7 @@ func (s *Server) EpochKey() string { return s.Prefix + "epoch" }
 func (s *Server) Bless(ctx context.Context) error {
 	b, err := s.bound(ctx, nil)
 	if err == nil && b.boot != "" {
-		_, err = s.epoch(ctx, s.client, b, true)
+		_, err = s.epoch(ctx, s.client, b, true, 0)
 	}
 	if err != nil {
 		return NotBound(ctx, err).Err

@@ -21,11 +21,12 @@ import (
 
 // Config says what a Server is used for.
 type Config struct {
-	Addr    string // of the server, for people
-	Owned   bool   // the client is the Server's to close
-	ID      string // of this participant
-	Prefix  string // of all keys
-	Channel string // with ID, the channel that Listen subscribes to
+	Addr    string   // of the server, for people
+	Owned   bool     // the client is the Server's to close
+	Contact *Contact // of the client's Place; nil if it is not known
+	ID      string   // of this participant
+	Prefix  string   // of all keys
+	Channel string   // with ID, the channel that Listen subscribes to
 
 	MaxTTL    time.Duration // the longest TTL that this participant uses
 	Timeout   time.Duration // to connect
@@ -60,6 +61,7 @@ type Server struct {
 
 	mu      sync.Mutex // guards the fields below
 	binding *binding
+	moves   moves
 	ear     ear
 	stepped driver.Instant // when a step of the server's clock was seen last
 	told    driver.Instant // and when it was told last

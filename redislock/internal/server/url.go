@@ -42,6 +42,7 @@ const PasswordEnv = "PAWL_REDIS_PASSWORD"
 type Place struct {
 	Options        // those given to Parse, with what the URL says
 	Shown   string // the URL without password
+	Contact *Contact
 
 	more   []string // addresses of further sentinels
 	client rueidis.ClientOption
@@ -57,7 +58,7 @@ func Parse(s string, opts Options) (*Place, error) {
 		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
 			"write special characters of the password as %xx")
 	}
-	p := &Place{Options: opts}
+	p := &Place{Options: opts, Contact: &Contact{}}
 	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	if err := p.params(u.Query()); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
@@ -227,8 +228,9 @@ func (p *Place) tune() {
 	// Without the interval a client that misses one message of the sentinels stays
 	// with a master that was replaced.
 	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
-	c.DialCtxFn = dial
+	c.Sentinel.Dialer.Resolver = sentinels
+	c.DialCtxFn = p.Contact.dial
 	if strings.HasPrefix(p.Shown, "unix") {
-		c.DialCtxFn = dialUnix
+		c.DialCtxFn = p.Contact.dialUnix
 	}
 }

@@ -24,7 +24,7 @@ if not news then
     -- MGET takes what is no string for nothing.
     if not value and redis.call('EXISTS', lock) == 1 then return redis.error_reply('WRONGTYPE the lock is no string') end
     at = now()
-    shut = closed(known[3], at)
+    shut = closed(epoch, known[3], at)
     if shut < 0 then return {-1} end
     has = shut == 0 and (mode == 'take' or fits)
   end

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script begins with a line that sets boot, and with this file.
 
+local LOOK = 10000 -- for how long a look at the server's role is good, in microseconds
+
 -- now returns the server's time in microseconds.
 local function now()
   local t = redis.call('TIME')
@@ -9,11 +11,32 @@ end
 
 local function digits(n) return string.format('%.0f', n) end
 
+-- lineage returns the id of the data's history, or nil for a replica. A replica
+-- has that of its master, and has a new one when it becomes the master: so it
+-- changes if a master was a replica in between.
+local function lineage()
+  local info = redis.call('INFO', 'replication')
+  return string.find(info, 'role:master', 1, true) and string.match(info, '\nmaster_replid:(%x+)')
+end
+
+-- keep writes the record here only: a replica's would be of no use, and the log
+-- of writes need not know when somebody looked.
+local function keep(epoch, ...)
+  redis.set_repl(redis.REPL_NONE)
+  redis.call('SET', epoch, table.concat({...}, ' '))
+  redis.set_repl(redis.REPL_ALL)
+end
+
 -- closed returns for how many more microseconds nothing may be granted, or -1
--- if record, that of the epoch, is not of this run of the server.
-local function closed(record, at)
+-- if record, that of the epoch, is not of this run of the server, or not of its
+-- data. It may write, and is called before anything else is written.
+local function closed(epoch, record, at)
   if boot == '' then return 0 end
-  local run, from, ttl = string.match(record or '', '^(%S+) (%S+) (%S+)$')
+  local run, from, ttl, blessed, data, seen = string.match(record or '', '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
   if run ~= boot then return -1 end
+  if at < tonumber(seen) or at > seen + LOOK then
+    if lineage() ~= data then return -1 end
+    keep(epoch, run, from, ttl, blessed, data, digits(at))
+  end
   return math.max(0, from + ttl * 1000 - at)
 end

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// grownUp waits until a server is so old that it can have forgotten nothing.
+func grownUp(t testing.TB, servers ...*redis) {
+	t.Helper()
+	for _, r := range servers {
+		if !eventually(patience, func() bool {
+			return !strings.Contains("0 1 2 3", server.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+		}) {
+			t.Fatal("the server does not get older")
+		}
+	}
+}
+
+// notBefore acquires what another lease holds, or held, in a server that does not
+// know it, and fails if that succeeds while the other is trusted.
+func notBefore(t testing.TB, s *store, other driver.Grant, ttl time.Duration) driver.Grant {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), ttl+2*patience)
+	defer cancel()
+	var g driver.Grant
+	var err error
+	if !eventually(ttl+2*patience, func() bool {
+		g, err = s.Acquire(ctx, request("deploy"))
+		return err == nil
+	}) {
+		t.Fatalf("Acquire = %v; want a grant in the end", err)
+	}
+	if early := other.Since().Add(ttl - driver.Drift(ttl)).Sub(driver.Now()); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the other lease", early)
+	}
+	return g
+}
+
+// TestOtherServer: behind one address there are two servers in turn, none of which
+// has ever been a replica. Both have been up for long.
+func TestOtherServer(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t), startServer(t)
+	grownUp(t, first, second)
+	link := startProxy(t, first.addr)
+	a, b, idle := openThrough(t, link, testOptions()), openThrough(t, link, testOptions()), openThrough(t, link, testOptions())
+	defer a.Close()
+	defer b.Close()
+	defer idle.Close()
+	held := take(t, a.store, request("deploy"))
+	link.redirect(second.addr)
+	next := notBefore(t, b.store, held, testMaxTTL) // in the second server
+	for i := range 2 {
+		// Back again: the first has its scripts and its record still, and it may be
+		// asked by one who has done nothing since.
+		link.redirect(first.addr)
+		next = notBefore(t, []*store{idle.store, b.store}[i], next, testMaxTTL)
+		link.redirect(second.addr)
+		next = notBefore(t, a.store, next, testMaxTTL)
+	}
+}
+
+// TestLateArrival: who comes back after the others have waited does not make them
+// wait again.
+func TestLateArrival(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	bless(t, r)
+	link := startProxy(t, r.addr)
+	late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
+	defer late.Close()
+	take(t, late.store, request("other"))
+	link.setCut(true)
+	time.Sleep(3 * time.Second) // longer than it may take to notice that nothing is heard
+	r.restart()
+	var g driver.Grant
+	var err error
+	if !eventually(patience, func() bool { g, err = early.Acquire(t.Context(), request("deploy")); return err == nil }) {
+		t.Fatal(err)
+	}
+	release(t, g)
+	link.setCut(false)
+	if !eventually(patience, func() bool { _, err := late.Inspect(t.Context(), "deploy"); return err == nil }) {
+		t.Fatal("the other participant does not come back")
+	}
+	if !eventually(patience, func() bool {
+		g, err = late.TryAcquire(t.Context(), request("deploy"))
+		return !errors.Is(err, driver.ErrUncertain)
+	}) || err != nil {
+		t.Errorf("TryAcquire of who comes back = %v; want a grant", err)
+	}
+	take(t, early, request("another"))
+}
+
+// TestMasterInBetween: a master becomes the replica of another, which lacks what
+// it has granted last, and then a master again. All in one run.
+func TestMasterInBetween(t *testing.T) {
+	t.Parallel()
+	r, other := blessedServer(t, "--repl-diskless-sync-delay", "0"), startServer(t, "--repl-diskless-sync-delay", "0")
+	a, b := openLong(t, r), openLong(t, r)
+	follow(t, other, r)
+	other.do("replicaof", "no", "one")
+	req := long("deploy")
+	take(t, a, req)
+	follow(t, r, other)
+	r.do("replicaof", "no", "one")
+	if r.do("exists", lockKey(defaultPrefix, "deploy")) == "1" || r.do("exists", a.server.EpochKey()) == "0" {
+		t.Fatal("the data is not that of the other server")
+	}
+	for range 3 {
+		if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+		}
+	}
+}
+
+// follow makes a server a replica and waits until it has all data.
+func follow(t testing.TB, r, master *redis) {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(master.addr)
+	r.do("replicaof", host, port)
+	if !eventually(3*patience, func() bool { return server.ParseInfo(r.do("info", "replication"))["master_link_status"] == "up" }) {
+		t.Fatal("the replica gets no data")
+	}
+}
+
+// TestFormerReplica: a replica that was promoted so long ago that it does not say
+// so any more has a record of another run still.
+func TestFormerReplica(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--repl-diskless-sync-delay", "0")
+	bless(t, r)
+	replica := startServer(t, "--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "1")
+	a := open(t, r.url(), testOptions())
+	follow(t, replica, r)
+	replica.do("replicaof", "no", "one")
+	if !eventually(2*patience, func() bool {
+		return !strings.ContainsAny(server.ParseInfo(replica.do("info", "replication"))["master_replid2"], "123456789abcdef")
+	}) {
+		t.Fatal("the former replica goes on saying that it was one")
+	}
+	grownUp(t, replica)
+	take(t, a, request("other"))
+	b := open(t, replica.url(), testOptions())
+	if _, err := b.TryAcquire(t.Context(), request("other")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+}
+
+// TestLogWithoutItsEnd: a server that keeps its data loses the last second of it.
+func TestLogWithoutItsEnd(t *testing.T) {
+	t.Parallel()
+	lose := func(t *testing.T, r *redis, opts *Options) (a, b *store, held driver.Grant) {
+		a, b = open(t, r.url(), opts), open(t, r.url(), opts)
+		logged := func() []byte {
+			files, _ := filepath.Glob(filepath.Join(r.dir, "appendonlydir", "*.incr.aof"))
+			if len(files) != 1 {
+				t.Fatalf("the logs are %q", files)
+			}
+			log, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return log
+		}
+		r.do("set", "mark", "1")
+		before := logged()
+		held = take(t, a, request("deploy"))
+		if len(logged()) == len(before) {
+			t.Fatal("the grant is not in the log")
+		}
+		r.kill()
+		files, _ := filepath.Glob(filepath.Join(r.dir, "appendonlydir", "*.incr.aof"))
+		if err := os.WriteFile(files[0], before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.restart()
+		if r.do("get", "mark") != "1" {
+			t.Fatal("the server has lost more than its end")
+		}
+		return a, b, held
+	}
+	aof := []string{"--appendonly", "yes", "--appendfsync", "everysec"}
+	t.Run("guarded", func(t *testing.T) {
+		t.Parallel()
+		r := startServer(t, aof...)
+		bless(t, r)
+		_, b, held := lose(t, r, testOptions())
+		notBefore(t, b, held, testMaxTTL)
+	})
+	t.Run("unguarded", func(t *testing.T) {
+		t.Parallel()
+		r := startServer(t, append(aof, "--rename-command", "INFO", "")...)
+		opts := testOptions()
+		opts.MaxTTL = time.Minute
+		opts.AllowUnguarded = true
+		a, b := open(t, r.url(), opts), open(t, r.url(), opts)
+		_, _ = a, b
+		_, b, _ = lose(t, r, opts)
+		if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), request("deploy")); return err == nil }) {
+			t.Fatal("the name is not granted to a second holder")
+		}
+	})
+}
+
+// TestEviction: a server that may throw locks away is refused.
+func TestEviction(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
+	_, err := NewDriver(t.Context(), r.url(), testOptions())
+	if err == nil || !strings.Contains(err.Error(), "maxmemory-policy volatile-lru") || !strings.Contains(err.Error(), "noeviction") {
+		t.Errorf("NewDriver = %v; want an error that names the policy and what to set", err)
+	}
+	open(t, r.url()+"?allow_unguarded=true", testOptions())
+	r.do("config", "set", "maxmemory", "0")
+	open(t, r.url(), testOptions())
+	r.do("config", "set", "maxmemory", "100mb", "maxmemory-policy", "noeviction")
+	open(t, r.url(), testOptions())
+}
