@@ -82,8 +82,11 @@ func TestQuorum(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := masters(5)
 				others(all[:held], "other")
+				for _, m := range all[:held] { // so that the votes come first
+					m.set(only("propose", fault{after: time.Millisecond}))
+				}
 				g, err := start(t, all, nil).TryAcquire(t.Context(), request())
-				time.Sleep(time.Millisecond)
+				time.Sleep(10 * time.Millisecond)
 				switch {
 				case held <= 2 && err != nil:
 					t.Errorf("TryAcquire = %v; want a grant of the other %d", err, 5-held)
@@ -179,6 +182,25 @@ func TestLateVotes(t *testing.T) {
 		d := start(t, all, nil)
 		all[1].set(only("propose", fault{after: 51 * time.Millisecond}))
 		all[2].set(only("propose", fault{before: 51 * time.Millisecond}))
+		began := driver.Now()
+		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
+			t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())
+		}
+		elapsed(t, began, 50*time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
+		free(t, all, "")
+	})
+}
+
+// TestVotesOfANodeThatHeedsNothing: a vote that comes late does not count even if
+// the node was told to give up.
+func TestVotesOfANodeThatHeedsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		for _, m := range all[1:] {
+			m.set(only("propose", fault{after: 51 * time.Millisecond, deaf: true}))
+		}
 		began := driver.Now()
 		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
 			t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())

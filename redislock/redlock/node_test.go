@@ -38,6 +38,7 @@ type fault struct {
 	before, after time.Duration // delays of the request and of the reply
 	refused       bool          // the connection is refused
 	lost, silent  bool          // the request, the reply is lost
+	deaf          bool          // the node does not heed contexts
 }
 
 type named struct {
@@ -103,6 +104,9 @@ func (m *master) carry(ctx context.Context, op string, step func()) error {
 		time.Sleep(f.after)
 		close(reached)
 	}()
+	if f.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	select {
 	case <-reached:
 		if f.lost || f.silent {
