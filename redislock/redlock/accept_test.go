@@ -233,11 +233,7 @@ func TestStoppedNode(t *testing.T) {
 	}
 	f[2].cont()
 	f.clear(t)
-	if !eventually(patience, func() bool {
-		d.members[2].mu.Lock()
-		defer d.members[2].mu.Unlock()
-		return len(d.members[2].debts) == 0
-	}) {
+	if !eventually(patience, func() bool { return d.members[2].owing() == 0 }) {
 		t.Error("endings are still owed")
 	}
 	cycle(t, d)

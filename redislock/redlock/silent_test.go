@@ -37,7 +37,7 @@ func TestSilentNode(t *testing.T) {
 			most = max(most, runtime.NumGoroutine()-before)
 			time.Sleep(time.Millisecond)
 		}
-		t.Logf("at most %d requests to the node, %d goroutines; %d endings owed", silent.most, most, len(d.members[2].debts))
+		t.Logf("at most %d requests to the node, %d goroutines; %d endings owed", silent.most, most, d.members[2].owing())
 		if silent.most > 200 || most > 600 {
 			t.Errorf("%d requests to the silent node at once, %d goroutines", silent.most, most)
 		}
@@ -45,13 +45,13 @@ func TestSilentNode(t *testing.T) {
 		if silent.inside > silentBusy+1 {
 			t.Errorf("%d requests to the silent node are still under way", silent.inside)
 		}
-		if n := len(d.members[2].debts); n == 0 || n > maxDebts {
+		if n := d.members[2].owing(); n == 0 || n > maxDebts {
 			t.Errorf("%d endings are owed", n)
 		}
 		silent.set(nil)
 		time.Sleep(2 * time.Second) // less than the TTL
 		free(t, all, "")
-		if n := len(d.members[2].debts); n != 0 {
+		if n := d.members[2].owing(); n != 0 {
 			t.Errorf("%d endings are still owed", n)
 		}
 	})
@@ -76,12 +76,18 @@ func TestDebtsAreBounded(t *testing.T) {
 		for range maxDebts + 10 {
 			m.owe(Ending{Name: name, Lease: request().Lease}, time.Second)
 		}
-		if n := len(m.debts); n != maxDebts {
+		if n := m.owing(); n != maxDebts {
 			t.Errorf("%d debts; want %d", n, maxDebts)
 		}
 		time.Sleep(2 * time.Minute)
-		if n := len(m.debts); n != 0 {
+		if n := m.owing(); n != 0 {
 			t.Errorf("%d debts of leases that have expired", n)
 		}
 	})
+}
+
+func (m *member) owing() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.debts)
 }
