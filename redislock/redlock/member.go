@@ -85,8 +85,8 @@ func (m *member) enter() error {
 	return nil
 }
 
-// leave notes that a request has ended. Only one that may have reached the node
-// and was not answered tells that it is silent.
+// leave notes that a request has ended. A node is silent that lets time pass; one
+// that refuses connections is not.
 func (m *member) leave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +98,7 @@ func (m *member) leave(err error) {
 		case m.poke <- struct{}{}:
 		default:
 		}
-	case !errors.Is(err, driver.ErrUnavailable):
+	case !errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		m.silent++
 	}
 }
