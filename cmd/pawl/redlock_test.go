@@ -116,15 +116,15 @@ func TestNoRedlock(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "0 of 3 nodes answer", exitUnavailable},
+		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "3 of 3 nodes have not answered", exitUnavailable},
 		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2", "an odd number", exitConfig},
 		{"redlock://:s3cret@h1,h2,h3?nonsense=1", "nonsense", exitConfig},
 		{"redlock://:s3cret/@h1,h2,h3", "cannot be parsed", exitConfig},
 	} {
 		p := w.pawl("run", "-s", c.store, "deploy", "true")
 		p.end(c.code)
-		if got := p.stderr(); !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") {
-			t.Errorf("%s: stderr is %q; want %q", c.want, got, c.want)
+		if got := p.stderr(); !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
 		}
 	}
 }

@@ -116,17 +116,12 @@ func (t *tally) failure(name string) *failure {
 		f.err = &driver.HeldError{Info: info(name, t.others)}
 	case len(t.failed) > most:
 		f.kind = silent
-		f.err = fmt.Errorf("redlock: %d of %d nodes have not answered, and %d have to: %w",
-			len(t.failed), len(d.members), d.quorum, errors.Join(t.failed...))
-		if !slices.ContainsFunc(t.failed, func(err error) bool { return !errors.Is(err, driver.ErrUnavailable) }) {
-			break
-		}
-		f.err = fmt.Errorf("%w: %w", driver.ErrUncertain, f.err)
+		f.err = t.failed.err(d)
 	case len(t.closed)+len(t.failed) > most:
 		f.kind = waiting
 		d.warnShut(len(t.closed), f.after)
 		f.err = unavailable(fmt.Errorf("%d of %d nodes have restarted or lost their data: leases that they have forgotten may last for %v more; "+
-			"if there are none, end the wait with redislock.Bless", len(t.closed), len(d.members), f.after.Round(time.Millisecond)))
+			"if there are none, end the wait with redlock.Bless", len(t.closed), len(d.members), f.after.Round(time.Millisecond)))
 	case len(t.others) > 0 || t.has.n > 0:
 		d.splits.Add(1)
 		f.kind = split

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,10 +118,14 @@ func TestMajorityDown(t *testing.T) {
 				for _, m := range all[2:] {
 					m.set(always(c.fault))
 				}
+				all[3].set(always(fault{refused: true}))
 				began := driver.Now()
 				g, err := d.TryAcquire(t.Context(), request())
 				if g != nil || !errors.Is(err, c.want) {
 					t.Errorf("TryAcquire = %v, %v; want %v", g, err, c.want)
+				}
+				if both := errors.Is(err, driver.ErrUnavailable) && errors.Is(err, driver.ErrUncertain); both || strings.Contains(err.Error(), "\n") {
+					t.Errorf("TryAcquire = %v; want one line that is one of the two", err)
 				}
 				elapsed(t, began, c.after)
 				_, err = d.Acquire(t.Context(), request())

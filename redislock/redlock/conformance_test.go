@@ -18,8 +18,9 @@ import (
 // Node for each, so that others are not disturbed.
 type linked struct {
 	*Driver
-	mu  sync.Mutex
-	cut bool
+	mu   sync.Mutex
+	cut  bool
+	tell func(lease, news string)
 }
 
 // link is a Node whose requests are lost while its participant is cut off.
@@ -33,6 +34,9 @@ func (l link) Propose(ctx context.Context, p Proposal) (Vote, error) {
 		<-ctx.Done()
 		return Vote{}, ctx.Err()
 	}
+	l.master.mu.Lock()
+	l.master.tells[p.Lease] = l.of.told
+	l.master.mu.Unlock()
 	return l.master.Propose(ctx, p)
 }
 
@@ -50,6 +54,15 @@ func (l link) Read(ctx context.Context, names []string) ([]Lock, error) {
 		return nil, ctx.Err()
 	}
 	return l.master.Read(ctx, names)
+}
+
+// Tell implements Teller.
+func (l link) Tell(f func(lease, news string)) { l.of.tell = f }
+
+func (l *linked) told(lease, news string) {
+	if !l.isCut() {
+		l.tell(lease, news)
+	}
 }
 
 func (l *linked) isCut() bool {

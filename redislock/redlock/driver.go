@@ -39,8 +39,9 @@ type Driver struct {
 	closed bool
 	work   sync.WaitGroup // Add under mu, while not closed
 	random *rand.Rand
-	took   time.Duration  // how long a round takes, about; 0 if there was none
-	warned driver.Instant // when closed nodes were told last
+	held   map[string]*grant // by lease; those that want to hear of their end
+	took   time.Duration     // how long a round takes, about; 0 if there was none
+	warned driver.Instant    // when closed nodes were told last
 }
 
 var (
@@ -72,6 +73,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),
 		clock:   opts.WallClock,
 		log:     opts.Logger,
+		held:    make(map[string]*grant),
 	}
 	if d.clock == nil {
 		d.clock = time.Now
@@ -79,6 +81,9 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	for _, n := range nodes {
+		if t, ok := n.(Teller); ok {
+			t.Tell(d.broken)
+		}
 		d.members = append(d.members, &member{Node: n, d: d, poke: make(chan struct{}, 1)})
 	}
 	err := d.checkOptions(opts)
@@ -107,8 +112,10 @@ func (d *Driver) checkOptions(opts *Options) error {
 	switch {
 	case n == 1 && !opts.AllowSingle:
 		return errors.New("redlock: one node is no quorum: name three or five, or use redislock (redis://) for one server")
-	case n == 0, n == 2, n%2 == 0:
-		return fmt.Errorf("redlock: %d nodes: name an odd number, three or more: with %d nodes no more may fail than with %d", n, n, max(n-1, 1))
+	case n == 0:
+		return errors.New("redlock: 0 nodes: name an odd number, such as three or five")
+	case n%2 == 0:
+		return fmt.Errorf("redlock: %d nodes: name an odd number, three or more: with %d nodes no more may fail than with %d", n, n, n-1)
 	case d.quorum <= n/2 || d.quorum > n:
 		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", d.quorum, n, n/2+1, n)
 	case d.fixed < 0:
@@ -123,35 +130,30 @@ func (d *Driver) checkOptions(opts *Options) error {
 
 // checkNodes asks all nodes who they are.
 func (d *Driver) checkNodes(ctx context.Context) error {
-	addrs, runs, alive := make(map[string]bool), make(map[string]string), 0
+	addrs, runs := make(map[string]bool), make(map[string]string)
 	for _, m := range d.members {
 		if addrs[m.Addr()] {
 			return fmt.Errorf("redlock: %s is named twice: name each node once", m.Addr())
 		}
 		addrs[m.Addr()] = true
 	}
-	var errs []error
-	for _, s := range d.Nodes(ctx) {
-		if s.Err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", s.Addr, s.Err))
-			continue
-		}
-		alive++
-		if other := runs[s.Run]; s.Run != "" && other != "" {
+	var failed misses
+	for i, s := range d.Nodes(ctx) {
+		switch other := runs[s.Run]; {
+		case errors.Is(s.Err, ErrNotIndependent):
+			return fmt.Errorf("redlock: %s: %w", s.Addr, s.Err)
+		case s.Err != nil:
+			failed.add(d.members[i], s.Err)
+		case s.Run != "" && other != "":
 			return fmt.Errorf("redlock: %s and %s are the same server (run_id %s): name each server once", other, s.Addr, s.Run)
+		default:
+			runs[s.Run] = s.Addr
 		}
-		runs[s.Run] = s.Addr
 	}
-	switch err := errors.Join(errs...); {
-	case alive >= d.quorum && !errors.Is(err, ErrNotIndependent):
-		return nil
-	case ctx.Err() != nil:
+	if ctx.Err() != nil && len(failed) > len(d.members)-d.quorum {
 		return ctx.Err()
-	case alive >= d.quorum:
-		return fmt.Errorf("redlock: %w", err)
-	default:
-		return fmt.Errorf("redlock: %d of %d nodes answer, and %d have to: %w", alive, len(d.members), d.quorum, unavailable(err))
 	}
+	return d.heard(failed)
 }
 
 // Nodes asks all nodes how they are, and returns that in the order of the nodes. It

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// freed begins the message that a lock has ended; its name follows.
-	freed = "free "
+	// freed begins the message that a lock has ended; its name follows. lostLease
+	// begins the message that a lease was broken; it follows, and the news.
+	freed     = "free "
+	lostLease = "lost "
 
 	// listeners are remembered for rememberFor after the last has come, and come
 	// again every comeAgain.
@@ -29,7 +31,8 @@ type ears struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	hearers map[string]*hearer // by name
+	tell    func(lease, news string) // nil if nobody wants to know
+	hearers map[string]*hearer       // by name
 }
 
 // hearer is all who listen to a name. It is among the server's listeners, or on
@@ -135,16 +138,28 @@ func (h *hearer) call(e *ears) {
 
 // hear acts on a message.
 func (n *redisNode) hear(message string) {
-	name, ok := strings.CutPrefix(message, freed)
-	if !ok {
-		return
-	}
 	n.ears.mu.Lock()
-	h := n.ears.hearers[name]
+	tell := n.ears.tell
+	var h *hearer
+	name, ended := strings.CutPrefix(message, freed)
+	if ended {
+		h = n.ears.hearers[name]
+	}
 	n.ears.mu.Unlock()
 	if h != nil {
 		h.call(&n.ears)
 	}
+	if rest, ok := strings.CutPrefix(message, lostLease); ok && tell != nil {
+		lease, news, _ := strings.Cut(rest, " ")
+		tell(lease, news)
+	}
+}
+
+// Tell implements Teller.
+func (n *redisNode) Tell(f func(lease, news string)) {
+	n.ears.mu.Lock()
+	defer n.ears.mu.Unlock()
+	n.ears.tell = f
 }
 
 // heard is called when messages can be heard again: those that were sent meanwhile

@@ -21,9 +21,13 @@ type grant struct {
 	over  bool           // released or passed on
 	asked bool           // a release or a Pass was sent that a quorum did not answer
 	gone  *driver.LostError
+	tell  func(error) // from OnLost, until called
 }
 
-var _ driver.Passer = (*grant)(nil)
+var (
+	_ driver.Passer   = (*grant)(nil)
+	_ driver.Notifier = (*grant)(nil)
+)
 
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
@@ -55,8 +59,8 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	case len(t.others)+t.free > len(g.d.members)-g.d.quorum:
 		return 0, g.lose(&driver.LostError{Reason: driver.Gone})
 	}
-	return 0, fmt.Errorf("%w: %d of %d nodes have extended the lease, and %d have to: %w",
-		driver.ErrUncertain, t.has.n, len(g.d.members), g.d.quorum, errors.Join(t.failed...))
+	return 0, fmt.Errorf("%w: %d of %d nodes have extended the lease, and %d have to: %v",
+		driver.ErrUncertain, t.has.n, len(g.d.members), g.d.quorum, t.failed)
 }
 
 // extended notes an extension that a quorum has confirmed just now.
@@ -86,12 +90,56 @@ func (g *grant) ended() error {
 }
 
 func (g *grant) lose(why *driver.LostError) error {
+	g.d.forget(g)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.tell = nil
 	if g.gone == nil {
 		g.gone = why
 	}
 	return g.gone
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.d.mu.Lock()
+	g.d.held[g.lease] = g
+	g.d.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gone != nil {
+		go f(g.gone)
+		return
+	}
+	g.tell = f
+}
+
+// broken acts on the news that a lease was broken. Each node tells them.
+func (d *Driver) broken(lease, news string) {
+	d.mu.Lock()
+	g := d.held[lease]
+	delete(d.held, lease)
+	d.mu.Unlock()
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over || g.gone != nil {
+		return
+	}
+	g.gone = readNews(news)
+	if g.tell != nil {
+		go g.tell(g.gone)
+		g.tell = nil
+	}
+}
+
+// forget ends the listening for the end of g.
+func (d *Driver) forget(g *grant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.held, g.lease)
 }
 
 // Release implements driver.Grant. It returns when a quorum has answered, and goes
@@ -103,8 +151,9 @@ func (g *grant) Release(ctx context.Context) error {
 		return nil
 	}
 	again, until := g.asked, g.until
-	g.asked = true
+	g.asked, g.tell = true, nil
 	g.mu.Unlock()
+	g.d.forget(g)
 	had, err := g.awaitEnd(ctx, g.end(""))
 	if err != nil {
 		return err
@@ -129,15 +178,15 @@ func (g *grant) Release(ctx context.Context) error {
 func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, err error) {
 	n, q := len(c.d.members), c.d.quorum
 	missing, answered := 0, 0
-	var failed []error
+	var failed misses
 	for answered < q {
 		if len(failed) > n-q {
-			return false, unheard(fmt.Errorf("redlock: %d of %d nodes have not heard of the release: %w", len(failed), n, errors.Join(failed...)))
+			return false, unheard(failed.err(c.d))
 		}
 		select {
 		case a := <-answers:
 			if a.err != nil {
-				failed = append(failed, fmt.Errorf("%s: %w", c.d.members[a.node].Addr(), a.err))
+				failed.add(c.d.members[a.node], a.err)
 				continue
 			}
 			answered++
@@ -151,9 +200,8 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 	return missing <= n-q, nil
 }
 
-// unheard makes err, with the errors of several nodes in it, one of a request that
-// may have been carried out.
-func unheard(err error) error { return fmt.Errorf("%w: %w", driver.ErrUncertain, err) }
+// unheard makes err one of a request that may have been carried out.
+func unheard(err error) error { return fmt.Errorf("%w: %v", driver.ErrUncertain, err) }
 
 // Pass implements driver.Passer. The successor gets the lock where its predecessor
 // has it, and from the others when it is renewed.
@@ -180,10 +228,14 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		g.mu.Lock()
 		g.asked = true
 		g.mu.Unlock()
-		return nil, unheard(fmt.Errorf("redlock: the lease could not be passed on: %w", f.err))
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, unheard(f.err)
 	}
+	g.d.forget(g)
 	g.mu.Lock()
-	g.over = true
+	g.over, g.tell = true, nil
 	g.mu.Unlock()
 	g.end("") // at the nodes where the successor has not got it
 	return next, nil

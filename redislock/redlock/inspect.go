@@ -5,7 +5,6 @@ package redlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,12 +52,12 @@ func (d *Driver) view(ctx context.Context, names []string) ([][]Lock, error) {
 	}
 	locks := make([][]Lock, len(names))
 	answers := d.read(names, lookTimeout)
-	var failed []error
+	var failed misses
 	for range d.members {
 		select {
 		case a := <-answers:
 			if a.err != nil {
-				failed = append(failed, fmt.Errorf("%s: %w", d.members[a.node].Addr(), a.err))
+				failed.add(d.members[a.node], a.err)
 				continue
 			}
 			for i, l := range a.locks {
@@ -71,10 +70,11 @@ func (d *Driver) view(ctx context.Context, names []string) ([][]Lock, error) {
 	return locks, d.heard(failed)
 }
 
-// heard returns an error unless a quorum has answered.
-func (d *Driver) heard(failed []error) error {
-	if n := len(d.members); n-len(failed) < d.quorum {
-		return unavailable(fmt.Errorf("redlock: %d of %d nodes have not answered: %w", len(failed), n, errors.Join(failed...)))
+// heard returns an error unless a quorum has answered a request that records
+// nothing.
+func (d *Driver) heard(failed misses) error {
+	if len(d.members)-len(failed) < d.quorum {
+		return failed.as(driver.ErrUnavailable, d)
 	}
 	return nil
 }
@@ -130,6 +130,7 @@ func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error
 // names returns the names that begin with prefix and are locked at some node.
 func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 	type page struct {
+		from  *member
 		names []string
 		err   error
 	}
@@ -137,17 +138,17 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 	for _, m := range d.members {
 		if !d.background(func() {
 			names, err := m.List(ctx, prefix)
-			pages <- page{names, err}
+			pages <- page{m, names, err}
 		}) {
 			return nil, unavailable(errClosed)
 		}
 	}
 	var all []string
-	var failed []error
+	var failed misses
 	for range d.members {
 		p := <-pages
 		if p.err != nil {
-			failed = append(failed, p.err)
+			failed.add(p.from, p.err)
 		}
 		all = append(all, p.names...)
 	}
@@ -158,7 +159,8 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 	return slices.Compact(all), d.heard(failed)
 }
 
-// Break implements driver.Inspector. The holder learns of it at its next renewal.
+// Break implements driver.Inspector. The holder learns of it from a
+// node that tells, or at its next renewal.
 func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	locks, err := d.view(ctx, []string{name})
 	if err != nil {

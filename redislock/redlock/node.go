@@ -70,6 +70,16 @@ type Node interface {
 	Close() error
 }
 
+// Teller is a Node that can tell of broken leases before they are extended.
+type Teller interface {
+	Node
+
+	// Tell arranges that f is called when an Ending with News has ended the lock of a
+	// lease that was proposed through this Node. f must not block. Tell is called
+	// once, before anything else. What f would be told may get lost.
+	Tell(f func(lease, news string))
+}
+
 // Mode is what a proposal may do where its lease does not have the lock.
 type Mode int
 

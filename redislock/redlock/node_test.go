@@ -28,6 +28,8 @@ type master struct {
 	inside int // requests that have not returned
 	most   int // and how many that were at once
 
+	tells map[string]func(lease, news string) // by lease; see link
+
 	// fault says what happens to a request; nil is a network without faults, in
 	// which a request takes no time.
 	fault func(op string) fault
@@ -61,7 +63,8 @@ var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
 func masters(n int) []*master {
 	all := make([]*master, n)
 	for i := range all {
-		all[i] = &master{addr: fmt.Sprint("node", i), maxTTL: time.Minute, run: 1, names: make(map[string]*named)}
+		all[i] = &master{addr: fmt.Sprint("node", i), maxTTL: time.Minute, run: 1, names: make(map[string]*named),
+			tells: make(map[string]func(lease, news string))}
 	}
 	return all
 }
@@ -202,6 +205,9 @@ func (m *master) End(ctx context.Context, e Ending) (had bool, err error) {
 		}
 		if had = n.lock.Lease == e.Lease; had {
 			n.lock = Lock{}
+			if tell := m.tells[e.Lease]; tell != nil && e.News != "" {
+				tell(e.Lease, e.News)
+			}
 			for _, wake := range n.listeners {
 				wake()
 			}

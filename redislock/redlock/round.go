@@ -14,13 +14,14 @@ import (
 type tally struct {
 	d       *Driver
 	open    int      // nodes that have not answered
+	heard   []bool   // which have, by index
 	has     votes    // where the lease has the lock
 	stored  votes    // and its token is stored
 	others  []Lock   // locks of others, one for each node that has one
 	closed  []answer // nodes that grant nothing now
 	ended   []Vote   // nodes where the lease is among the ended ones
 	free    int      // nodes that would have given it, were the token greater
-	failed  []error  // nodes without an answer
+	failed  misses   // nodes without an answer
 	floor   uint64   // the largest token seen
 	waiters int      // at the node with the most
 }
@@ -43,8 +44,9 @@ func (v *votes) add(run string) {
 
 func (t *tally) add(a answer) {
 	t.open--
+	t.heard[a.node] = true
 	if a.err != nil {
-		t.failed = append(t.failed, a.err)
+		t.failed.add(t.d.members[a.node], a.err)
 		return
 	}
 	v := a.vote
@@ -105,7 +107,7 @@ func (t *tally) forExtension() verdict {
 // count adds answers up until decide knows the verdict, timeout has passed, after
 // which answers count no more, or ctx or the driver ends.
 func (d *Driver) count(ctx context.Context, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
-	t := &tally{d: d, open: len(d.members)}
+	t := &tally{d: d, open: len(d.members), heard: make([]bool, len(d.members))}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
@@ -116,8 +118,10 @@ func (d *Driver) count(ctx context.Context, answers <-chan answer, timeout time.
 		case a := <-answers:
 			t.add(a)
 		case <-timer.C:
-			for range t.open {
-				t.failed = append(t.failed, errSilent)
+			for i, m := range d.members {
+				if !t.heard[i] {
+					t.failed.add(m, errSilent)
+				}
 			}
 			t.open = 0
 		case <-ctx.Done():

@@ -61,7 +61,7 @@ type redisNode struct {
 	ears   ears
 }
 
-var _ Node = (*redisNode)(nil)
+var _ Teller = (*redisNode)(nil)
 
 func newRedisNode(client rueidis.Client, conf server.Config) *redisNode {
 	n := &redisNode{ears: ears{hearers: make(map[string]*hearer)}}
@@ -84,17 +84,12 @@ func (n *redisNode) run(ctx context.Context, script int, keys, args []string) ([
 	case fail == nil:
 		return reply, nil
 	case fail.Maybe, errors.Is(fail.Err, driver.ErrUnavailable):
-		return nil, n.named(fail.Err)
+		return nil, fail.Err
 	}
-	return nil, n.named(unavailable(fail.Err))
+	return nil, unavailable(fail.Err)
 }
 
-func (n *redisNode) named(err error) error { return fmt.Errorf("%s: %w", n.Addr(), err) }
-
-// garbled is the error of an answer that is not one of ours.
-func (n *redisNode) garbled() error {
-	return n.named(fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain))
-}
+var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
 
 // Propose implements Node.
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
@@ -107,7 +102,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	}
 	has := server.Code(reply) == 1
 	if has && len(reply) != 5 || !has && len(reply) != 9 {
-		return Vote{}, n.garbled()
+		return Vote{}, errGarbled
 	}
 	v := Vote{Run: text(reply[1]), Has: has, Closed: millis(reply[3])}
 	v.Lock.Floor = number(text(reply[2]))
@@ -150,7 +145,7 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]Lock, error) {
 	}
 	const each = 4
 	if len(reply) != 1+each*len(names) {
-		return nil, n.garbled()
+		return nil, errGarbled
 	}
 	locks := make([]Lock, len(names))
 	for i := range locks {
@@ -169,7 +164,7 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 	for cursor := uint64(0); ; {
 		page, err := n.server.Do(ctx, n.server.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
-			return nil, n.named(server.NotBound(ctx, server.Lacking(err, "scan")).Err)
+			return nil, server.NotBound(ctx, server.Lacking(err, "scan")).Err
 		}
 		for _, key := range page.Elements {
 			if name, ok := server.Name(n.server.Prefix, key); ok && strings.HasPrefix(name, prefix) {
@@ -194,7 +189,7 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 		return Status{}, independent(err)
 	}
 	if len(reply) != 3 {
-		return Status{}, n.garbled()
+		return Status{}, errGarbled
 	}
 	return Status{Addr: n.Addr(), Run: text(reply[1]), Closed: millis(reply[2])}, nil
 }

@@ -11,8 +11,11 @@ if bar == '1' or news ~= '' then
   local old = redis.call('GET', mark)
   redis.call('SET', mark, old and old ~= '' and old or news, 'PX', remember)
 end
-if not owned(redis.call('GET', lock), lease) then return {0} end
+local value = redis.call('GET', lock)
+if not owned(value, lease) then return {0} end
 redis.call('DEL', lock)
+local holder = news ~= '' and string.match(value, '^%S+ (%S+)')
+if holder then redis.call('PUBLISH', channel .. holder, 'lost ' .. lease .. ' ' .. news) end
 for _, client in ipairs(redis.call('SMEMBERS', listeners)) do
   if redis.call('PUBLISH', channel .. client, message) == 0 then
     redis.call('SREM', listeners, client)
