@@ -77,7 +77,7 @@ func (k *kills) run(t *testing.T, f fleet, opts *Options, grants int64, kill boo
 				select {
 				case <-stop:
 					return
-				case <-time.After(rand.N(2 * time.Second)):
+				case <-time.After(rand.N(time.Second)):
 					f[rand.IntN(len(f))].restart()
 					k.restarts++
 				}
