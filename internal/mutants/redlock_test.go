@@ -27,6 +27,8 @@ func init() {
 			"m.silent >= silentAfter && m.busy >= silentBusy", "m.silent < 0", "TestSilentNode"),
 		mutate("no random delay", "pace.go", "return least + d.upTo(min(width, ttl/4))", "return least + d.upTo(0*min(width, ttl/4))", "TestCrowd"),
 
+		mutate("who waits wakes itself", "wait.go", "wake = nil\n", "\n", "TestClosedNodes"),
+
 		// Extension.
 		mutate("extension without a quorum", "round.go", "case t.has.n >= t.d.quorum:", "case t.has.n >= 1:", "TestExtendNeedsAQuorum"),
 		mutate("extension after the end", "grant.go", "case driver.Now() >= g.until:", "case g.until < 0:", "TestNoExtensionAfterTheEnd"),

@@ -65,6 +65,9 @@ func TestClosedNodes(t *testing.T) {
 		if took := driver.Now().Sub(began); took < time.Minute || took > time.Minute+lookEvery {
 			t.Errorf("it took %v; want the minute of the quarantine", took)
 		}
+		if s := d.Stats(); s.Rounds > 100 {
+			t.Errorf("%d rounds in a minute: it wakes itself", s.Rounds)
+		}
 		all[2].restart(true)
 		for range 10 {
 			time.Sleep(3 * time.Second)
