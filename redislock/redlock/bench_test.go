@@ -6,6 +6,7 @@ package redlock
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 )
@@ -44,5 +45,48 @@ func BenchmarkRenew(b *testing.B) {
 		if _, err := g.Renew(b.Context(), time.Minute); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkContention is one name that several participants want all the time.
+func BenchmarkContention(b *testing.B) {
+	for _, n := range []int{2, 8, 32} {
+		b.Run(fmt.Sprint(n, " participants"), func(b *testing.B) {
+			opts := patient()
+			f := startFleet(b, 3, opts)
+			var drivers []*Driver
+			for range n {
+				drivers = append(drivers, dialFleet(b, f, opts))
+			}
+			left := make(chan struct{}, b.N)
+			for range b.N {
+				left <- struct{}{}
+			}
+			close(left)
+			b.ResetTimer()
+			var all sync.WaitGroup
+			for _, d := range drivers {
+				all.Go(func() {
+					for range left {
+						g, err := d.Acquire(b.Context(), long())
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						if err := g.Release(b.Context()); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			var rounds, splits int64
+			for _, d := range drivers {
+				rounds += d.Stats().Rounds
+				splits += d.Stats().Splits
+			}
+			b.ReportMetric(float64(rounds)/float64(b.N), "rounds/op")
+			b.ReportMetric(float64(splits)/float64(b.N), "splits/op")
+		})
 	}
 }
