@@ -7,6 +7,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +103,58 @@ func TestOpen(t *testing.T) {
 	_, err = locks.TryAcquire(t.Context(), name)
 	if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("TryAcquire with two of three down = %v", err)
+	}
+}
+
+// leastRights are those in docs/redis-protocol.md.
+var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire +mget +sadd +srem +smembers +scard +publish +scan")
+
+func TestLeastRights(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	grant := func(rights []string, more ...string) {
+		t.Helper()
+		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
+		for _, s := range f {
+			if out := s.do(append(args, more...)...); out != "OK" {
+				t.Fatal(out)
+			}
+		}
+	}
+	doc, err := os.ReadFile("../../docs/redis-protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, _ := strings.Cut(string(doc), "# The protocol of redlock")
+	for _, right := range leastRights {
+		if !strings.Contains(chapter, right) {
+			t.Errorf("docs/redis-protocol.md does not list the right %s", right)
+		}
+	}
+	url := strings.Replace(f.url(), "://", "://app:s3cret@", 1)
+	grant(leastRights)
+	d, err := NewDriver(t.Context(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	cycle(t, d)
+	if _, err := d.List(t.Context(), ""); err != nil {
+		t.Errorf("List = %v", err)
+	}
+	for i, right := range leastRights {
+		if right == "+scan" {
+			continue // not asked for at first
+		}
+		grant(append(append([]string{}, leastRights[:i]...), leastRights[i+1:]...))
+		_, err := Open(t.Context(), url, opts)
+		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
+		}
+	}
+	grant(leastRights, "resetkeys", "~other:*")
+	if _, err := Open(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:* &pawl:client:*") {
+		t.Errorf("Open without the keys = %v; want an error that names them", err)
 	}
 }

@@ -191,7 +191,26 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	if len(reply) != 3 {
 		return Status{}, errGarbled
 	}
+	if err := n.hears(ctx); err != nil {
+		return Status{}, err
+	}
 	return Status{Addr: n.Addr(), Run: text(reply[1]), Closed: millis(reply[2])}, nil
+}
+
+// hears returns nil as soon as messages can be heard, or why not if the server says
+// so: who waits would look in vain every other second.
+func (n *redisNode) hears(ctx context.Context) error {
+	for {
+		open, news, refused := n.server.Listening()
+		if open || refused != nil {
+			return refused
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // independent adds ErrNotIndependent to the error of a server that can never be one
