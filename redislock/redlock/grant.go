@@ -102,16 +102,17 @@ func (g *grant) lose(why *driver.LostError) error {
 
 // OnLost implements driver.Notifier.
 func (g *grant) OnLost(f func(error)) {
-	g.d.mu.Lock()
-	g.d.held[g.lease] = g
-	g.d.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.gone != nil {
+	switch {
+	case g.gone != nil:
 		go f(g.gone)
-		return
+	case !g.over && !g.asked:
+		g.tell = f
+		g.d.mu.Lock()
+		g.d.held[g.lease] = g
+		g.d.mu.Unlock()
 	}
-	g.tell = f
 }
 
 // broken acts on the news that a lease was broken. Each node tells them.

@@ -142,6 +142,7 @@ func (m *member) owed() (debt, bool) {
 func (m *member) paid(d debt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.silent = 0
 	for i := range m.debts {
 		if m.debts[i].Ending == d.Ending {
 			m.debts = append(m.debts[:i], m.debts[i+1:]...)
