@@ -27,8 +27,8 @@
 // holds after FLUSHALL and when data was lost in another way, since the scripts
 // grant only while the record of this run is there; and after a failover, since a
 // replica may lack what its master granted last, or when another server is behind
-// the same address. A server that has just started
-// lets its first user wait, too; see Bless.
+// the same address. A server that has just started lets its first user wait, too;
+// see Bless.
 //
 // The exact layout is described in docs/redis-protocol.md, what holds under which
 // assumption in docs/guarantees.md.

@@ -53,7 +53,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	reply, since, fail := g.s.server.Run(ctx, extendScript,
+	reply, since, fail := g.s.server.RunReplicated(ctx, extendScript,
 		[]string{g.key, g.key + brokenSuffix}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
@@ -183,7 +183,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if heir != "" { // it may be the holder, and Release ends one only
 		return nil, driver.ErrUncertain
 	}
-	reply, since, fail := s.server.Run(ctx, passScript,
+	reply, since, fail := s.server.RunReplicated(ctx, passScript,
 		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(), g.key + brokenSuffix},
 		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
 	if fail != nil {

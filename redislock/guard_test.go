@@ -257,9 +257,9 @@ func TestJustStarted(t *testing.T) {
 func TestLongestTTL(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	long := testOptions()
-	long.MaxTTL = time.Hour
-	s := open(t, r.url(), testOptions())
+	short, long := testOptions(), testOptions()
+	short.MaxTTL, long.MaxTTL = 15*time.Second, time.Hour
+	s := open(t, r.url(), short)
 	open(t, r.url(), long)
 	_, err := s.TryAcquire(t.Context(), request("deploy"))
 	if err == nil || !strings.Contains(err.Error(), "59m5") {
@@ -267,7 +267,7 @@ func TestLongestTTL(t *testing.T) {
 	}
 	// After a restart, too, although the one with the longer TTL asks for nothing.
 	r.restart()
-	if !eventually(testMaxTTL, func() bool {
+	if !eventually(patience, func() bool {
 		_, err := s.TryAcquire(t.Context(), request("deploy"))
 		return err != nil && strings.Contains(err.Error(), "59m5")
 	}) {
@@ -286,17 +286,16 @@ func TestLongestTTL(t *testing.T) {
 // TestScriptFlush: a server that has only lost its scripts makes nobody wait.
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
-	r := startServer(t)
-	bless(t, r)
-	s := open(t, r.url(), testOptions())
-	g := take(t, s, request("deploy"))
+	r := blessedServer(t)
+	s := openLong(t, r)
+	g := take(t, s, long("deploy"))
 	for range 3 {
 		r.do("script", "flush")
-		if _, err := g.Renew(t.Context(), testMaxTTL); err != nil {
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 			t.Errorf("Renew = %v; want nil", err)
 		}
 		r.do("script", "flush")
-		take(t, s, request(rand.Text()))
+		take(t, s, long(rand.Text()))
 	}
 }
 

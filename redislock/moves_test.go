@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,36 +75,54 @@ func TestOtherServer(t *testing.T) {
 	}
 }
 
-// TestLateArrival: who comes back after the others have waited does not make them
-// wait again.
+// TestLateArrival: who comes back after the others have waited, or after somebody
+// has declared that there is no need to, does not make them wait again.
 func TestLateArrival(t *testing.T) {
 	t.Parallel()
-	r := startServer(t)
-	bless(t, r)
-	link := startProxy(t, r.addr)
-	late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
-	defer late.Close()
-	take(t, late.store, request("other"))
-	link.setCut(true)
-	time.Sleep(3 * time.Second) // longer than it may take to notice that nothing is heard
-	r.restart()
-	var g driver.Grant
-	var err error
-	if !eventually(patience, func() bool { g, err = early.Acquire(t.Context(), request("deploy")); return err == nil }) {
-		t.Fatal(err)
+	for name, ready := range map[string]func(*redis, *store) error{
+		"after the wait": func(r *redis, s *store) error {
+			var err error
+			eventually(patience, func() bool {
+				var g driver.Grant
+				if g, err = s.Acquire(t.Context(), request("deploy")); err == nil {
+					err = g.Release(t.Context())
+				}
+				return err == nil
+			})
+			return err
+		},
+		"after Bless": func(r *redis, _ *store) error { return Bless(t.Context(), r.url(), testOptions()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startServer(t)
+			bless(t, r)
+			link := startProxy(t, r.addr)
+			late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
+			defer late.Close()
+			take(t, late.store, request("other"))
+			link.setCut(true)
+			time.Sleep(3 * time.Second) // longer than it may take to notice that nothing is heard
+			r.restart()
+			if err := ready(r, early); err != nil {
+				t.Fatal(err)
+			}
+			link.setCut(false)
+			if !eventually(patience, func() bool { _, err := late.Inspect(t.Context(), "deploy"); return err == nil }) {
+				t.Fatal("the other participant does not come back")
+			}
+			var err error
+			if !eventually(patience, func() bool {
+				_, err = late.TryAcquire(t.Context(), request("deploy"))
+				return !errors.Is(err, driver.ErrUncertain)
+			}) || err != nil {
+				t.Errorf("TryAcquire of who comes back = %v; want a grant", err)
+			}
+			if _, err := early.TryAcquire(t.Context(), request("another")); err != nil {
+				t.Errorf("TryAcquire of who was there = %v; want a grant", err)
+			}
+		})
 	}
-	release(t, g)
-	link.setCut(false)
-	if !eventually(patience, func() bool { _, err := late.Inspect(t.Context(), "deploy"); return err == nil }) {
-		t.Fatal("the other participant does not come back")
-	}
-	if !eventually(patience, func() bool {
-		g, err = late.TryAcquire(t.Context(), request("deploy"))
-		return !errors.Is(err, driver.ErrUncertain)
-	}) || err != nil {
-		t.Errorf("TryAcquire of who comes back = %v; want a grant", err)
-	}
-	take(t, early, request("another"))
 }
 
 // TestMasterInBetween: a master becomes the replica of another, which lacks what
@@ -230,4 +249,25 @@ func TestEviction(t *testing.T) {
 	open(t, r.url(), testOptions())
 	r.do("config", "set", "maxmemory", "100mb", "maxmemory-policy", "noeviction")
 	open(t, r.url(), testOptions())
+}
+
+// TestRecordFromTheFuture: after the clock was set back the server grants nothing for
+// MaxTTL, and not until the time that it once had.
+func TestRecordFromTheFuture(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	bless(t, r)
+	s := open(t, r.url(), testOptions())
+	f := strings.Fields(r.do("get", s.server.EpochKey()))
+	ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
+	f[1], f[5] = ahead, ahead // FROM and SEEN
+	r.do("set", s.server.EpochKey(), strings.Join(f, " "))
+	if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testMaxTTL+patience)
+	defer cancel()
+	if _, err := s.Acquire(ctx, request("deploy")); err != nil {
+		t.Errorf("Acquire = %v; want a grant after MaxTTL", err)
+	}
 }

@@ -41,6 +41,16 @@ type Options struct {
 	// After a restart or an eviction two clients can hold the same lock.
 	AllowUnguarded bool
 
+	// WaitReplicas is how many replicas must have a lease before it is trusted, and
+	// each renewal before it counts. It costs one more round trip, shared by all
+	// that wait for it, and one write. If fewer confirm within a tenth of the TTL,
+	// 50 ms to 1 s, a new lease is given back, with ErrUnavailable, and a renewal
+	// is tried again. After a failover to one of these replicas its holder keeps the
+	// lease. That nobody else gets it before its end does not depend on this. A
+	// replica has it in memory then, not on its disk, and one that has not
+	// confirmed may be promoted all the same.
+	WaitReplicas int
+
 	// Username and Password are sent to the server if the URL has none. Without
 	// a password here, in the URL or in a file, that in $PAWL_REDIS_PASSWORD is
 	// used.
@@ -64,12 +74,12 @@ const defaultPrefix = "pawl:"
 //	redis://sentinel[:port]?addr=sentinel2&addr=sentinel3&master_set=name
 //
 // with the parameters db, prefix, max_ttl, connect_timeout, password_file,
-// ca_file, cert_file, key_file, server_name, allow_unguarded. It connects, for
+// ca_file, cert_file, key_file, server_name, allow_unguarded, wait_replicas,
+// sentinel_username, sentinel_password, sentinel_password_file. It connects, for
 // at most ConnectTimeout and until ctx ends, and returns an error that says what
 // to do if that fails, if the user lacks rights or, unless AllowUnguarded is
 // set, if restarts of the server could not be noticed; and the errors of
-// pawl.New. No error contains the password. User and password are those of the
-// server; where sentinels want some too, make a client yourself and use New.
+// pawl.New. No error contains a password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, err := NewDriver(ctx, url, opts)
@@ -125,13 +135,14 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 
 // forURL returns what a URL can change, and with what it has made of it.
 func (o *Options) forURL() server.Options {
-	return server.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded,
+	return server.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas,
 		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
 }
 
 func (o *Options) with(u *server.Options) *Options {
 	c := *o
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
+	c.WaitReplicas = u.WaitReplicas
 	return &c
 }
 
@@ -174,6 +185,9 @@ func newStore(opts *Options) (*store, error) {
 	if s.maxTTL < driver.MinTTL || opts.timeout() < 0 {
 		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.maxTTL, opts.timeout())
 	}
+	if opts.WaitReplicas < 0 {
+		return nil, fmt.Errorf("redislock: WaitReplicas %d (?wait_replicas=) is negative", opts.WaitReplicas)
+	}
 	if err := s.checkTTL(opts.TTL); err != nil {
 		return nil, err
 	}
@@ -188,6 +202,7 @@ func (s *store) start(ctx context.Context, client rueidis.Client, contact *serve
 	s.server = server.New(client, server.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.channel,
 		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded, Log: opts.Logger,
+		Replicas: opts.WaitReplicas, ReplicaTimeout: server.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
 		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard,
 	})
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout()+time.Second)

@@ -46,7 +46,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		// Nobody can tell us yet. Those who need not wait need not listen.
 		g, _, fail := a.ask(ctx, false)
 		if fail != nil {
-			return a.undo(fail)
+			return a.undo(ctx, fail)
 		}
 		if g != nil {
 			return g, nil
@@ -66,7 +66,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 	s.mu.Lock()
 	delete(s.waiters, req.Lease)
 	s.mu.Unlock()
-	return a.undo(fail)
+	return a.undo(ctx, fail)
 }
 
 // wait looks until the lock is granted. Before it is in the queue a failure is

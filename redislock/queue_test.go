@@ -7,6 +7,7 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -353,4 +354,21 @@ func TestManyWaiters(t *testing.T) {
 	if out > 0 {
 		t.Errorf("%d waiters came before others who had come before them", out)
 	}
+}
+
+// TestReleaseWithoutMemory: a server that has no memory left for anything new takes
+// locks back, and hands them on.
+func TestReleaseWithoutMemory(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	g := take(t, a, long("deploy"))
+	w := wait(t, r, b, long("deploy"))
+	r.do("config", "set", "maxmemory", "1")
+	time.Sleep(100 * time.Millisecond) // so that the scripts look at the role of the server again
+	if _, err := a.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	release(t, g)
+	release(t, w.granted(patience))
 }

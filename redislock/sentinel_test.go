@@ -54,13 +54,15 @@ func startGroup(t *testing.T) *group {
 	return g
 }
 
-func startSentinel(t *testing.T, i int, host, port string) string {
+// startSentinel starts a sentinel for a master, with more lines in its file.
+func startSentinel(t *testing.T, i int, host, port string, more ...string) string {
 	t.Helper()
 	addr, dir := freeAddr(t), t.TempDir()
 	_, own, _ := net.SplitHostPort(addr)
 	conf := filepath.Join(dir, fmt.Sprintf("sentinel%d.conf", i))
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor mymaster %s %s 2\n"+
 		"sentinel down-after-milliseconds mymaster 500\nsentinel failover-timeout mymaster 3000\n", own, dir, host, port)
+	text += strings.Join(more, "\n") + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

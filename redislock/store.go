@@ -61,13 +61,13 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	g, turn, fail := a.ask(ctx, false)
 	switch {
 	case fail != nil:
-		return a.undo(fail)
+		return a.undo(ctx, fail)
 	case g != nil:
 		return g, nil
 	case turn.value != "":
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, server.Unavailable(fmt.Errorf("the server has restarted or lost its data: leases that it has forgotten may last for %v more; "+
+	return nil, server.Unavailable(fmt.Errorf("the server has restarted, has lost its data or is another one: leases that it does not know may last for %v more; "+
 		"if there are none, end the wait with redislock.Bless", turn.shut))
 }
 
@@ -124,7 +124,7 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	reply, since, fail := s.server.Run(ctx, acquireScript,
+	reply, since, fail := s.server.RunReplicated(ctx, acquireScript,
 		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(), a.key + endedSuffix + a.req.Lease},
 		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.channel, server.Bit(wait), a.place})
 	if fail != nil {
@@ -168,12 +168,17 @@ func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 }
 
 // undo returns the error of a failed attempt and, if that may have been executed,
-// a grant whose release undoes it.
-func (a *attempt) undo(fail *server.Failure) (driver.Grant, error) {
+// a grant whose release undoes it. A lease that too few replicas have is given
+// back at once.
+func (a *attempt) undo(ctx context.Context, fail *server.Failure) (driver.Grant, error) {
 	if !fail.Maybe {
 		return nil, fail.Err
 	}
-	return &grant{s: a.s, key: a.key, lease: a.req.Lease, doubt: a.doubt, unsure: a.req.Lease + " " + a.s.id + " " + a.record}, fail.Err
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, doubt: a.doubt, unsure: a.req.Lease + " " + a.s.id + " " + a.record}
+	if fail.Behind != nil && g.Release(ctx) == nil {
+		return nil, server.Unavailable(fail.Behind)
+	}
+	return g, fail.Err
 }
 
 // Close implements driver.Driver.

@@ -45,12 +45,13 @@ func init() {
 
 		// The scripts.
 		mutate("no owner compare", "lua/end.lua",
-			"if not owned(redis.call('GET', lock), lease) then", "if redis.call('EXISTS', lock) == 0 then", "TestScriptsDoWhatNodeSays"),
+			"local had = owned(value, lease)", "local had = value", "TestScriptsDoWhatNodeSays"),
 		mutate("no quarantine", "lua/propose.lua", "has = shut == 0 and (mode", "has = (mode", "TestCrashedNode"),
 		mutate("a superseded lease is healed", "lua/propose.lua", "(mode == 'take' or fits)", "true", "TestScriptsDoWhatNodeSays"),
 		mutate("a hand-over revives", "lua/propose.lua", "from == '' and not value or", "not value or", "TestScriptsDoWhatNodeSays"),
 		mutate("a broken lease leaves no mark", "lua/end.lua", "if bar == '1' or news ~= '' then", "if bar == '1' then", "TestScriptsDoWhatNodeSays"),
 		mutate("a late extension shortens", "lua/propose.lua",
-			"local px = tonumber(ttl) > left and ttl or left", "local px = ttl", "TestConformance3/renewal-never-shortens"),
+			"if left > tonumber(ttl) then px = left end", "", "TestConformance3/renewal-never-shortens"),
+		mutate("no extension without memory", "lua/propose.lua", "  redis.call('PEXPIRE', lock, px)\n", "", "TestServersWithoutMemory"),
 	)
 }

@@ -280,3 +280,31 @@ func TestCancelledLeavesNothing(t *testing.T) {
 		t.Error("none was cut short")
 	}
 }
+
+// TestServersWithoutMemory: leases are extended and given back, and none is granted.
+func TestServersWithoutMemory(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	d := dialFleet(t, f, opts)
+	g, err := d.TryAcquire(t.Context(), long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // so that a look at the servers' role is due
+	for _, s := range f {
+		s.do("config", "set", "maxmemory", "1")
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v", err)
+	}
+	other := long()
+	other.Name = "other"
+	if _, err := d.TryAcquire(t.Context(), other); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "maxmemory") {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable and a word about maxmemory", err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	f.clear(t)
+}

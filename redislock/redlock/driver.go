@@ -237,6 +237,9 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	if req.Lease == "" || strings.ContainsAny(req.Lease, ". \n") {
 		return fmt.Errorf("redlock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
 	}
+	if req.Shared || req.Slots > 0 {
+		return fmt.Errorf("redlock: shared leases and slots over a quorum: %w", errors.ErrUnsupported)
+	}
 	return d.checkTTL(req.TTL)
 }
 

@@ -97,10 +97,12 @@ func TestLargerQuorum(t *testing.T) {
 func TestRequestsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, masters(3), nil)
-		long, id := request(), request()
+		long, id, shared, slot := request(), request(), request(), request()
 		long.TTL = time.Hour
 		id.Lease = "a.b"
-		for _, req := range []*driver.Request{long, id} {
+		shared.Shared = true
+		slot.Slots = 2
+		for _, req := range []*driver.Request{long, id, shared, slot} {
 			if _, err := d.TryAcquire(t.Context(), req); err == nil || errors.Is(err, driver.ErrHeld) {
 				t.Errorf("TryAcquire(%+v) = %v; want a refusal", req, err)
 			}

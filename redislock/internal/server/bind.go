@@ -21,10 +21,13 @@ var (
 	guardLua string
 	//go:embed lua/epoch.lua
 	epochLua string
+	//go:embed lua/mark.lua
+	markLua string
 )
 
 // The Server's own scripts follow those of Config.
-func (s *Server) epochScript() int { return len(s.texts) - 2 }
+func (s *Server) epochScript() int { return len(s.texts) - 3 }
+func (s *Server) markScript() int  { return len(s.texts) - 2 }
 func (s *Server) checkScript() int { return len(s.texts) - 1 }
 
 // text returns the text of a script for one run of a server. A restart empties
@@ -169,24 +172,29 @@ func (b *binding) call(c rueidis.CommandClient, script int, keys, args []string)
 // the instant before it was sent. Missing scripts are loaded, and a missing epoch
 // is begun, on the way. With a Failure the reply is not to be believed.
 func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
+	reply, since, _, fail := s.run(ctx, script, keys, args)
+	return reply, since, fail
+}
+
+func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *binding, *Failure) {
 	var stale *binding
 	for range 3 {
 		b, err := s.bound(ctx, stale)
 		if err != nil {
-			return nil, 0, NotBound(ctx, err)
+			return nil, 0, nil, NotBound(ctx, err)
 		}
 		since := driver.Now()
 		reply, err := s.Do(ctx, b.call(s.client, script, keys, args)).ToArray()
 		if err == nil {
 			if len(reply) > 0 && Code(reply) != noEpoch {
-				return reply, since, s.stale(b)
+				return reply, since, b, s.stale(b)
 			}
 		} else if ret, ok := rueidis.IsRedisErr(err); !ok || !ret.IsNoScript() {
-			return nil, 0, classify(ctx, err)
+			return nil, 0, nil, classify(ctx, err)
 		}
 		stale = b
 	}
-	return nil, 0, &Failure{Err: Unavailable(errors.New("the server forgets its scripts or its data again and again"))}
+	return nil, 0, nil, &Failure{Err: Unavailable(errors.New("the server forgets its scripts or its data again and again"))}
 }
 
 const noEpoch = -1

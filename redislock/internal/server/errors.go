@@ -30,8 +30,8 @@ type reply struct {
 // The server runs a script only if none of these hold, or refuses its first
 // write, so none of them has recorded anything.
 var replies = []reply{
-	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv, true},
-	{"WRONGPASS", "the server refuses this user or password", true},
+	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true},
+	{"WRONGPASS", "the server refuses this user or password; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
 	{"AUTH", "the server has no password for this user: leave it out", true},
 	{"Client sent AUTH", "the server has no password: leave it out", true},
 	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
@@ -67,6 +67,7 @@ type Failure struct {
 	Err     error // what package driver wants to see
 	Maybe   bool  // it may have been executed
 	Lasting bool  // asking again does not help
+	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
 }
 
 // classify says what the error of a request means. ctx is the request's own: a
@@ -78,13 +79,13 @@ func classify(ctx context.Context, err error) *Failure {
 	switch {
 	case errors.As(err, &answer) && partial(answer.Error()):
 		explained, lasting := explain(err)
-		return &Failure{fmt.Errorf("%w: %w", driver.ErrUncertain, explained), true, lasting}
+		return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, explained), Maybe: true, Lasting: lasting}
 	case errors.As(err, &answer), undialled(err):
 		return NotBound(ctx, err)
 	case ctx.Err() != nil:
-		return &Failure{ctx.Err(), true, false}
+		return &Failure{Err: ctx.Err(), Maybe: true}
 	}
-	return &Failure{fmt.Errorf("%w: %w", driver.ErrUncertain, err), true, false}
+	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true}
 }
 
 // NotBound says what an error means from which it is clear that the server has
@@ -92,12 +93,12 @@ func classify(ctx context.Context, err error) *Failure {
 func NotBound(ctx context.Context, err error) *Failure {
 	switch {
 	case ctx.Err() != nil:
-		return &Failure{ctx.Err(), false, false}
+		return &Failure{Err: ctx.Err()}
 	case undialled(err):
-		return &Failure{Unavailable(dialHint(err)), false, false}
+		return &Failure{Err: Unavailable(dialHint(err))}
 	}
 	explained, lasting := explain(err)
-	return &Failure{Unavailable(explained), false, lasting}
+	return &Failure{Err: Unavailable(explained), Lasting: lasting}
 }
 
 // undialled reports whether err is from before there was a connection.

@@ -3,11 +3,7 @@
 package server
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -78,58 +74,4 @@ func (s *Server) away() driver.Instant {
 		return min(driver.Now(), driver.Instant(c.left.Load()).Add(2*time.Second))
 	}
 	return driver.Now()
-}
-
-// Contact is when the connections that were made for a Place have heard of their
-// server. One that is used for several servers knows less, but nothing wrong.
-type Contact struct {
-	conns atomic.Int64 // so many were made
-	heard atomic.Int64 // driver.Instant of the last byte
-	left  atomic.Int64 // the same when the last connection was made
-}
-
-type heardConn struct {
-	net.Conn
-	c *Contact
-}
-
-func (h heardConn) Read(b []byte) (int, error) {
-	n, err := h.Conn.Read(b)
-	if n > 0 {
-		h.c.heard.Store(int64(driver.Now()))
-	}
-	return n, err
-}
-
-// sentinels marks the dialer of the connections to sentinels, by which nothing is
-// heard of the server. It resolves names as a dialer without a resolver does.
-var sentinels = &net.Resolver{}
-
-func (c *Contact) dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
-	var conn net.Conn
-	var err error
-	switch {
-	case conf != nil:
-		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
-	default:
-		conn, err = d.DialContext(ctx, "tcp", addr)
-	}
-	return c.made(conn, err, d)
-}
-
-func (c *Contact) dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	conn, err := d.DialContext(ctx, "unix", path)
-	return c.made(conn, err, d)
-}
-
-func (c *Contact) made(conn net.Conn, err error, d *net.Dialer) (net.Conn, error) {
-	if err != nil {
-		return nil, dialError{err}
-	}
-	if d.Resolver == sentinels {
-		return conn, nil
-	}
-	c.left.Store(c.heard.Load())
-	c.conns.Add(1)
-	return heardConn{conn, c}, nil
 }

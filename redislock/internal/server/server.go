@@ -33,6 +33,9 @@ type Config struct {
 	Unguarded bool          // a server that cannot be guarded will do
 	Log       *slog.Logger  // may be nil
 
+	Replicas       int           // that must have what RunReplicated writes
+	ReplicaTimeout time.Duration // for that
+
 	// Scripts are known by their index to Run. The Server puts lua/guard.lua
 	// before them. Their reply is an array that begins with a number, -1 if
 	// closed() has returned that.
@@ -62,15 +65,17 @@ type Server struct {
 	mu      sync.Mutex // guards the fields below
 	binding *binding
 	moves   moves
-	ear     ear
-	stepped driver.Instant // when a step of the server's clock was seen last
-	told    driver.Instant // and when it was told last
+
+	replicas replicas
+	ear      ear
+	stepped  driver.Instant // when a step of the server's clock was seen last
+	told     driver.Instant // and when it was told last
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
 func New(client rueidis.Client, conf Config) *Server {
 	s := &Server{Config: conf, client: client, ear: ear{news: make(chan struct{})}}
-	s.texts = append(append(s.texts, conf.Scripts...), epochLua, conf.Check)
+	s.texts = append(append(s.texts, conf.Scripts...), epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -121,9 +126,12 @@ func (s *Server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]ruei
 // client. The errors of requests that are under way say nothing then: who waits
 // for them must be told before. Call Hush first of all.
 func (s *Server) Close() {
+	s.replicas.mu.Lock() // nobody begins to wait for replicas after this
 	s.cancel()
+	s.replicas.mu.Unlock()
 	if s.Owned {
 		s.client.Close()
 	}
 	s.work.Wait()
+	s.replicas.hangUp()
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Prefix             string
 	MaxTTL             time.Duration
 	AllowUnguarded     bool
+	WaitReplicas       int
 	Username, Password string
 	ConnectTimeout     time.Duration // 0 means DefaultConnect
 	TLS                *tls.Config   // not in the URL
@@ -87,15 +88,21 @@ func (p *Place) params(q url.Values) error {
 		case "connect_timeout":
 			p.ConnectTimeout, err = time.ParseDuration(v)
 		case "password_file":
-			var b []byte
-			b, err = os.ReadFile(v)
-			p.Password = strings.TrimRight(string(b), "\r\n")
+			p.Password, err = readPassword(v)
 		case "allow_unguarded":
 			p.AllowUnguarded, err = strconv.ParseBool(v)
+		case "wait_replicas":
+			p.WaitReplicas, err = strconv.Atoi(v)
 		case "ca_file", "cert_file", "key_file", "server_name":
 			tlsFiles[key] = v
 		case "master_set":
 			p.client.Sentinel.MasterSet = v
+		case "sentinel_username":
+			p.client.Sentinel.Username = v
+		case "sentinel_password":
+			p.client.Sentinel.Password = v
+		case "sentinel_password_file":
+			p.client.Sentinel.Password, err = readPassword(v)
 		case "addr":
 			p.more = values
 		default:
@@ -106,6 +113,11 @@ func (p *Place) params(q url.Values) error {
 		}
 	}
 	return p.certificates(tlsFiles)
+}
+
+func readPassword(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	return strings.TrimRight(string(b), "\r\n"), err
 }
 
 func (p *Place) certificates(files map[string]string) error {

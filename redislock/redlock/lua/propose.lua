@@ -34,23 +34,26 @@ if not has then
     news and 1 or 0, news or ''}
 end
 
--- The floor is written first: what is refused for lack of memory has then
--- recorded nothing.
+local px = ttl
+if had then
+  local left = redis.call('PTTL', lock)
+  if left > tonumber(ttl) then px = left end
+  -- This needs no memory, and after it a server that has none accepts the rest.
+  redis.call('PEXPIRE', lock, px)
+end
+-- The floor is written before a new lock: what is refused for lack of memory has
+-- then recorded nothing.
 if fits then
   redis.call('SET', floor, token .. ' ' .. lease, 'PX', FLOOR)
   last = token
 end
 if not had then
   value = lease .. ' ' .. client .. ' ' .. (fits and token or '0') .. ' ' .. digits(at) .. ' ' .. record
-  redis.call('SET', lock, value, 'PX', ttl)
-else
-  local left = redis.call('PTTL', lock)
-  local px = tonumber(ttl) > left and ttl or left
+  redis.call('SET', lock, value, 'PX', px)
+elseif fits then
   local who, stored, rest = string.match(value, '^(%S+ %S+) (%S+) (.*)$')
-  if fits and stored ~= token then
+  if stored ~= token then
     redis.call('SET', lock, who .. ' ' .. token .. ' ' .. rest, 'PX', px)
-  elseif px ~= left then
-    redis.call('PEXPIRE', lock, px)
   end
 end
 return {1, boot, last, 0, fits and 1 or 0}

@@ -39,12 +39,12 @@ if bless then
   from, longest, blessed = 0, ttl, at
 elseif not record and not away then
   from, blessed = at - age() * 1000000, 0
-elseif run ~= boot or known ~= data and promoted then
+elseif run ~= boot or known ~= data and promoted or from > at then
   -- A record of another run came from a disk, which may lack the last second, or
   -- from a master, which may have granted more since. When it ended nobody knows.
   -- A master that was a replica in between has the data of its master. The id of
   -- its data changes also when the first replica comes, and when the last has
-  -- long gone.
+  -- long gone. And nothing ends in time after the clock was set back.
   from, blessed = at, 0
 elseif away and math.max(from, blessed) < at - away * 1000 then
   -- Others may have got leases elsewhere up to now, and nobody has said so since

@@ -20,20 +20,22 @@ local function lineage()
 end
 
 -- keep writes the record here only: a replica's would be of no use, and the log
--- of writes need not know when somebody looked.
+-- of writes need not know when somebody looked. Without memory for it somebody
+-- will look again: locks must be given back all the same.
 local function keep(epoch, ...)
   redis.set_repl(redis.REPL_NONE)
-  redis.call('SET', epoch, table.concat({...}, ' '))
+  redis.pcall('SET', epoch, table.concat({...}, ' '))
   redis.set_repl(redis.REPL_ALL)
 end
 
 -- closed returns for how many more microseconds nothing may be granted, or -1
--- if record, that of the epoch, is not of this run of the server, or not of its
--- data. It may write, and is called before anything else is written.
+-- if record, that of the epoch, is not of this run of the server, not of its data,
+-- or must be made anew for another reason.
 local function closed(epoch, record, at)
   if boot == '' then return 0 end
   local run, from, ttl, blessed, data, seen = string.match(record or '', '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-  if run ~= boot then return -1 end
+  -- A record from the future is one from before the clock was set back.
+  if run ~= boot or tonumber(from) > at then return -1 end
   if at < tonumber(seen) or at > seen + LOOK then
     if lineage() ~= data then return -1 end
     keep(epoch, run, from, ttl, blessed, data, digits(at))
