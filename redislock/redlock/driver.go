@@ -118,6 +118,8 @@ func (d *Driver) checkOptions(opts *Options) error {
 		return fmt.Errorf("redlock: %d nodes: name an odd number, three or more: with %d nodes no more may fail than with %d", n, n, n-1)
 	case d.quorum <= n/2 || d.quorum > n:
 		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", d.quorum, n, n/2+1, n)
+	case opts.WaitReplicas != 0:
+		return errReplicas
 	case d.fixed < 0:
 		return fmt.Errorf("redlock: NodeTimeout %v is negative", d.fixed)
 	case d.connect < 0:

@@ -140,6 +140,11 @@ func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
 	return &c, places, nil
 }
 
+var (
+	errSentinel = errors.New("a master of Redlock is not found through sentinels: a replica that is promoted may lack the locks")
+	errReplicas = fmt.Errorf("redlock does not wait for replicas: a majority of masters is what keeps a lease: %w", errors.ErrUnsupported)
+)
+
 // params reads the parameters that single servers do not know, and returns the rest.
 func (o *Options) params(query string) (rest, scheme string, err error) {
 	scheme = "redis"
@@ -162,9 +167,14 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 				scheme = "rediss"
 			}
 		case "addr", "master_set":
-			err = errors.New("a master of Redlock is not found through sentinels: a replica that is promoted may lack the locks")
+			err = errSentinel
+		case "wait_replicas":
+			err = errReplicas
 		default:
-			continue
+			if !strings.HasPrefix(key, "sentinel") {
+				continue
+			}
+			err = errSentinel
 		}
 		if err != nil {
 			return "", "", fmt.Errorf("%s: %w", key, err)
