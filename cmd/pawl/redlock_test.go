@@ -17,8 +17,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// startRedlock starts three servers, which grant at once, and returns the store's
-// URL and the processes.
+// startRedlock starts three servers and returns the store's URL and the processes.
 func startRedlock(t *testing.T, ttl time.Duration) (store string, servers []int) {
 	t.Helper()
 	var addrs []string
@@ -39,18 +38,22 @@ func startRedlock(t *testing.T, ttl time.Duration) (store string, servers []int)
 		servers = append(servers, n)
 	}
 	store = "redlock://:s3cret@" + strings.Join(addrs, ",") + "?node_timeout=1s&max_ttl=" + ttl.String()
-	opts := new(redlock.Options)
-	opts.TTL = ttl
-	if err := redlock.Bless(context.Background(), store, opts); err != nil {
+	return store, servers
+}
+
+// blessRedlock makes servers that have just started grant at once.
+func blessRedlock(t *testing.T, store string) {
+	t.Helper()
+	if err := redlock.Bless(context.Background(), store, nil); err != nil {
 		t.Fatal(err)
 	}
-	return store, servers
 }
 
 // TestRedlock: on three Redis servers the commands do what they do on files.
 func TestRedlock(t *testing.T) {
 	w := newWorld(t)
 	store, _ := startRedlock(t, 4*time.Second)
+	blessRedlock(t, store)
 	run := func(words ...string) *proc {
 		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
 	}
@@ -85,6 +88,7 @@ func TestRedlockServersDie(t *testing.T) {
 	w := newWorld(t)
 	const ttl = 6 * time.Second
 	store, servers := startRedlock(t, ttl)
+	blessRedlock(t, store)
 	p := w.pawl("run", "-s", store, "deploy", "--ttl", ttl.String(), "--grace", "2s", "--", "sh", "-c",
 		`trap 'date +%s%N >term; exit' TERM; touch in; while :; do sleep 0.02; done`)
 	w.appears("in")
@@ -106,6 +110,19 @@ func TestRedlockServersDie(t *testing.T) {
 	}
 	if got := p.stderr(); !strings.Contains(got, "lost") || strings.Contains(got, "s3cret") {
 		t.Errorf("stderr is %q", got)
+	}
+}
+
+// TestRedlockJustStarted: servers that have just started make their first user wait,
+// who is told for how long, once.
+func TestRedlockJustStarted(t *testing.T) {
+	w := newWorld(t)
+	store, _ := startRedlock(t, 5*time.Second)
+	p := w.pawl("run", "-s", store, "--ttl", "4s", "deploy", "touch", "in")
+	p.end(0)
+	w.appears("in")
+	if got := p.stderr(); strings.Count(got, "left: ") != 1 || !strings.Contains(got, "of: 3") {
+		t.Errorf("stderr is %q; want one line with the time that is left", got)
 	}
 }
 
