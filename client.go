@@ -85,8 +85,9 @@ func (c *Client) Guarantees() Guarantees { return c.guarantees }
 // It returns ctx.Err() if ctx ends first, and then holds nothing, even if the
 // lease was granted in that very instant. It returns an error that is
 // ErrUnavailable if the store cannot be reached, or could not be reached any
-// more for a whole TTL, and ErrHeld if ctx itself was made by Context of a
-// lease on name that is still held: it would wait for itself.
+// more for a whole TTL; ErrHeld if ctx itself was made by Context of a lease on
+// name that is still held, as it would wait for itself; and a *SlotsError if
+// slots of another number are held.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 
 func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	if l := c.held(ctx, req.Name); l != nil {
-		return nil, fmt.Errorf("the lease %s of this very context would wait for itself: %w", l.id, l.heldError())
+		return nil, l.waitsForItself(kindOf(req))
 	}
 	place, err := c.join(req, set)
 	if err != nil {
@@ -117,27 +118,22 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		}
 		req = place.Value.(*waiter).req
 	}
-	front := true
-	defer func() {
-		if front { // also if the driver panics
-			c.advance(req.Name)
-		}
-	}()
+	defer c.answered(req.Name) // also if the driver panics
 	grant, err := c.ask(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	front = false
 	l := c.lease(req, set, grant)
-	c.settle(l, true)
+	c.settle(l)
 	return l, nil
 }
 
 // TryAcquire asks the store once for a lease on name and does not wait for a
 // holder. It returns an error that is ErrHeld, with a *HeldError, if somebody
-// has it; ErrUnavailable if the store did not answer and recorded nothing;
+// has it, or waits for it in this client; ErrUnavailable if the store did not answer and recorded nothing;
 // ErrUncertain if it may have recorded the grant, which is undone in the
-// background; and ctx.Err() if ctx ends first.
+// background; a *SlotsError if slots of another number are held; and ctx.Err()
+// if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	req, set, err := c.request(ctx, "try", name, opts)
 	if err != nil {
@@ -159,8 +155,9 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	c.calls.Add(1)
 	defer c.calls.Done()
 	var mine *Lease
+	waiting := false
 	if ln := c.lines[req.Name]; ln != nil {
-		mine = ln.holder
+		mine, waiting = ln.holder, ln.waiters.Len() > 0
 	}
 	c.mu.Unlock()
 	if mine != nil && mine.Err() == nil {
@@ -171,13 +168,29 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 		ctx, cancel = c.untilClose(ctx)
 		defer cancel()
 	}
+	if waiting {
+		return nil, c.heldBefore(ctx, req.Name)
+	}
 	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
 	if err != nil {
 		return nil, err
 	}
 	l := c.lease(req, set, grant)
-	c.settle(l, false)
+	c.settle(l)
 	return l, nil
+}
+
+// heldBefore returns the error of a call that must not overtake others of this
+// client, who wait for name. Who holds it is a courtesy.
+func (c *Client) heldBefore(ctx context.Context, name string) error {
+	held := &HeldError{}
+	if in, ok := c.driver.(driver.Inspector); ok {
+		held.Info, _ = in.Inspect(ctx, name)
+	}
+	if err := c.over(ctx); err != nil {
+		return err
+	}
+	return held
 }
 
 // Do runs f while holding a lease on name, for which it waits as Acquire does.
@@ -218,7 +231,10 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	if err := ctx.Err(); err != nil {
 		return nil, set, err
 	}
-	return &driver.Request{Name: name, Lease: newID(), TTL: set.ttl, Holder: c.holder, Why: set.why}, set, nil
+	return &driver.Request{
+		Name: name, Lease: newID(), TTL: set.ttl, Holder: c.holder, Why: set.why,
+		Shared: set.shared, Slots: set.slots,
+	}, set, nil
 }
 
 // lease makes the lease of a grant.
@@ -228,6 +244,7 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 		grant:  grant,
 		name:   req.Name,
 		id:     req.Lease,
+		kind:   kindOf(req),
 		token:  Token(grant.Token()),
 		began:  driver.Now(),
 		limit:  never,
@@ -248,6 +265,12 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 // heldError describes the lease as somebody else would see it.
 func (l *Lease) heldError() *HeldError {
 	held := driver.Held{Holder: *l.client.holder, Lease: l.id, Token: uint64(l.token)}
+	switch k := l.kindNow(); {
+	case k == shared:
+		held.Shared = true
+	case k > 0:
+		held.Slots = int(k)
+	}
 	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
 	return &HeldError{Info: &Info{Name: l.name, Token: held.Token, Holders: []driver.Held{held}}}
 }

@@ -20,6 +20,8 @@ type (
 	HeldError = driver.HeldError
 	// LostError is ErrLost with the reason.
 	LostError = driver.LostError
+	// SlotsError says that two clients disagree about how many slots a name has.
+	SlotsError = driver.SlotsError
 )
 
 // Outcomes to test for with errors.Is. Context errors are never hidden
@@ -41,7 +43,7 @@ var (
 
 // Error is the error of every operation of this package but those of contexts.
 type Error struct {
-	Op   string // acquire, try, hold, extend, release, inspect, list, break, open
+	Op   string // acquire, try, hold, extend, downgrade, release, inspect, list, break, open
 	Name string // of the lock; empty if the operation has none
 	Err  error
 }

@@ -42,7 +42,7 @@ type Lease struct {
 	began  driver.Instant // when this client learnt of the grant
 	limit  driver.Instant // MaxHold's end, or never
 	fixed  bool           // NoRenew
-	inLine bool           // holds the front of the local line for the name
+	kind   kind           // as it was acquired
 	done   chan struct{}
 
 	prev, next *Lease // in Client.open, guarded by Client.mu
@@ -58,6 +58,7 @@ type Lease struct {
 	asking    bool           // a request that renews is under way
 	free      chan struct{}  // closed when asking ends; nil if nobody waits for that
 	contexts  map[*leaseContext]struct{}
+	lowered   bool // is shared since a Downgrade
 
 	releasing bool // Release has been called
 	given     bool // and has ended, with relErr
@@ -217,9 +218,7 @@ func (l *Lease) lose(cause *LostError) {
 	if !l.end(Lost, cause) {
 		return
 	}
-	if l.inLine {
-		l.client.advance(l.name)
-	}
+	l.client.leave(l)
 	l.client.observer.lost(l, cause)
 }
 

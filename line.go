@@ -13,24 +13,49 @@ import (
 // client to the next before the waiters of others get their chance.
 const maxPasses = 16
 
+// kind is what a request asks for: exclusive, shared, or one of so many slots.
+type kind int
+
+const (
+	exclusive kind = 0
+	shared    kind = -1
+)
+
+func kindOf(req *driver.Request) kind {
+	if req.Shared {
+		return shared
+	}
+	return kind(req.Slots)
+}
+
 // line is where the goroutines of one client wait for one name, in order. It
-// exists while somebody is in front: either a lease that is held, or a caller
-// that stands in the store's queue for all.
+// exists while one of them asks the store, or holds an exclusive lease.
+//
+// The first of them asks the store as soon as all that came before it have got
+// what they wanted, even if that is held still: so a writer behind readers of
+// its own client has a place in the store's queue, where readers of others
+// cannot overtake it. With it go those behind it who can hold the name together
+// with it; in which order they arrive at the store does not matter.
+//
+// Only who wants an exclusive lease behind one that is held does not ask: it
+// gets that lease, without a round trip, when it is released.
 type line struct {
 	waiters list.List // of *waiter
-	holder  *Lease    // nil while the one in front is at the store
-	passes  int       // since the store was asked last
+	holder  *Lease    // the exclusive lease, if one is held
+	asking  int32     // calls that are at the store
+	passes  int32     // since the store was asked last
+	kind    kind      // what those at the store ask for
 }
 
 type waiter struct {
 	req    *driver.Request
 	set    settings
-	turn   chan *Lease // gets the lease, or nil: go to the front and ask the store
+	turn   chan *Lease // gets the lease, or nil: go and ask the store
 	called bool        // turn has got something, or will at once; guarded by Client.mu
 }
 
 // join lets a call in and puts it in the line for name. It returns nil if the
-// caller is in front now, and its place otherwise.
+// caller is to ask the store now, and its place otherwise.
 func (c *Client) join(req *driver.Request, set settings) (*list.Element, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,16 +63,42 @@ func (c *Client) join(req *driver.Request, set settings) (*list.Element, error) 
 		return nil, errClosed
 	}
 	c.calls.Add(1)
-	ln := c.lines[req.Name]
-	if ln == nil {
-		c.lines[req.Name] = &line{}
+	ln := c.line(req.Name)
+	if k := kindOf(req); ln.waiters.Len() == 0 && ln.admits(k) {
+		ln.ask(k)
 		return nil, nil
 	}
 	return ln.waiters.PushBack(&waiter{req: req, set: set, turn: make(chan *Lease, 1)}), nil
 }
 
+// line returns the line for name. Client.mu is held.
+func (c *Client) line(name string) *line {
+	ln := c.lines[name]
+	if ln == nil {
+		ln = &line{}
+		c.lines[name] = ln
+	}
+	return ln
+}
+
+// admits reports whether the first who waits may ask the store for k.
+func (ln *line) admits(k kind) bool {
+	switch {
+	case ln.asking == 0:
+		return k != exclusive || ln.holder == nil
+	case k != ln.kind:
+		return false
+	}
+	return k == shared || ln.asking < int32(k) // never if exclusive
+}
+
+func (ln *line) ask(k kind) {
+	ln.asking++
+	ln.kind = k
+}
+
 // wait waits in the line. It returns the lease that was passed on, or nil if
-// the caller is in front now and has to ask the store.
+// the caller has to ask the store.
 func (c *Client) wait(ctx context.Context, place *list.Element) (*Lease, error) {
 	w := place.Value.(*waiter)
 	var err error
@@ -66,7 +117,9 @@ func (c *Client) wait(ctx context.Context, place *list.Element) (*Lease, error) 
 	c.mu.Lock()
 	called := w.called
 	if !called {
-		c.lines[w.req.Name].waiters.Remove(place)
+		ln := c.lines[w.req.Name]
+		ln.waiters.Remove(place)
+		c.advance(w.req.Name, ln) // it may have been in the way
 	}
 	c.mu.Unlock()
 	if called {
@@ -87,50 +140,61 @@ func (c *Client) over(ctx context.Context) error {
 // decline gives back what a waiter got in the instant in which it gave up.
 func (c *Client) decline(ctx context.Context, name string, l *Lease) {
 	if l == nil {
-		c.advance(name)
+		c.answered(name)
 		return
 	}
-	// If the store cannot be told now, the client goes on telling it.
+	// If the store cannot be told, the client goes on telling it.
 	_ = l.Release(ctx)
 }
 
-// advance calls the next waiter to the front, or ends the line.
-func (c *Client) advance(name string) {
+// answered ends a call's asking at the store.
+func (c *Client) answered(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[name]
-	ln.holder, ln.passes = nil, 0
-	if w := ln.call(); w != nil {
-		w.turn <- nil
-	} else {
+	ln.asking--
+	c.advance(name, ln)
+}
+
+// leave takes l, which is exclusive no more, out of its line.
+func (c *Client) leave(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ln := c.lines[l.name]; ln != nil && ln.holder == l {
+		ln.holder, ln.passes = nil, 0
+		c.advance(l.name, ln)
+	}
+}
+
+// advance sends to the store those whose turn it is, and ends a line in which
+// nothing is left. Client.mu is held.
+func (c *Client) advance(name string, ln *line) {
+	for first := ln.waiters.Front(); first != nil; first = ln.waiters.Front() {
+		k := kindOf(first.Value.(*waiter).req)
+		if !ln.admits(k) {
+			break
+		}
+		ln.ask(k)
+		ln.call(first).turn <- nil
+	}
+	if ln.asking == 0 && ln.holder == nil {
 		delete(c.lines, name)
 	}
 }
 
-// call takes the next waiter out of the line, or returns nil. Client.mu is held.
-func (ln *line) call() *waiter {
-	first := ln.waiters.Front()
-	if first == nil {
-		return nil
-	}
-	w := ln.waiters.Remove(first).(*waiter)
+// call takes a waiter out of the line. Client.mu is held.
+func (ln *line) call(place *list.Element) *waiter {
+	w := ln.waiters.Remove(place).(*waiter)
 	w.called = true
 	return w
 }
 
-// settle puts l, just granted, to the front of its line and begins to watch
-// over it. A lease from TryAcquire does not displace a caller that waits at
-// the store for the line.
-func (c *Client) settle(l *Lease, front bool) {
+// settle begins to watch over l, just granted, and puts it in its line if it is
+// exclusive: who wants such a lease now waits for this one.
+func (c *Client) settle(l *Lease) {
 	c.mu.Lock()
-	ln := c.lines[l.name]
-	if ln == nil {
-		ln, front = &line{}, true
-		c.lines[l.name] = ln
-	}
-	if front {
-		ln.holder = l
-		l.inLine = true
+	if l.kind == exclusive {
+		c.line(l.name).holder = l
 	}
 	if l.next = c.open; l.next != nil {
 		l.next.prev = l
@@ -162,27 +226,17 @@ func (c *Client) forget(l *Lease) {
 // waiter of this client if it can, and else gives it back to the store and lets
 // the next one ask.
 func (c *Client) handOver(ctx context.Context, l *Lease) error {
-	if !l.inLine {
-		return c.giveBack(ctx, l.grant)
-	}
-	var next *waiter
-	passer, ok := l.grant.(driver.Passer)
-	c.mu.Lock()
-	ln := c.lines[l.name]
-	if ok && ln.passes < maxPasses && !c.closed {
-		next = ln.call()
-		ln.passes++
-	}
-	c.mu.Unlock()
+	passer, _ := l.grant.(driver.Passer)
+	next := c.successor(l, passer)
 	if next == nil {
 		err := c.giveBack(ctx, l.grant)
-		c.advance(l.name)
+		c.leave(l)
 		return err
 	}
 	grant, err := passer.Pass(ctx, next.req)
 	if err == nil {
 		successor := c.lease(next.req, next.set, grant)
-		c.settle(successor, true)
+		c.settle(successor)
 		next.turn <- successor
 		return nil
 	}
@@ -192,8 +246,26 @@ func (c *Client) handOver(ctx context.Context, l *Lease) error {
 	next.req = renamed(next.req)
 	err = c.giveBack(ctx, l.grant)
 	c.mu.Lock()
-	ln.holder, ln.passes = nil, 0
+	c.line(l.name).ask(exclusive) // even if others are there by now: it came first
 	c.mu.Unlock()
+	c.leave(l)
 	next.turn <- nil
 	return err
+}
+
+// successor calls the waiter to whom l is to be passed on, or returns nil.
+func (c *Client) successor(l *Lease, passer driver.Passer) *waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[l.name]
+	if passer == nil || ln == nil || ln.holder != l || ln.asking > 0 || ln.passes >= maxPasses || c.closed {
+		return nil
+	}
+	// With nobody at the store, only who wants an exclusive lease waits here.
+	first := ln.waiters.Front()
+	if first == nil {
+		return nil
+	}
+	ln.passes++
+	return ln.call(first)
 }

@@ -4,6 +4,7 @@ package pawl
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -46,11 +47,14 @@ type Option interface{ apply(*settings) }
 
 // settings is what the options of one call come to.
 type settings struct {
-	began   driver.Instant // of the call
-	ttl     time.Duration
-	maxHold time.Duration // 0: no bound
-	noRenew bool
-	why     string
+	began    driver.Instant // of the call
+	ttl      time.Duration
+	maxHold  time.Duration // 0: no bound
+	noRenew  bool
+	why      string
+	shared   bool
+	slots    int // 0 unless hasSlots
+	hasSlots bool
 }
 
 type (
@@ -58,12 +62,16 @@ type (
 	maxHoldOption time.Duration
 	noRenewOption struct{}
 	whyOption     string
+	sharedOption  struct{}
+	slotsOption   int
 )
 
 func (o ttlOption) apply(s *settings)     { s.ttl = time.Duration(o) }
 func (o maxHoldOption) apply(s *settings) { s.maxHold = time.Duration(o) }
 func (noRenewOption) apply(s *settings)   { s.noRenew = true }
 func (o whyOption) apply(s *settings)     { s.why = string(o) }
+func (sharedOption) apply(s *settings)    { s.shared = true }
+func (o slotsOption) apply(s *settings)   { s.slots, s.hasSlots = int(o), true }
 
 // TTL sets the time to live of this lease, instead of Options.TTL.
 func TTL(d time.Duration) Option { return ttlOption(d) }
@@ -80,6 +88,19 @@ func MaxHold(d time.Duration) Option { return maxHoldOption(d) }
 
 // Why says what the lease is for. It is shown to whoever meets the lock.
 func Why(text string) Option { return whyOption(text) }
+
+// Shared asks for a lease that is held together with other shared ones, as by
+// readers: it keeps out only those who want the name for themselves. Where
+// waiters are served in order, a stream of readers does not keep a writer
+// waiting. The call returns an error that wraps errors.ErrUnsupported if the
+// store has no shared leases; see Guarantees.
+func Shared() Option { return sharedOption{} }
+
+// Slots asks for one of n leases that are held on the name at a time. All who use
+// the name must give the same n: the call returns a *SlotsError while slots of
+// another number are held, and an error that wraps errors.ErrUnsupported if the
+// store has no slots; see Guarantees.
+func Slots(n int) Option { return slotsOption(n) }
 
 // maxWhy keeps a holder's record small enough for every store.
 const maxWhy = 512
@@ -98,7 +119,25 @@ func (c *Client) settings(opts []Option) (settings, error) {
 	if len(s.why) > maxWhy {
 		return s, fmt.Errorf("Why has %d bytes: use at most %d", len(s.why), maxWhy)
 	}
-	return s, nil
+	return s, c.checkKind(s)
+}
+
+// checkKind returns an error if s asks for a kind of lease that makes no sense or
+// that the store does not have.
+func (c *Client) checkKind(s settings) error {
+	switch {
+	case !s.shared && !s.hasSlots:
+		return nil
+	case s.shared && s.hasSlots:
+		return fmt.Errorf("Shared and Slots(%d) together: a lease is either shared or one of the slots; leave one out", s.slots)
+	case s.hasSlots && s.slots < 1:
+		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
+	case s.shared && !c.guarantees.Shared:
+		return fmt.Errorf("this store has no shared leases: use one that has, such as filelock or memlock, or leave out Shared: %w", errors.ErrUnsupported)
+	case s.hasSlots && !c.guarantees.Slots:
+		return fmt.Errorf("this store has no slots: use one that has, such as filelock or memlock, or leave out Slots: %w", errors.ErrUnsupported)
+	}
+	return nil
 }
 
 func (s settings) with(opts []Option) settings {

@@ -45,7 +45,8 @@ type Driver interface {
 	//
 	//   - a Grant;
 	//   - a *HeldError (ErrHeld) when somebody else holds the name;
-	//   - a *SlotsError when slots of another number are held;
+	//   - a *SlotsError when slots of another number are held, even if somebody
+	//     waits for the name besides;
 	//   - ErrUnavailable only if the store certainly recorded nothing;
 	//   - ErrUncertain if the store may have recorded the grant, together
 	//     with a Grant whose Release undoes it, or a nil Grant if the store is
@@ -73,9 +74,11 @@ type Queuer interface {
 
 	// Acquire waits in the store's queue until the name is granted or ctx
 	// ends. Once in the queue, it rides out outages of the store. Results are those
-	// of TryAcquire, except that ErrHeld is never returned. A waiter that gives up must leave the queue; one that is granted
-	// the name in the instant in which ctx ends may return the Grant, or put
-	// it back and return the context's error, but must not keep it.
+	// of TryAcquire, except that ErrHeld is never returned. A *SlotsError is for who
+	// comes while the slots are held; who is in the queue by then may wait on. A
+	// waiter that gives up must leave the queue, and may thereby let those behind it
+	// in; one that is granted the name in the instant in which ctx ends may return
+	// the Grant, or put it back and return the context's error, but must not keep it.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 }
 
@@ -153,8 +156,9 @@ type Passer interface {
 type Downgrader interface {
 	// Downgrade makes the grant a shared one, with the same token and TTL, and
 	// grants the name to the shared waiters that may follow. It returns ErrLost
-	// if the store had ended the grant. After another error it may be called
-	// again; the caller takes the grant for shared from the first call on.
+	// or ErrReleased if the grant has ended. After another error, and after
+	// success, it may be called again; the caller takes the grant for shared from
+	// the first call on.
 	// Package pawl calls it only if Guarantees.Shared is true.
 	Downgrade(ctx context.Context) error
 }

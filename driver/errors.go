@@ -37,6 +37,14 @@ func (e *HeldError) Error() string {
 	if h.Token != 0 {
 		s += fmt.Sprintf(", token %d", h.Token)
 	}
+	switch n := len(e.Info.Holders); {
+	case h.Slots > 0:
+		s += fmt.Sprintf(", %d of %d slots taken", n, h.Slots)
+	case h.Shared && n > 1:
+		s += fmt.Sprintf(", shared with %d more", n-1)
+	case h.Shared:
+		s += ", shared"
+	}
 	if h.Why != "" {
 		s += fmt.Sprintf(" (why: %s)", h.Why)
 	}

@@ -4,6 +4,7 @@ package memlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,8 @@ type grant struct {
 	lease    string
 	holder   *driver.Holder
 	why      string
+	shared   bool
+	slots    int
 	token    uint64
 	acquired driver.Instant
 	since    driver.Instant // when the TTL began
@@ -29,8 +32,9 @@ type grant struct {
 }
 
 var (
-	_ driver.Notifier = (*grant)(nil)
-	_ driver.Passer   = (*grant)(nil)
+	_ driver.Notifier   = (*grant)(nil)
+	_ driver.Passer     = (*grant)(nil)
+	_ driver.Downgrader = (*grant)(nil)
 )
 
 func (g *grant) expires() driver.Instant { return g.since.Add(g.ttl) }
@@ -74,11 +78,11 @@ func (g *grant) Release(context.Context) error {
 		return nil
 	}
 	now := driver.Now()
-	err := g.check(now)
-	if err == nil {
-		g.release(now)
+	if err := g.check(now); err != nil {
+		return err
 	}
-	return err
+	g.release(now)
+	return nil
 }
 
 // Pass implements driver.Passer. Waiters of other participants stay in the
@@ -97,11 +101,38 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := g.check(now); err != nil {
 		return nil, err
 	}
+	if !g.exclusive() || req.Shared || req.Slots > 0 {
+		return nil, errors.New("memlock: only exclusive leases are passed on")
+	}
 	g.released, g.notify = true, nil
+	g.lock.holders = g.lock.holders[:0]
 	next := g.lock.grant(g.owner, req, now)
-	g.lock.wakeHead()
+	g.lock.admit(now)
 	return next, nil
 }
+
+// Downgrade implements driver.Downgrader. Waiting readers come in, up to the
+// first writer.
+func (g *grant) Downgrade(ctx context.Context) error {
+	s := g.owner.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := driver.Now()
+	if err := g.check(now); err != nil {
+		return err
+	}
+	if g.slots > 0 {
+		return errors.New("memlock: a slot cannot become a shared lease")
+	}
+	g.shared = true
+	g.lock.admit(now)
+	return nil
+}
+
+func (g *grant) exclusive() bool { return !g.shared && g.slots == 0 }
 
 // OnLost implements driver.Notifier.
 func (g *grant) OnLost(f func(error)) {
@@ -115,7 +146,7 @@ func (g *grant) OnLost(f func(error)) {
 	}
 }
 
-// check returns nil if g still is the holder at now, and why not otherwise.
+// check returns nil if g still is a holder at now, and why not otherwise.
 func (g *grant) check(now driver.Instant) error {
 	if g.owner.crashed {
 		return fmt.Errorf("memlock: crashed: %w", driver.ErrUnavailable)
@@ -130,16 +161,13 @@ func (g *grant) check(now driver.Instant) error {
 	return nil
 }
 
-// release ends g, if it is the holder, by its own will.
+// release ends g by its own will.
 func (g *grant) release(now driver.Instant) {
-	if g.lock.holder != g {
-		return
-	}
 	g.released, g.notify = true, nil
-	g.lock.handOver(now)
+	g.lock.remove(g, now)
 }
 
-// lose marks g as ended without its holder. The caller hands the name over.
+// lose marks g as ended without its holder. The caller takes the name from it.
 func (g *grant) lose(why *driver.LostError) {
 	g.lost = why
 	if f := g.notify; f != nil {

@@ -43,8 +43,8 @@ func (p *participant) List(ctx context.Context, prefix string) ([]*driver.Info, 
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		// A free name has no waiters, so its holder says it all.
-		if s.settle(l, now); l.holder != nil {
+		// A free name has no waiters, so its holders say it all.
+		if s.settle(l, now); len(l.holders) > 0 {
 			list = append(list, l.info(now, true))
 		}
 	}
@@ -66,36 +66,39 @@ func (p *participant) Break(ctx context.Context, name, lease string, by *driver.
 	}
 	now := driver.Now()
 	s.settle(l, now)
+	g := l.holder(lease)
 	switch {
-	case l.holder == nil:
+	case len(l.holders) == 0:
 		return driver.ErrReleased
-	case l.holder.lease != lease:
+	case g == nil:
 		return &driver.HeldError{Info: l.info(now, false)}
 	}
-	l.holder.lose(&driver.LostError{Reason: driver.Broken, By: by, Why: why})
-	l.handOver(now)
+	g.lose(&driver.LostError{Reason: driver.Broken, By: by, Why: why})
+	l.remove(g, now)
 	return nil
 }
 
-// info describes a settled lock. The queue is left out where only the holder
-// matters, since it may be long.
+// info describes a settled lock. The queue is left out where only holders
+// matter, since it may be long.
 func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
 	wall := time.Now().Round(0)
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
 	info := &driver.Info{Name: l.name, Token: l.token}
-	if g := l.holder; g != nil {
+	for _, g := range l.holders {
 		h := driver.Held{
 			Holder: *g.holder, Lease: g.lease, Token: g.token, Why: g.why, Acquired: at(g.acquired),
+			Shared: g.shared, Slots: g.slots,
 		}
 		if !g.owner.store.NoExpiry {
 			h.Renewed, h.Expires = at(g.since), at(g.expires())
 		}
-		info.Holders = []driver.Held{h}
+		info.Holders = append(info.Holders, h)
 	}
 	if queue {
 		for w := l.head; w != nil; w = w.next {
 			info.Waiters = append(info.Waiters, driver.Waiter{
 				Holder: *w.req.Holder, Since: at(w.since), Why: w.req.Why,
+				Shared: w.req.Shared, Slots: w.req.Slots,
 			})
 		}
 	}

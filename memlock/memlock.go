@@ -15,6 +15,7 @@ package memlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -53,10 +54,11 @@ func (s *Store) Crash(d driver.Driver) {
 	p.close()
 	now := driver.Now()
 	for _, l := range s.locks {
-		l.dropWaiters(p)
+		l.dropWaiters(p, now)
 		s.settle(l, now)
-		if s.NoExpiry && l.holder != nil && l.holder.owner == p {
-			l.handOver(now)
+		if s.NoExpiry {
+			l.holders = slices.DeleteFunc(l.holders, func(g *grant) bool { return g.owner == p })
+			l.admit(now)
 		}
 	}
 }
@@ -76,7 +78,7 @@ var (
 
 // Guarantees implements driver.Driver.
 func (p *participant) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Fencing: true, FIFO: true, Expiry: !p.store.NoExpiry}
+	return driver.Guarantees{Fencing: true, FIFO: true, Expiry: !p.store.NoExpiry, Shared: true, Slots: true}
 }
 
 // Close implements driver.Driver. Grants that are still held stay so, and can
@@ -105,8 +107,11 @@ func (p *participant) TryAcquire(ctx context.Context, req *driver.Request) (driv
 	}
 	now := driver.Now()
 	l := s.lock(req.Name)
-	g, ok := s.ask(p, l, req, now)
-	if !ok {
+	g, err := s.ask(p, l, req, now)
+	switch {
+	case err != nil:
+		return nil, err
+	case g == nil:
 		return nil, &driver.HeldError{Info: l.info(now, false)}
 	}
 	return g, nil
@@ -122,7 +127,12 @@ func (p *participant) Acquire(ctx context.Context, req *driver.Request) (driver.
 	}
 	now := driver.Now()
 	l := s.lock(req.Name)
-	if g, ok := s.ask(p, l, req, now); ok {
+	g, err := s.ask(p, l, req, now)
+	switch {
+	case err != nil:
+		s.mu.Unlock()
+		return nil, err
+	case g != nil:
 		s.mu.Unlock()
 		return g, nil
 	}

@@ -32,7 +32,8 @@ func (l *lock) enqueue(p *participant, req *driver.Request, now driver.Instant) 
 	return w
 }
 
-func (l *lock) remove(w *waiter) {
+// leave takes w out of the queue.
+func (l *lock) leave(w *waiter) {
 	if w.prev == nil {
 		l.head = w.next
 	} else {
@@ -48,15 +49,15 @@ func (l *lock) remove(w *waiter) {
 
 // dropWaiters takes the waiters of p out of the queue. Their calls return
 // because p.done is closed.
-func (l *lock) dropWaiters(p *participant) {
+func (l *lock) dropWaiters(p *participant, now driver.Instant) {
 	for w := l.head; w != nil; {
 		next := w.next
 		if w.owner == p {
-			l.remove(w)
+			l.leave(w)
 		}
 		w = next
 	}
-	l.wakeHead()
+	l.admit(now)
 }
 
 func (w *waiter) wake() {
@@ -67,7 +68,7 @@ func (w *waiter) wake() {
 }
 
 // wait blocks until w has the name or gives up. Only the first in the queue
-// watches the clock for the holder's expiry, so that a thousand waiters do not
+// watches the clock for the holders' expiry, so that a thousand waiters do not
 // stampede.
 func (w *waiter) wait(ctx context.Context) (driver.Grant, error) {
 	timer := time.NewTimer(time.Hour)
@@ -86,15 +87,15 @@ func (w *waiter) wait(ctx context.Context) (driver.Grant, error) {
 		case <-w.ready:
 		case <-expiry:
 		case <-ctx.Done():
-			return nil, w.leave(ctx.Err())
+			return nil, w.giveUp(ctx.Err())
 		case <-w.owner.done:
-			return nil, w.leave(fmt.Errorf("memlock: closed while waiting: %w", driver.ErrUnavailable))
+			return nil, w.giveUp(fmt.Errorf("memlock: closed while waiting: %w", driver.ErrUnavailable))
 		}
 	}
 }
 
 // look returns the grant if w has it. Otherwise, if w is the first in the
-// queue, watch is true and left is the time until the holder's lease ends.
+// queue, watch is true and left is the time until the first lease ends.
 func (w *waiter) look() (g *grant, left time.Duration, watch bool) {
 	s := w.owner.store
 	s.mu.Lock()
@@ -107,23 +108,24 @@ func (w *waiter) look() (g *grant, left time.Duration, watch bool) {
 	if w.lock.head != w || s.NoExpiry {
 		return nil, 0, false
 	}
-	return nil, w.lock.holder.expires().Sub(now), true
+	return nil, w.lock.nextEnd().Sub(now), true
 }
 
-// leave gives up with err. If the name was handed to w in this very instant, it
+// giveUp gives up with err. If the name was handed to w in this very instant, it
 // is put back, which hands it on: pretend that we did not get it.
-func (w *waiter) leave(err error) error {
+func (w *waiter) giveUp(err error) error {
 	s := w.owner.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := driver.Now()
 	switch {
 	case w.owner.crashed:
 		// Crash took it out of the queue; what it was granted it cannot undo.
 	case w.grant != nil:
-		w.grant.release(driver.Now())
+		w.grant.release(now)
 	default:
-		w.lock.remove(w)
-		w.lock.wakeHead()
+		w.lock.leave(w)
+		w.lock.admit(now) // those behind it may fit with the holders
 	}
 	return err
 }

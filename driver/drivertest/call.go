@@ -10,6 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// acquirer is TryAcquire or Acquire of a driver.
+type acquirer = func(context.Context, *driver.Request) (driver.Grant, error)
+
 // call is an Acquire that waits in a goroutine of its own.
 type call struct {
 	e      *env

@@ -251,7 +251,7 @@ func (e *env) holdAtRandom(ctx context.Context, c *pawl.Client, w *witness) {
 // randomRules returns faults that hit each kind of call now and then. Releases
 // do not hang: on a store without a network they have no deadline of their own.
 func (e *env) randomRules() (rules []Rule) {
-	for _, op := range []Op{TryAcquire, Acquire, Renew, Release, Pass} {
+	for _, op := range []Op{TryAcquire, Acquire, Renew, Release, Pass, Downgrade} {
 		after := 0
 		for range 10 {
 			after += rand.IntN(4)

@@ -139,7 +139,8 @@ type Test struct {
 // Tests is the suite.
 var Tests = slices.Concat(
 	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests,
-	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, historyTests,
+	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests,
+	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, historyTests,
 )
 
 // Run runs the suite as subtests of t and compares what was skipped with

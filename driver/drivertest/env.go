@@ -52,10 +52,12 @@ func (e *env) missing(needs []string) string {
 	_, inspector := d.(driver.Inspector)
 	_, notifier := g.(driver.Notifier)
 	_, passer := g.(driver.Passer)
+	_, downgrader := g.(driver.Downgrader)
 	have := map[string]bool{
 		"Fencing": sure.Fencing, "FIFO": sure.FIFO, "Expiry": sure.Expiry,
-		"SurvivesRestart": sure.SurvivesRestart,
-		"Queuer":          queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
+		"SurvivesRestart": sure.SurvivesRestart, "Shared": sure.Shared, "Slots": sure.Slots,
+		"Downgrader": downgrader && sure.Shared,
+		"Queuer":     queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
 		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,
 	}
@@ -121,13 +123,10 @@ func (e *env) tryReq(d driver.Driver, req *driver.Request) driver.Grant {
 	return g
 }
 
-// held checks that d cannot have name.
+// held checks that d cannot have name for itself.
 func (e *env) held(d driver.Driver, name string) {
 	e.Helper()
-	g, err := d.TryAcquire(e.ctx, e.request(name))
-	if g != nil || !errors.Is(err, driver.ErrHeld) {
-		e.Fatalf("TryAcquire(%.80q) = %v, %v; want ErrHeld: somebody else holds it", name, show(g), err)
-	}
+	e.refused(d, e.request(name))
 }
 
 // free checks that d can have name.

@@ -18,12 +18,13 @@ const (
 	Renew
 	Release
 	Pass
+	Downgrade
 	Inspect // and List
 	Break
 )
 
 func (op Op) String() string {
-	return [...]string{"AnyOp", "TryAcquire", "Acquire", "Renew", "Release", "Pass", "Inspect", "Break"}[op]
+	return [...]string{"AnyOp", "TryAcquire", "Acquire", "Renew", "Release", "Pass", "Downgrade", "Inspect", "Break"}[op]
 }
 
 // Effect is what goes wrong with a call.

@@ -11,7 +11,8 @@ import (
 )
 
 // Driver returns the driver with faults. It implements those optional
-// interfaces that the driver without faults implements, and so do its grants.
+// interfaces that the driver without faults implements, and so do its grants,
+// but that every grant is a driver.Downgrader.
 func (f *Faulty) Driver() driver.Driver {
 	base := faultyDriver{f}
 	q, isQueuer := f.inner.(driver.Queuer)

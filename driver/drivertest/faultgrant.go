@@ -5,6 +5,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -40,6 +41,17 @@ func (g *faultyGrant) Release(ctx context.Context) error {
 		}
 		return g.inner.Release(ctx)
 	})
+	return err
+}
+
+// Downgrade implements driver.Downgrader. A grant that is none says that it
+// cannot, as package pawl would.
+func (g *faultyGrant) Downgrade(ctx context.Context) error {
+	d, ok := g.inner.(driver.Downgrader)
+	if !ok {
+		return fmt.Errorf("drivertest: %T is no driver.Downgrader: %w", g.inner, errors.ErrUnsupported)
+	}
+	_, err := g.f.call(ctx, Downgrade, g.name, d.Downgrade)
 	return err
 }
 

@@ -49,9 +49,8 @@ func (t *detector) hold(i int, g driver.Grant) {
 	}
 }
 
-// hammer calls acquire from many goroutines of several participants. It may
-// return neither a grant nor an error.
-func (e *env) hammer(acquire func(d driver.Driver, req *driver.Request) (driver.Grant, error)) *detector {
+// hammer calls acquire from many goroutines of several participants.
+func (e *env) hammer(acquire blow) *detector {
 	t := &detector{e: e}
 	var all sync.WaitGroup
 	for range 3 {
@@ -60,7 +59,7 @@ func (e *env) hammer(acquire func(d driver.Driver, req *driver.Request) (driver.
 			all.Go(func() {
 				for range blows {
 					i := rand.IntN(len(t.names))
-					g, err := acquire(d, e.request(e.name(fmt.Sprint("deploy", i))))
+					g, err := acquire(e, d, e.request(e.name(fmt.Sprint("deploy", i))))
 					if err != nil {
 						e.Errorf("acquire = %v", err)
 						return
@@ -80,42 +79,48 @@ func (e *env) hammer(acquire func(d driver.Driver, req *driver.Request) (driver.
 }
 
 func hammerTry(e *env) {
-	t := e.hammer(func(d driver.Driver, req *driver.Request) (driver.Grant, error) {
-		g, err := d.TryAcquire(e.ctx, req)
-		if errors.Is(err, driver.ErrHeld) {
-			time.Sleep(rand.N(time.Millisecond))
-			return nil, nil
-		}
-		return g, err
-	})
+	t := e.hammer(hammerOnce)
 	if t.grants.Load() == 0 {
 		e.Error("nobody ever got the name")
 	}
 }
 
 func hammerWait(e *env) {
-	t := e.hammer(func(d driver.Driver, req *driver.Request) (driver.Grant, error) {
-		ctx, cancel := context.WithTimeout(e.ctx, e.long())
-		defer cancel()
-		return d.(driver.Queuer).Acquire(ctx, req)
-	})
+	t := e.hammer(hammerWaiting)
 	if n := t.grants.Load(); n != hammers*blows {
 		e.Errorf("%d grants; want %d", n, hammers*blows)
 	}
 }
 
-func hammerCancel(e *env) {
-	e.hammer(func(d driver.Driver, req *driver.Request) (driver.Grant, error) {
-		patience := rand.N(4 * time.Millisecond)
-		ctx, cancel := context.WithTimeout(e.ctx, patience)
-		defer cancel()
-		g, err := d.(driver.Queuer).Acquire(ctx, req)
-		if errors.Is(err, context.DeadlineExceeded) {
-			if g != nil {
-				return nil, g.Release(e.ctx)
-			}
-			return nil, nil
+func hammerCancel(e *env) { e.hammer(hammerGivingUp) }
+
+// blow is one attempt. It may return neither a grant nor an error.
+type blow func(*env, driver.Driver, *driver.Request) (driver.Grant, error)
+
+func hammerOnce(e *env, d driver.Driver, req *driver.Request) (driver.Grant, error) {
+	g, err := d.TryAcquire(e.ctx, req)
+	if errors.Is(err, driver.ErrHeld) {
+		time.Sleep(rand.N(time.Millisecond))
+		return nil, nil
+	}
+	return g, err
+}
+
+func hammerWaiting(e *env, d driver.Driver, req *driver.Request) (driver.Grant, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, e.long())
+	defer cancel()
+	return d.(driver.Queuer).Acquire(ctx, req)
+}
+
+func hammerGivingUp(e *env, d driver.Driver, req *driver.Request) (driver.Grant, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, rand.N(4*time.Millisecond))
+	defer cancel()
+	g, err := d.(driver.Queuer).Acquire(ctx, req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		if g != nil {
+			return nil, g.Release(e.ctx)
 		}
-		return g, err
-	})
+		return nil, nil
+	}
+	return g, err
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 var historyTests = []Test{
@@ -25,6 +27,7 @@ const (
 	doRenew
 	doRelease
 	doPass
+	doDowngrade
 	doBreak
 	doInspect
 	doCrash
@@ -41,20 +44,31 @@ type operation struct {
 	name string        // of the lock
 	ref  int           // id of the operation whose grant or attempt is meant
 	d    time.Duration // TTL, or time to sleep
+
+	shared bool // what is asked for
+	slots  int
 }
 
 func (o operation) String() string {
+	kind := ""
+	switch {
+	case o.shared:
+		kind = "shared "
+	case o.slots > 0:
+		kind = fmt.Sprintf("one of %d slots of ", o.slots)
+	}
 	what := map[action]string{
-		doTry:     fmt.Sprintf("p%d try %q for %v", o.who, o.name, o.d),
-		doWait:    fmt.Sprintf("p%d wait for %q for %v", o.who, o.name, o.d),
-		doCancel:  fmt.Sprintf("cancel #%d", o.ref),
-		doRenew:   fmt.Sprintf("renew #%d for %v", o.ref, o.d),
-		doRelease: fmt.Sprintf("release #%d", o.ref),
-		doPass:    fmt.Sprintf("pass #%d on for %v", o.ref, o.d),
-		doBreak:   fmt.Sprintf("p%d break #%d of %q", o.who, o.ref, o.name),
-		doInspect: fmt.Sprintf("p%d inspect %q", o.who, o.name),
-		doCrash:   fmt.Sprintf("p%d crash", o.who),
-		doSleep:   fmt.Sprintf("sleep %v", o.d),
+		doTry:       fmt.Sprintf("p%d try %s%q for %v", o.who, kind, o.name, o.d),
+		doWait:      fmt.Sprintf("p%d wait for %s%q for %v", o.who, kind, o.name, o.d),
+		doCancel:    fmt.Sprintf("cancel #%d", o.ref),
+		doRenew:     fmt.Sprintf("renew #%d for %v", o.ref, o.d),
+		doRelease:   fmt.Sprintf("release #%d", o.ref),
+		doPass:      fmt.Sprintf("pass #%d on for %v", o.ref, o.d),
+		doDowngrade: fmt.Sprintf("downgrade #%d", o.ref),
+		doBreak:     fmt.Sprintf("p%d break #%d of %q", o.who, o.ref, o.name),
+		doInspect:   fmt.Sprintf("p%d inspect %q", o.who, o.name),
+		doCrash:     fmt.Sprintf("p%d crash", o.who),
+		doSleep:     fmt.Sprintf("sleep %v", o.d),
 	}
 	return fmt.Sprintf("#%-3d %s", o.id, what[o.do])
 }
@@ -77,6 +91,9 @@ func (e *env) abilities() map[action]int {
 	}
 	if e.missing([]string{"Passer"}) == "" {
 		weight[doPass] = 3
+	}
+	if e.missing(downgrader) == "" {
+		weight[doDowngrade] = 3
 	}
 	if e.missing(inspector) == "" {
 		weight[doBreak], weight[doInspect] = 4, 2
@@ -113,6 +130,31 @@ func (e *env) generate(seed uint64, weight map[action]int) []operation {
 	return ops
 }
 
+// drawKinds makes operations ask for leases of other kinds. In some histories all
+// are exclusive; in the others one kind is more frequent than the rest, as they
+// would only refuse each other.
+func drawKinds(seed uint64, ops []operation, sure driver.Guarantees) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	often := r.IntN(5)
+	if often >= 3 {
+		return
+	}
+	for i := range ops {
+		kind := often
+		if r.IntN(3) == 0 {
+			kind = r.IntN(4)
+		}
+		switch {
+		case kind == 0 && sure.Shared:
+			ops[i].shared = true
+		case kind == 1 && sure.Slots:
+			ops[i].slots = 2
+		case kind == 2 && sure.Slots:
+			ops[i].slots = 2 + r.IntN(2)
+		}
+	}
+}
+
 func draw(r *rand.Rand, weight map[action]int, total int) action {
 	n := r.IntN(total)
 	for do := doTry; ; do++ {
@@ -133,9 +175,10 @@ func histories(e *env) {
 		first, _ = strconv.ParseUint(s, 10, 64)
 		n = 1
 	}
-	weight := e.abilities()
+	weight, sure := e.abilities(), e.open().Guarantees()
 	for seed := first; seed < first+uint64(n); seed++ {
 		ops := e.generate(seed, weight)
+		drawKinds(seed, ops, sure)
 		if _, bad := e.runHistory(ops); !bad {
 			continue
 		}

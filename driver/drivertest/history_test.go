@@ -18,7 +18,7 @@ func TestHistoryIsReduced(t *testing.T) {
 		"late renewal revives":                3,
 		"token forgotten on release":          3,
 		"break does not look at the id":       5,
-		"cancelled waiter stays in the queue": 5,
+		"cancelled waiter stays in the queue": 6,
 		"no queue":                            6,
 	} {
 		t.Run(name, func(t *testing.T) {

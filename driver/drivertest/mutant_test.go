@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,12 +23,14 @@ type mutant struct {
 	acquire func(ctx context.Context, d *mutantDriver, req *driver.Request, do acquireFunc) (driver.Grant, error)
 	wait    func(ctx context.Context, d *mutantDriver, req *driver.Request) (driver.Grant, error)
 	close   func(*mutantDriver)
+	crash   func(*mutantDriver) // before the participant is gone
 
 	token   func(*mutantGrant) uint64
 	since   func(*mutantGrant) driver.Instant
 	renew   func(context.Context, *mutantGrant, time.Duration) (driver.Instant, error)
 	release func(context.Context, *mutantGrant) error
 	pass    func(context.Context, *mutantGrant, *driver.Request) (driver.Grant, error)
+	lower   func(context.Context, *mutantGrant) error // Downgrade
 	onLost  func(*mutantGrant, func(error))
 
 	inspect func(*driver.Info, error) (*driver.Info, error)
@@ -46,6 +49,7 @@ type (
 		driver.Grant
 		driver.Notifier
 		driver.Passer
+		driver.Downgrader
 	}
 )
 
@@ -53,20 +57,25 @@ type (
 func (m *mutant) harness() *Harness {
 	h := Harness{
 		Bubble:    func(*testing.T, func(*testing.T)) { panic("the tests of mutants make the bubble") },
-		Histories: 15,
+		Histories: 60,
 		Start: func(testing.TB) Store {
-			shared := new(memlock.Store)
+			shared, all := new(memlock.Store), new(grantList)
 			return Store{
 				Open: func(testing.TB) driver.Driver {
 					s := shared
 					if m.open != nil {
 						s = m.open(s)
 					}
-					return m.driver(s)
+					d := m.driver(s)
+					d.all = all
+					return d
 				},
 				Crash: func(_ testing.TB, d driver.Driver) {
-					m := d.(*mutantDriver)
-					m.store.Crash(m.inner)
+					dead := d.(*mutantDriver)
+					if m.crash != nil {
+						m.crash(dead)
+					}
+					dead.store.Crash(dead.inner)
 				},
 			}
 		},
@@ -88,6 +97,7 @@ type mutantDriver struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	ghosts sync.WaitGroup
+	all    *grantList // nil in tests that need none
 
 	mu   sync.Mutex
 	seen map[string]int // for the mutants' use
@@ -141,6 +151,7 @@ func (d *mutantDriver) grant(req *driver.Request) func(driver.Grant, error) (dri
 		if g == nil {
 			return nil, err
 		}
+		d.all.add(req.Name, g)
 		return &mutantGrant{fullGrant: g.(fullGrant), d: d, req: req, began: driver.Now()}, err
 	}
 }
@@ -220,10 +231,41 @@ func (g *mutantGrant) Pass(ctx context.Context, req *driver.Request) (driver.Gra
 	return g.d.grant(req)(g.fullGrant.Pass(ctx, req))
 }
 
+func (g *mutantGrant) Downgrade(ctx context.Context) error {
+	if g.d.m.lower != nil {
+		return g.d.m.lower(ctx, g)
+	}
+	return g.fullGrant.Downgrade(ctx)
+}
+
 func (g *mutantGrant) OnLost(f func(error)) {
 	if g.d.m.onLost != nil {
 		g.d.m.onLost(g, f)
 		return
 	}
 	g.fullGrant.OnLost(f)
+}
+
+// grantList is every grant of a store, by name.
+type grantList struct {
+	mu     sync.Mutex
+	grants map[string][]driver.Grant
+}
+
+func (l *grantList) add(name string, g driver.Grant) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grants == nil {
+		l.grants = make(map[string][]driver.Grant)
+	}
+	l.grants[name] = append(l.grants[name], g)
+}
+
+func (l *grantList) on(name string) []driver.Grant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.grants[name])
 }

@@ -23,7 +23,8 @@ var onlyPawl = map[string]bool{
 	"unreachable-store-is-told-at-once":              true,
 }
 
-var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants)
+var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants,
+	sharedMutants, downgradeMutants, slotsMutants)
 
 var grantMutants = []*mutant{
 	{

@@ -35,6 +35,7 @@ type made struct {
 	call  *call        // waiting, until it is done
 	grant driver.Grant // once granted
 	over  bool         // released, broken, passed on, or its participant is dead
+	lower bool         // downgraded
 }
 
 func (e *env) newWorld(s Store) *world {
@@ -122,7 +123,9 @@ func (w *world) do(op operation) string {
 		return w.breakLease(op, m)
 	case op.do == doCancel:
 		return w.cancel(m)
-	case m.grant == nil:
+	case m.grant == nil,
+		op.do == doPass && (m.lower || kindOf(m.req) != "exclusive"),
+		op.do == doDowngrade && m.req.Slots > 0:
 		return "-"
 	}
 	return w.use(op, m)
@@ -130,7 +133,7 @@ func (w *world) do(op operation) string {
 
 func (w *world) request(op operation) *driver.Request {
 	req := w.e.request(op.name)
-	req.TTL = op.d
+	req.TTL, req.Shared, req.Slots = op.d, op.shared, op.slots
 	return req
 }
 
@@ -166,16 +169,19 @@ func (w *world) got(m *made, g driver.Grant) {
 func (w *world) use(op operation, m *made) string {
 	over := m.over
 	var err error
-	done := map[action]string{doRenew: "renewed", doRelease: "released", doPass: "passed on"}[op.do]
+	done := map[action]string{doRenew: "renewed", doRelease: "released", doPass: "passed on", doDowngrade: "shared"}[op.do]
 	switch op.do {
 	case doRenew:
 		_, err = m.grant.Renew(w.e.ctx, op.d)
 	case doRelease:
 		err = m.grant.Release(w.e.ctx)
 		m.over = true
+	case doDowngrade:
+		err = m.grant.(driver.Downgrader).Downgrade(w.e.ctx)
+		m.lower = m.lower || err == nil
 	case doPass:
 		next := &made{who: m.who, req: w.request(op)}
-		next.req.Name = m.req.Name
+		next.req.Name, next.req.Shared, next.req.Slots = m.req.Name, false, 0
 		var g driver.Grant
 		if g, err = m.grant.(driver.Passer).Pass(w.e.ctx, next.req); err == nil {
 			m.over = true
@@ -226,16 +232,24 @@ func (w *world) inspect(op operation) string {
 	if err != nil {
 		return outcome(err, "")
 	}
-	s := "free"
+	var holders []string
 	for _, h := range info.Holders {
-		s = "held by a dead participant"
+		s := "a dead participant"
 		for id, m := range w.made {
 			if m.req.Lease == h.Lease {
-				s = fmt.Sprintf("held by #%d", id)
+				s = fmt.Sprintf("#%d", id)
 			}
 		}
+		switch {
+		case h.Shared:
+			s += ", shared"
+		case h.Slots > 0:
+			s += fmt.Sprintf(", one of %d slots", h.Slots)
+		}
+		holders = append(holders, s)
 	}
-	return fmt.Sprintf("%s, %d wait", s, len(info.Waiters))
+	slices.Sort(holders)
+	return fmt.Sprintf("held by %q, %d wait", holders, len(info.Waiters))
 }
 
 // news returns which waiters have returned since it was called last.
@@ -266,6 +280,9 @@ func (w *world) news() string {
 
 // outcome puts err into words, or says done if it is nil.
 func outcome(err error, done string) string {
+	if slots := (*driver.SlotsError)(nil); errors.As(err, &slots) {
+		return fmt.Sprintf("slots are %d", slots.Held)
+	}
 	for _, known := range []error{driver.ErrHeld, driver.ErrLost, driver.ErrReleased, context.Canceled} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Tests of package pawl with leases that are not exclusive.
+var clientKindTests = []Test{
+	{Name: "client-readers-share", Needs: []string{"Shared"}, run: clientReaders},
+	{Name: "client-writer-is-not-starved-by-readers", Needs: []string{"Shared", "Queuer", "FIFO"}, run: clientWriter},
+	{Name: "client-downgrade-lets-readers-in", Needs: downgrader, run: clientDowngrade},
+	{Name: "client-slots-are-shared-out", Needs: []string{"Slots"}, run: clientSlots},
+	{Name: "clients-of-every-kind-never-overlap-under-random-faults", Needs: []string{"Shared"}, run: faultKinds},
+}
+
+func clientReaders(e *env) {
+	a, b, name := e.client(), e.client(), e.name("deploy")
+	first, second := e.get(a, name, pawl.Shared()), e.get(b, name, pawl.Shared())
+	third := e.queue(a, name, pawl.Shared()).got(e.soon()) // in the same client
+	e.busy(b, name)
+	writer := e.queue(a, name)
+	time.Sleep(e.h.TTL)
+	for _, l := range []*pawl.Lease{first, second, third} {
+		if l.Err() != nil {
+			e.Errorf("Err = %v while renewals go well; want nil", l.Err())
+		}
+		writer.waits()
+		e.give(l)
+	}
+	l := writer.got(e.soon())
+	if _, err := b.TryAcquire(e.ctx, name, pawl.Shared()); !errors.Is(err, pawl.ErrHeld) {
+		e.Errorf("TryAcquire of a reader beside a writer = %v; want ErrHeld", err)
+	}
+	reader := e.queue(b, name, pawl.Shared())
+	reader.waits()
+	e.give(l)
+	e.give(reader.got(e.soon()))
+}
+
+// clientWriter has readers of two clients, the writer's own among them, share a
+// name without a gap. No reader that comes after the writer gets it first.
+func clientWriter(e *env) {
+	a, b, name := e.client(), e.client(), e.name("deploy")
+	var phase atomic.Int32 // odd from when a writer waits until it is about to release
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	for i := range 12 {
+		c := []*pawl.Client{a, b}[i%2]
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * e.h.Pause / 6)
+			for !stop.Load() {
+				came := phase.Load()
+				l, err := c.Acquire(e.ctx, name, pawl.Shared())
+				if err != nil {
+					e.Errorf("Acquire of a reader = %v", err)
+					return
+				}
+				if came%2 == 1 && phase.Load() == came {
+					e.Error("a reader that came after a waiting writer got the name before it")
+					stop.Store(true)
+				}
+				time.Sleep(2 * e.h.Pause)
+				l.Release(e.ctx)
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop.Store(true)
+	for range 3 {
+		time.Sleep(4 * e.h.Pause)
+		w := e.queue(a, name)
+		e.pause() // it may have waited in the client's line for a reader's answer
+		phase.Add(1)
+		l := w.got(e.h.Slack + 20*e.h.Pause)
+		e.pause()
+		phase.Add(1)
+		e.give(l)
+	}
+}
+
+func clientDowngrade(e *env) {
+	a, b, name := e.client(), e.client(), e.name("deploy")
+	l := e.get(a, name)
+	token := l.Token()
+	ws := []*acquiring{e.queue(b, name, pawl.Shared()), e.queue(a, name, pawl.Shared())}
+	ws[0].waits()
+	ws[1].waits()
+	if err := l.Downgrade(e.ctx); err != nil {
+		e.Fatalf("Downgrade = %v; want nil", err)
+	}
+	readers := []*pawl.Lease{ws[0].got(e.soon()), ws[1].got(e.soon())}
+	if l.Err() != nil || l.Token() != token {
+		e.Errorf("after Downgrade: %v, token %d; want nil and %d", l.Err(), l.Token(), token)
+	}
+	e.busy(b, name)
+	e.give(l)
+	e.busy(b, name)
+	e.give(readers[0])
+	e.give(readers[1])
+	e.give(e.get(b, name))
+}
+
+func clientSlots(e *env) {
+	a, b, name := e.client(), e.client(), e.name("deploy")
+	var leases []*pawl.Lease
+	for _, c := range []*pawl.Client{a, b, a} {
+		leases = append(leases, e.queue(c, name, pawl.Slots(3)).got(e.soon()))
+	}
+	if l, err := b.TryAcquire(e.ctx, name, pawl.Slots(3)); !errors.Is(err, pawl.ErrHeld) {
+		e.Errorf("TryAcquire of a fourth of 3 slots = %s, %v; want ErrHeld", showLease(l), err)
+	}
+	for what, acquire := range map[string]func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){
+		"Acquire": a.Acquire, "TryAcquire": b.TryAcquire,
+	} {
+		var slots *pawl.SlotsError
+		if _, err := acquire(e.ctx, name, pawl.Slots(2)); !errors.As(err, &slots) || slots.Held != 3 || slots.Wanted != 2 {
+			e.Errorf("%s of one of 2 slots = %v; want a *SlotsError with 3 and 2", what, err)
+		}
+	}
+	w := e.queue(a, name, pawl.Slots(3))
+	w.waits()
+	e.give(leases[1])
+	leases[1] = w.got(e.soon())
+	for _, l := range leases {
+		e.give(l)
+	}
+	e.give(e.get(b, name))
+}
+
+// faultKinds is faultChaos with leases of every kind.
+func faultKinds(e *env) {
+	w := &kindWitness{e: e}
+	ctx, cancel := context.WithTimeout(e.ctx, 4*e.h.TTL)
+	defer cancel()
+	var all sync.WaitGroup
+	var plans []*Faulty
+	for range 3 {
+		c, f := e.faultyClient(e.randomRules()...)
+		plans = append(plans, f)
+		all.Go(func() {
+			for sleep(ctx, rand.N(3*e.h.TTL)) {
+				f.Cut()
+				sleep(ctx, rand.N(e.h.TTL))
+				f.Heal()
+			}
+		})
+		for range 3 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					w.holdAtRandom(ctx, c)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for _, f := range plans {
+		f.Clear()
+	}
+	e.give(e.queue(e.client(), e.name("deploy")).got(2*e.h.TTL + e.soon()))
+}
+
+// kindWitness sees every lease on one name and finds leases that are trusted at
+// a time and must not be.
+type kindWitness struct {
+	e    *env
+	mu   sync.Mutex
+	live []seenLease
+}
+
+type seenLease struct {
+	*pawl.Lease
+	slots  int // 0 unless it is a slot
+	shared bool
+}
+
+// saw is as witness.saw: it accuses nobody falsely. Of those that do not fit, one
+// has ended by the time it is looked at, or both were trusted at that moment.
+func (w *kindWitness) saw(l seenLease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var live []seenLease
+	for _, old := range w.live {
+		if old.Err() == nil {
+			live = append(live, old)
+		}
+	}
+	if l.Err() != nil {
+		w.live = live
+		return
+	}
+	for _, old := range live {
+		together := old.shared && l.shared || old.slots > 0 && old.slots == l.slots
+		if !together {
+			w.e.Errorf("two leases are trusted at a time: tokens %d (shared %v, slots %d) and %d (shared %v, slots %d)",
+				old.Token(), old.shared, old.slots, l.Token(), l.shared, l.slots)
+		}
+	}
+	w.live = append(live, l)
+	if l.slots > 0 && len(w.live) > l.slots {
+		w.e.Errorf("%d leases are trusted at a time on a name with %d slots", len(w.live), l.slots)
+	}
+}
+
+func (w *kindWitness) holdAtRandom(ctx context.Context, c *pawl.Client) {
+	e := w.e
+	waiting, cancel := context.WithTimeout(ctx, rand.N(e.h.TTL))
+	defer cancel()
+	var seen seenLease
+	var opts []pawl.Option
+	switch n := rand.IntN(4); {
+	case n < 2:
+		seen.shared, opts = true, []pawl.Option{pawl.Shared()}
+	case n == 2 && c.Guarantees().Slots:
+		seen.slots, opts = 2, []pawl.Option{pawl.Slots(2)}
+	}
+	l, err := c.Acquire(waiting, e.name("deploy"), opts...)
+	if err != nil {
+		sleep(ctx, rand.N(e.h.TTL/10))
+		return
+	}
+	seen.Lease = l
+	w.saw(seen)
+	select {
+	case <-l.Done():
+	case <-time.After(rand.N(e.h.TTL)):
+	}
+	// It becomes shared in the witness's eyes before it does in the store's.
+	if !seen.shared && seen.slots == 0 && rand.IntN(3) == 0 {
+		w.lower(l)
+		l.Downgrade(ctx)
+		sleep(ctx, rand.N(e.h.TTL/4))
+	}
+	l.Release(ctx)
+}
+
+func (w *kindWitness) lower(l *pawl.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.live {
+		if w.live[i].Lease == l {
+			w.live[i].shared = true
+		}
+	}
+}
