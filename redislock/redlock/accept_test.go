@@ -198,7 +198,7 @@ func (f fleet) oneByOne(t testing.TB, opts *Options) {
 func TestStoppedNode(t *testing.T) {
 	t.Parallel()
 	opts := patient()
-	opts.NodeTimeout, opts.TTL = 500*time.Millisecond, 4*time.Second // the connection is given up after a second
+	opts.NodeTimeout, opts.TTL = 2*time.Second, 4*time.Second // the connection is given up after a second
 	f := startFleet(t, 3, opts)
 	d := dialFleet(t, f, opts)
 	cycle(t, d)

@@ -5,8 +5,10 @@
 package redlock
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,13 +26,13 @@ func TestTokensUnderKills(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		grants = 2_000
 	}
-	k := &kills{names: make([]sync.Mutex, 5), last: make([]uint64, 5)}
+	k := &kills{leases: make([][]granted, 5)}
 	opts := &Options{NodeTimeout: time.Second}
 	opts.TTL, opts.MaxTTL = time.Second, time.Second
 	k.run(t, startFleet(t, 5, opts), opts, grants, true)
 	t.Logf("%d grants, %d restarts", k.grants.Load(), k.restarts)
-	if k.wrong > 0 {
-		t.Errorf("%d tokens were not greater than the one before; the first: %s", k.wrong, k.first)
+	if n, first := k.wrong(); n > 0 {
+		t.Errorf("%d tokens are wrong; the first: %s", n, first)
 	}
 	if k.restarts < 3 {
 		t.Errorf("%d restarts; want some", k.restarts)
@@ -41,7 +43,7 @@ func TestTokensUnderKills(t *testing.T) {
 // everything, unnoticed, and the clocks stand still.
 func TestTokensWithoutAssumptions(t *testing.T) {
 	t.Parallel()
-	k := &kills{names: make([]sync.Mutex, 1), last: make([]uint64, 1)}
+	k := &kills{leases: make([][]granted, 1)}
 	clock := time.Now()
 	opts := &Options{NodeTimeout: time.Second, WallClock: func() time.Time { return clock }}
 	opts.TTL, opts.MaxTTL, opts.AllowUnguarded = time.Second, time.Second, true
@@ -51,21 +53,46 @@ func TestTokensWithoutAssumptions(t *testing.T) {
 		s.restart()
 	}
 	k.run(t, f, opts, 100, false)
-	if k.wrong == 0 {
+	if n, _ := k.wrong(); n == 0 {
 		t.Error("tokens grow all the same: the test above cannot fail")
 	}
 }
 
 // kills is a run with participants that take names in turn.
 type kills struct {
-	names    []sync.Mutex // held by who checks that it is the only holder
-	last     []uint64     // by name; guarded by names
 	grants   atomic.Int64
 	restarts int
 
-	mu    sync.Mutex
-	wrong int
-	first string
+	mu     sync.Mutex
+	leases [][]granted // by name
+}
+
+// granted is a lease that was asked for after one instant and known at another.
+type granted struct {
+	token        uint64
+	asked, known driver.Instant
+}
+
+// wrong counts the tokens that are not greater than all that were known before they
+// were asked for, and describes the first.
+func (k *kills) wrong() (n int, first string) {
+	for name, byAsked := range k.leases {
+		slices.SortFunc(byAsked, func(a, b granted) int { return cmp.Compare(a.asked, b.asked) })
+		byKnown := slices.SortedFunc(slices.Values(byAsked), func(a, b granted) int { return cmp.Compare(a.known, b.known) })
+		largest, next, seen := uint64(0), 0, make(map[uint64]bool)
+		for _, g := range byAsked {
+			for ; byKnown[next].known < g.asked; next++ {
+				largest = max(largest, byKnown[next].token)
+			}
+			if g.token <= largest || seen[g.token] {
+				if n++; n == 1 {
+					first = fmt.Sprintf("name %d: %d, after %d", name, g.token, largest)
+				}
+			}
+			seen[g.token] = true
+		}
+	}
+	return n, first
 }
 
 func (k *kills) run(t *testing.T, f fleet, opts *Options, grants int64, kill bool) {
@@ -97,38 +124,18 @@ func (k *kills) run(t *testing.T, f fleet, opts *Options, grants int64, kill boo
 	killer.Wait()
 }
 
-// take takes a name once and looks at the token.
+// take takes a name once and notes the token.
 func (k *kills) take(t *testing.T, d *Driver, ttl time.Duration) {
-	i := rand.IntN(len(k.names))
+	i := rand.IntN(len(k.leases))
 	req := request()
 	req.Name, req.TTL = fmt.Sprint("name", i), ttl
 	g, err := d.Acquire(t.Context(), req)
 	if err != nil {
 		return // too many servers are down
 	}
-	if k.names[i].TryLock() {
-		if driver.Now() < trust(g.Since(), ttl) {
-			k.check(g.Token(), i)
-		}
-		k.names[i].Unlock()
-	} else if driver.Now() < trust(g.Since(), ttl) {
-		k.note(fmt.Sprintf("two have %s at once", req.Name))
-	}
-	g.Release(t.Context())
-}
-
-func (k *kills) check(token uint64, i int) {
-	if token <= k.last[i] {
-		k.note(fmt.Sprintf("token %d after %d", token, k.last[i]))
-	}
-	k.last[i] = max(k.last[i], token)
-	k.grants.Add(1)
-}
-
-func (k *kills) note(what string) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.wrong++; k.wrong == 1 {
-		k.first = what
-	}
+	k.leases[i] = append(k.leases[i], granted{g.Token(), g.Since(), driver.Now()})
+	k.mu.Unlock()
+	k.grants.Add(1)
+	g.Release(t.Context())
 }
