@@ -16,7 +16,7 @@ func init() {
 		mutate("drift is not subtracted", "round.go", "since.Add(ttl - driver.Drift(ttl))", "since.Add(ttl)", "TestElapsed"),
 		mutate("a late vote is counted", "round.go", "time.NewTimer(timeout)", "time.NewTimer(time.Hour)", "TestVotesOfANodeThatHeedsNothing"),
 		mutate("one server votes twice", "round.go", "if slices.Contains(v.runs, run) {", `if slices.Contains(v.runs, run+"?") {`, "TestOneServerVotesOnce"),
-		mutate("one server is named twice", "driver.go",
+		mutate("one server is named twice", "nodes.go",
 			`s.Run != "" && other != ""`, `s.Run == "" && other != ""`, "TestRefusals/same_server"),
 
 		// What is left behind.
