@@ -34,6 +34,7 @@ func init() {
 		mutate("extension after the end", "grant.go", "case driver.Now() >= g.until:", "case g.until < 0:", "TestNoExtensionAfterTheEnd"),
 		mutate("extension that ends after the end", "grant.go",
 			"now >= g.until || now >= trust(since, ttl)", "now >= trust(since, ttl)", "TestExtendWithinTheValidityOnly"),
+		mutate("no healing after a hand-over", "claim.go", "if mode == Take {", "if mode >= Take {", "TestHealAfterPass"),
 		mutate("a broken lease is healed", "grant.go", "if len(t.ended) > 0 {", "if len(t.ended) > 99 {", "TestBrokenLeaseIsNotHealed"),
 
 		// Tokens.

@@ -46,7 +46,10 @@ type answer struct {
 // propose sends a proposal to all nodes at once. Each answers once, if only with
 // an error.
 func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-chan answer {
-	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, From: c.from, Token: token, TTL: ttl, Record: c.record}
+	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
+	if mode == Take {
+		p.From = c.from
+	}
 	answers := make(chan answer, len(c.d.members))
 	c.mu.Lock()
 	c.ttl = max(c.ttl, ttl)

@@ -216,3 +216,28 @@ func TestPassThatFails(t *testing.T) {
 		free(t, all, "")
 	})
 }
+
+// TestHealAfterPass: a lease that was handed over has the lock where its predecessor
+// had it, and elsewhere after its first renewal.
+func TestHealAfterPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		all[2].restart(false)
+		next, err := g.Pass(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		free(t, all[2:], "")
+		if _, err := next.Renew(t.Context(), 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		for _, m := range all {
+			if l := m.lockOf(name); l.Lease != next.(*grant).lease {
+				t.Errorf("%s has %+v; want the lock of the successor", m.addr, l)
+			}
+		}
+	})
+}
