@@ -27,10 +27,12 @@ import (
 //
 // with the parameters of redislock.Open except those of Sentinel, and tls (true for
 // TLS), node_timeout, quorum, and allow_single. All masters are used with the same
-// user, password and parameters. All clients have to name the same masters. It connects, for at most ConnectTimeout and until
-// ctx ends. It returns ErrUnavailable if fewer than a quorum answer, an error that
-// says what to do if the masters are not N independent ones, as far as they tell,
-// and the errors of redislock.Open and pawl.New. No error contains the password.
+// user, password and parameters, and all clients have to name the same masters.
+//
+// It connects, for at most ConnectTimeout and until ctx ends. It returns
+// ErrUnavailable if fewer than a quorum answer, an error that says what to do if the
+// masters are not N independent ones, as far as they tell, and the errors of
+// redislock.Open and pawl.New. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	d, o, err := open(ctx, url, opts)
 	if err != nil {
