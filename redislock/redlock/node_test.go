@@ -154,9 +154,11 @@ func (m *master) Addr() string { return m.addr }
 
 func (m *master) runID() string { return cmp.Or(m.id, fmt.Sprint(m.addr, ".", m.run)) }
 
-func (m *master) Propose(ctx context.Context, p Proposal) (v Vote, err error) {
-	err = m.carry(ctx, "propose", func() { v = m.propose(p) })
-	if err != nil {
+// A request that nobody waits for any more may still write its answer, so that is
+// read only if there is no error.
+func (m *master) Propose(ctx context.Context, p Proposal) (Vote, error) {
+	var v Vote
+	if err := m.carry(ctx, "propose", func() { v = m.propose(p) }); err != nil {
 		return Vote{}, err
 	}
 	return v, nil
@@ -193,8 +195,9 @@ func (m *master) propose(p Proposal) (v Vote) {
 	return v
 }
 
-func (m *master) End(ctx context.Context, e Ending) (had bool, err error) {
-	err = m.carry(ctx, "end", func() {
+func (m *master) End(ctx context.Context, e Ending) (bool, error) {
+	var had bool
+	err := m.carry(ctx, "end", func() {
 		n := m.at(e.Name)
 		if e.Bar || e.News != "" {
 			news := n.ended[e.Lease].news
@@ -213,11 +216,15 @@ func (m *master) End(ctx context.Context, e Ending) (had bool, err error) {
 			}
 		}
 	})
-	return had && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return had, nil
 }
 
-func (m *master) Read(ctx context.Context, names []string) (locks []Lock, err error) {
-	err = m.carry(ctx, "read", func() {
+func (m *master) Read(ctx context.Context, names []string) ([]Lock, error) {
+	var locks []Lock
+	err := m.carry(ctx, "read", func() {
 		for _, name := range names {
 			locks = append(locks, m.at(name).look())
 		}
@@ -228,22 +235,30 @@ func (m *master) Read(ctx context.Context, names []string) (locks []Lock, err er
 	return locks, nil
 }
 
-func (m *master) List(ctx context.Context, prefix string) (names []string, err error) {
-	err = m.carry(ctx, "list", func() {
+func (m *master) List(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	err := m.carry(ctx, "list", func() {
 		for name := range m.names {
 			if strings.HasPrefix(name, prefix) && m.at(name).lock.Lease != "" {
 				names = append(names, name)
 			}
 		}
 	})
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
 }
 
-func (m *master) Status(ctx context.Context) (s Status, err error) {
-	err = m.carry(ctx, "status", func() {
+func (m *master) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := m.carry(ctx, "status", func() {
 		s = Status{Addr: m.addr, Run: m.runID(), Closed: max(0, time.Until(m.closed))}
 	})
-	return s, err
+	if err != nil {
+		return Status{}, err
+	}
+	return s, nil
 }
 
 func (m *master) Listen(name string, wake func()) (stop func()) {
