@@ -52,6 +52,7 @@ type search struct {
 	record string
 	tries  int
 	floor  uint64 // the largest token seen
+	heard  bool   // a quorum of nodes has answered at once
 }
 
 func (d *Driver) search(req *driver.Request) *search {
@@ -79,6 +80,7 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		since := driver.Now() // before anything is sent: all TTLs begin later
 		t, v, err := d.count(ctx, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
 		s.floor = max(s.floor, t.floor)
+		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
 		if len(t.failed) == 0 {
 			d.measured(driver.Now().Sub(since))
 		}

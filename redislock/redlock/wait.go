@@ -16,7 +16,7 @@ import (
 // every lookEvery, in case that news were lost.
 
 // Acquire implements driver.Queuer. There is no queue: who comes first after a
-// release gets the name.
+// release gets the name. An outage is borne once a quorum of nodes has been heard of.
 func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		switch {
 		case g != nil:
 			return g, nil
-		case f.kind == final:
+		case f.kind == final, f.kind == silent && !s.heard:
 			return nil, f.err
 		}
 	}
@@ -89,10 +89,13 @@ func (s *search) look(ctx context.Context) *failure {
 	answers := d.read([]string{s.req.Name}, d.timeout(s.req.TTL))
 	f := &failure{kind: held}
 	var waits []time.Duration // of nodes that are not free
-	for free := 0; free+len(waits) < len(d.members) && len(waits) <= len(d.members)-d.quorum; {
+	var failed misses
+	free := 0
+	for free+len(waits) < len(d.members) && len(waits) <= len(d.members)-d.quorum; {
 		select {
 		case a := <-answers:
 			if a.err != nil {
+				failed.add(d.members[a.node], a.err)
 				waits = append(waits, lookEvery)
 				continue
 			}
@@ -111,5 +114,9 @@ func (s *search) look(ctx context.Context) *failure {
 		}
 	}
 	f.after = d.quorumth(waits)
+	s.heard = s.heard || free+len(waits)-len(failed) >= d.quorum
+	if len(failed) > len(d.members)-d.quorum {
+		f.kind, f.err = silent, failed.as(driver.ErrUnavailable, d)
+	}
 	return f
 }
