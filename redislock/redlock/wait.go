@@ -91,7 +91,7 @@ func (s *search) look(ctx context.Context) *failure {
 	var waits []time.Duration // of nodes that are not free
 	var failed misses
 	free := 0
-	for free+len(waits) < len(d.members) && len(waits) <= len(d.members)-d.quorum; {
+	for free+len(waits) < len(d.members) && len(waits)-len(failed) <= len(d.members)-d.quorum {
 		select {
 		case a := <-answers:
 			if a.err != nil {
