@@ -63,7 +63,7 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 }
 
 func (s *store) scanServer(ctx context.Context, srv *server.Server, prefix string, found map[string]bool) error {
-	pattern := glob(strings.TrimSuffix(lockKey(s.prefix, prefix), "}")) + "*"
+	pattern := server.Pattern(s.prefix, prefix)
 	for cursor := uint64(0); ; {
 		if err := s.usable(ctx, nil); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
@@ -20,26 +21,12 @@ const (
 	endedSuffix  = ":ended:" // and the lease
 )
 
-// lockKey returns the key of a name's lock. The name is its hash tag, so that
-// all keys of one name are in one slot of a cluster. The tag of a name that
-// begins with } would be empty, which means none: U+0001, which no name contains,
-// makes it one.
-func lockKey(prefix, name string) string {
-	if strings.HasPrefix(name, "}") {
-		name = "\x01" + name
-	}
-	return prefix + "{" + name + "}"
-}
+func lockKey(prefix, name string) string { return server.Key(prefix, name) }
 
 // lockName returns the name of the lock that key belongs to.
 func lockName(prefix, key string) (name string, ok bool) {
 	key, _ = splitKey(key)
-	name, ok = strings.CutPrefix(key, prefix+"{")
-	if !ok {
-		return "", false
-	}
-	name, ok = strings.CutSuffix(name, "}")
-	return strings.TrimPrefix(name, "\x01"), ok
+	return server.Name(prefix, key)
 }
 
 // splitKey splits a key into that of the lock and the suffix, none of which
@@ -47,11 +34,6 @@ func lockName(prefix, key string) (name string, ok bool) {
 func splitKey(key string) (lock, suffix string) {
 	i := strings.LastIndexByte(key, '}') + 1
 	return key[:i], key[i:]
-}
-
-// glob quotes s for the MATCH of SCAN.
-func glob(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }
 
 // record is what people are shown of a holder or waiter.

@@ -42,6 +42,8 @@ machine; --store or $PAWL_STORE names another one by URL:
                           them: ?addr=…); rediss:// with TLS, unix:///socket;
                           its password may be in $PAWL_REDIS_PASSWORD, or in a
                           file named by ?password_file=
+  redlock://h1,h2,h3      three or five independent Redis servers, of which a
+                          majority is enough; passwords as above
   zk://host1,host2/root   ZooKeeper servers; zks:// with TLS; a user's password
                           may be in $PAWL_ZK_PASSWORD, or in a file as above
   etcd://h1:2379,h2:2379/prefix

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
 	"github.com/pawl-go/pawl/zklock"
 )
 
@@ -28,21 +29,23 @@ import (
 // completes the URL, and must have connected before ctx ends. It and blessings are
 // the only places that know which stores there are.
 var stores = map[string]func(context.Context, *storeURL, *pawl.Options) (*pawl.Client, error){
-	"etcd":   openEtcd,
-	"etcds":  openEtcd,
-	"file":   openFile,
-	"redis":  openRedis,
-	"rediss": openRedis,
-	"unix":   openRedis,
-	"zk":     openZooKeeper,
-	"zks":    openZooKeeper,
+	"etcd":    openEtcd,
+	"etcds":   openEtcd,
+	"file":    openFile,
+	"redis":   openRedis,
+	"rediss":  openRedis,
+	"redlock": openRedlock,
+	"unix":    openRedis,
+	"zk":      openZooKeeper,
+	"zks":     openZooKeeper,
 }
 
 // blessings has what ends the wait of a store that may have forgotten leases.
 var blessings = map[string]func(context.Context, *storeURL) error{
-	"redis":  blessRedis,
-	"rediss": blessRedis,
-	"unix":   blessRedis,
+	"redis":   blessRedis,
+	"rediss":  blessRedis,
+	"redlock": blessRedlock,
+	"unix":    blessRedis,
 }
 
 // storeURL is where a store is. It prints without passwords.
@@ -64,13 +67,34 @@ func parseStore(text string) (*storeURL, error) {
 		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
 			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", "))
 	}
+	text, hosts := oneHost(scheme, text)
 	u, err := url.Parse(text)
 	// A / or ? in a password ends the part of the URL that it belongs to, and
 	// leaves an @ over. In the name of a directory it is nothing special.
 	if err != nil || scheme != "file" && u.User == nil && strings.Contains(text, "@") {
 		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme), hint)
 	}
+	if hosts != "" {
+		u.Host = hosts
+	}
 	return &storeURL{scheme, u}, nil
+}
+
+// oneHost cuts the several hosts of a redlock URL out of it, since a URL has only
+// one, and leaves the first.
+func oneHost(scheme, text string) (one, hosts string) {
+	start := strings.Index(text, "//") + 2
+	if scheme != "redlock" || start < 2 {
+		return text, ""
+	}
+	end := len(text)
+	if i := strings.IndexAny(text[start:], "/?#"); i >= 0 {
+		end = start + i
+	}
+	start += strings.LastIndex(text[start:end], "@") + 1
+	hosts = text[start:end]
+	first, _, _ := strings.Cut(hosts, ",")
+	return text[:start] + first + text[end:], hosts
 }
 
 // isScheme reports whether s is a scheme by RFC 3986.
@@ -178,6 +202,22 @@ func openZooKeeper(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.
 		return nil, err
 	}
 	return pawl.New(d, opts)
+}
+
+// openRedlock opens N Redis servers. What the URL may contain is told by package
+// redlock.
+func openRedlock(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &redlock.Options{Options: *redisOptions(ctx, opts)}
+	own.Logger = slog.New(warnings{os.Stderr})
+	d, err := redlock.NewDriver(ctx, s.url.String(), own)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+func blessRedlock(ctx context.Context, s *storeURL) error {
+	return redlock.Bless(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
 }
 
 // openEtcd opens an etcd cluster. What its URL may contain is told by package

@@ -15,7 +15,7 @@ var inspector = []string{"Inspector"}
 var inspectTests = []Test{
 	{Name: "held-error-names-the-holder", Needs: inspector, run: heldError},
 	{Name: "inspect-describes-the-holder", Needs: inspector, run: inspectHolder},
-	{Name: "inspect-describes-the-queue", Needs: []string{"Inspector", "Queuer"}, run: inspectQueue},
+	{Name: "inspect-describes-the-queue", Needs: []string{"Inspector", "Queuer", "FIFO"}, run: inspectQueue},
 	{Name: "inspect-of-an-expired-lease-shows-nobody", Needs: []string{"Inspector", "Expiry"}, run: inspectExpired},
 	{Name: "list-is-sorted-and-by-prefix", Needs: inspector, run: listSorted},
 }

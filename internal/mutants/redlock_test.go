@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+func init() {
+	const pkg = "redislock/redlock"
+	mutate := func(name, file, old, new, test string) mutant {
+		return mutant{name: "redlock: " + name, file: pkg + "/" + file, old: old, new: new, pkg: pkg, test: test}
+	}
+	mutants = append(mutants,
+		// The count of votes, and of time.
+		mutate("a minority is counted", "round.go", "case t.stored.n >= q:", "case t.stored.n >= q-1:", "TestQuorum"),
+		mutate("elapsed time is not subtracted", "ask.go",
+			"left := trust(since, ttl).Sub(driver.Now())", "left := trust(driver.Now(), ttl).Sub(driver.Now())", "TestElapsed"),
+		mutate("trust counts from the answers", "ask.go", "since: since,", "since: driver.Now(),", "TestElapsed"),
+		mutate("drift is not subtracted", "round.go", "since.Add(ttl - driver.Drift(ttl))", "since.Add(ttl)", "TestElapsed"),
+		mutate("a late vote is counted", "round.go", "time.NewTimer(timeout)", "time.NewTimer(time.Hour)", "TestVotesOfANodeThatHeedsNothing"),
+		mutate("one server votes twice", "round.go", "if slices.Contains(v.runs, run) {", `if slices.Contains(v.runs, run+"?") {`, "TestOneServerVotesOnce"),
+		mutate("one server is named twice", "nodes.go",
+			`s.Run != "" && other != ""`, `s.Run == "" && other != ""`, "TestRefusals/same_server"),
+
+		// What is left behind.
+		mutate("no release on failure", "ask.go", "\t\tc.end(\"\")\n", "", "TestNothingIsLeft"),
+		mutate("late proposals are not barred", "claim.go", "Bar: t.unknown || t.pending > 0", "Bar: false", "TestNothingIsLeft"),
+		mutate("endings that fail are forgotten", "claim.go", "\t\t\t\tm.owe(e, ttl)\n", "\t\t\t\t_ = ttl\n", "TestUndoneThoughTheEndingFails"),
+		mutate("requests to a silent node pile up", "member.go",
+			"m.silent >= silentAfter && m.busy >= silentBusy", "m.silent < 0", "TestSilentNode"),
+		mutate("no random delay", "pace.go", "return least + d.upTo(min(width, ttl/4))", "return least + d.upTo(0*min(width, ttl/4))", "TestCrowd"),
+
+		mutate("who waits wakes itself", "wait.go", "wake = nil\n", "\n", "TestClosedNodes"),
+
+		// Extension.
+		mutate("extension without a quorum", "round.go", "case t.has.n >= t.d.quorum:", "case t.has.n >= 1:", "TestExtendNeedsAQuorum"),
+		mutate("extension after the end", "grant.go", "case driver.Now() >= g.until:", "case g.until < 0:", "TestNoExtensionAfterTheEnd"),
+		mutate("extension that ends after the end", "grant.go",
+			"now >= g.until || now >= trust(since, ttl)", "now >= trust(since, ttl)", "TestExtendWithinTheValidityOnly"),
+		mutate("no healing after a hand-over", "claim.go", "if mode == Take {", "if mode >= Take {", "TestHealAfterPass"),
+		mutate("a broken lease is healed", "grant.go", "if len(t.ended) > 0 {", "if len(t.ended) > 99 {", "TestBrokenLeaseIsNotHealed"),
+
+		// Tokens.
+		mutate("a token counts where it is not stored", "round.go", "if v.Stored {", "if v.Has {", "TestTokenOfTwoRounds"),
+		mutate("equal tokens of two leases", "lua/propose.lua",
+			"tonumber(token) > tonumber(last) or", "tonumber(token) >= tonumber(last) or", "TestScriptsDoWhatNodeSays"),
+		mutate("a token is written back if the lock is still mine", "lua/propose.lua",
+			"and owner == lease\n", "and owner == lease or owned(value, lease)\n", "TestScriptsDoWhatNodeSays"),
+
+		// The scripts.
+		mutate("no owner compare", "lua/end.lua",
+			"local had = owned(value, lease)", "local had = value", "TestScriptsDoWhatNodeSays"),
+		mutate("no quarantine", "lua/propose.lua", "has = shut == 0 and (mode", "has = (mode", "TestCrashedNode"),
+		mutate("a superseded lease is healed", "lua/propose.lua", "(mode == 'take' or fits)", "true", "TestScriptsDoWhatNodeSays"),
+		mutate("a hand-over revives", "lua/propose.lua", "from == '' and not value or", "not value or", "TestScriptsDoWhatNodeSays"),
+		mutate("a broken lease leaves no mark", "lua/end.lua", "if bar == '1' or news ~= '' then", "if bar == '1' then", "TestScriptsDoWhatNodeSays"),
+		mutate("a late extension shortens", "lua/propose.lua",
+			"if left > tonumber(ttl) then px = left end", "", "TestConformance3/renewal-never-shortens"),
+		mutate("no extension without memory", "lua/propose.lua", "  redis.call('PEXPIRE', lock, px)\n", "", "TestServersWithoutMemory"),
+	)
+}

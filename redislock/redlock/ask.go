@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	// maxSplits is how often TryAcquire asks again because nobody had a quorum.
+	maxSplits = 8
+	// maxRounds is how often a token may turn out to be too small. While the lease
+	// has the lock at a node nobody else stores a token there, so two rounds do
+	// unless locks expire meanwhile.
+	maxRounds = 3
+	// lookEvery is how often who waits looks, in case that news were lost, and the
+	// time after which a node that does not answer may do so.
+	lookEvery = 2 * time.Second
+)
+
+// kind says what may help after a failure.
+type kind int
+
+const (
+	final   kind = iota // nothing
+	silent              // that nodes answer again
+	held                // that the holder lets go
+	split               // to ask again, at another time than the others
+	waiting             // that nodes are open again
+)
+
+// failure is why an attempt has failed.
+type failure struct {
+	kind    kind
+	err     error
+	after   time.Duration // about when that may have helped
+	waiters int
+}
+
+// search is a call of TryAcquire, Acquire or Pass on its way to a lease.
+type search struct {
+	d      *Driver
+	req    *driver.Request
+	from   string
+	record string
+	tries  int
+	floor  uint64 // the largest token seen
+	heard  bool   // a quorum of nodes has answered at once
+}
+
+func (d *Driver) search(req *driver.Request) *search {
+	return &search{d: d, req: req, record: newRecord(req.Holder, req.Why)}
+}
+
+// lease returns the id of the next attempt. None is used again once it was ended:
+// an ending that comes late would end what came after.
+func (s *search) lease() string {
+	s.tries++
+	if s.tries == 1 {
+		return s.req.Lease
+	}
+	return s.req.Lease + "." + strconv.Itoa(s.tries)
+}
+
+// ask makes one attempt. If it fails it is ended at all nodes, in the background.
+func (s *search) ask(ctx context.Context) (*grant, *failure) {
+	d, ttl := s.d, s.req.TTL
+	c := d.claim(s.req.Name, s.lease(), s.from, s.record)
+	timeout := d.timeout(ttl)
+	for round := 1; ; round++ {
+		d.rounds.Add(1)
+		token := max(d.now(), s.floor+1)
+		since := driver.Now() // before anything is sent: all TTLs begin later
+		t, v, err := d.count(ctx, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
+		s.floor = max(s.floor, t.floor)
+		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
+		if len(t.failed) == 0 {
+			d.measured(driver.Now().Sub(since))
+		}
+		left := trust(since, ttl).Sub(driver.Now())
+		switch {
+		case err == nil && v == won && left > 0:
+			d.grants.Add(1)
+			return &grant{claim: c, token: token, since: since, until: trust(since, ttl)}, nil
+		case err == nil && v == again && left > 0 && round < maxRounds:
+			continue
+		}
+		c.end("")
+		switch {
+		case err != nil:
+			return nil, &failure{kind: final, err: err}
+		case left <= 0:
+			return nil, &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", ttl))}
+		}
+		if s.from != "" && t.has.n == 0 && len(t.others)+t.free > len(d.members)-d.quorum {
+			return nil, &failure{kind: final, err: driver.ErrLost} // so had its predecessor
+		}
+		return nil, t.failure(s.req.Name)
+	}
+}
+
+// failure says why there was no quorum.
+func (t *tally) failure(name string) *failure {
+	d := t.d
+	most := len(d.members) - d.quorum // nodes that may refuse
+	f := &failure{waiters: t.waiters, after: t.after()}
+	_, n := largest(t.others)
+	switch {
+	case n > most:
+		f.kind = held
+		f.err = &driver.HeldError{Info: info(name, t.others)}
+	case len(t.failed) > most:
+		f.kind = silent
+		f.err = t.failed.err(d)
+	case len(t.closed)+len(t.failed) > most:
+		f.kind = waiting
+		d.warnShut(len(t.closed), f.after)
+		f.err = unavailable(fmt.Errorf("%d of %d nodes have restarted or lost their data: leases that they have forgotten may last for %v more; "+
+			"if there are none, end the wait with redlock.Bless", len(t.closed), len(d.members), f.after.Round(time.Millisecond)))
+	case len(t.others) > 0 || t.has.n > 0:
+		d.splits.Add(1)
+		f.kind = split
+		f.err = &driver.HeldError{Info: info(name, t.others)}
+	case len(t.ended) > 0:
+		f.err = unavailable(errors.New("the lease id was used before: use a new one"))
+	default:
+		f.kind = split
+		f.err = unavailable(errors.New("others ask for the name all the time"))
+	}
+	return f
+}
+
+// after returns in about how long a quorum of nodes could grant.
+func (t *tally) after() time.Duration {
+	var waits []time.Duration
+	for _, l := range t.others {
+		waits = append(waits, l.wait())
+	}
+	for _, a := range t.closed {
+		waits = append(waits, a.vote.Closed)
+	}
+	for range len(t.failed) + t.open {
+		waits = append(waits, lookEvery)
+	}
+	return t.d.quorumth(waits)
+}
+
+// quorumth returns the time after which a quorum is left if each node that is not
+// ready needs one of waits.
+func (d *Driver) quorumth(waits []time.Duration) time.Duration {
+	slices.Sort(waits)
+	if ready := len(d.members) - len(waits); ready < d.quorum {
+		return waits[d.quorum-ready-1]
+	}
+	return 0
+}
+
+// wait returns how long the lock lasts, as far as it is of interest.
+func (l Lock) wait() time.Duration {
+	if l.Lease == "" {
+		return 0
+	}
+	if l.Left < 0 {
+		return lookEvery
+	}
+	return l.Left + time.Millisecond
+}
+
+// TryAcquire implements driver.Driver.
+func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := d.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	s := d.search(req)
+	for n := 1; ; n++ {
+		g, f := s.ask(ctx)
+		if g != nil {
+			return g, nil
+		}
+		if f.kind != split || n > maxSplits {
+			return nil, f.err
+		}
+		if err := d.sleep(ctx, d.lull(n, f.waiters, req.TTL)); err != nil {
+			return nil, err
+		}
+	}
+}

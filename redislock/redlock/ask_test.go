@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const name = "deploy"
+
+// start returns a driver on nodes, closed when the test ends.
+func start(t *testing.T, all []*master, opts *Options) *Driver {
+	t.Helper()
+	d, err := NewDriverFor(t.Context(), nodes(all), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+var attempts atomic.Int64
+
+// request is a new attempt to get the name for 10 s, of which 9.898 s are trusted.
+func request() *driver.Request {
+	id := "attempt" + strconv.FormatInt(attempts.Add(1), 10)
+	return &driver.Request{Name: name, Lease: id, TTL: 10 * time.Second, Holder: &driver.Holder{Who: "test"}}
+}
+
+func try(t *testing.T, d *Driver) *grant {
+	t.Helper()
+	g, err := d.TryAcquire(t.Context(), request())
+	if err != nil {
+		t.Fatalf("TryAcquire = %v; want a grant", err)
+	}
+	synctest.Wait() // for the nodes behind the quorum
+	return g.(*grant)
+}
+
+// others gives the locks of some masters to somebody else.
+func others(all []*master, lease string) {
+	for _, m := range all {
+		m.mu.Lock()
+		m.propose(Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Hour, Record: "{}"})
+		m.mu.Unlock()
+	}
+}
+
+// free checks that no master has a lock but those of lease.
+func free(t *testing.T, all []*master, lease string) {
+	t.Helper()
+	for _, m := range all {
+		if l := m.lockOf(name); l.Lease != "" && l.Lease != lease {
+			t.Errorf("%s has the lock of %q; want none", m.addr, l.Lease)
+		}
+	}
+}
+
+func elapsed(t *testing.T, began driver.Instant, want time.Duration) {
+	t.Helper()
+	if got := driver.Now().Sub(began); got != want {
+		t.Errorf("it took %v; want %v", got, want)
+	}
+}
+
+func TestQuorum(t *testing.T) {
+	for held := range 6 {
+		t.Run(fmt.Sprint(held, " of 5 are held"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := masters(5)
+				others(all[:held], "other")
+				for _, m := range all[:held] { // so that the votes come first
+					m.set(only("propose", fault{after: time.Millisecond}))
+				}
+				g, err := start(t, all, nil).TryAcquire(t.Context(), request())
+				time.Sleep(10 * time.Millisecond)
+				switch {
+				case held <= 2 && err != nil:
+					t.Errorf("TryAcquire = %v; want a grant of the other %d", err, 5-held)
+				case held > 2 && !errors.Is(err, driver.ErrHeld):
+					t.Errorf("TryAcquire = %v, %v; want ErrHeld", g, err)
+				case held > 2:
+					free(t, all, "other")
+				}
+			})
+		})
+	}
+}
+
+func TestMajorityDown(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		fault fault
+		want  error
+		after time.Duration
+	}{
+		{"refused", fault{refused: true}, driver.ErrUnavailable, 0},
+		{"silent", fault{lost: true}, driver.ErrUncertain, 50 * time.Millisecond},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := masters(5)
+				d := start(t, all, nil)
+				for _, m := range all[2:] {
+					m.set(always(c.fault))
+				}
+				all[3].set(always(fault{refused: true}))
+				began := driver.Now()
+				g, err := d.TryAcquire(t.Context(), request())
+				if g != nil || !errors.Is(err, c.want) {
+					t.Errorf("TryAcquire = %v, %v; want %v", g, err, c.want)
+				}
+				if both := errors.Is(err, driver.ErrUnavailable) && errors.Is(err, driver.ErrUncertain); both || strings.Contains(err.Error(), "\n") {
+					t.Errorf("TryAcquire = %v; want one line that is one of the two", err)
+				}
+				elapsed(t, began, c.after)
+				// What the first has left behind may be in the way of the second.
+				_, err = d.Acquire(t.Context(), request())
+				if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+					t.Errorf("Acquire = %v; want an error of nodes that do not answer", err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				free(t, all, "")
+			})
+		})
+	}
+}
+
+// TestOutageThatLooksHeld: it is told although the nodes that answer first are held.
+func TestOutageThatLooksHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		others(all[:2], "other")
+		all[2].set(always(fault{refused: true}))
+		all[3].set(always(fault{lost: true}))
+		all[4].set(always(fault{lost: true}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := d.Acquire(ctx, request()); !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Acquire = %v; want an error of nodes that do not answer", err)
+		}
+	})
+}
+
+// TestOutageWhileWaiting: it is borne.
+func TestOutageWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		others(all, "other")
+		go func() {
+			time.Sleep(time.Second)
+			for _, m := range all[:2] {
+				m.set(always(fault{refused: true}))
+			}
+			time.Sleep(time.Minute)
+			for _, m := range all {
+				m.set(nil)
+				m.End(context.Background(), Ending{Name: name, Lease: "other"})
+			}
+		}()
+		if _, err := d.Acquire(t.Context(), request()); err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+	})
+}
+
+func TestOneServerVotesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		all[0].id, all[1].id = "same", "same" // two names lead to one server now
+		all[2].set(always(fault{refused: true}))
+		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
+			t.Errorf("TryAcquire = token %d; want an error: one server of three has granted", g.Token())
+		}
+	})
+}
+
+// TestElapsed: the trust begins before the first request is sent, and what is left
+// of it when a quorum has answered must be more than the drift.
+func TestElapsed(t *testing.T) {
+	for _, c := range []struct {
+		took  time.Duration
+		grant bool
+	}{{9890 * time.Millisecond, true}, {9899 * time.Millisecond, false}, {9990 * time.Millisecond, false}} {
+		t.Run(c.took.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := masters(3)
+				d := start(t, all, &Options{NodeTimeout: 10 * time.Second})
+				for _, m := range all {
+					m.set(only("propose", fault{after: c.took}))
+				}
+				began := driver.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				g, err := d.TryAcquire(ctx, request())
+				if (err == nil) != c.grant {
+					t.Errorf("a grant that took %v of 10 s: %v; want a grant: %v", c.took, err, c.grant)
+				}
+				if err == nil && g.Since() != began {
+					t.Errorf("Since is %v after the call; want the instant of the call", g.Since().Sub(began))
+				}
+				time.Sleep(20 * time.Second)
+			})
+		})
+	}
+}
+
+func TestLateVotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		all[1].set(only("propose", fault{after: 51 * time.Millisecond}))
+		all[2].set(only("propose", fault{before: 51 * time.Millisecond}))
+		began := driver.Now()
+		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
+			t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())
+		}
+		elapsed(t, began, 50*time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
+		free(t, all, "")
+	})
+}
+
+// TestVotesOfANodeThatHeedsNothing: a vote that comes late does not count even if
+// the node was told to give up.
+func TestVotesOfANodeThatHeedsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		for _, m := range all[1:] {
+			m.set(only("propose", fault{after: 51 * time.Millisecond, deaf: true}))
+		}
+		began := driver.Now()
+		if g, err := d.TryAcquire(t.Context(), request()); err == nil {
+			t.Errorf("TryAcquire = token %d; want an error: one of three has answered in time", g.Token())
+		}
+		elapsed(t, began, 50*time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
+		free(t, all, "")
+	})
+}
+
+// TestNothingIsLeft: whatever a failed attempt has left at a node, or may leave
+// there later, is ended.
+func TestNothingIsLeft(t *testing.T) {
+	for what, f := range map[string]fault{
+		"granted":             {},
+		"the answer was lost": {silent: true},
+		"the answer was late": {after: time.Second},
+		"the request is late": {before: time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := masters(5)
+				d := start(t, all, nil)
+				others(all[:3], "other")
+				all[3].set(only("propose", f))
+				all[4].set(only("propose", f))
+				if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
+					t.Errorf("TryAcquire = %v; want ErrHeld", err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				free(t, all, "other")
+				time.Sleep(2 * time.Second)
+				free(t, all, "other")
+			})
+		})
+	}
+}
+
+// TestUndoneThoughTheEndingFails: a node that does not hear of the ending gets to
+// know it when it answers again.
+func TestUndoneThoughTheEndingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		others(all[:2], "other")
+		all[2].set(only("end", fault{lost: true}))
+		if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("TryAcquire = %v; want ErrHeld", err)
+		}
+		time.Sleep(3 * time.Second)
+		if all[2].lockOf(name).Lease == "" {
+			t.Fatal("the ending was not lost")
+		}
+		all[2].set(nil)
+		time.Sleep(3 * time.Second) // well before the TTL has passed
+		free(t, all, "other")
+	})
+}
+
+func TestCancelledInTheMiddle(t *testing.T) {
+	for _, delay := range []fault{{before: 20 * time.Millisecond}, {after: 20 * time.Millisecond}, {lost: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			d := start(t, all, nil)
+			for _, m := range all[1:] {
+				m.set(only("propose", delay))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			began := driver.Now()
+			g, err := d.TryAcquire(ctx, request())
+			if g != nil || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("TryAcquire = %v, %v; want the context's error and nothing to release", g, err)
+			}
+			elapsed(t, began, 10*time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
+			free(t, all, "")
+		})
+	}
+}
+
+// TestSplitVote: nobody has a quorum, so the name is not held: who asks alone gets
+// it in the end, and says so if he does not.
+func TestSplitVote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		for _, m := range all {
+			m.set(always(fault{after: time.Millisecond}))
+		}
+		others(all[:1], "rival1")
+		others(all[1:2], "rival2")
+		go func() { // one of them gives up
+			time.Sleep(3 * time.Millisecond)
+			all[0].End(context.Background(), Ending{Name: name, Lease: "rival1"})
+		}()
+		try(t, d)
+		if s := d.Stats(); s.Splits == 0 || s.Rounds < 2 {
+			t.Errorf("%+v; want some splits", s)
+		}
+	})
+}

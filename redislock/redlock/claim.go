@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// claim is what one lease id may have at the nodes. It is one attempt, and the
+// grant that this may become.
+type claim struct {
+	d      *Driver
+	name   string
+	lease  string
+	from   string // the lease that it follows, or ""
+	record string
+
+	mu    sync.Mutex
+	nodes []trace // by the index of the node
+	ttl   time.Duration
+}
+
+// trace is what a claim may have left at a node.
+type trace struct {
+	touched bool // a proposal may have been carried out
+	pending int  // proposals that have not been answered
+	unknown bool // one never was
+}
+
+func (d *Driver) claim(name, lease, from, record string) *claim {
+	return &claim{d: d, name: name, lease: lease, from: from, record: record, nodes: make([]trace, len(d.members))}
+}
+
+// answer is what came of one proposal.
+type answer struct {
+	node int
+	vote Vote
+	err  error
+}
+
+// propose sends a proposal to all nodes at once. Each answers once, if only with
+// an error.
+func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-chan answer {
+	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
+	if mode == Take {
+		p.From = c.from
+	}
+	answers := make(chan answer, len(c.d.members))
+	c.mu.Lock()
+	c.ttl = max(c.ttl, ttl)
+	for i := range c.nodes {
+		c.nodes[i].pending++
+	}
+	c.mu.Unlock()
+	for i, m := range c.d.members {
+		a := answer{node: i}
+		m.send(timeout, func(ctx context.Context) (err error) {
+			a.vote, err = m.Propose(ctx, p)
+			return err
+		}, func(err error) {
+			a.err = err
+			c.answered(i, err)
+			answers <- a
+		})
+	}
+	return answers
+}
+
+func (c *claim) answered(i int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.nodes[i]
+	t.pending--
+	if !errors.Is(err, driver.ErrUnavailable) {
+		t.touched = true
+		t.unknown = t.unknown || err != nil
+	}
+}
+
+// ended is what came of one ending.
+type ended struct {
+	node int
+	had  bool
+	err  error
+}
+
+// end ends the claim at all nodes, those that seemed to refuse it and those that
+// did not answer too, and owes it to those where that fails. Nothing of the claim
+// can come later than that where its last word is not known.
+func (c *claim) end(news string) <-chan ended {
+	answers := make(chan ended, len(c.d.members))
+	for i, m := range c.d.members {
+		c.mu.Lock()
+		t := c.nodes[i]
+		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, News: news}
+		ttl := c.ttl
+		c.mu.Unlock()
+		a := ended{node: i}
+		m.send(endTimeout, func(ctx context.Context) (err error) {
+			a.had, err = m.End(ctx, e)
+			return err
+		}, func(err error) {
+			a.err = err
+			if err != nil && (t.touched || t.pending > 0 || news != "") {
+				m.owe(e, ttl)
+			}
+			answers <- a
+		})
+	}
+	return answers
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// linked is a participant whose links to the masters can be cut. It has its own
+// Node for each, so that others are not disturbed.
+type linked struct {
+	*Driver
+	mu   sync.Mutex
+	cut  bool
+	tell func(lease, news string)
+}
+
+// link is a Node whose requests are lost while its participant is cut off.
+type link struct {
+	*master
+	of *linked
+}
+
+func (l link) Propose(ctx context.Context, p Proposal) (Vote, error) {
+	if l.of.isCut() {
+		<-ctx.Done()
+		return Vote{}, ctx.Err()
+	}
+	l.master.mu.Lock()
+	l.master.tells[p.Lease] = l.of.told
+	l.master.mu.Unlock()
+	return l.master.Propose(ctx, p)
+}
+
+func (l link) End(ctx context.Context, e Ending) (bool, error) {
+	if l.of.isCut() {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return l.master.End(ctx, e)
+}
+
+func (l link) Read(ctx context.Context, names []string) ([]Lock, error) {
+	if l.of.isCut() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.master.Read(ctx, names)
+}
+
+// Tell implements Teller.
+func (l link) Tell(f func(lease, news string)) { l.of.tell = f }
+
+func (l *linked) told(lease, news string) {
+	if !l.isCut() {
+		l.tell(lease, news)
+	}
+}
+
+func (l *linked) isCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cut
+}
+
+func (l *linked) setCut(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			drivertest.Run(t, drivertest.Harness{
+				Bubble: synctest.Test,
+				Golden: fmt.Sprintf("testdata/conformance-memory-%d.txt", n),
+				Start: func(testing.TB) drivertest.Store {
+					all := masters(n)
+					for _, m := range all {
+						m.maxTTL = time.Hour
+					}
+					return drivertest.Store{
+						Open: func(t testing.TB) driver.Driver {
+							l := new(linked)
+							var ns []Node
+							for _, m := range all {
+								ns = append(ns, link{m, l})
+							}
+							opts := new(Options)
+							opts.MaxTTL = time.Hour
+							var err error
+							if l.Driver, err = NewDriverFor(t.Context(), ns, opts); err != nil {
+								t.Fatal(err)
+							}
+							return l
+						},
+						Crash: func(t testing.TB, d driver.Driver) {
+							d.(*linked).setCut(true)
+							t.Cleanup(func() { d.Close() }) // so that its goroutines end
+						},
+						Cut:  func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(true) },
+						Heal: func(_ testing.TB, d driver.Driver) { d.(*linked).setCut(false) },
+					}
+				},
+			})
+		})
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// Driver is one participant.
+type Driver struct {
+	members []*member
+	quorum  int
+	maxTTL  time.Duration
+	fixed   time.Duration // Options.NodeTimeout
+	connect time.Duration // how long a node may take to say how it is
+	clock   func() time.Time
+	log     *slog.Logger // may be nil
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	grants, rounds, splits, looks atomic.Int64
+
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	work   sync.WaitGroup // Add under mu, while not closed
+	random *rand.Rand
+	held   map[string]*grant // by lease; those that want to hear of their end
+	took   time.Duration     // how long a round takes, about; 0 if there was none
+	warned driver.Instant    // when closed nodes were told last
+}
+
+var (
+	_ driver.Queuer    = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+)
+
+var (
+	// ErrNotIndependent is the error of a Status that says that a node cannot be one
+	// of N independent masters: it is a replica, or part of a cluster.
+	ErrNotIndependent = errors.New("not an independent master")
+
+	errClosed = errors.New("redlock: the client is closed")
+	errSilent = errors.New("no answer in time")
+)
+
+func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
+
+// NewDriverFor returns the driver of a client on nodes, which it closes in the
+// end. It returns an error that says what to do if the nodes cannot be the N
+// independent masters of the algorithm, as far as they tell, and ErrUnavailable
+// if fewer than a quorum answer.
+func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, error) {
+	opts = orDefault(opts)
+	d := &Driver{
+		quorum:  cmp.Or(opts.Quorum, len(nodes)/2+1),
+		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		fixed:   opts.NodeTimeout,
+		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),
+		clock:   opts.WallClock,
+		log:     opts.Logger,
+		held:    make(map[string]*grant),
+	}
+	if d.clock == nil {
+		d.clock = time.Now
+	}
+	d.random = rand.New(source(opts))
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	for _, n := range nodes {
+		if t, ok := n.(Teller); ok {
+			t.Tell(d.broken)
+		}
+		d.members = append(d.members, &member{Node: n, d: d, poke: make(chan struct{}, 1)})
+	}
+	err := d.checkOptions(opts)
+	if err == nil {
+		err = d.checkNodes(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// source returns where random delays come from. In a bubble of fake time it is the
+// same in every run.
+func source(opts *Options) rand.Source {
+	if opts.Rand != nil {
+		return opts.Rand
+	}
+	h := fnv.New64()
+	fmt.Fprint(h, opts.Holder)
+	return rand.NewPCG(h.Sum64(), uint64(time.Now().UnixNano()))
+}
+
+// Stats counts what the driver has done since it was made.
+type Stats struct {
+	Grants int64 // leases that were granted
+	Rounds int64 // rounds of proposals to the nodes for that
+	Splits int64 // rounds after which nobody had a quorum
+	Looks  int64 // rounds of reading while waiting
+}
+
+// Stats returns the counters.
+func (d *Driver) Stats() Stats {
+	return Stats{d.grants.Load(), d.rounds.Load(), d.splits.Load(), d.looks.Load()}
+}
+
+// Guarantees implements driver.Driver.
+//
+// SurvivesRestart is false although no restart gives a name to a second holder: if
+// a majority restarts without persistence, holders lose their leases.
+func (d *Driver) Guarantees() driver.Guarantees {
+	return driver.Guarantees{Fencing: true, CrossHost: true, Expiry: true}
+}
+
+// usable returns why a request cannot be made.
+func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.ctx.Err() != nil {
+		return unavailable(errClosed)
+	}
+	if req == nil {
+		return nil
+	}
+	if req.Lease == "" || strings.ContainsAny(req.Lease, ". \n") {
+		return fmt.Errorf("redlock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
+	}
+	if req.Shared || req.Slots > 0 {
+		return fmt.Errorf("redlock: shared leases and slots over a quorum: %w", errors.ErrUnsupported)
+	}
+	return d.checkTTL(req.TTL)
+}
+
+func (d *Driver) checkTTL(ttl time.Duration) error {
+	if ttl > d.maxTTL {
+		return fmt.Errorf("redlock: TTL %v is longer than MaxTTL %v: all clients must know the longest TTL in use; raise MaxTTL (?max_ttl=) for all of them", ttl, d.maxTTL)
+	}
+	return nil
+}
+
+// timeout returns how long a node may take to answer, for a lease with the TTL.
+func (d *Driver) timeout(ttl time.Duration) time.Duration {
+	return min(cmp.Or(d.fixed, max(ttl/200, 5*time.Millisecond)), ttl)
+}
+
+// background runs f in a goroutine that Close waits for, and returns false if the
+// driver is closed.
+func (d *Driver) background(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.work.Go(f)
+	return true
+}
+
+// told says what nobody else is told.
+func (d *Driver) told(err error) {
+	if d.log != nil {
+		d.log.Warn("redlock: " + err.Error())
+	}
+}
+
+// Close implements driver.Driver. It waits until requests that are under way have
+// ended, each of which has a timeout.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	first := !d.closed
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	d.work.Wait()
+	var errs []error
+	for _, m := range d.members {
+		if first {
+			errs = append(errs, m.Node.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestExtendNeedsAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		g := try(t, start(t, all, nil))
+		time.Sleep(time.Second)
+		all[0].set(always(fault{refused: true}))
+		all[1].set(always(fault{lost: true}))
+		began := driver.Now()
+		since, err := g.Renew(t.Context(), 10*time.Second)
+		if err != nil || since != began {
+			t.Errorf("Renew with a minority down = %v before now, %v; want now", began.Sub(since), err)
+		}
+		elapsed(t, began, 0)
+		all[2].set(always(fault{lost: true}))
+		if _, err = g.Renew(t.Context(), 10*time.Second); err == nil || errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew with a majority down = %v; want an error that is not ErrLost: it may still succeed", err)
+		}
+	})
+}
+
+func TestExtendWithinTheValidityOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, &Options{NodeTimeout: 10 * time.Second}))
+		time.Sleep(9 * time.Second)
+		for _, m := range all {
+			m.set(only("propose", fault{after: 950 * time.Millisecond})) // 52 ms after the deadline
+		}
+		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew that ends after the deadline = %v; want ErrLost", err)
+		}
+	})
+}
+
+func TestNoExtensionAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		time.Sleep(9900 * time.Millisecond) // the nodes have the locks for 100 ms more
+		before := all[0].calls
+		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew after the deadline = %v; want ErrLost", err)
+		}
+		if n := all[0].calls - before; n != 0 {
+			t.Errorf("the node was asked %d times; want never", n)
+		}
+	})
+}
+
+// TestHeal: nodes that have lost the lock get it back, and so the lease outlives
+// each node's restart.
+func TestHeal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		for _, m := range all {
+			m.restart(false)
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+				t.Fatalf("Renew after a restart of %s = %v", m.addr, err)
+			}
+			time.Sleep(time.Millisecond)
+			if l := m.lockOf(name); l.Lease != g.lease || l.Token != g.token || l.Floor != g.token {
+				t.Errorf("%s has %+v; want the lock with token %d", m.addr, l, g.token)
+			}
+		}
+	})
+}
+
+func TestNoHealInQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		all[0].restart(true)
+		renew := func() {
+			t.Helper()
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+				t.Fatalf("Renew = %v", err)
+			}
+			time.Sleep(time.Second)
+		}
+		for range 59 {
+			renew()
+			free(t, all[:1], "")
+		}
+		renew()
+		renew()
+		if l := all[0].lockOf(name); l.Lease != g.lease {
+			t.Errorf("after the quarantine the node has %+v; want the lock", l)
+		}
+	})
+}
+
+// TestSupersededLeaseLearnsIt: if somebody else had the name meanwhile, because
+// clocks went wrong, the lease must not be healed.
+func TestSupersededLeaseLearnsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, d)
+		for _, m := range all[:2] {
+			m.End(t.Context(), Ending{Name: name, Lease: g.lease}) // as if it had expired
+		}
+		next := try(t, d)
+		if err := next.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew of a lease with token %d after one with %d = %v; want ErrLost", g.token, next.token, err)
+		}
+		free(t, all[:2], "")
+	})
+}
+
+func TestBrokenLeaseIsNotHealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, d)
+		all[2].set(always(fault{refused: true}))
+		by := &driver.Holder{Who: "operator"}
+		if err := d.Break(t.Context(), name, g.lease, by, "it hangs"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := g.Renew(t.Context(), 10*time.Second)
+		var lost *driver.LostError
+		if !errors.As(err, &lost) || lost.Reason != driver.Broken || lost.By == nil || *lost.By != *by || lost.Why != "it hangs" {
+			t.Errorf("Renew of a broken lease = %v; want broken by the operator", err)
+		}
+		free(t, all[:2], "")
+		all[2].set(nil)
+		time.Sleep(3 * time.Second)
+		free(t, all, "") // that node has heard of it now
+	})
+}
+
+// TestRelease: on all nodes, without waiting for a minority.
+func TestRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		g := try(t, d)
+		all[0].set(always(fault{lost: true}))
+		all[1].set(always(fault{before: 30 * time.Millisecond}))
+		began := driver.Now()
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
+		elapsed(t, began, 0)
+		all[0].set(nil)
+		time.Sleep(3 * time.Second)
+		free(t, all, "")
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("second Release = %v", err)
+		}
+	})
+}
+
+func TestReleaseWithoutAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, d)
+		for _, m := range all[1:] {
+			m.set(always(fault{lost: true}))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := g.Release(ctx); err == nil || errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release = %v; want an error that is not ErrLost", err)
+		}
+		for _, m := range all {
+			m.set(nil)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("second Release = %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		free(t, all, "")
+	})
+}
+
+// TestPassThatFails: the release of the predecessor undoes what was made of the two.
+func TestPassThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, d)
+		for _, m := range all {
+			m.set(only("propose", fault{silent: true}))
+		}
+		if _, err := g.Pass(t.Context(), request()); !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Pass without answers = %v; want ErrUncertain", err)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("Release after that = %v; want nil", err)
+		}
+		for _, m := range all {
+			m.set(nil)
+		}
+		time.Sleep(time.Second)
+		free(t, all, "")
+	})
+}
+
+// TestHealAfterPass: a lease that was handed over has the lock where its predecessor
+// had it, and elsewhere after its first renewal.
+func TestHealAfterPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		all[2].restart(false)
+		next, err := g.Pass(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		free(t, all[2:], "")
+		if _, err := next.Renew(t.Context(), 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		for _, m := range all {
+			if l := m.lockOf(name); l.Lease != next.(*grant).lease {
+				t.Errorf("%s has %+v; want the lock of the successor", m.addr, l)
+			}
+		}
+	})
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// grant is a lease that a quorum has granted. claim.mu guards what changes.
+type grant struct {
+	*claim
+	token uint64
+	since driver.Instant
+
+	until driver.Instant // to which the lease is trusted
+	over  bool           // released or passed on
+	asked bool           // a release or a Pass was sent that a quorum did not answer
+	gone  *driver.LostError
+	tell  func(error) // from OnLost, until called
+}
+
+var (
+	_ driver.Passer   = (*grant)(nil)
+	_ driver.Notifier = (*grant)(nil)
+)
+
+// Token implements driver.Grant.
+func (g *grant) Token() uint64 { return g.token }
+
+// Since implements driver.Grant.
+func (g *grant) Since() driver.Instant { return g.since }
+
+// Renew implements driver.Grant. A quorum has to have the lock, and to say so while
+// the lease is still trusted: what comes later may lie on the other side of
+// somebody else's lease. Nodes that have lost the lock get it back if they may.
+func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	if err := g.d.checkTTL(ttl); err != nil {
+		return 0, err
+	}
+	if err := g.ended(); err != nil {
+		return 0, err
+	}
+	since := driver.Now()
+	timeout := g.d.timeout(ttl)
+	t, v, err := g.d.count(ctx, g.propose(Heal, g.token, ttl, timeout), timeout, (*tally).forExtension)
+	if len(t.ended) > 0 {
+		return 0, g.lose(readNews(t.ended[0].News))
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case v == won:
+		return since, g.extended(since, ttl)
+	case len(t.others)+t.free > len(g.d.members)-g.d.quorum:
+		return 0, g.lose(&driver.LostError{Reason: driver.Gone})
+	}
+	return 0, fmt.Errorf("%w: %d of %d nodes have extended the lease, and %d have to: %v",
+		driver.ErrUncertain, t.has.n, len(g.d.members), g.d.quorum, t.failed)
+}
+
+// extended notes an extension that a quorum has confirmed just now.
+func (g *grant) extended(since driver.Instant, ttl time.Duration) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := driver.Now(); now >= g.until || now >= trust(since, ttl) {
+		return &driver.LostError{Reason: driver.Expired}
+	}
+	g.until = max(g.until, trust(since, ttl))
+	return nil
+}
+
+// ended returns why the grant has ended, as far as this participant knows.
+func (g *grant) ended() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.over:
+		return driver.ErrReleased
+	case g.gone != nil:
+		return g.gone
+	case driver.Now() >= g.until:
+		return &driver.LostError{Reason: driver.Expired}
+	}
+	return nil
+}
+
+func (g *grant) lose(why *driver.LostError) error {
+	g.d.forget(g)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tell = nil
+	if g.gone == nil {
+		g.gone = why
+	}
+	return g.gone
+}
+
+// OnLost implements driver.Notifier.
+func (g *grant) OnLost(f func(error)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.gone != nil:
+		go f(g.gone)
+	case !g.over && !g.asked:
+		g.tell = f
+		g.d.mu.Lock()
+		g.d.held[g.lease] = g
+		g.d.mu.Unlock()
+	}
+}
+
+// broken acts on the news that a lease was broken. Each node tells them.
+func (d *Driver) broken(lease, news string) {
+	d.mu.Lock()
+	g := d.held[lease]
+	delete(d.held, lease)
+	d.mu.Unlock()
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over || g.gone != nil {
+		return
+	}
+	g.gone = readNews(news)
+	if g.tell != nil {
+		go g.tell(g.gone)
+		g.tell = nil
+	}
+}
+
+// forget ends the listening for the end of g.
+func (d *Driver) forget(g *grant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.held, g.lease)
+}
+
+// Release implements driver.Grant. It returns when a quorum has answered, and goes
+// on telling the others in the background.
+func (g *grant) Release(ctx context.Context) error {
+	g.mu.Lock()
+	if g.over {
+		g.mu.Unlock()
+		return nil
+	}
+	again, until := g.asked, g.until
+	g.asked, g.tell = true, nil
+	g.mu.Unlock()
+	g.d.forget(g)
+	had, err := g.awaitEnd(ctx, g.end(""))
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	if !had && !again {
+		switch {
+		case g.gone != nil:
+			return g.gone
+		case driver.Now() >= until:
+			return &driver.LostError{Reason: driver.Expired}
+		}
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	return nil
+}
+
+// awaitEnd waits until a quorum has answered, and reports whether a quorum may have
+// had the lock.
+func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, err error) {
+	n, q := len(c.d.members), c.d.quorum
+	missing, answered := 0, 0
+	var failed misses
+	for answered < q {
+		if len(failed) > n-q {
+			return false, unheard(failed.err(c.d))
+		}
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failed.add(c.d.members[a.node], a.err)
+				continue
+			}
+			answered++
+			if !a.had {
+				missing++
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return missing <= n-q, nil
+}
+
+// unheard makes err one of a request that may have been carried out.
+func unheard(err error) error { return fmt.Errorf("%w: %v", driver.ErrUncertain, err) }
+
+// Pass implements driver.Passer. The successor gets the lock where its predecessor
+// has it, and from the others when it is renewed.
+func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	d := g.d
+	if err := d.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	if req.Name != g.name {
+		return nil, fmt.Errorf("redlock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
+	}
+	if err := g.ended(); err != nil {
+		return nil, err
+	}
+	s := d.search(req)
+	s.from, s.floor = g.lease, g.token
+	next, f := s.ask(ctx)
+	if f != nil {
+		if f.kind == final && errors.Is(f.err, driver.ErrLost) {
+			return nil, g.lose(&driver.LostError{Reason: driver.Gone})
+		}
+		// Some nodes may have given the lock to the successor, which has been ended: the
+		// release of this one need not find anything there.
+		g.mu.Lock()
+		g.asked = true
+		g.mu.Unlock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, unheard(f.err)
+	}
+	g.d.forget(g)
+	g.mu.Lock()
+	g.over, g.tell = true, nil
+	g.mu.Unlock()
+	g.end("") // at the nodes where the successor has not got it
+	return next, nil
+}

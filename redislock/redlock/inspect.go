@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	batch = 250 // names asked for at a time
+
+	// lookTimeout is how long a node may take to answer who only wants to know.
+	lookTimeout = time.Second
+)
+
+// reading is what one node has answered.
+type reading struct {
+	node  int
+	locks []Lock
+	err   error
+}
+
+// read asks all nodes for the locks of names. Each answers once.
+func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
+	answers := make(chan reading, len(d.members))
+	for i, m := range d.members {
+		r := reading{node: i}
+		m.send(timeout, func(ctx context.Context) (err error) {
+			r.locks, err = m.Read(ctx, names)
+			if err == nil && len(r.locks) != len(names) {
+				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.locks), len(names))
+			}
+			return err
+		}, func(err error) {
+			r.err = err
+			answers <- r
+		})
+	}
+	return answers
+}
+
+// view returns the locks of each of names as all nodes have them that answer.
+func (d *Driver) view(ctx context.Context, names []string) ([][]Lock, error) {
+	if err := d.usable(ctx, nil); err != nil {
+		return nil, err
+	}
+	locks := make([][]Lock, len(names))
+	answers := d.read(names, lookTimeout)
+	var failed misses
+	for range d.members {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failed.add(d.members[a.node], a.err)
+				continue
+			}
+			for i, l := range a.locks {
+				locks[i] = append(locks[i], l)
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return locks, d.heard(failed)
+}
+
+// heard returns an error unless a quorum has answered a request that records
+// nothing.
+func (d *Driver) heard(failed misses) error {
+	if len(d.members)-len(failed) < d.quorum {
+		return failed.as(driver.ErrUnavailable, d)
+	}
+	return nil
+}
+
+// describe makes the Info of a name. Its holder is who has a quorum, or, if too few
+// nodes are free for anybody else, who has the most.
+func (d *Driver) describe(name string, locks []Lock) *driver.Info {
+	taken := slices.DeleteFunc(slices.Clone(locks), func(l Lock) bool { return l.Lease == "" })
+	i := info(name, taken)
+	for _, l := range locks {
+		i.Token = max(i.Token, l.Floor)
+	}
+	if _, n := largest(taken); n < d.quorum && len(locks)-len(taken) >= d.quorum {
+		i.Holders = i.Holders[:0]
+	}
+	return i
+}
+
+// Inspect implements driver.Inspector. Waiters are not known: there is no queue.
+func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	locks, err := d.view(ctx, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	return d.describe(name, locks[0]), nil
+}
+
+// List implements driver.Inspector.
+func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if err := d.usable(ctx, nil); err != nil {
+		return nil, err
+	}
+	names, err := d.names(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var infos []*driver.Info
+	for part := range slices.Chunk(names, batch) {
+		locks, err := d.view(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for i, name := range part {
+			if info := d.describe(name, locks[i]); len(info.Holders) > 0 {
+				infos = append(infos, info)
+			}
+		}
+	}
+	slices.SortFunc(infos, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+// names returns the names that begin with prefix and are locked at some node.
+func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
+	type page struct {
+		from  *member
+		names []string
+		err   error
+	}
+	pages := make(chan page, len(d.members))
+	for _, m := range d.members {
+		if !d.background(func() {
+			names, err := m.List(ctx, prefix)
+			pages <- page{m, names, err}
+		}) {
+			return nil, unavailable(errClosed)
+		}
+	}
+	var all []string
+	var failed misses
+	for range d.members {
+		p := <-pages
+		if p.err != nil {
+			failed.add(p.from, p.err)
+		}
+		all = append(all, p.names...)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	slices.Sort(all)
+	return slices.Compact(all), d.heard(failed)
+}
+
+// Break implements driver.Inspector. The holder learns of it from a
+// node that tells, or at its next renewal.
+func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	locks, err := d.view(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	holder := d.describe(name, locks[0])
+	if len(holder.Holders) == 0 {
+		return driver.ErrReleased
+	}
+	if holder.Holders[0].Lease != lease {
+		return &driver.HeldError{Info: holder}
+	}
+	taken, _ := largest(locks[0])
+	c := d.claim(name, taken.Lease, "", "")
+	c.ttl = d.maxTTL
+	had, err := c.awaitEnd(ctx, c.end(newRecord(by, why)))
+	if err == nil && !had {
+		err = driver.ErrReleased // it ended in between
+	}
+	return err
+}

@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- check tries every command of the scripts.
+-- KEYS: a string and a set that nobody uses
+-- ARGV: a channel
+-- Returns the names of the commands that the user may not run.
+
+local s, z = KEYS[1], KEYS[2]
+local missing = {}
+for _, call in ipairs({
+  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
+  {'SADD', z, 'x'}, {'SMEMBERS', z}, {'SCARD', z}, {'SREM', z, 'x'},
+  {'MGET', s}, {'DEL', s, z}, {'PUBLISH', ARGV[1], 'check'},
+}) do
+  local r = redis.pcall(unpack(call))
+  if type(r) == 'table' and r.err and
+      (string.find(r.err, 'executing the script can', 1, true) or string.find(r.err, 'ACL failure', 1, true)) then
+    missing[#missing + 1] = string.lower(call[1])
+  end
+end
+return missing

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	// maxBusy bounds the requests to one node that are under way, and silentBusy
+	// those to a node that has left the last silentAfter unanswered: more would
+	// only wait. What is over counts as failed at once.
+	maxBusy     = 2048 // more than package pawl renews leases at once
+	silentBusy  = 4
+	silentAfter = 3
+
+	// maxDebts bounds the endings that one node is owed. The oldest are forgotten
+	// first: their leases are the first to expire.
+	maxDebts = 4096
+
+	// endTimeout is how long a node may take to answer one ending. Nobody waits for
+	// it but who has nothing else to do.
+	endTimeout = time.Second
+
+	minDebtPause = 20 * time.Millisecond
+	maxDebtPause = time.Second
+)
+
+var errBusy = errors.New("the node has too many requests to answer")
+
+// member is one node with what this participant knows of it.
+type member struct {
+	Node
+	d *Driver
+
+	mu     sync.Mutex
+	busy   int // requests under way
+	silent int // requests in a row without an answer
+	debts  []debt
+	paying bool
+	poke   chan struct{} // has room for one; the node answers again
+}
+
+// debt is an ending that the node has not confirmed. It is owed until what it
+// would end has expired, even if that arrived late.
+type debt struct {
+	Ending
+	until driver.Instant
+}
+
+// send carries out f in the background, for at most timeout, and calls done with
+// what it returned, or at once if it is not carried out.
+func (m *member) send(timeout time.Duration, f func(context.Context) error, done func(error)) {
+	if err := m.enter(); err != nil {
+		done(err)
+		return
+	}
+	started := m.d.background(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		err := f(ctx)
+		m.leave(err)
+		done(err)
+	})
+	if !started {
+		m.leave(errClosed)
+		done(unavailable(errClosed))
+	}
+}
+
+func (m *member) enter() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.busy >= maxBusy || m.silent >= silentAfter && m.busy >= silentBusy {
+		return unavailable(errBusy)
+	}
+	m.busy++
+	return nil
+}
+
+// leave notes that a request has ended. A node is silent that lets time pass; one
+// that refuses connections is not.
+func (m *member) leave(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy--
+	switch {
+	case err == nil:
+		m.silent = 0
+		select {
+		case m.poke <- struct{}{}:
+		default:
+		}
+	case !errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		m.silent++
+	}
+}
+
+// owe sees to it that the node gets to know of e, if it answers in time.
+func (m *member) owe(e Ending, ttl time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.debts {
+		if m.debts[i].Lease == e.Lease && m.debts[i].Name == e.Name {
+			m.debts[i].Bar = m.debts[i].Bar || e.Bar
+			m.debts[i].News = cmp.Or(m.debts[i].News, e.News)
+			return
+		}
+	}
+	if len(m.debts) == maxDebts {
+		m.debts = append(m.debts[:0], m.debts[1:]...)
+	}
+	m.debts = append(m.debts, debt{e, driver.Now().Add(max(2*ttl, time.Minute))})
+	if !m.paying {
+		m.paying = m.d.background(m.pay)
+	}
+}
+
+// owed returns the oldest debt, after those that are over.
+func (m *member) owed() (debt, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := driver.Now()
+	for len(m.debts) > 0 && m.debts[0].until <= now {
+		m.debts = m.debts[1:]
+	}
+	m.paying = len(m.debts) > 0
+	if !m.paying {
+		m.debts = nil
+		return debt{}, false
+	}
+	return m.debts[0], true
+}
+
+func (m *member) paid(d debt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.silent = 0
+	for i := range m.debts {
+		if m.debts[i].Ending == d.Ending {
+			m.debts = append(m.debts[:i], m.debts[i+1:]...)
+			return
+		}
+	}
+}
+
+// pay pays the debts, one after the other, until there are none. When the driver
+// is closed each has one more try, until one fails.
+func (m *member) pay() {
+	pause := minDebtPause
+	for {
+		d, ok := m.owed()
+		if !ok {
+			return
+		}
+		closing := m.d.ctx.Err() != nil
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		_, err := m.Node.End(ctx, d.Ending)
+		cancel()
+		if err == nil {
+			m.paid(d)
+			pause = minDebtPause
+			continue
+		}
+		if closing {
+			m.d.told(fmt.Errorf("%s: leases could not be released, and will expire: %w", m.Addr(), err))
+			return
+		}
+		select {
+		case <-time.After(m.d.jitter(pause)):
+		case <-m.poke:
+		case <-m.d.ctx.Done():
+		}
+		pause = min(2*pause, maxDebtPause)
+	}
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// master is a node in memory, for tests in fake time: the semantics of Node, word
+// for word, and faults on the way to it.
+type master struct {
+	addr   string
+	maxTTL time.Duration
+
+	mu     sync.Mutex
+	run    int
+	id     string // of the run, if not "", in place of one of its own
+	names  map[string]*named
+	closed time.Time // it grants nothing new before
+	calls  int
+	inside int // requests that have not returned
+	most   int // and how many that were at once
+
+	tells map[string]func(lease, news string) // by lease; see link
+
+	// fault says what happens to a request; nil is a network without faults, in
+	// which a request takes no time.
+	fault func(op string) fault
+}
+
+// fault is what happens to one request.
+type fault struct {
+	before, after time.Duration // delays of the request and of the reply
+	refused       bool          // the connection is refused
+	lost, silent  bool          // the request, the reply is lost
+	deaf          bool          // the node does not heed contexts
+}
+
+type named struct {
+	lock      Lock
+	ends      time.Time
+	floor     uint64
+	owner     string
+	ended     map[string]end
+	listeners map[int]func()
+	next      int
+}
+
+type end struct {
+	news   string
+	forget time.Time
+}
+
+var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
+
+func masters(n int) []*master {
+	all := make([]*master, n)
+	for i := range all {
+		all[i] = &master{addr: fmt.Sprint("node", i), maxTTL: time.Minute, run: 1, names: make(map[string]*named),
+			tells: make(map[string]func(lease, news string))}
+	}
+	return all
+}
+
+func nodes(all []*master) []Node {
+	ns := make([]Node, len(all))
+	for i, m := range all {
+		ns[i] = m
+	}
+	return ns
+}
+
+// carry carries one request to the master and the reply back.
+func (m *master) carry(ctx context.Context, op string, step func()) error {
+	m.mu.Lock()
+	m.calls++
+	m.inside++
+	m.most = max(m.most, m.inside)
+	var f fault
+	if m.fault != nil {
+		f = m.fault(op)
+	}
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.inside--
+		m.mu.Unlock()
+	}()
+	if f.refused {
+		return errRefused
+	}
+	reached := make(chan struct{})
+	go func() { // the request goes on although nobody waits for it any more
+		time.Sleep(f.before)
+		if !f.lost {
+			m.mu.Lock()
+			step()
+			m.mu.Unlock()
+		}
+		time.Sleep(f.after)
+		close(reached)
+	}()
+	if f.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-reached:
+		if f.lost || f.silent {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// at returns what the master has for name, now. m.mu is held.
+func (m *master) at(name string) *named {
+	n := m.names[name]
+	if n == nil {
+		n = &named{ended: make(map[string]end), listeners: make(map[int]func())}
+		m.names[name] = n
+	}
+	now := time.Now()
+	if n.lock.Lease != "" && !n.ends.After(now) {
+		n.lock = Lock{}
+	}
+	for lease, e := range n.ended {
+		if e.forget.Before(now) {
+			delete(n.ended, lease)
+		}
+	}
+	return n
+}
+
+func (n *named) look() Lock {
+	l := n.lock
+	if l.Lease != "" {
+		l.Left = time.Until(n.ends)
+	}
+	l.Floor, l.Waiters = n.floor, len(n.listeners)
+	return l
+}
+
+func (m *master) Addr() string { return m.addr }
+
+func (m *master) runID() string { return cmp.Or(m.id, fmt.Sprint(m.addr, ".", m.run)) }
+
+// A request that nobody waits for any more may still write its answer, so that is
+// read only if there is no error.
+func (m *master) Propose(ctx context.Context, p Proposal) (Vote, error) {
+	var v Vote
+	if err := m.carry(ctx, "propose", func() { v = m.propose(p) }); err != nil {
+		return Vote{}, err
+	}
+	return v, nil
+}
+
+func (m *master) propose(p Proposal) (v Vote) {
+	n := m.at(p.Name)
+	v.Run = m.runID()
+	v.Closed = max(0, time.Until(m.closed))
+	defer func() { v.Lock = n.look() }()
+	fits := p.Token > n.floor || p.Token == n.floor && n.owner == p.Lease
+	if e, ok := n.ended[p.Lease]; ok {
+		v.Ended, v.News = true, e.news
+		return v
+	}
+	if n.lock.Lease != p.Lease {
+		switch {
+		case n.lock.Lease != p.From, p.Mode == Extend:
+			return v
+		case v.Closed > 0, p.Mode == Heal && !fits:
+			return v
+		}
+		n.lock = Lock{Lease: p.Lease, Record: p.Record, Granted: time.Now()}
+		n.ends = time.Now()
+	}
+	v.Has = true
+	if ends := time.Now().Add(p.TTL); ends.After(n.ends) {
+		n.ends = ends
+	}
+	if fits {
+		n.floor, n.owner, n.lock.Token = p.Token, p.Lease, p.Token
+		v.Stored = true
+	}
+	return v
+}
+
+func (m *master) End(ctx context.Context, e Ending) (bool, error) {
+	var had bool
+	err := m.carry(ctx, "end", func() {
+		n := m.at(e.Name)
+		if e.Bar || e.News != "" {
+			news := n.ended[e.Lease].news
+			if news == "" {
+				news = e.News
+			}
+			n.ended[e.Lease] = end{news, time.Now().Add(m.maxTTL)}
+		}
+		if had = n.lock.Lease == e.Lease; had {
+			n.lock = Lock{}
+			if tell := m.tells[e.Lease]; tell != nil && e.News != "" {
+				tell(e.Lease, e.News)
+			}
+			for _, wake := range n.listeners {
+				wake()
+			}
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	return had, nil
+}
+
+func (m *master) Read(ctx context.Context, names []string) ([]Lock, error) {
+	var locks []Lock
+	err := m.carry(ctx, "read", func() {
+		for _, name := range names {
+			locks = append(locks, m.at(name).look())
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return locks, nil
+}
+
+func (m *master) List(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	err := m.carry(ctx, "list", func() {
+		for name := range m.names {
+			if strings.HasPrefix(name, prefix) && m.at(name).lock.Lease != "" {
+				names = append(names, name)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
+}
+
+func (m *master) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := m.carry(ctx, "status", func() {
+		s = Status{Addr: m.addr, Run: m.runID(), Closed: max(0, time.Until(m.closed))}
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	return s, nil
+}
+
+func (m *master) Listen(name string, wake func()) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.at(name)
+	n.next++
+	id := n.next
+	n.listeners[id] = wake
+	wake()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.at(name).listeners, id)
+	}
+}
+
+func (m *master) Close() error { return nil }
+
+// restart forgets everything, as a server without persistence does.
+func (m *master) restart(quarantine bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.run++
+	for name, n := range m.names {
+		m.names[name] = &named{ended: make(map[string]end), listeners: n.listeners, next: n.next}
+	}
+	if quarantine {
+		m.closed = time.Now().Add(m.maxTTL)
+	}
+}
+
+// set sets what happens to requests.
+func (m *master) set(f func(op string) fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fault = f
+}
+
+func always(f fault) func(string) fault { return func(string) fault { return f } }
+
+// only is for one kind of request.
+func only(op string, f fault) func(string) fault {
+	return func(o string) fault {
+		if o == op {
+			return f
+		}
+		return fault{}
+	}
+}
+
+// lockOf returns the lock that the master has now.
+func (m *master) lockOf(name string) Lock {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at(name).look()
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func (d *Driver) checkOptions(opts *Options) error {
+	n := len(d.members)
+	switch {
+	case n == 1 && !opts.AllowSingle:
+		return errors.New("redlock: one node is no quorum: name three or five, or use redislock (redis://) for one server")
+	case n == 0:
+		return errors.New("redlock: 0 nodes: name an odd number, such as three or five")
+	case n%2 == 0:
+		return fmt.Errorf("redlock: %d nodes: name an odd number, three or more: with %d nodes no more may fail than with %d", n, n, n-1)
+	case d.quorum <= n/2 || d.quorum > n:
+		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", d.quorum, n, n/2+1, n)
+	case opts.WaitReplicas != 0:
+		return errReplicas
+	case d.fixed < 0:
+		return fmt.Errorf("redlock: NodeTimeout %v is negative", d.fixed)
+	case d.connect < 0:
+		return fmt.Errorf("redlock: the connect timeout %v is negative", d.connect)
+	case d.maxTTL < driver.MinTTL:
+		return fmt.Errorf("redlock: MaxTTL %v is too short: use %v or more", d.maxTTL, driver.MinTTL)
+	}
+	return d.checkTTL(opts.TTL)
+}
+
+// checkNodes asks all nodes who they are.
+func (d *Driver) checkNodes(ctx context.Context) error {
+	addrs, runs := make(map[string]bool), make(map[string]string)
+	for _, m := range d.members {
+		if addrs[m.Addr()] {
+			return fmt.Errorf("redlock: %s is named twice: name each node once", m.Addr())
+		}
+		addrs[m.Addr()] = true
+	}
+	var failed misses
+	for i, s := range d.Nodes(ctx) {
+		switch other := runs[s.Run]; {
+		case errors.Is(s.Err, ErrNotIndependent):
+			return fmt.Errorf("redlock: %s: %w", s.Addr, s.Err)
+		case s.Err != nil:
+			failed.add(d.members[i], s.Err)
+		case s.Run != "" && other != "":
+			return fmt.Errorf("redlock: %s and %s are the same server (run_id %s): name each server once", other, s.Addr, s.Run)
+		default:
+			runs[s.Run] = s.Addr
+		}
+	}
+	if ctx.Err() != nil && len(failed) > len(d.members)-d.quorum {
+		return ctx.Err()
+	}
+	return d.heard(failed)
+}
+
+// Nodes asks all nodes how they are, and returns that in the order of the nodes. It
+// waits for ConnectTimeout at most, and once a quorum has answered no more than a
+// second for the others.
+func (d *Driver) Nodes(ctx context.Context) []Status {
+	ctx, cancel := context.WithTimeout(ctx, d.connect)
+	defer cancel()
+	type numbered struct {
+		i int
+		Status
+	}
+	answers := make(chan numbered, len(d.members))
+	all := make([]Status, len(d.members))
+	for i, m := range d.members {
+		all[i] = Status{Addr: m.Addr(), Err: errSilent}
+		if !d.background(func() {
+			s, err := m.Status(ctx)
+			if err != nil {
+				s = Status{Err: err}
+			}
+			s.Addr = m.Addr()
+			answers <- numbered{i, s}
+		}) {
+			all[i].Err = errClosed
+		}
+	}
+	var enough <-chan time.Time
+	alive := 0
+	for range d.members {
+		select {
+		case a := <-answers:
+			all[a.i] = a.Status
+			if a.Err == nil {
+				alive++
+			}
+			if alive == d.quorum && enough == nil {
+				enough = time.After(lookTimeout)
+			}
+		case <-enough:
+			return all
+		case <-ctx.Done():
+			return all
+		}
+	}
+	return all
+}

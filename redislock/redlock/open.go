@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// Open returns a client of the N masters at
+//
+//	redlock://[user[:password]@]host[:port],host[:port],host[:port][/database]
+//
+// with the parameters of redislock.Open except those of Sentinel, and tls (true for
+// TLS), node_timeout, quorum, and allow_single. All masters are used with the same
+// user, password and parameters, and all clients have to name the same masters.
+//
+// It connects, for at most ConnectTimeout and until ctx ends. It returns
+// ErrUnavailable if fewer than a quorum answer, an error that says what to do if the
+// masters are not N independent ones, as far as they tell, and the errors of
+// redislock.Open and pawl.New. No error contains the password.
+func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
+	d, o, err := open(ctx, url, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, o)
+}
+
+// NewDriver returns the driver of a client of the N masters at url, for those who
+// want to put something between the two. Its errors are those of Open.
+func NewDriver(ctx context.Context, url string, opts *Options) (*Driver, error) {
+	d, _, err := open(ctx, url, opts)
+	return d, err
+}
+
+func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, error) {
+	opts, places, err := parseURL(url, orDefault(opts))
+	if err != nil {
+		return nil, nil, fmt.Errorf("redlock: %w", err)
+	}
+	if opts.Prefix = cmp.Or(opts.Prefix, "pawl:"); strings.ContainsAny(opts.Prefix, "{}") || driver.CheckName(opts.Prefix) != nil {
+		return nil, nil, fmt.Errorf("redlock: prefix %q: use printable characters other than braces", driver.Shorten(opts.Prefix))
+	}
+	timeout := cmp.Or(opts.ConnectTimeout, server.DefaultConnect)
+	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
+	defer cancel()
+	// Without a log: that one node has restarted nobody needs to know, and what many
+	// do is told by the driver.
+	nodes, err := dial(ctx, places, server.Config{
+		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: opts.Prefix, Channel: opts.Prefix + "client:",
+		MaxTTL: cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)), Timeout: timeout,
+		Unguarded: opts.AllowUnguarded,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := NewDriverFor(ctx, nodes, opts)
+	return d, opts, err
+}
+
+// dial makes the nodes, all at once: one that is down takes its time to say so.
+func dial(ctx context.Context, places []*server.Place, conf server.Config) ([]Node, error) {
+	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
+	var wait sync.WaitGroup
+	for i, p := range places {
+		wait.Go(func() { clients[i], errs[i] = p.Dial(ctx) })
+	}
+	wait.Wait()
+	var nodes []Node
+	var failed []error
+	for i, c := range clients {
+		conf.Contact = places[i].Contact
+		conf.Addr = strings.TrimPrefix(strings.TrimPrefix(places[i].Shown, "redis://"), "rediss://")
+		if c == nil {
+			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, server.NotBound(ctx, errs[i]).Err))
+			continue
+		}
+		nodes = append(nodes, newRedisNode(c, conf))
+	}
+	if failed == nil {
+		return nodes, nil
+	}
+	for _, n := range nodes {
+		failed = append(failed, n.Close())
+	}
+	return nil, errors.Join(failed...)
+}
+
+// parseURL reads a URL. It is cut into one for each master, since a URL has one host
+// only. Its errors do not repeat it: it may contain a password, and where that ends
+// in a wrong URL nobody can tell.
+func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
+	rest, ok := strings.CutPrefix(s, "redlock://")
+	if !ok {
+		return nil, nil, errors.New("this is not a URL like redlock://host1:6379,host2:6379,host3:6379")
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	user, hosts, tail := "", rest[:end], rest[end:]
+	if at := strings.LastIndex(hosts, "@"); at >= 0 {
+		user, hosts = hosts[:at+1], hosts[at+1:]
+	}
+	path, query, _ := strings.Cut(tail, "?")
+	c := *opts
+	query, scheme, err := c.params(query)
+	if err != nil {
+		return nil, nil, err
+	}
+	var places []*server.Place
+	for host := range strings.SplitSeq(hosts, ",") {
+		if host == "" {
+			return nil, nil, errors.New("a host is empty: write redlock://host1:6379,host2:6379,host3:6379")
+		}
+		p, err := server.Parse(scheme+"://"+user+host+path+"?"+query, server.Options{
+			Prefix: c.Prefix, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
+			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		places = append(places, p)
+	}
+	o := places[0].Options
+	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = o.Prefix, o.MaxTTL, o.AllowUnguarded, o.ConnectTimeout
+	return &c, places, nil
+}
+
+var (
+	errSentinel = errors.New("a master of Redlock is not found through sentinels: a replica that is promoted may lack the locks")
+	errReplicas = fmt.Errorf("redlock does not wait for replicas: a majority of masters is what keeps a lease: %w", errors.ErrUnsupported)
+)
+
+// params reads the parameters that single servers do not know, and returns the rest.
+func (o *Options) params(query string) (rest, scheme string, err error) {
+	scheme = "redis"
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return "", "", errors.New("the parameters cannot be parsed: write special characters as %xx")
+	}
+	for key, values := range q {
+		v := values[len(values)-1]
+		switch key {
+		case "node_timeout":
+			o.NodeTimeout, err = time.ParseDuration(v)
+		case "quorum":
+			o.Quorum, err = strconv.Atoi(v)
+		case "allow_single":
+			o.AllowSingle, err = strconv.ParseBool(v)
+		case "tls":
+			var tls bool
+			if tls, err = strconv.ParseBool(v); tls {
+				scheme = "rediss"
+			}
+		case "addr", "master_set":
+			err = errSentinel
+		case "wait_replicas":
+			err = errReplicas
+		default:
+			if !strings.HasPrefix(key, "sentinel") {
+				continue
+			}
+			err = errSentinel
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("%s: %w", key, err)
+		}
+		q.Del(key)
+	}
+	return q.Encode(), scheme, nil
+}
+
+// Bless declares that nobody holds a lease that the masters at url may have
+// forgotten; see redislock.Bless. All of them have to answer. Its errors are those
+// of Open.
+func Bless(ctx context.Context, url string, opts *Options) error {
+	d, err := NewDriver(ctx, url, opts)
+	if err != nil {
+		return &pawl.Error{Op: "bless", Err: err}
+	}
+	var errs []error
+	for _, m := range d.members {
+		errs = append(errs, m.Node.(*redisNode).server.Bless(ctx))
+	}
+	if err := errors.Join(append(errs, d.Close())...); err != nil {
+		return &pawl.Error{Op: "bless", Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// Options are the settings of a client on N masters. The zero value is useful,
+// and a nil *Options is the same.
+type Options struct {
+	// Options are those of every single server.
+	redislock.Options
+
+	// NodeTimeout is how long a node may take to answer one request before the
+	// attempt goes on without it: a two hundredth of the TTL, but 5 ms at least,
+	// unless set. It has to be small compared with the TTL.
+	NodeTimeout time.Duration
+
+	// Quorum is how many nodes have to agree: N/2+1 unless set. More than that
+	// tolerates forgetful nodes, and fewer that are down; see the table in
+	// docs/guarantees.md.
+	Quorum int
+
+	// AllowSingle accepts one node, for tests and for the day on which the other
+	// two are being built.
+	AllowSingle bool
+
+	// Rand is where random delays come from; the ordinary source unless set. It is
+	// used by one goroutine at a time.
+	Rand rand.Source
+
+	// WallClock is the clock that tokens follow; time.Now unless set.
+	WallClock func() time.Time
+}
+
+func orDefault(opts *Options) *Options {
+	if opts == nil {
+		return &Options{}
+	}
+	return opts
+}
+
+// New returns a pawl client on nodes, which it closes in the end. Its errors are
+// those of NewDriverFor and of pawl.New.
+func New(ctx context.Context, nodes []Node, opts *Options) (*pawl.Client, error) {
+	d, err := NewDriverFor(ctx, nodes, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+func newClient(d *Driver, opts *Options) (*pawl.Client, error) {
+	c, err := pawl.New(d, &orDefault(opts).Options.Options)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return c, nil
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Those who ask for a name at the same time may each get it from some nodes and
+// nobody from a quorum. Redlock's page says what to do: wait for a random time that
+// is large compared with what asking takes. So that is measured, without the rounds
+// that ended with a timeout, and multiplied
+// by the number of those who wait, as far as the nodes know it: then about one of
+// them comes first, and no more time is lost than two rounds take.
+
+// measured notes how long a round took.
+func (d *Driver) measured(took time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.took == 0 {
+		d.took = took
+	}
+	d.took = max((7*d.took+took)/8, time.Microsecond)
+}
+
+// lull returns a random delay of those who found themselves split for the nth time
+// (from 1), or who were woken (n = 0), when waiters of them wait.
+func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {
+	if n == 0 && waiters < 2 {
+		return 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	took := d.took
+	if took == 0 {
+		took = d.timeout(ttl) / 4
+	}
+	width := 2 * took * time.Duration(max(waiters, 1))
+	least := time.Duration(0)
+	if n > 0 {
+		width, least = max(width, took<<min(n, 6)), took
+	}
+	return least + d.upTo(min(width, ttl/4))
+}
+
+// upTo returns a random duration up to width. d.mu is held.
+func (d *Driver) upTo(width time.Duration) time.Duration {
+	if width <= 0 {
+		return 0
+	}
+	return time.Duration(d.random.Int64N(int64(width)))
+}
+
+// jitter returns a duration between half of pause and pause.
+func (d *Driver) jitter(pause time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return pause/2 + d.upTo(pause/2)
+}
+
+// sleep returns after pause, or with an error when ctx or the driver ends.
+func (d *Driver) sleep(ctx context.Context, pause time.Duration) error {
+	_, err := d.await(ctx, nil, pause)
+	return err
+}
+
+// await is sleep that a wake ends before.
+func (d *Driver) await(ctx context.Context, wake <-chan struct{}, pause time.Duration) (woken bool, err error) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-wake:
+		return true, nil
+	case <-timer.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-d.ctx.Done():
+		return false, unavailable(errClosed)
+	}
+}
+
+// now returns the wall clock in microseconds.
+func (d *Driver) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
+
+// warnShut says, once a minute, that nodes grant nothing.
+func (d *Driver) warnShut(nodes int, left time.Duration) {
+	d.mu.Lock()
+	now := driver.Now()
+	tell := d.warned == 0 || now.Sub(d.warned) > time.Minute
+	if tell {
+		d.warned = now
+	}
+	d.mu.Unlock()
+	if tell && d.log != nil { // not under the lock: a log may block
+		d.log.Warn("redlock: nodes have restarted or lost their data: no new leases until those that they may have forgotten have ended",
+			"nodes", nodes, "of", len(d.members), "left", left.Round(time.Millisecond))
+	}
+}

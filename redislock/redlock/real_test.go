@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// participant is a driver with links that can be cut.
+type participant struct {
+	*Driver
+	links []*proxy
+}
+
+func openThrough(t testing.TB, f fleet, opts *Options) *participant {
+	t.Helper()
+	p := new(participant)
+	var addrs []string
+	for _, s := range f {
+		link := startProxy(t, s.addr)
+		p.links = append(p.links, link)
+		addrs = append(addrs, link.listener.Addr().String())
+	}
+	var err error
+	if p.Driver, err = NewDriver(context.Background(), "redlock://"+strings.Join(addrs, ","), opts); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *participant) setCut(cut bool) {
+	for _, l := range p.links {
+		l.setCut(cut)
+	}
+}
+
+const (
+	suiteTTL    = 2 * time.Second
+	suiteSlack  = 1500 * time.Millisecond
+	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
+)
+
+func testConformance(t *testing.T, n int) {
+	t.Parallel()
+	opts := &Options{NodeTimeout: time.Second}
+	opts.MaxTTL, opts.TTL = suiteMaxTTL, suiteTTL
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			f := startFleet(t, n, opts)
+			return drivertest.Store{
+				Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
+				Crash: func(_ testing.TB, d driver.Driver) {
+					for _, l := range d.(*participant).links {
+						l.close()
+					}
+				},
+				Restart: func(testing.TB) {
+					for _, s := range f {
+						s.restart()
+					}
+				},
+				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).setCut(true) },
+				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).setCut(false) },
+			}
+		},
+		TTL:       suiteTTL,
+		Slack:     suiteSlack,
+		Pause:     30 * time.Millisecond,
+		Recovery:  suiteMaxTTL,
+		Histories: 4,
+		Parallel:  true,
+		Golden:    fmt.Sprintf("testdata/conformance-%d.txt", n),
+	})
+}
+
+func TestConformance3(t *testing.T) { testConformance(t, 3) }
+func TestConformance5(t *testing.T) { testConformance(t, 5) }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestRefusals(t *testing.T) {
+	same, again := masters(3), masters(3)
+	same[0].id, same[2].id = "8a6f", "8a6f"
+	again[1].addr = again[0].addr
+	for _, c := range []struct {
+		what string
+		all  []*master
+		opts Options
+		want []string // in the error
+	}{
+		{"none", nil, Options{}, []string{"0 nodes", "odd number"}},
+		{"one", masters(1), Options{}, []string{"one node is no quorum", "redis://"}},
+		{"two", masters(2), Options{}, []string{"2 nodes", "odd number"}},
+		{"four", masters(4), Options{AllowSingle: true}, []string{"4 nodes", "odd number"}},
+		{"small quorum", masters(5), Options{Quorum: 2}, []string{"Quorum 2 of 5", "3 to 5"}},
+		{"large quorum", masters(5), Options{Quorum: 6}, []string{"Quorum 6 of 5"}},
+		{"same address", again, Options{}, []string{"node0 is named twice"}},
+		{"same server", same, Options{}, []string{"node0 and node2 are the same server", "8a6f"}},
+		{"negative timeout", masters(3), Options{NodeTimeout: -time.Second}, []string{"NodeTimeout -1s"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, err := NewDriverFor(t.Context(), nodes(c.all), &c.opts)
+				if d != nil || err == nil || errors.Is(err, driver.ErrUnavailable) {
+					t.Fatalf("NewDriverFor = %v; want a refusal", err)
+				}
+				for _, want := range c.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("the error is %q; want %q in it", err, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOpenNeedsAQuorum(t *testing.T) {
+	for down := range 4 {
+		t.Run(fmt.Sprint(down, " of 3 are down"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := masters(3)
+				for _, m := range all[:down] {
+					m.set(always(fault{refused: true}))
+				}
+				d, err := NewDriverFor(t.Context(), nodes(all), nil)
+				if d != nil {
+					defer d.Close()
+				}
+				if (err == nil) != (down <= 1) || err != nil && !errors.Is(err, driver.ErrUnavailable) {
+					t.Errorf("NewDriverFor = %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAllowSingle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, masters(1), &Options{AllowSingle: true})
+		if err := try(t, d).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLargerQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, &Options{Quorum: 4})
+		others(all[:1], "other")
+		if err := try(t, d).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		others(all[1:2], "other")
+		if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("TryAcquire with two of five held and a quorum of 4 = %v; want ErrHeld", err)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+func TestRequestsThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, masters(3), nil)
+		long, id, shared, slot := request(), request(), request(), request()
+		long.TTL = time.Hour
+		id.Lease = "a.b"
+		shared.Shared = true
+		slot.Slots = 2
+		for _, req := range []*driver.Request{long, id, shared, slot} {
+			if _, err := d.TryAcquire(t.Context(), req); err == nil || errors.Is(err, driver.ErrHeld) {
+				t.Errorf("TryAcquire(%+v) = %v; want a refusal", req, err)
+			}
+		}
+	})
+}

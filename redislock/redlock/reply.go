@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// readLock reads the value of a lock: lease, client, token, microseconds since 1970
+// at the grant, record. Anything else is the lock of another library.
+func readLock(value string, left time.Duration) Lock {
+	if value == "" {
+		return Lock{}
+	}
+	l := Lock{Lease: value, Left: left}
+	if f := strings.SplitN(value, " ", 5); len(f) == 5 {
+		l.Lease, l.Token, l.Record = f[0], number(f[2]), f[4]
+		l.Granted = time.UnixMicro(int64(number(f[3])))
+	}
+	return l
+}
+
+func text(m rueidis.RedisMessage) string {
+	s, _ := m.ToString()
+	return s
+}
+
+func count(m rueidis.RedisMessage) int {
+	n, _ := m.AsInt64()
+	return int(n)
+}
+
+func millis(m rueidis.RedisMessage) time.Duration {
+	return time.Duration(count(m)) * time.Millisecond
+}
+
+// number reads the number that s begins with: a floor has a lease after it.
+func number(s string) uint64 {
+	s, _, _ = strings.Cut(s, " ")
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return n
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestForgetfulNode: client 1 holds A, B and C; C restarts empty; client 2 must not
+// get C, D and E. Without quarantine it does.
+func TestForgetfulNode(t *testing.T) {
+	for _, quarantine := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(5)
+			client1, client2 := start(t, all, nil), start(t, all, nil)
+			for _, m := range all[3:] {
+				m.set(always(fault{refused: true}))
+			}
+			g := try(t, client1)
+			all[2].restart(quarantine)
+			for _, m := range all[3:] {
+				m.set(nil)
+			}
+			for _, m := range all[:2] {
+				m.set(always(fault{refused: true}))
+			}
+			second, err := client2.TryAcquire(t.Context(), request())
+			switch {
+			case quarantine && err == nil:
+				t.Errorf("token %d while the lease with token %d is trusted", second.Token(), g.token)
+			case !quarantine && err != nil:
+				t.Errorf("TryAcquire without quarantine = %v; this test cannot fail", err)
+			}
+		})
+	}
+}
+
+// TestClosedNodes: who waits gets the name when enough nodes are open again, and
+// renewals go on meanwhile.
+func TestClosedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		for _, m := range all[:2] {
+			m.restart(true)
+		}
+		began := driver.Now()
+		if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("TryAcquire with two of three closed = %v; want ErrUnavailable", err)
+		}
+		for i, s := range d.Nodes(t.Context()) {
+			if want := []time.Duration{time.Minute, time.Minute, 0}[i]; s.Closed != want || s.Err != nil || s.Addr != all[i].addr {
+				t.Errorf("%s: %+v; want closed for %v", all[i].addr, s, want)
+			}
+		}
+		g, err := d.Acquire(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := driver.Now().Sub(began); took < time.Minute || took > time.Minute+lookEvery {
+			t.Errorf("it took %v; want the minute of the quarantine", took)
+		}
+		if s := d.Stats(); s.Rounds > 100 {
+			t.Errorf("%d rounds in a minute: it wakes itself", s.Rounds)
+		}
+		all[2].restart(true)
+		for range 10 {
+			time.Sleep(3 * time.Second)
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+				t.Errorf("Renew = %v", err)
+			}
+		}
+	})
+}

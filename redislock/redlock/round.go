@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// tally is the count of one round of proposals.
+type tally struct {
+	d       *Driver
+	open    int      // nodes that have not answered
+	heard   []bool   // which have, by index
+	has     votes    // where the lease has the lock
+	stored  votes    // and its token is stored
+	others  []Lock   // locks of others, one for each node that has one
+	closed  []answer // nodes that grant nothing now
+	ended   []Vote   // nodes where the lease is among the ended ones
+	free    int      // nodes that would have given it, were the token greater
+	failed  misses   // nodes without an answer
+	floor   uint64   // the largest token seen
+	waiters int      // at the node with the most
+}
+
+// votes are counted once for each server, also if two nodes are the same one.
+type votes struct {
+	n    int
+	runs []string
+}
+
+func (v *votes) add(run string) {
+	if run != "" {
+		if slices.Contains(v.runs, run) {
+			return
+		}
+		v.runs = append(v.runs, run)
+	}
+	v.n++
+}
+
+func (t *tally) add(a answer) {
+	t.open--
+	t.heard[a.node] = true
+	if a.err != nil {
+		t.failed.add(t.d.members[a.node], a.err)
+		return
+	}
+	v := a.vote
+	t.floor = max(t.floor, v.Lock.Floor, v.Lock.Token)
+	t.waiters = max(t.waiters, v.Lock.Waiters)
+	switch {
+	case v.Has:
+		t.has.add(v.Run)
+		if v.Stored {
+			t.stored.add(v.Run)
+		}
+	case v.Ended:
+		t.ended = append(t.ended, v)
+	case v.Lock.Lease != "":
+		t.others = append(t.others, v.Lock)
+	case v.Closed > 0:
+		t.closed = append(t.closed, a)
+	default:
+		t.free++
+	}
+}
+
+// verdict is what a round comes to, as soon as that is certain.
+type verdict int
+
+const (
+	undecided verdict = iota
+	won               // a quorum
+	again             // a quorum of locks, but not of tokens: ask with a greater one
+	lost              // no quorum any more
+)
+
+// forGrant decides about a grant: the token must be stored at a quorum.
+func (t *tally) forGrant() verdict {
+	q := t.d.quorum
+	switch {
+	case t.stored.n >= q:
+		return won
+	case t.has.n+t.open < q:
+		return lost
+	case t.stored.n+t.open < q && t.has.n >= q:
+		return again
+	}
+	return undecided
+}
+
+// forExtension decides about more time: having the lock at a quorum is enough.
+func (t *tally) forExtension() verdict {
+	switch {
+	case t.has.n >= t.d.quorum:
+		return won
+	case t.has.n+t.open < t.d.quorum:
+		return lost
+	}
+	return undecided
+}
+
+// count adds answers up until decide knows the verdict, timeout has passed, after
+// which answers count no more, or ctx or the driver ends.
+func (d *Driver) count(ctx context.Context, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
+	t := &tally{d: d, open: len(d.members), heard: make([]bool, len(d.members))}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for {
+		if v := decide(t); v != undecided {
+			return t, v, nil
+		}
+		select {
+		case a := <-answers:
+			t.add(a)
+		case <-timer.C:
+			for i, m := range d.members {
+				if !t.heard[i] {
+					t.failed.add(m, errSilent)
+				}
+			}
+			t.open = 0
+		case <-ctx.Done():
+			return t, lost, ctx.Err()
+		case <-d.ctx.Done():
+			return t, lost, unavailable(errClosed)
+		}
+	}
+}
+
+// trust returns until when a lease is trusted whose TTL began at since.
+func trust(since driver.Instant, ttl time.Duration) driver.Instant {
+	return since.Add(ttl - driver.Drift(ttl))
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+var (
+	//go:embed lua/common.lua
+	commonLua string
+	//go:embed lua/propose.lua
+	proposeLua string
+	//go:embed lua/end.lua
+	endLua string
+	//go:embed lua/read.lua
+	readLua string
+	//go:embed lua/listen.lua
+	listenLua string
+	//go:embed lua/status.lua
+	statusLua string
+	//go:embed lua/check.lua
+	checkLua string
+)
+
+// The scripts by their index in scripts.
+const (
+	proposeScript = iota
+	endScript
+	readScript
+	listenScript
+	statusScript
+)
+
+var scripts = []string{commonLua + proposeLua, commonLua + endLua, commonLua + readLua, commonLua + listenLua, commonLua + statusLua}
+
+// Names of what is in the store; docs/redis-protocol.md is the contract with
+// clients in other languages.
+const (
+	floorSuffix     = ":token"
+	markSuffix      = ":ended:" // and the lease
+	listenersSuffix = ":listeners"
+)
+
+var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
+
+// redisNode is a Redis server as a Node.
+type redisNode struct {
+	server *server.Server
+	ears   ears
+}
+
+var _ Teller = (*redisNode)(nil)
+
+func newRedisNode(client rueidis.Client, conf server.Config) *redisNode {
+	n := &redisNode{ears: ears{hearers: make(map[string]*hearer)}}
+	n.ears.ctx, n.ears.cancel = context.WithCancel(context.Background())
+	conf.Scripts, conf.Check, conf.Hear, conf.Heard = scripts, checkLua, n.hear, n.heard
+	n.server = server.New(client, conf)
+	n.server.Listen()
+	return n
+}
+
+// Addr implements Node.
+func (n *redisNode) Addr() string { return n.server.Addr }
+
+func (n *redisNode) key(name string) string { return server.Key(n.server.Prefix, name) }
+
+// run runs a script. Its error is that of a Node.
+func (n *redisNode) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
+	reply, _, fail := n.server.Run(ctx, script, keys, args)
+	switch {
+	case fail == nil:
+		return reply, nil
+	case fail.Maybe, errors.Is(fail.Err, driver.ErrUnavailable):
+		return nil, fail.Err
+	}
+	return nil, unavailable(fail.Err)
+}
+
+var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
+
+// Propose implements Node.
+func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
+	key := n.key(p.Name)
+	reply, err := n.run(ctx, proposeScript,
+		[]string{key, key + floorSuffix, n.server.EpochKey(key), key + markSuffix + p.Lease, key + listenersSuffix},
+		[]string{modes[p.Mode], p.Lease, p.From, strconv.FormatUint(p.Token, 10), server.Millis(p.TTL), n.server.ID, p.Record})
+	if err != nil {
+		return Vote{}, err
+	}
+	has := server.Code(reply) == 1
+	if has && len(reply) != 5 || !has && len(reply) != 9 {
+		return Vote{}, errGarbled
+	}
+	v := Vote{Run: text(reply[1]), Has: has, Closed: millis(reply[3])}
+	v.Lock.Floor = number(text(reply[2]))
+	if has {
+		v.Stored = count(reply[4]) == 1
+		v.Lock.Lease, v.Lock.Record, v.Lock.Left = p.Lease, p.Record, p.TTL
+		if v.Stored {
+			v.Lock.Token = p.Token
+		}
+		return v, nil
+	}
+	floor := v.Lock.Floor
+	v.Lock = readLock(text(reply[4]), millis(reply[5]))
+	v.Lock.Floor, v.Lock.Waiters = floor, count(reply[6])
+	v.Ended, v.News = count(reply[7]) == 1, text(reply[8])
+	return v, nil
+}
+
+// End implements Node.
+func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
+	key := n.key(e.Name)
+	reply, err := n.run(ctx, endScript, []string{key, key + markSuffix + e.Lease, key + listenersSuffix},
+		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(n.server.MaxTTL), n.server.Channel, freed + e.Name})
+	if err != nil {
+		return false, err
+	}
+	return server.Code(reply) == 1, nil
+}
+
+// Read implements Node.
+func (n *redisNode) Read(ctx context.Context, names []string) ([]Lock, error) {
+	var keys []string
+	for _, name := range names {
+		key := n.key(name)
+		keys = append(keys, key, key+floorSuffix, key+listenersSuffix)
+	}
+	reply, err := n.run(ctx, readScript, keys, nil)
+	if err != nil {
+		return nil, err
+	}
+	const each = 4
+	if len(reply) != 1+each*len(names) {
+		return nil, errGarbled
+	}
+	locks := make([]Lock, len(names))
+	for i := range locks {
+		r := reply[1+each*i:]
+		locks[i] = readLock(text(r[0]), millis(r[1]))
+		locks[i].Floor, locks[i].Waiters = number(text(r[2])), count(r[3])
+	}
+	return locks, nil
+}
+
+// List implements Node. It looks through all keys of the server a thousand at a
+// time, so it disturbs nobody and is slow on a full one.
+func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
+	pattern := server.Pattern(n.server.Prefix, prefix)
+	found := make(map[string]bool) // SCAN may return a key twice
+	for cursor := uint64(0); ; {
+		page, err := n.server.Do(ctx, n.server.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+		if err != nil {
+			return nil, server.NotBound(ctx, server.Lacking(err, "scan")).Err
+		}
+		for _, key := range page.Elements {
+			if name, ok := server.Name(n.server.Prefix, key); ok && strings.HasPrefix(name, prefix) {
+				found[name] = true
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			break
+		}
+	}
+	names := make([]string, 0, len(found))
+	for name := range found {
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// Status implements Node.
+func (n *redisNode) Status(ctx context.Context) (Status, error) {
+	reply, err := n.run(ctx, statusScript, []string{n.server.EpochKey("")}, nil)
+	if err != nil {
+		return Status{}, independent(err)
+	}
+	if len(reply) != 3 {
+		return Status{}, errGarbled
+	}
+	if err := n.hears(ctx); err != nil {
+		return Status{}, err
+	}
+	return Status{Addr: n.Addr(), Run: text(reply[1]), Closed: millis(reply[2])}, nil
+}
+
+// hears returns nil as soon as messages can be heard, or why not if the server says
+// so: who waits would look in vain every other second.
+func (n *redisNode) hears(ctx context.Context) error {
+	for {
+		open, news, refused := n.server.Ear("").State()
+		if open || refused != nil {
+			return refused
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// independent adds ErrNotIndependent to the error of a server that can never be one
+// of N independent masters.
+func independent(err error) error {
+	if strings.Contains(err.Error(), "READONLY") || errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%w: %w", ErrNotIndependent, err)
+	}
+	return err
+}
+
+// Close implements Node.
+func (n *redisNode) Close() error {
+	n.ears.cancel()
+	n.server.Hush()
+	n.server.Close()
+	n.ears.work.Wait()
+	return nil
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestSilentNode: one node of three takes requests and never answers. Nobody waits
+// for it, requests to it do not pile up, and when it answers again it is told of
+// all that has ended.
+func TestSilentNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		silent := all[2]
+		silent.set(func(op string) fault { // proposals are carried out, endings are not
+			return fault{silent: true, lost: op == "end"}
+		})
+		before := runtime.NumGoroutine()
+		most := 0
+		for range 2000 {
+			began := driver.Now()
+			g := tryReq(t, d)
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			elapsed(t, began, 0)
+			most = max(most, runtime.NumGoroutine()-before)
+			time.Sleep(time.Millisecond)
+		}
+		_, peak := silent.load()
+		t.Logf("at most %d requests to the node, %d goroutines; %d endings owed", peak, most, d.members[2].owing())
+		if peak > 200 || most > 600 {
+			t.Errorf("%d requests to the silent node at once, %d goroutines", peak, most)
+		}
+		time.Sleep(2 * endTimeout)
+		if inside, _ := silent.load(); inside > silentBusy+1 {
+			t.Errorf("%d requests to the silent node are still under way", inside)
+		}
+		if n := d.members[2].owing(); n == 0 || n > maxDebts {
+			t.Errorf("%d endings are owed", n)
+		}
+		silent.set(nil)
+		time.Sleep(2 * time.Second) // less than the TTL
+		free(t, all, "")
+		if n := d.members[2].owing(); n != 0 {
+			t.Errorf("%d endings are still owed", n)
+		}
+	})
+}
+
+func tryReq(t *testing.T, d *Driver) *grant {
+	t.Helper()
+	g, err := d.TryAcquire(t.Context(), request())
+	if err != nil {
+		t.Fatalf("TryAcquire = %v; want a grant", err)
+	}
+	return g.(*grant)
+}
+
+// TestDebtsAreBounded: a node that never comes back costs little memory.
+func TestDebtsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		m := d.members[0]
+		all[0].set(always(fault{lost: true}))
+		for range maxDebts + 10 {
+			m.owe(Ending{Name: name, Lease: request().Lease}, time.Second)
+		}
+		if n := m.owing(); n != maxDebts {
+			t.Errorf("%d debts; want %d", n, maxDebts)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := m.owing(); n != 0 {
+			t.Errorf("%d debts of leases that have expired", n)
+		}
+	})
+}
+
+func (m *member) owing() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.debts)
+}
+
+// load returns how many requests are under way, and were at most.
+func (m *master) load() (inside, most int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inside, m.most
+}
