@@ -34,6 +34,7 @@ type fate struct {
 	delay time.Duration
 	lost  bool
 	twice time.Duration // if positive, it comes again so much later
+	early time.Duration // so long before its deadline it is given up
 }
 
 // fate draws what happens to a message that is sent now. It depends on the seed,
@@ -49,7 +50,10 @@ func (l *link) fate(what uint64) fate {
 	l.mu.Unlock()
 	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^what<<56^same<<48, uint64(l.client)<<32|uint64(l.node.id)))
 	// 0.1 to 1 ms, and no two in the same nanosecond.
-	f := fate{delay: l.w.paused(l.client, now) + between(r, 100*time.Microsecond, time.Millisecond)}
+	f := fate{
+		delay: l.w.paused(l.client, now) + between(r, 100*time.Microsecond, time.Millisecond),
+		early: between(r, time.Microsecond, 100*time.Microsecond),
+	}
 	for i := range l.w.plan.Faults {
 		fault := &l.w.plan.Faults[i]
 		if !fault.active(now, l.client, l.node.id) {
@@ -100,12 +104,23 @@ func (l *link) carry(ctx context.Context, what uint64, step func()) error {
 			}
 		})
 	}
+	// Requests of one round have one deadline. If all ended in the same instant, it
+	// would be chance what their client does first.
+	ctx, cancel := l.hurry(ctx, out.early)
+	defer cancel()
 	select {
 	case err := <-arrived:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (l *link) hurry(ctx context.Context, early time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, end.Add(-early))
+	}
+	return ctx, func() {}
 }
 
 // push carries news from the node to its listener. node.mu is held.
@@ -123,7 +138,7 @@ func (l *link) push(e *ear) {
 }
 
 // Addr implements redlock.Node.
-func (l *link) Addr() string { return l.node.lane() }
+func (l *link) Addr() string { return l.node.lane }
 
 // Propose implements redlock.Node.
 func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, error) {

@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,8 +15,9 @@ import (
 
 // node is a master: the text of redlock.Node, and what can befall a server.
 type node struct {
-	w  *world
-	id int // from 1
+	w    *world
+	id   int    // from 1
+	lane string // its name
 
 	mu     sync.Mutex
 	run    int // of its process, from 1
@@ -65,11 +67,10 @@ type ear struct {
 }
 
 func newNode(w *world, id int) *node {
-	return &node{w: w, id: id, run: 1, names: make(map[string]*named)}
+	return &node{w: w, id: id, lane: NodeLane(id), run: 1, names: make(map[string]*named)}
 }
 
-func (n *node) lane() string  { return NodeLane(n.id) }
-func (n *node) runID() string { return fmt.Sprintf("%s.%d", n.lane(), n.run) }
+func (n *node) runID() string { return n.lane + "." + strconv.Itoa(n.run) }
 
 // local is what its clock shows. n.mu is held.
 func (n *node) local() time.Duration { return n.clock.at(n.w.now()) }
@@ -84,11 +85,6 @@ func (n *node) at(name string) *named {
 	now := n.local()
 	if s.lock.Lease != "" && s.ends <= now {
 		s.lock = redlock.Lock{}
-	}
-	for lease, m := range s.ended {
-		if m.forget < now {
-			delete(s.ended, lease)
-		}
 	}
 	return s
 }
@@ -119,7 +115,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		return v
 	}
 	fits := p.Token > s.floor || p.Token == s.floor && s.owner == p.Lease
-	if m, ok := s.ended[p.Lease]; ok { // 1
+	if m, ok := s.ended[p.Lease]; ok && m.forget >= now { // 1
 		v.Ended, v.News = true, m.news
 		return refused("this lease has ended")
 	}
@@ -199,11 +195,11 @@ func (n *node) list(prefix string) []string {
 }
 
 func (n *node) status() redlock.Status {
-	return redlock.Status{Addr: n.lane(), Run: n.runID(), Closed: max(0, n.closed-n.local())}
+	return redlock.Status{Addr: n.lane, Run: n.runID(), Closed: max(0, n.closed-n.local())}
 }
 
 func (n *node) tell(k Kind, client int, lease string, token uint64, until time.Duration, text string) {
-	n.w.rec.add(Event{Lane: n.lane(), Kind: k, Client: client, Node: n.id, Lease: n.w.number(lease), Token: token, Until: until, Text: text})
+	n.w.rec.add(Event{Lane: n.lane, Kind: k, Client: client, Node: n.id, Lease: n.w.number(lease), Token: token, Until: until, Text: text})
 }
 
 // crash takes the node down.

@@ -107,17 +107,16 @@ func (f *Fault) active(at time.Duration, client, node int) bool {
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	p := Plan{
-		Seed:   seed,
-		Nodes:  3 + 2*r.IntN(2),
-		TTL:    []time.Duration{time.Second, 4 * time.Second, 10 * time.Second}[r.IntN(3)],
-		Length: 0,
+		Seed:  seed,
+		Nodes: 3 + 2*r.IntN(2),
+		TTL:   []time.Duration{time.Second, 4 * time.Second, 10 * time.Second}[r.IntN(3)],
 	}
-	p.Length = 4 * p.TTL
-	for range 2 + r.IntN(3) {
+	p.Length = 2 * p.TTL
+	for range 2 + r.IntN(2) {
 		p.Clients = append(p.Clients, drawScript(r, p.TTL, p.Length))
 	}
 	kinds := []What{Lose, Repeat, Slow, Cut, Cut, Crash, Forget, Forget, Promote, Pace, Stop, Stop}
-	for range r.IntN(9) {
+	for range r.IntN(7) {
 		p.Faults = append(p.Faults, drawFault(r, kinds[r.IntN(len(kinds))], &p))
 	}
 	return p
@@ -127,10 +126,10 @@ func drawScript(r *rand.Rand, ttl, length time.Duration) Script {
 	var s Script
 	for at := time.Duration(0); at < length; {
 		st := Step{
-			Wait:     between(r, time.Millisecond, ttl/4),
+			Wait:     between(r, time.Millisecond, ttl/3),
 			Try:      r.IntN(5) == 0,
 			Patience: between(r, ttl/20, 2*ttl),
-			Work:     between(r, time.Millisecond, ttl/2),
+			Work:     between(r, time.Millisecond, ttl/3),
 			Writes:   r.IntN(4),
 			NoRenew:  r.IntN(4) == 0,
 			Abandon:  r.IntN(12) == 0,

@@ -229,7 +229,7 @@ func (w *world) lastRound(clients []*client) {
 	for _, n := range w.nodes {
 		n.mu.Lock()
 		if l := n.at(lockName).lock; l.Lease != "" {
-			w.rec.violated(LeftBehind, "%s still has lease %d", n.lane(), w.number(l.Lease))
+			w.rec.violated(LeftBehind, "%s still has lease %d", n.lane, w.number(l.Lease))
 		}
 		n.mu.Unlock()
 	}
