@@ -54,6 +54,15 @@ func (s *watch) granted(c *client, lease *pawl.Lease) {
 	s.token = max(s.token, lease.Token())
 }
 
+// prompt is called when somebody should have got the lock.
+func (s *watch) prompt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) == 0 {
+		s.w.rec.violated(Stuck, "nobody has got the lock within %v, and nobody has it", s.w.plan.Prompt)
+	}
+}
+
 // knows reports whether a lease was granted.
 func (s *watch) knows(id string) bool {
 	id, _, _ = strings.Cut(id, ".")

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -36,12 +37,29 @@ func (c *client) observer() pawl.Observer {
 		return func(e pawl.Event) {
 			text := ""
 			if e.Err != nil {
-				text = e.Err.Error()
+				text = why(e.Err)
 			}
 			c.w.rec.add(Event{Lane: c.lane(), Kind: k, Client: c.id, Lease: c.w.number(e.Lease), Token: uint64(e.Token), Text: text})
 		}
 	}
 	return pawl.Observer{Renewed: tell(Renewed), Lost: tell(Ended)}
+}
+
+// why says in a few words what err is about: which of two things that failed in the
+// same instant an error tells of is chance.
+func why(err error) string {
+	var lost *pawl.LostError
+	switch {
+	case errors.As(err, &lost):
+		return string(lost.Reason)
+	case errors.Is(err, pawl.ErrHeld):
+		return "held by somebody else"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "out of patience"
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrUncertain):
+		return "too few nodes answer"
+	}
+	return err.Error()
 }
 
 // follow does what the script says.
@@ -79,7 +97,7 @@ func (c *client) step(s Step) error {
 	}
 	lease, err := ask(ctx, lockName, opts...)
 	if err != nil {
-		c.tell(Failed, nil, err.Error())
+		c.tell(Failed, nil, why(err))
 		return err
 	}
 	c.w.watch.granted(c, lease)
@@ -98,7 +116,7 @@ func (c *client) step(s Step) error {
 }
 
 // work writes to the resource now and then, as long as the lease is trusted. Each
-// write is sent right after a look at the lease; it may be Late.
+// write is sent right after a look at the lease, unless the client stops in between.
 func (c *client) work(s Step, lease *pawl.Lease) {
 	pause := s.Work / time.Duration(s.Writes+1)
 	for i := range s.Writes {
@@ -109,10 +127,9 @@ func (c *client) work(s Step, lease *pawl.Lease) {
 		c.tell(Writes, lease, "")
 		w := write{client: c.id, lease: c.w.number(lease.ID()), token: uint64(lease.Token())}
 		delay := between(c.random, 50*time.Microsecond, 500*time.Microsecond)
-		if i == s.Writes-1 {
-			delay += s.Late
+		if i == s.Writes-1 && s.Stall > 0 {
+			c.w.stop(c.id, s.Stall)
 		}
-		// A process that stops between the look and the write does not know it.
 		delay += c.w.paused(c.id, c.w.now()+delay)
 		c.late.Add(1)
 		time.AfterFunc(delay, func() {

@@ -21,8 +21,10 @@ type link struct {
 	node   *node
 
 	mu   sync.Mutex
-	last time.Duration // of the last message
-	same uint64        // messages in that instant before this one
+	last [256]struct { // messages of each sort
+		at time.Duration // when the last was sent
+		n  uint64        // and how many in that instant
+	}
 }
 
 var _ redlock.Node = (*link)(nil)
@@ -38,15 +40,17 @@ type fate struct {
 }
 
 // fate draws what happens to a message that is sent now. It depends on the seed,
-// the time and what, so that it does not matter which goroutine sends first.
+// the time and what sort of message it is, so that it does not matter which goroutine
+// sends first.
 func (l *link) fate(what uint64) fate {
 	now := l.w.now()
 	l.mu.Lock()
-	if l.last != now {
-		l.last, l.same = now, 0
+	last := &l.last[what]
+	if last.at != now {
+		last.at, last.n = now, 0
 	}
-	l.same++
-	same := l.same
+	last.n++
+	same := last.n
 	l.mu.Unlock()
 	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^what<<56^same<<48, uint64(l.client)<<32|uint64(l.node.id)))
 	// 0.1 to 1 ms, and no two in the same nanosecond.
@@ -56,7 +60,7 @@ func (l *link) fate(what uint64) fate {
 	}
 	for i := range l.w.plan.Faults {
 		fault := &l.w.plan.Faults[i]
-		if !fault.active(now, l.client, l.node.id) {
+		if !l.w.begun || !fault.active(now, l.client, l.node.id) {
 			continue
 		}
 		switch fault.What {

@@ -21,7 +21,11 @@ type Plan struct {
 	Faults  []Fault
 	Off     Off // protections that are switched off
 
-	Quiet bool // no last round in which everybody gets the lock
+	// The rest is for plans by hand.
+	NodeTimeout time.Duration // of the clients; 0 for theirs
+	FirstToken  uint64        // if positive, the clock that tokens follow begins here
+	TokenTick   time.Duration // and goes on by one each time that so much has passed
+	Prompt      time.Duration // if positive, somebody must get the lock within
 }
 
 // Off names protections to switch off, to see that they are needed.
@@ -43,7 +47,7 @@ type Step struct {
 	Patience time.Duration // how long it waits
 	Work     time.Duration // how long it holds
 	Writes   int           // to the resource, spread over the work
-	Late     time.Duration // how long its last write is on the way
+	Stall    time.Duration // how long it stops before its last write, after a look at the lease
 	NoRenew  bool
 	Abandon  bool // it does not release
 }

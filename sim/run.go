@@ -28,9 +28,11 @@ type world struct {
 	links    [][]*link // by client and node
 	resource *resource
 	watch    *watch
+	begun    bool // the clients are connected; faults may happen
 
 	mu     sync.Mutex
-	leases map[string]int // their numbers
+	leases map[string]int        // their numbers
+	stalls map[int]time.Duration // until when a client stands still by its script
 }
 
 func (w *world) now() time.Duration { return w.rec.now() }
@@ -51,7 +53,7 @@ func Run(p Plan) *History {
 }
 
 func newWorld(p Plan) *world {
-	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int)}
+	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int), stalls: make(map[int]time.Duration)}
 	w.resource = &resource{w: w}
 	w.watch = &watch{w: w, known: make(map[string]bool)}
 	for i := range p.Nodes {
@@ -72,17 +74,19 @@ func (w *world) run() {
 	for i := range w.plan.Clients {
 		clients = append(clients, w.connect(i+1))
 	}
+	w.rec.begin, w.begun = time.Now(), true
 	for i := range w.plan.Faults {
 		w.plan.Faults[i].schedule(w)
+	}
+	if w.plan.Prompt > 0 {
+		time.AfterFunc(w.plan.Prompt, w.watch.prompt)
 	}
 	var wait sync.WaitGroup
 	for _, c := range clients {
 		wait.Go(func() { c.follow(w.plan.Clients[c.id-1]) })
 	}
 	wait.Wait()
-	if !w.plan.Quiet {
-		w.lastRound(clients)
-	}
+	w.lastRound(clients)
 	for _, c := range clients {
 		wait.Go(c.close)
 	}
@@ -91,8 +95,8 @@ func (w *world) run() {
 	time.Sleep(w.plan.Length + time.Hour)
 }
 
-// connect makes a client, on links that work: the nodes' first Status is not what
-// is of interest.
+// connect makes a client, before any fault: how it gets to know the nodes is not
+// what is of interest.
 func (w *world) connect(id int) *client {
 	c := &client{w: w, id: id, random: rand.New(rand.NewPCG(w.plan.Seed, uint64(id)))}
 	var nodes []redlock.Node
@@ -100,9 +104,14 @@ func (w *world) connect(id int) *client {
 		nodes = append(nodes, l)
 	}
 	opts := &redlock.Options{
-		Options: redislock.Options{MaxTTL: w.plan.TTL},
-		Quorum:  w.plan.Quorum,
-		Rand:    rand.NewPCG(w.plan.Seed, uint64(id)<<32),
+		Options:     redislock.Options{MaxTTL: w.plan.TTL},
+		Quorum:      w.plan.Quorum,
+		Rand:        rand.NewPCG(w.plan.Seed, uint64(id)<<32),
+		NodeTimeout: w.plan.NodeTimeout,
+		AllowSingle: true,
+	}
+	if w.plan.FirstToken > 0 {
+		opts.WallClock = w.tokens
 	}
 	opts.TTL = w.plan.TTL
 	opts.Holder = pawl.Holder{Who: ClientLane(id), User: "u", Host: "h", PID: id, Command: "c"}
@@ -145,13 +154,23 @@ func (w *world) number(id string) int {
 
 // paused returns how long the client still stands still.
 func (w *world) paused(client int, at time.Duration) time.Duration {
-	var left time.Duration
-	for i := range w.plan.Faults {
-		if f := &w.plan.Faults[i]; f.What == Stop && f.active(at, client, 0) {
-			left = max(left, f.At+f.For-at)
-		}
-	}
-	return left
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, w.stalls[client]-at)
+}
+
+// stop makes the client stand still for d.
+func (w *world) stop(client int, d time.Duration) {
+	until := w.now() + d
+	w.mu.Lock()
+	w.stalls[client] = max(w.stalls[client], until)
+	w.mu.Unlock()
+	w.rec.add(Event{Lane: ClientLane(client), Kind: Stopped, Client: client, Until: until})
+}
+
+// tokens is the clock that tokens follow if the plan has one.
+func (w *world) tokens() time.Time {
+	return time.UnixMicro(int64(w.plan.FirstToken) + int64(w.now()/w.plan.TokenTick))
 }
 
 // schedule makes the fault happen.
@@ -175,9 +194,7 @@ func (f *Fault) schedule(w *world) {
 	case Cut, Slow, Lose, Repeat:
 		at(f.At, func() { w.linksFail(f) })
 	case Stop:
-		at(f.At, func() {
-			w.rec.add(Event{Lane: ClientLane(f.Client), Kind: Stopped, Client: f.Client, Until: f.At + f.For})
-		})
+		at(f.At, func() { w.stop(f.Client, f.For) })
 	}
 }
 
