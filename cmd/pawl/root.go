@@ -37,7 +37,9 @@ machine; --store or $PAWL_STORE names another one by URL:
   file:                   the default directory
   redis://host:6379/0     a Redis server; rediss:// with TLS, unix:///socket;
                           its password may be in $PAWL_REDIS_PASSWORD, or in a
-                          file named by ?password_file=`,
+                          file named by ?password_file=
+  redlock://h1,h2,h3      three or five independent Redis servers, of which a
+                          majority is enough; passwords as above`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
   pawl ls                                   who holds what

@@ -19,15 +19,17 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/filelock"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
 // completes the URL. It is the only place that knows which stores there are.
 var stores = map[string]func(*storeURL, *pawl.Options) (*pawl.Client, error){
-	"file":   openFile,
-	"redis":  openRedis,
-	"rediss": openRedis,
-	"unix":   openRedis,
+	"file":    openFile,
+	"redis":   openRedis,
+	"rediss":  openRedis,
+	"unix":    openRedis,
+	"redlock": openRedlock,
 }
 
 // storeURL is where a store is. It prints without passwords.
@@ -49,13 +51,34 @@ func parseStore(text string) (*storeURL, error) {
 		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
 			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", "))
 	}
+	text, hosts := oneHost(scheme, text)
 	u, err := url.Parse(text)
 	// A / or ? in a password ends the part of the URL that it belongs to, and
 	// leaves an @ over. In the name of a directory it is nothing special.
 	if err != nil || scheme != "file" && u.User == nil && strings.Contains(text, "@") {
 		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme), hint)
 	}
+	if hosts != "" {
+		u.Host = hosts
+	}
 	return &storeURL{scheme, u}, nil
+}
+
+// oneHost cuts the several hosts of a redlock URL out of it, since a URL has only
+// one, and leaves the first.
+func oneHost(scheme, text string) (one, hosts string) {
+	start := strings.Index(text, "//") + 2
+	if scheme != "redlock" || start < 2 {
+		return text, ""
+	}
+	end := len(text)
+	if i := strings.IndexAny(text[start:], "/?#"); i >= 0 {
+		end = start + i
+	}
+	start += strings.LastIndex(text[start:end], "@") + 1
+	hosts = text[start:end]
+	first, _, _ := strings.Cut(hosts, ",")
+	return text[:start] + first + text[end:], hosts
 }
 
 // isScheme reports whether s is a scheme by RFC 3986.
@@ -136,6 +159,18 @@ func openFile(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 func openRedis(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	own := pawl.Options{TTL: opts.TTL, Logger: slog.New(warnings{os.Stderr})}
 	d, err := redislock.NewDriver(context.Background(), s.url.String(), &redislock.Options{Options: own})
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+// openRedlock opens N Redis servers. What the URL may contain is told by package
+// redlock.
+func openRedlock(s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := new(redlock.Options)
+	own.TTL, own.Logger = opts.TTL, slog.New(warnings{os.Stderr})
+	d, err := redlock.NewDriver(context.Background(), s.url.String(), own)
 	if err != nil {
 		return nil, err
 	}

@@ -57,10 +57,12 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	timeout := cmp.Or(opts.ConnectTimeout, server.DefaultConnect)
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
 	defer cancel()
+	// Without a log: that one node has restarted nobody needs to know, and what many
+	// do is told by the driver.
 	nodes, err := dial(ctx, places, server.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: opts.Prefix, Channel: opts.Prefix + "client:",
 		MaxTTL: cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)), Timeout: timeout,
-		Unguarded: opts.AllowUnguarded, Log: opts.Logger,
+		Unguarded: opts.AllowUnguarded,
 	})
 	if err != nil {
 		return nil, nil, err

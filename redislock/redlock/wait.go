@@ -65,6 +65,10 @@ func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan str
 	if splits > 0 {
 		return d.sleep(ctx, d.lull(splits, f.waiters, ttl))
 	}
+	if f.kind == waiting {
+		// News of locks that end would only be those of our own attempts.
+		wake = nil
+	}
 	if _, err := d.await(ctx, wake, min(f.after, d.jitter(lookEvery))); err != nil {
 		return err
 	}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock/redlock"
+)
+
+// startRedlock starts three servers, which grant at once, and returns the store's
+// URL and the processes.
+func startRedlock(t *testing.T, ttl time.Duration) (store string, servers []int) {
+	t.Helper()
+	var addrs []string
+	for range 3 {
+		addr := startRedis(t, "--requirepass", "s3cret")
+		addrs = append(addrs, addr)
+		_, port, _ := net.SplitHostPort(addr)
+		out, err := exec.Command("redis-cli", "-p", port, "-a", "s3cret", "--no-auth-warning", "info", "server").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(out), "process_id:")
+		pid, _, _ := strings.Cut(rest, "\r")
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers = append(servers, n)
+	}
+	store = "redlock://:s3cret@" + strings.Join(addrs, ",") + "?node_timeout=1s&max_ttl=" + ttl.String()
+	opts := new(redlock.Options)
+	opts.TTL = ttl
+	if err := redlock.Bless(context.Background(), store, opts); err != nil {
+		t.Fatal(err)
+	}
+	return store, servers
+}
+
+// TestRedlock: on three Redis servers the commands do what they do on files.
+func TestRedlock(t *testing.T) {
+	w := newWorld(t)
+	store, _ := startRedlock(t, 4*time.Second)
+	run := func(words ...string) *proc {
+		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
+	}
+	holder := run("run", "deploy", "--ttl", "4s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	w.appears("in")
+	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, "redlock://") {
+		t.Errorf("the command gets the store and token %q", got)
+	}
+	busy := run("run", "-n", "--ttl", "4s", "deploy", "true")
+	busy.end(exitBusy)
+	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
+		t.Errorf("stderr is %q; want the holder", got)
+	}
+	ls := run("ls")
+	ls.end(0)
+	if !strings.Contains(ls.stdout(), "deploy") {
+		t.Errorf("ls says %q", ls.stdout())
+	}
+	waiter := run("run", "--ttl", "4s", "deploy", "touch", "next")
+	run("break", "deploy", "--force", "--why", "it hangs").end(0)
+	holder.end(exitLost)
+	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
+		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
+	}
+	waiter.end(0)
+	w.appears("next")
+}
+
+// TestRedlockServersDie: the command outlives a minority of the servers, and ends
+// before its lease does when a majority is gone.
+func TestRedlockServersDie(t *testing.T) {
+	w := newWorld(t)
+	const ttl = 6 * time.Second
+	store, servers := startRedlock(t, ttl)
+	p := w.pawl("run", "-s", store, "deploy", "--ttl", ttl.String(), "--grace", "2s", "--", "sh", "-c",
+		`trap 'date +%s%N >term; exit' TERM; touch in; while :; do sleep 0.02; done`)
+	w.appears("in")
+	kill := func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
+	kill(servers[0])
+	time.Sleep(ttl + ttl/2)
+	if w.exists("term") {
+		t.Fatalf("the command was ended though two of three servers live: %s", p.stderr())
+	}
+	kill(servers[1])
+	end := time.Now().Add(ttl) // no renewal can have succeeded after this
+	p.end(exitLost)
+	ns, err := strconv.ParseInt(strings.TrimSpace(w.read("term")), 10, 64)
+	if err != nil {
+		t.Fatalf("TERM was not told: %v; %s", err, p.stderr())
+	}
+	if told := time.Unix(0, ns); told.After(end) {
+		t.Errorf("TERM came %v after the end of the lease", told.Sub(end))
+	}
+	if got := p.stderr(); !strings.Contains(got, "lost") || strings.Contains(got, "s3cret") {
+		t.Errorf("stderr is %q", got)
+	}
+}
+
+// TestNoRedlock: what cannot be is told in one line, without the password.
+func TestNoRedlock(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		store, want string
+		code        int
+	}{
+		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "0 of 3 nodes answer", exitUnavailable},
+		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2", "an odd number", exitConfig},
+		{"redlock://:s3cret@h1,h2,h3?nonsense=1", "nonsense", exitConfig},
+		{"redlock://:s3cret/@h1,h2,h3", "cannot be parsed", exitConfig},
+	} {
+		p := w.pawl("run", "-s", c.store, "deploy", "true")
+		p.end(c.code)
+		if got := p.stderr(); !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") {
+			t.Errorf("%s: stderr is %q; want %q", c.want, got, c.want)
+		}
+	}
+}

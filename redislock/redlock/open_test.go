@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestURL(t *testing.T) {
+	opts, places, err := parseURL("redlock://me:s%2Fcret@h1,h2:7000,[::1]:7001/3?prefix=p:&max_ttl=1m&node_timeout=80ms&quorum=3&connect_timeout=2s", &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, p := range places {
+		shown = append(shown, p.Shown)
+	}
+	if got := strings.Join(shown, " "); got != "redis://h1/3 redis://h2:7000/3 redis://[::1]:7001/3" {
+		t.Errorf("places %s", got)
+	}
+	if opts.Prefix != "p:" || opts.MaxTTL != time.Minute || opts.NodeTimeout != 80*time.Millisecond || opts.Quorum != 3 || opts.ConnectTimeout != 2*time.Second {
+		t.Errorf("options %+v", opts)
+	}
+}
+
+func TestURLRefusals(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://h1,h2,h3":                         "redlock://host1:6379,host2:6379,host3:6379",
+		"redlock://h1,,h3":                         "a host is empty",
+		"redlock://":                               "a host is empty",
+		"redlock://h1,h2,h3?node_timeout=fast":     "node_timeout",
+		"redlock://h1,h2,h3?quorum=most":           "quorum",
+		"redlock://h1,h2,h3?wait=1":                "wait: there is no such parameter",
+		"redlock://h1,h2,h3?master_set=m":          "not found through sentinels",
+		"redlock://h1,h2,h3/x":                     "not the number of a database",
+		"redlock://h1,h2":                          "an odd number",
+		"redlock://h1":                             "one node is no quorum",
+		"redlock://h1,h2,h1":                       "named twice",
+		"redlock://h1,h2,h3?prefix={x}":            "prefix",
+		"redlock://me:secret/word@h1,h2,h3":        "special characters",
+		"redlock://me:secret?x@h1,h2,h3":           "",
+		"redlock://me:secret@h1,h2,h3?tls=perhaps": "tls",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err := Open(ctx, url, &Options{})
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("Open(%q) = %v; want %q in it, and no password", url, err, want)
+		}
+	}
+}
+
+func TestOpenRefusals(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	_, port, _ := strings.Cut(f[0].addr, ":")
+	twice := "redlock://" + f[0].addr + "," + f[1].addr + ",localhost:" + port
+	if _, err := Open(t.Context(), twice, opts); err == nil || !strings.Contains(err.Error(), "are the same server") {
+		t.Errorf("Open with one server twice = %v; want a refusal", err)
+	}
+	f[2].do("replicaof", "127.0.0.1", port)
+	if _, err := Open(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[2].addr) {
+		t.Errorf("Open with a replica = %v; want ErrNotIndependent", err)
+	}
+	f[2].do("replicaof", "no", "one")
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	f[1].kill()
+	locks, err := Open(t.Context(), f.url(), opts)
+	if err != nil {
+		t.Fatalf("Open with one of three down = %v", err)
+	}
+	defer locks.Close()
+	lease, err := locks.TryAcquire(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Token() == 0 {
+		t.Error("no token")
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f[2].kill()
+	if _, err := Open(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Open with two of three down = %v; want ErrUnavailable", err)
+	}
+	_, err = locks.TryAcquire(t.Context(), name)
+	if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("TryAcquire with two of three down = %v", err)
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// single opens one server as a Node.
+func single(t testing.TB, s *redis, opts *Options) *redisNode {
+	t.Helper()
+	c := *opts
+	c.AllowSingle = true
+	return dialFleet(t, fleet{s}, &c).members[0].Node.(*redisNode)
+}
+
+// TestScriptsDoWhatNodeSays: the scripts in a server and the masters in memory, which
+// follow the text of Node, answer the same to generated requests.
+func TestScriptsDoWhatNodeSays(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	node := single(t, f[0], opts)
+	for seed := range uint64(30) {
+		f[0].do("flushall")
+		fleet(f[:1]).oneByOne(t, opts)
+		compare(t, node, masters(1)[0], seed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
+	ctx := t.Context()
+	r := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"a", "}b"}
+	lease := func() string { return fmt.Sprint("lease", r.IntN(4)) }
+	var trace []string
+	same := func(op string, want, got any) {
+		t.Helper()
+		if fmt.Sprint(want) != fmt.Sprint(got) {
+			t.Errorf("%s\n%s = %+v; want %+v", strings.Join(trace, "\n"), op, got, want)
+		}
+		trace = append(trace, fmt.Sprintf("%s = %+v", op, got))
+	}
+	for range 60 {
+		name := names[r.IntN(len(names))]
+		if r.IntN(4) > 0 {
+			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Lease: lease(), Token: 1 + r.Uint64N(6), TTL: time.Minute, Record: `{"who":"x y"}`}
+			if r.IntN(3) == 0 {
+				p.From = lease()
+			}
+			want, _ := model.Propose(ctx, p)
+			got, err := real.Propose(ctx, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(fmt.Sprintf("%+v", p), shown(want), shown(got))
+		} else {
+			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0}
+			if r.IntN(6) == 0 {
+				e.News = fmt.Sprint("news", r.IntN(3))
+			}
+			want, _ := model.End(ctx, e)
+			got, err := real.End(ctx, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(fmt.Sprintf("%+v", e), want, got)
+		}
+		want, _ := model.Read(ctx, names)
+		got, err := real.Read(ctx, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range names {
+			same("read", seen(want[i]), seen(got[i]))
+		}
+	}
+	want, _ := model.List(ctx, "")
+	got, err := real.List(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	same("list", want, got)
+}
+
+// shown is what has to be the same of two votes.
+func shown(v Vote) string {
+	l := Lock{}
+	if !v.Has {
+		l = v.Lock
+	}
+	return fmt.Sprint(v.Has, v.Stored, v.Closed, v.Ended, v.News, v.Lock.Floor, seen(l))
+}
+
+// seen is what has to be the same of two locks.
+func seen(l Lock) string {
+	return fmt.Sprint(l.Lease, " ", l.Token, " ", l.Record, " ", l.Floor, " ", l.Left.Round(time.Minute), " ", l.Lease == "" || !l.Granted.IsZero())
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	a, b := single(t, f[0], opts), single(t, f[0], opts)
+	woken := make(chan string, 100)
+	wake := func(who string) func() { return func() { woken <- who } }
+	expect := func(want ...string) {
+		t.Helper()
+		got := make(map[string]bool)
+		for len(got) < len(want) {
+			select {
+			case who := <-woken:
+				if !slices.Contains(want, who) {
+					t.Fatalf("%s was woken; want %v", who, want)
+				}
+				got[who] = true
+			case <-time.After(patience):
+				t.Fatalf("%v were woken; want %v", got, want)
+			}
+		}
+	}
+	quiet := func() { // what was on its way has come
+		time.Sleep(100 * time.Millisecond)
+		for len(woken) > 0 {
+			<-woken
+		}
+	}
+	stopA := a.Listen(name, wake("a"))
+	stopB := b.Listen(name, wake("b"))
+	expect("a", "b") // they hear
+	quiet()
+	cycleOn := func(lease string) {
+		t.Helper()
+		if _, err := a.Propose(t.Context(), Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if had, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+			t.Fatalf("End = %t, %v", had, err)
+		}
+	}
+	cycleOn("one")
+	expect("a", "b")
+	quiet()
+	stopA()
+	listeners := func() string { return f[0].do("scard", "pawl:{"+name+"}"+listenersSuffix) }
+	if !eventually(patience, func() bool { return listeners() == "1" }) {
+		t.Errorf("%s listeners; want one", listeners())
+	}
+	cycleOn("two")
+	expect("b")
+	f[0].restart() // it has forgotten who listens
+	expect("b")
+	quiet()
+	fleet(f[:1]).oneByOne(t, opts)
+	cycleOn("three")
+	expect("b")
+	stopB()
+	if !eventually(patience, func() bool { return listeners() == "0" }) {
+		t.Errorf("%s listeners; want none", listeners())
+	}
+}
+
+// TestOtherLibraries: who locks the same key with SET NX PX at a majority keeps us
+// out, and we them.
+func TestOtherLibraries(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	d := dialFleet(t, f, opts)
+	const key = "pawl:{" + name + "}"
+	for _, s := range f[:2] {
+		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "OK" {
+			t.Fatal(got)
+		}
+	}
+	_, err := d.TryAcquire(t.Context(), long())
+	if err == nil || !strings.Contains(err.Error(), "another library") {
+		t.Errorf("TryAcquire = %v; want held by a client of another library", err)
+	}
+	for _, s := range f[:2] {
+		s.do("del", key)
+	}
+	g, err := d.TryAcquire(t.Context(), long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
+	if !eventually(patience, synced) {
+		t.Error("not all nodes have the lock")
+	}
+	for _, s := range f {
+		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "" {
+			t.Errorf("SET NX = %q; want nothing", got)
+		}
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,3 @@
+module github.com/pawl-go/pawl/sim
+
+go 1.26.0
