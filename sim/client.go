@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -35,8 +36,11 @@ func (c *client) observer() pawl.Observer {
 	tell := func(k Kind) func(pawl.Event) {
 		return func(e pawl.Event) {
 			text := ""
-			if e.Err != nil {
-				text = e.Err.Error()
+			var lost *pawl.LostError
+			if errors.As(e.Err, &lost) {
+				// The rest of the text names the last renewal, and one may end in the
+				// instant of the deadline.
+				text = (&pawl.LostError{Reason: lost.Reason}).Error()
 			}
 			c.w.rec.add(Event{Lane: c.lane(), Kind: k, Client: c.id, Lease: c.w.number(e.Lease), Token: uint64(e.Token), Text: text})
 		}

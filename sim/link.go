@@ -21,8 +21,8 @@ type link struct {
 	node   *node
 
 	mu   sync.Mutex
-	last time.Duration // of the last message
-	same uint64        // messages in that instant before this one
+	last time.Duration     // of the last message
+	same map[uint64]uint64 // messages of one kind in that instant
 }
 
 var _ redlock.Node = (*link)(nil)
@@ -38,15 +38,17 @@ type fate struct {
 }
 
 // fate draws what happens to a message that is sent now. It depends on the seed,
-// the time and what, so that it does not matter which goroutine sends first.
+// the time and what, and on nothing that other messages do, so that it does not
+// matter which goroutine sends first.
 func (l *link) fate(what uint64) fate {
 	now := l.w.now()
 	l.mu.Lock()
 	if l.last != now {
-		l.last, l.same = now, 0
+		l.last = now
+		clear(l.same)
 	}
-	l.same++
-	same := l.same
+	l.same[what]++
+	same := l.same[what]
 	l.mu.Unlock()
 	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^what<<56^same<<48, uint64(l.client)<<32|uint64(l.node.id)))
 	// 0.1 to 1 ms, and no two in the same nanosecond.
