@@ -115,6 +115,9 @@ func (l *Lease) answered() {
 func (l *Lease) failed(err error) {
 	now := driver.Now()
 	l.renewErr = err
+	if now >= l.deadline() {
+		return // its timer ends it in this instant, before or after us
+	}
 	if !l.fixed {
 		l.renewAt = now.Add(max(l.ttl/40, time.Millisecond) + l.client.random.spread(l.ttl/40))
 	}
