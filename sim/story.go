@@ -3,7 +3,9 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,18 +20,18 @@ type Sentence struct {
 
 // Story tells a history up to the end of its scripts.
 func (h *History) Story() []Sentence {
-	t := &teller{h: h, end: h.end(), asked: make(map[int]*answers)}
+	t := &teller{h: h, end: h.end(), asked: make(map[int]*answers), over: make(map[int]bool)}
 	for i, e := range h.Events {
 		if e.At > t.end {
 			break
 		}
-		t.violations(e.At)
+		t.violations(e.At - 1)
 		t.event(i, e)
 	}
 	t.violations(t.end)
-	for lease, a := range t.asked {
-		if a.told == 0 && a.client > 0 {
-			t.refusals(a.last, lease, a)
+	for _, lease := range slices.Sorted(maps.Keys(t.asked)) {
+		if a := t.asked[lease]; a.told == 0 {
+			t.refusals(max(a.at, a.last), a)
 		}
 	}
 	slices.SortStableFunc(t.story, func(a, b Sentence) int { return int(a.At - b.At) })
@@ -40,6 +42,7 @@ type teller struct {
 	h     *History
 	end   time.Duration
 	asked map[int]*answers // by lease
+	over  map[int]bool     // leases that have ended
 	story []Sentence
 	done  int // violations told
 	last  Event
@@ -48,6 +51,7 @@ type teller struct {
 // answers are those of the nodes to one lease so far.
 type answers struct {
 	client int
+	at     time.Duration
 	last   time.Duration
 	yes    []string
 	no     map[string][]string // nodes by what they say
@@ -62,7 +66,7 @@ func (t *teller) say(at time.Duration, format string, args ...any) {
 func (t *teller) violations(at time.Duration) {
 	for ; t.done < len(t.h.Violations) && t.h.Violations[t.done].At <= at; t.done++ {
 		w := t.h.Violations[t.done]
-		text := w.Text
+		text := title(w.Text) + "."
 		switch w.Rule {
 		case TwoHolders:
 			text = "Now two clients believe that they alone hold the lock."
@@ -77,7 +81,7 @@ func (t *teller) event(i int, e Event) {
 	who := title(e.Lane)
 	switch e.Kind {
 	case Asks:
-		t.asked[e.Lease] = &answers{client: e.Client, no: make(map[string][]string)}
+		t.asked[e.Lease] = &answers{client: e.Client, at: e.At, no: make(map[string][]string)}
 	case Took, Refused:
 		t.answer(e)
 	case Granted:
@@ -85,8 +89,12 @@ func (t *teller) event(i int, e Event) {
 	case Failed:
 		t.gaveUp(e)
 	case Ended:
-		t.say(e.At, "%s's lease is over: %s. It stops.", who, strings.TrimPrefix(e.Text, "lease lost: "))
+		t.over[e.Lease] = true
+		t.ended(e)
 	case Released:
+		if t.over[e.Lease] {
+			break
+		}
 		t.say(e.At, "%s is done and gives the lock back.", who)
 	case Stopped:
 		t.say(e.At, "%s is paused for %s: it runs no code, as in a long garbage collection, and does not notice.", who, seconds(e.Until-e.At))
@@ -102,6 +110,20 @@ func (t *teller) event(i int, e Event) {
 		t.write(e)
 	}
 	t.last = e
+}
+
+func (t *teller) ended(e Event) {
+	who, why := title(e.Lane), "its time is up"
+	if !strings.Contains(e.Text, "not renewed") && !strings.Contains(e.Text, "expired") {
+		why = strings.TrimPrefix(e.Text, "lease lost: ")
+	}
+	for _, o := range t.h.Events {
+		if o.Kind == Stopped && o.Client == e.Client && o.At <= e.At && e.At < o.Until {
+			t.say(e.At, "%s's lease is over: %s. But %s is paused and does not know it.", who, why, e.Lane)
+			return
+		}
+	}
+	t.say(e.At, "%s's lease is over: %s. It stops, before another can have the lock.", who, why)
 }
 
 func (t *teller) answer(e Event) {
@@ -130,7 +152,7 @@ func (t *teller) answer(e Event) {
 				}
 			}
 		}
-		t.refusals(e.At, e.Lease, a)
+		t.refusals(e.At, a)
 	}
 }
 
@@ -149,20 +171,19 @@ func (t *teller) refused(a *answers) (n int) {
 }
 
 // refusals tells why a client does not get the lock now.
-func (t *teller) refusals(at time.Duration, lease int, a *answers) {
+func (t *teller) refusals(at time.Duration, a *answers) {
 	a.told++
 	var parts []string
+	slices.Sort(a.yes)
 	if len(a.yes) > 0 {
 		parts = append(parts, fmt.Sprintf("%s %s yes, but that is no majority", list(a.yes), verb(a.yes, "says", "say")))
 	}
-	var whys []string
-	for why := range a.no {
-		whys = append(whys, why)
+	for _, nodes := range a.no {
+		slices.Sort(nodes)
 	}
-	slices.Sort(whys)
+	whys := slices.SortedFunc(maps.Keys(a.no), func(x, y string) int { return cmp.Compare(a.no[x][0]+x, a.no[y][0]+y) })
 	for _, why := range whys {
 		nodes := a.no[why]
-		slices.Sort(nodes)
 		parts = append(parts, fmt.Sprintf("%s %s: %s", list(nodes), verb(nodes, "refuses", "refuse"), t.because(why)))
 	}
 	if len(parts) == 0 {
@@ -193,21 +214,21 @@ func (t *teller) granted(e Event) {
 	slices.Sort(a.yes)
 	again := ""
 	if a.told > 0 {
-		again = " now"
+		again = " again"
 	}
 	of := fmt.Sprintf("%d of %d nodes, a majority", len(a.yes), t.h.Plan.Nodes)
 	if t.h.Plan.Nodes == 1 {
 		of = "the only node"
 	}
-	t.say(e.At, "%s asks for the lock, and %s %s%s yes: %s. It holds the lock, with token %s.",
-		title(e.Lane), list(a.yes), verb(a.yes, "says", "say"), again, of, t.h.token(e.Token))
+	t.say(e.At, "%s asks%s for the lock, and %s %s yes: %s. It holds the lock, with token %s.",
+		title(e.Lane), again, list(a.yes), verb(a.yes, "says", "say"), of, t.h.token(e.Token))
 	a.told++
 }
 
 func (t *teller) gaveUp(e Event) {
-	for lease, a := range t.asked {
-		if a.client == e.Client && a.told == 0 {
-			t.refusals(e.At, lease, a)
+	for _, lease := range slices.Backward(slices.Sorted(maps.Keys(t.asked))) {
+		if a := t.asked[lease]; a.client == e.Client && a.told == 0 {
+			t.refusals(e.At, a)
 			t.story[len(t.story)-1].Text = strings.Replace(t.story[len(t.story)-1].Text, "It has to wait.", "It gives up.", 1)
 			return
 		}
@@ -249,7 +270,7 @@ func (t *teller) severed(e Event) {
 		which = "all nodes"
 	}
 	if e.Kind == CutOff {
-		t.say(e.At, "The network between %s and %s is down.", ClientLane(e.Client), which)
+		t.say(e.At, "%s cannot reach %s: the network between them is down.", title(ClientLane(e.Client)), which)
 	} else {
 		t.say(e.At, "The network between %s and %s is slow.", ClientLane(e.Client), which)
 	}

@@ -13,6 +13,7 @@ import (
 // View is a History as a picture shows it, on paper or on a terminal.
 type View struct {
 	Title   string
+	Note    string // which protection is on or off
 	Verdict string
 	Bad     bool // a rule was broken
 	End     time.Duration
@@ -112,7 +113,7 @@ func (h *History) lastRound(at time.Duration) bool {
 	for _, s := range h.Plan.Clients {
 		var sum time.Duration
 		for _, step := range s {
-			sum += step.Wait + step.Patience + step.Work + step.Late
+			sum += step.Wait + step.Patience + step.Work + step.Stall
 		}
 		longest = max(longest, sum)
 	}
@@ -168,7 +169,9 @@ func (h *History) clientLane(c int, end time.Duration) Lane {
 
 func (h *History) nodeLane(n int, end time.Duration) Lane {
 	l := Lane{Name: NodeLane(n)}
-	has := -1 // the span of the lock
+	has := -1              // the span of the lock
+	var knew time.Duration // how long a node that is down would have it
+	var whose int
 	until := func(at time.Duration) {
 		if has >= 0 {
 			l.Spans[has].To = min(l.Spans[has].To, at)
@@ -191,14 +194,29 @@ func (h *History) nodeLane(n int, end time.Duration) Lane {
 			if has >= 0 {
 				l.Spans[has].To = max(l.Spans[has].To, e.Until)
 			}
-		case Freed, Forgot:
+		case Freed:
 			until(e.At)
+		case Forgot: // in the instant in which it is back
+			knew = 0
+			if has >= 0 && l.Spans[has].From == e.At {
+				l.Spans = slices.Delete(l.Spans, has, has+1)
+				has = -1
+			}
 		case Steps:
 			until(min(end, e.At))
 			l.Marks = append(l.Marks, Mark{At: e.At, Text: "clock " + e.Text, Bad: true})
 		case Crashed:
+			knew = 0
+			if has >= 0 {
+				knew, whose = l.Spans[has].To, l.Spans[has].N
+			}
+			until(e.At)
 			l.Spans = append(l.Spans, Span{Kind: IsDown, From: e.At, To: min(e.Until, end)})
 		case Back:
+			if knew > e.At {
+				has = len(l.Spans)
+				l.Spans = append(l.Spans, Span{Kind: Has, From: e.At, To: knew, N: whose})
+			}
 			if e.Until > e.At {
 				l.Spans = append(l.Spans, Span{Kind: IsQuiet, From: e.At, To: min(e.Until, end)})
 			}
@@ -305,6 +323,8 @@ func (h *History) token(t uint64) string {
 // seconds returns a duration as a sentence has it.
 func seconds(d time.Duration) string {
 	switch {
+	case d == 0:
+		return "0 s"
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
 	case d < time.Second:
@@ -312,4 +332,15 @@ func seconds(d time.Duration) string {
 	}
 	s := strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0") + " s"
+}
+
+// View runs the scenario, with its protection or without, and returns the view.
+func (s Scenario) View(safe bool) *View {
+	plan, note := s.Unsafe, "Switched off: "
+	if safe {
+		plan, note = s.Safe, "Protection: "
+	}
+	v := NewView(Run(plan))
+	v.Title, v.Note = s.Title, note+s.Protection
+	return v
 }
