@@ -2,39 +2,61 @@
 
 package sim
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Shrink returns the smallest plan that it finds in which rule is still broken, by
-// leaving out faults and steps of p one at a time.
+// leaving out faults and steps of p.
 func Shrink(p Plan, rule Rule) Plan {
-	breaks := func(p Plan) bool {
-		return slices.ContainsFunc(Run(p).Violations, func(v Violation) bool { return v.Rule == rule })
-	}
-	if !breaks(p) {
+	h := Run(p)
+	if !h.breaks(rule) {
 		return p
 	}
-	for smaller := true; smaller; {
-		smaller = false
-		for _, without := range cuts(p) {
-			if breaks(without) {
-				p, smaller = without, true
+	for smaller := h; smaller != nil; {
+		h, smaller = smaller, nil
+		for _, without := range cuts(h) {
+			if o := Run(without); o.breaks(rule) {
+				smaller = o
 				break
 			}
 		}
 	}
-	return p
+	return h.Plan
 }
 
-// cuts returns the plans in which one thing of p is missing: the last steps of a
-// client first, as they take the most with them.
-func cuts(p Plan) (all []Plan) {
+func (h *History) breaks(rule Rule) bool {
+	return slices.ContainsFunc(h.Violations, func(v Violation) bool { return v.Rule == rule })
+}
+
+// cuts returns plans in which something of h's is missing, what takes most with it
+// first.
+func cuts(h *History) (all []Plan) {
+	p := h.Plan
+	script := func(client int, s Script) {
+		q := p
+		q.Clients = slices.Clone(p.Clients)
+		q.Clients[client] = s
+		all = append(all, q)
+	}
+	starts := make([][]time.Duration, len(p.Clients))
+	for _, e := range h.Events {
+		if e.Kind == Asks {
+			starts[e.Client-1] = append(starts[e.Client-1], e.At)
+		}
+	}
 	for c, s := range p.Clients {
 		for _, n := range []int{0, len(s) / 2, len(s) - 1} {
 			if n >= 0 && n < len(s) {
-				q := p
-				q.Clients = slices.Clone(p.Clients)
-				q.Clients[c] = s[:n:n]
-				all = append(all, q)
+				script(c, s[:n:n])
+			}
+		}
+		for _, n := range []int{len(s) / 2, 1} { // what follows begins when it began
+			if n > 0 && n < len(s) && n < len(starts[c]) {
+				rest := slices.Clone(s[n:])
+				rest[0].Wait = starts[c][n]
+				script(c, rest)
 			}
 		}
 	}
@@ -42,16 +64,6 @@ func cuts(p Plan) (all []Plan) {
 		q := p
 		q.Faults = slices.Delete(slices.Clone(p.Faults), i, i+1)
 		all = append(all, q)
-	}
-	for c, s := range p.Clients {
-		for i := range len(s) - 1 {
-			// What follows stays where it was.
-			q := p
-			q.Clients = slices.Clone(p.Clients)
-			q.Clients[c] = slices.Delete(slices.Clone(s), i, i+1)
-			q.Clients[c][i].Wait += s[i].Wait + s[i].Work
-			all = append(all, q)
-		}
 	}
 	return all
 }

@@ -115,7 +115,8 @@ func (t *teller) event(i int, e Event) {
 func (t *teller) ended(e Event) {
 	who, why := title(e.Lane), "its time is up"
 	if !strings.Contains(e.Text, "not renewed") && !strings.Contains(e.Text, "expired") {
-		why = strings.TrimPrefix(e.Text, "lease lost: ")
+		t.say(e.At, "%s's lease is over: it hears that the nodes no longer have its lock. It stops.", who)
+		return
 	}
 	for _, o := range t.h.Events {
 		if o.Kind == Stopped && o.Client == e.Client && o.At <= e.At && e.At < o.Until {

@@ -30,6 +30,7 @@ var layers = []struct {
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
+	{packages: []string{"sim"}},
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
 }
