@@ -116,6 +116,9 @@ func Draw(seed uint64) Plan {
 		TTL:   []time.Duration{time.Second, 4 * time.Second, 10 * time.Second}[r.IntN(3)],
 	}
 	p.Length = 2 * p.TTL
+	if r.IntN(5) == 0 { // patient clients: much of a lease may be over when a quorum has answered
+		p.NodeTimeout = between(r, p.TTL/20, p.TTL/3)
+	}
 	for range 2 + r.IntN(2) {
 		p.Clients = append(p.Clients, drawScript(r, p.TTL, p.Length))
 	}

@@ -204,7 +204,7 @@ func (h *History) nodeLane(n int, end time.Duration) Lane {
 			}
 		case Steps:
 			until(min(end, e.At))
-			l.Marks = append(l.Marks, Mark{At: e.At, Text: "clock " + e.Text, Bad: true})
+			l.Marks = append(l.Marks, Mark{At: e.At, Text: "clock set by " + e.Text, Bad: true})
 		case Crashed:
 			knew = 0
 			if has >= 0 {

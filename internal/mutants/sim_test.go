@@ -92,10 +92,6 @@ var simulated = []mutant{
 		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, s.lock.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, s.lock.Token = max(s.floor, p.Token), p.Lease, p.Token",
 	},
 	{
-		name: "lost nodes healed whatever their token",
-		file: node, old: "if p.Mode == redlock.Heal && !fits {", new: "if false {",
-	},
-	{
 		name: "an attempt repeated under the id of one that was ended",
 		file: ask, old: "return s.req.Lease + \".\" + strconv.Itoa(s.tries)", new: "_ = strconv.Itoa\n\treturn s.req.Lease",
 	},
