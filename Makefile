@@ -1,21 +1,27 @@
 # make test   everything that has to pass; installs missing servers through apt
 # make lint   formatting, vet for every platform, staticcheck
 # make bench  benchmarks, which measure and never fail
+# make spec   the model of Redlock, every state of it, and variants that must fail
+# make soak   SCHEDULES schedules of the simulator (1,000,000 unless set)
 # make fuzz   every fuzz target for FUZZTIME
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . cmd/pawl redislock zklock etcdlock
-PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/...
+MODULES     := . cmd/pawl redislock zklock etcdlock sim
+PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/... ./sim/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
+SCHEDULES   ?= 1000000
 
-.PHONY: test deps lint bench fuzz tidy interop
+.PHONY: test deps lint bench spec soak fuzz tidy interop
 
 test: deps lint
 	go test -race -timeout 10m $(PACKAGES)
 	# In full, which takes too long with -race: 50 x 200 rounds, 1,000 waiting processes.
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
+	# Schedules of the simulator, of which -race runs a few hundred.
+	SIM_SCHEDULES=20000 go test -count=1 -v -run TestNothingForbiddenHappens ./sim
+	./spec/run.sh --quick
 
 deps:
 	@./internal/deps.sh
@@ -30,6 +36,12 @@ lint:
 
 bench:
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+spec: deps
+	./spec/run.sh
+
+soak:
+	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./sim
 
 fuzz:
 	./internal/fuzz.sh $(FUZZTIME) $(MODULES)

@@ -25,6 +25,7 @@ type Client struct {
 	observer   reporter
 	sched      scheduler
 	renewals   renewals
+	random     *random
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -62,11 +63,13 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 			strings.Join(missing, ", "), errors.ErrUnsupported)}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	holder := fillHolder(opts.Holder)
 	c := &Client{
 		driver:     d,
 		guarantees: g,
 		ttl:        ttl,
-		holder:     fillHolder(opts.Holder),
+		holder:     holder,
+		random:     newRandom(holder),
 		observer:   reporter{Observer: opts.Observer, log: opts.Logger},
 		ctx:        ctx,
 		cancel:     cancel,

@@ -5,7 +5,6 @@ package pawl
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -53,7 +52,7 @@ func (l *Lease) confirmed(since driver.Instant) {
 	l.renewErr = nil
 	l.renewAt, l.suspectAt = never, never
 	if l.client.guarantees.Expiry && !l.fixed {
-		l.renewAt = l.since.Add(l.ttl/3 - spread(l.ttl/30))
+		l.renewAt = l.since.Add(l.ttl/3 - l.client.random.spread(l.ttl/30))
 		l.suspectAt = l.since.Add(l.ttl * 2 / 3)
 	}
 }
@@ -116,8 +115,11 @@ func (l *Lease) answered() {
 func (l *Lease) failed(err error) {
 	now := driver.Now()
 	l.renewErr = err
+	if now >= l.deadline() {
+		return // its timer ends it in this instant, before or after us
+	}
 	if !l.fixed {
-		l.renewAt = now.Add(max(l.ttl/40, time.Millisecond) + spread(l.ttl/40))
+		l.renewAt = now.Add(max(l.ttl/40, time.Millisecond) + l.client.random.spread(l.ttl/40))
 	}
 	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Grant
 	if l.state != Suspect && !refused {
@@ -196,12 +198,4 @@ func asLost(err error, reason driver.Reason) *LostError {
 		return lost
 	}
 	return &LostError{Reason: reason}
-}
-
-// spread returns a random duration in [0, d).
-func spread(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return rand.N(d)
 }

@@ -93,7 +93,7 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 			return nil, err
 		}
 		select {
-		case <-time.After(pause/2 + spread(pause/2)):
+		case <-time.After(pause/2 + c.random.spread(pause/2)):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -144,7 +144,7 @@ func (c *Client) repeatRelease(grant driver.Grant) {
 			return
 		}
 		select {
-		case <-time.After(pause/2 + spread(pause/2)):
+		case <-time.After(pause/2 + c.random.spread(pause/2)):
 		case <-c.ctx.Done():
 		}
 		pause = min(pause*2, maxPause)

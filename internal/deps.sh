@@ -4,6 +4,7 @@ set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("${@:2}"); }
 need cc gcc libc6-dev # for -race
+need spin spin
 need redis-server redis-server
 need redis-cli redis-tools
 need etcd etcd-server

@@ -32,6 +32,7 @@ var layers = []struct {
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
 	{packages: []string{"zklock"}, others: []string{"github.com/go-zookeeper/zk"}},
 	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
+	{packages: []string{"sim"}},
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,11 @@ type mutant struct {
 	old, new string // old must occur exactly once
 	pkg      string // below the root
 	test     string // the test that must fail
+	also     []edit // what else has to be changed
 }
+
+// edit replaces what must occur exactly once.
+type edit struct{ file, old, new string }
 
 func TestEveryMutantIsCaught(t *testing.T) {
 	for _, m := range mutants {
@@ -38,23 +43,34 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	}
 }
 
-// overlay writes the mutated file and the list that puts it in place.
+// overlay writes the mutated files and the list that puts them in place.
 func (m mutant) overlay(t *testing.T) string {
 	t.Helper()
-	original := filepath.Join(root(t), filepath.FromSlash(m.file))
-	source, err := os.ReadFile(original)
-	if err != nil {
-		t.Fatal(err)
+	dir, sources := t.TempDir(), make(map[string]string)
+	for _, e := range append([]edit{{m.file, m.old, m.new}}, m.also...) {
+		original := filepath.Join(root(t), filepath.FromSlash(e.file))
+		source, ok := sources[original]
+		if !ok {
+			data, err := os.ReadFile(original)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source = string(data)
+		}
+		if n := strings.Count(source, e.old); n != 1 {
+			t.Fatalf("%s has %d times %q, want once", e.file, n, e.old)
+		}
+		sources[original] = strings.Replace(source, e.old, e.new, 1)
 	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		t.Fatalf("%s has %d times %q, want once", m.file, n, m.old)
+	replace := make(map[string]string)
+	for original, source := range sources {
+		mutated := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(mutated, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[original] = mutated
 	}
-	dir := t.TempDir()
-	mutated := filepath.Join(dir, "mutated.go")
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}

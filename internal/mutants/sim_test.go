@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	round = "redislock/redlock/round.go"
+	claim = "redislock/redlock/claim.go"
+	ask   = "redislock/redlock/ask.go"
+	grant = "redislock/redlock/grant.go"
+	node  = "sim/node.go"
+)
+
+// simulated are mutants that 10,000 schedules of the simulator must catch: of
+// the production code, and of what a node does in the store.
+var simulated = []mutant{
+	{
+		name: "no owner compare",
+		file: node, old: "if s.lock.Lease != e.Lease {\n\t\treturn false", new: "if s.lock.Lease == \"\" {\n\t\treturn false",
+	},
+	{
+		name: "elapsed not subtracted",
+		file: "client.go", old: "l.confirmed(grant.Since())", new: "l.confirmed(driver.Now())",
+	},
+	{
+		name: "elapsed not subtracted when extending",
+		file: grant, old: "return since, g.extended(since, ttl)", new: "return driver.Now(), g.extended(since, ttl)",
+	},
+	{
+		name: "drift not subtracted",
+		file: "lease.go", old: "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(l.ttl)",
+	},
+	{
+		name: "minority counted",
+		file: round, old: "\tq := t.d.quorum\n", new: "\tq := t.d.quorum - 1\n",
+	},
+	{
+		name: "late votes counted, from when they come",
+		file: round, old: "timer := time.NewTimer(timeout)", new: "timer := time.NewTimer(timeout + time.Hour)",
+		also: []edit{
+			{claim, "m.send(timeout, func", "m.send(timeout+time.Hour, func"},
+			{ask, "&grant{claim: c, token: token, since: since,", "&grant{claim: c, token: token, since: driver.Now(),"},
+			{ask, "case err == nil && v == won && left > 0:", "case err == nil && v == won:"},
+		},
+	},
+	{
+		name: "no release on failure",
+		file: ask, old: "\t\tc.end(\"\")\n\t\tswitch {", new: "\t\tswitch {",
+	},
+	{
+		name: "no release on a cancelled context",
+		file: ask, old: "\t\tc.end(\"\")\n\t\tswitch {", new: "\t\tif err == nil {\n\t\t\tc.end(\"\")\n\t\t}\n\t\tswitch {",
+	},
+	{
+		name: "released requests not barred",
+		file: claim, old: "Bar: t.unknown || t.pending > 0", new: "Bar: false",
+	},
+	{
+		name: "extend without quorum",
+		file: round, old: "case t.has.n >= t.d.quorum:\n\t\treturn won", new: "case t.has.n >= 1:\n\t\treturn won",
+	},
+	{
+		name: "extend after expiry",
+		file: grant, old: "now >= g.until || now >= trust(since, ttl)", new: "now < since",
+		also: []edit{
+			{grant, "case driver.Now() >= g.until:\n\t\treturn &driver.LostError{Reason: driver.Expired}\n\t}\n\treturn nil\n}\n\nfunc", "}\n\treturn nil\n}\n\nfunc"},
+			{"lease.go", "func (l *Lease) check() {\n", "func (l *Lease) check() {\n\tif true {\n\t\treturn\n\t}\n"},
+		},
+	},
+	{
+		name: "quarantine off",
+		file: node, old: "if !n.w.plan.Off.Quarantine {", new: "if false {",
+	},
+	{
+		name: "granted though the token is not stored",
+		file: round, old: "case t.stored.n >= q:", new: "case t.has.n >= q:",
+	},
+	{
+		name: "token by INCR",
+		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, s.lock.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, s.lock.Token = s.floor+1, p.Lease, s.floor+1",
+		also: []edit{{ask, "&grant{claim: c, token: token,", "&grant{claim: c, token: t.floor,"}},
+	},
+	{
+		name: "token written back if still mine",
+		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, s.lock.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, s.lock.Token = max(s.floor, p.Token), p.Lease, p.Token",
+	},
+	{
+		name: "an attempt repeated under the id of one that was ended",
+		file: ask, old: "return s.req.Lease + \".\" + strconv.Itoa(s.tries)", new: "_ = strconv.Itoa\n\treturn s.req.Lease",
+	},
+}
+
+var schedule = regexp.MustCompile(`seed \d+: .*`)
+
+func TestSimulatorCatchesEveryMutant(t *testing.T) {
+	for _, m := range simulated {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command("go", "test", "-overlay", m.overlay(t), "-count=1", "-timeout=10m", "-run", "^TestNothingForbiddenHappens$", "./sim")
+			cmd.Dir = root(t)
+			cmd.Env = append(os.Environ(), "SIM_SCHEDULES=10000")
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "--- FAIL: TestNothingForbiddenHappens") {
+				t.Fatalf("10,000 schedules did not notice (%v):\n%s", err, out)
+			}
+			t.Log(schedule.FindString(string(out)))
+		})
+	}
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// client is one process that uses the lock.
+type client struct {
+	w      *world
+	id     int
+	locks  *pawl.Client
+	random *rand.Rand
+	late   sync.WaitGroup // writes on the way
+}
+
+func (c *client) lane() string { return ClientLane(c.id) }
+
+func (c *client) tell(k Kind, l *pawl.Lease, text string) {
+	e := Event{Lane: c.lane(), Kind: k, Client: c.id, Text: text}
+	if l != nil {
+		e.Lease, e.Token = c.w.number(l.ID()), uint64(l.Token())
+	}
+	c.w.rec.add(e)
+}
+
+// observer tells what the client learns of its leases.
+func (c *client) observer() pawl.Observer {
+	tell := func(k Kind) func(pawl.Event) {
+		return func(e pawl.Event) {
+			text := ""
+			if e.Err != nil {
+				text = why(e.Err)
+			}
+			c.w.rec.add(Event{Lane: c.lane(), Kind: k, Client: c.id, Lease: c.w.number(e.Lease), Token: uint64(e.Token), Text: text})
+		}
+	}
+	return pawl.Observer{Renewed: tell(Renewed), Lost: tell(Ended)}
+}
+
+// why says in a few words what err is about: which of two things that failed in the
+// same instant an error tells of is chance.
+func why(err error) string {
+	var lost *pawl.LostError
+	switch {
+	case errors.As(err, &lost):
+		return string(lost.Reason)
+	case errors.Is(err, pawl.ErrHeld):
+		return "held by somebody else"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "out of patience"
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrUncertain):
+		return "too few nodes answer"
+	}
+	return err.Error()
+}
+
+// follow does what the script says.
+func (c *client) follow(s Script) {
+	for _, step := range s {
+		// What the client does not get, it does without.
+		_ = c.step(step)
+	}
+	c.late.Wait()
+}
+
+// sleep sleeps for d, and for as long as the client stands still then.
+func (c *client) sleep(d time.Duration) {
+	time.Sleep(d)
+	for {
+		left := c.w.paused(c.id, c.w.now())
+		if left == 0 {
+			return
+		}
+		time.Sleep(left)
+	}
+}
+
+func (c *client) step(s Step) error {
+	c.sleep(s.Wait)
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	defer cancel()
+	var opts []pawl.Option
+	if s.NoRenew || s.Abandon { // a lease that is renewed does not end
+		opts = append(opts, pawl.NoRenew())
+	}
+	ask := c.locks.Acquire
+	if s.Try {
+		ask = c.locks.TryAcquire
+	}
+	lease, err := ask(ctx, lockName, opts...)
+	if err != nil {
+		c.tell(Failed, nil, why(err))
+		return err
+	}
+	c.w.watch.granted(c, lease)
+	c.sleep(0)
+	c.work(s, lease)
+	if s.Abandon {
+		return nil
+	}
+	c.w.watch.ended(lease)
+	c.tell(Released, lease, "")
+	ctx, cancel = context.WithTimeout(context.Background(), c.w.plan.TTL)
+	defer cancel()
+	// If it fails, the client goes on in the background; nothing waits for it here.
+	_ = lease.Release(ctx)
+	return nil
+}
+
+// work writes to the resource now and then, as long as the lease is trusted. Each
+// write is sent right after a look at the lease, unless the client stops in between.
+func (c *client) work(s Step, lease *pawl.Lease) {
+	pause := s.Work / time.Duration(s.Writes+1)
+	for i := range s.Writes {
+		c.sleep(pause)
+		if lease.Err() != nil {
+			return
+		}
+		c.tell(Writes, lease, "")
+		w := write{client: c.id, lease: c.w.number(lease.ID()), token: uint64(lease.Token())}
+		delay := between(c.random, 50*time.Microsecond, 500*time.Microsecond)
+		if i == s.Writes-1 && s.Stall > 0 {
+			c.w.stop(c.id, s.Stall)
+		}
+		delay += c.w.paused(c.id, c.w.now()+delay)
+		c.late.Add(1)
+		time.AfterFunc(delay, func() {
+			defer c.late.Done()
+			c.w.resource.take(w)
+		})
+	}
+	c.sleep(pause)
+}
+
+func (c *client) close() {
+	if err := c.locks.Close(); err != nil {
+		c.w.rec.violated(LeftBehind, "client %d could not give back what it had: %v", c.id, err)
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/redlock"
+)
+
+// link is the network between one client and one node, and so the node as that
+// client sees it: a redlock.Node.
+type link struct {
+	w      *world
+	client int
+	node   *node
+
+	mu   sync.Mutex
+	last [256]struct { // messages of each sort
+		at time.Duration // when the last was sent
+		n  uint64        // and how many in that instant
+	}
+}
+
+var _ redlock.Node = (*link)(nil)
+
+var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
+
+// fate is what happens to one message.
+type fate struct {
+	delay time.Duration
+	lost  bool
+	twice time.Duration // if positive, it comes again so much later
+	early time.Duration // so long before its deadline it is given up
+}
+
+// fate draws what happens to a message that is sent now. It depends on the seed,
+// the time and what sort of message it is, so that it does not matter which goroutine
+// sends first.
+func (l *link) fate(what uint64) fate {
+	now := l.w.now()
+	l.mu.Lock()
+	last := &l.last[what]
+	if last.at != now {
+		last.at, last.n = now, 0
+	}
+	last.n++
+	same := last.n
+	l.mu.Unlock()
+	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^what<<56^same<<48, uint64(l.client)<<32|uint64(l.node.id)))
+	// 0.1 to 1 ms, and no two in the same nanosecond.
+	f := fate{
+		delay: l.w.paused(l.client, now) + between(r, 100*time.Microsecond, time.Millisecond),
+		early: between(r, time.Microsecond, 100*time.Microsecond),
+	}
+	for i := range l.w.plan.Faults {
+		fault := &l.w.plan.Faults[i]
+		if !l.w.begun || !fault.active(now, l.client, l.node.id) {
+			continue
+		}
+		switch fault.What {
+		case Cut:
+			f.lost = true
+		case Lose:
+			f.lost = f.lost || r.Float64() < fault.Chance
+		case Repeat:
+			if r.Float64() < fault.Chance {
+				f.twice = between(r, time.Microsecond, l.w.plan.TTL/4)
+			}
+		case Slow:
+			f.delay += between(r, fault.D/2, fault.D)
+		}
+	}
+	return f
+}
+
+// carry carries a request to the node, has step done there, once or twice, and
+// carries the reply back. Nobody knows whether a request was done whose reply is
+// missing.
+func (l *link) carry(ctx context.Context, what uint64, step func()) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	out := l.fate(what)
+	arrived := make(chan error, 1)
+	once := func() (fate, error) {
+		l.node.mu.Lock()
+		defer l.node.mu.Unlock()
+		if l.node.down {
+			return fate{}, errRefused
+		}
+		step()
+		return l.fate(what + 128), nil
+	}
+	if !out.lost {
+		if out.twice > 0 {
+			time.AfterFunc(out.delay+out.twice, func() { once() })
+		}
+		time.AfterFunc(out.delay, func() {
+			back, err := once()
+			if !back.lost {
+				time.AfterFunc(back.delay, func() { arrived <- err })
+			}
+		})
+	}
+	// Requests of one round have one deadline. If all ended in the same instant, it
+	// would be chance what their client does first.
+	ctx, cancel := l.hurry(ctx, out.early)
+	defer cancel()
+	select {
+	case err := <-arrived:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *link) hurry(ctx context.Context, early time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, end.Add(-early))
+	}
+	return ctx, func() {}
+}
+
+// push carries news from the node to its listener. node.mu is held.
+func (l *link) push(e *ear) {
+	if f := l.fate(7); !f.lost {
+		time.AfterFunc(f.delay, func() {
+			l.node.mu.Lock()
+			gone := e.gone
+			l.node.mu.Unlock()
+			if !gone {
+				e.wake()
+			}
+		})
+	}
+}
+
+// Addr implements redlock.Node.
+func (l *link) Addr() string { return l.node.lane }
+
+// Propose implements redlock.Node.
+func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, error) {
+	l.w.asked(l.client, p.Lease)
+	votes := make(chan redlock.Vote, 2)
+	err := l.carry(ctx, 1+uint64(p.Mode), func() { votes <- l.node.propose(l.client, p) })
+	if err != nil {
+		return redlock.Vote{}, err
+	}
+	return <-votes, nil
+}
+
+// End implements redlock.Node.
+func (l *link) End(ctx context.Context, e redlock.Ending) (bool, error) {
+	if l.w.plan.Off.Ending && !l.w.watch.knows(e.Lease) {
+		return false, nil
+	}
+	done := make(chan bool, 2)
+	if err := l.carry(ctx, 4, func() { done <- l.node.end(l.client, e) }); err != nil {
+		return false, err
+	}
+	return <-done, nil
+}
+
+// Read implements redlock.Node.
+func (l *link) Read(ctx context.Context, names []string) ([]redlock.Lock, error) {
+	locks := make(chan []redlock.Lock, 2)
+	if err := l.carry(ctx, 5, func() { locks <- l.node.read(names) }); err != nil {
+		return nil, err
+	}
+	return <-locks, nil
+}
+
+// List implements redlock.Node.
+func (l *link) List(ctx context.Context, prefix string) ([]string, error) {
+	names := make(chan []string, 2)
+	if err := l.carry(ctx, 6, func() { names <- l.node.list(prefix) }); err != nil {
+		return nil, err
+	}
+	return <-names, nil
+}
+
+// Status implements redlock.Node.
+func (l *link) Status(ctx context.Context) (redlock.Status, error) {
+	s := make(chan redlock.Status, 2)
+	if err := l.carry(ctx, 8, func() { s <- l.node.status() }); err != nil {
+		return redlock.Status{}, err
+	}
+	return <-s, nil
+}
+
+// Listen implements redlock.Node. The subscription itself is never lost; the
+// messages are.
+func (l *link) Listen(name string, wake func()) (stop func()) {
+	e := &ear{client: l.client, wake: wake}
+	l.node.mu.Lock()
+	defer l.node.mu.Unlock()
+	s := l.node.at(name)
+	s.ears = append(s.ears, e)
+	l.push(e)
+	return func() {
+		l.node.mu.Lock()
+		defer l.node.mu.Unlock()
+		e.gone = true
+		for _, s := range l.node.names {
+			for i, other := range s.ears {
+				if other == e {
+					s.ears = append(s.ears[:i:i], s.ears[i+1:]...)
+					return
+				}
+			}
+		}
+	}
+}
+
+// Close implements redlock.Node.
+func (l *link) Close() error { return nil }

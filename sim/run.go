@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+)
+
+// lockName is what all clients want.
+const lockName = "job"
+
+// world is one run of a plan.
+type world struct {
+	plan     Plan
+	rec      *recorder
+	nodes    []*node
+	links    [][]*link // by client and node
+	resource *resource
+	watch    *watch
+	begun    bool // the clients are connected; faults may happen
+
+	mu     sync.Mutex
+	leases map[string]int        // their numbers
+	stalls map[int]time.Duration // until when a client stands still by its script
+}
+
+func (w *world) now() time.Duration { return w.rec.now() }
+
+// Run runs a plan and returns its history. It takes no time but that of the
+// processor. It must not be called from within a bubble of testing/synctest.
+func Run(p Plan) *History {
+	var h *History
+	// A bubble needs a test to report to. There is nothing to report: what goes
+	// wrong is in the history.
+	synctest.Test(new(testing.T), func(*testing.T) {
+		w := newWorld(p)
+		w.run()
+		h = w.rec.finish()
+	})
+	h.Plan = p
+	return h
+}
+
+func newWorld(p Plan) *world {
+	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int), stalls: make(map[int]time.Duration)}
+	w.resource = &resource{w: w}
+	w.watch = &watch{w: w, known: make(map[string]bool)}
+	for i := range p.Nodes {
+		w.nodes = append(w.nodes, newNode(w, i+1))
+	}
+	for c := range p.Clients {
+		var links []*link
+		for _, n := range w.nodes {
+			links = append(links, &link{w: w, client: c + 1, node: n})
+		}
+		w.links = append(w.links, links)
+	}
+	return w
+}
+
+func (w *world) run() {
+	var clients []*client
+	for i := range w.plan.Clients {
+		clients = append(clients, w.connect(i+1))
+	}
+	w.rec.begin, w.begun = time.Now(), true
+	for i := range w.plan.Faults {
+		w.plan.Faults[i].schedule(w)
+	}
+	if w.plan.Prompt > 0 {
+		time.AfterFunc(w.plan.Prompt, w.watch.prompt)
+	}
+	var wait sync.WaitGroup
+	for _, c := range clients {
+		wait.Go(func() { c.follow(w.plan.Clients[c.id-1]) })
+	}
+	wait.Wait()
+	w.lastRound(clients)
+	for _, c := range clients {
+		wait.Go(c.close)
+	}
+	wait.Wait()
+	// What is still under way ends before the bubble does.
+	time.Sleep(w.plan.Length + time.Hour)
+}
+
+// connect makes a client, before any fault: how it gets to know the nodes is not
+// what is of interest.
+func (w *world) connect(id int) *client {
+	c := &client{w: w, id: id, random: rand.New(rand.NewPCG(w.plan.Seed, uint64(id)))}
+	var nodes []redlock.Node
+	for _, l := range w.links[id-1] {
+		nodes = append(nodes, l)
+	}
+	opts := &redlock.Options{
+		Options:     redislock.Options{MaxTTL: w.plan.TTL},
+		Quorum:      w.plan.Quorum,
+		Rand:        rand.NewPCG(w.plan.Seed, uint64(id)<<32),
+		NodeTimeout: w.plan.NodeTimeout,
+		AllowSingle: true,
+	}
+	if w.plan.FirstToken > 0 {
+		opts.WallClock = w.tokens
+	}
+	opts.TTL = w.plan.TTL
+	opts.Holder = pawl.Holder{Who: ClientLane(id), User: "u", Host: "h", PID: id, Command: "c"}
+	opts.Observer = c.observer()
+	d, err := redlock.NewDriverFor(context.Background(), nodes, opts)
+	if err != nil {
+		panic(fmt.Sprintf("sim: %v", err)) // no fault has begun yet
+	}
+	c.locks, err = pawl.New(w.plan.Off.driver(d), &opts.Options.Options)
+	if err != nil {
+		panic(fmt.Sprintf("sim: %v", err))
+	}
+	return c
+}
+
+func (w *world) link(client, node int) *link { return w.links[client-1][node-1] }
+
+// asked gives a lease its number. Attempts of one lease share it.
+func (w *world) asked(client int, id string) {
+	id, _, _ = strings.Cut(id, ".")
+	w.mu.Lock()
+	_, known := w.leases[id]
+	if !known {
+		w.leases[id] = len(w.leases) + 1
+	}
+	n := w.leases[id]
+	w.mu.Unlock()
+	if !known {
+		w.rec.add(Event{Lane: ClientLane(client), Kind: Asks, Client: client, Lease: n})
+	}
+}
+
+// number returns the number of a lease, 0 if it has none.
+func (w *world) number(id string) int {
+	id, _, _ = strings.Cut(id, ".")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leases[id]
+}
+
+// paused returns how long the client still stands still.
+func (w *world) paused(client int, at time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, w.stalls[client]-at)
+}
+
+// stop makes the client stand still for d.
+func (w *world) stop(client int, d time.Duration) {
+	until := w.now() + d
+	w.mu.Lock()
+	w.stalls[client] = max(w.stalls[client], until)
+	w.mu.Unlock()
+	w.rec.add(Event{Lane: ClientLane(client), Kind: Stopped, Client: client, Until: until})
+}
+
+// tokens is the clock that tokens follow if the plan has one.
+func (w *world) tokens() time.Time {
+	return time.UnixMicro(int64(w.plan.FirstToken) + int64(w.now()/w.plan.TokenTick))
+}
+
+// schedule makes the fault happen.
+func (f *Fault) schedule(w *world) {
+	at := func(t time.Duration, do func()) { time.AfterFunc(t-w.now(), do) }
+	for _, n := range w.nodes {
+		if f.Node != 0 && f.Node != n.id {
+			continue
+		}
+		switch f.What {
+		case Crash, Forget, Promote:
+			at(f.At, func() { n.crash(f.At + f.For) })
+			at(f.At+f.For, func() { n.boot(f.keeps) })
+		case Jump:
+			at(f.At, func() { n.adjust(f.D, 0) })
+		case Pace:
+			at(f.At, func() { n.adjust(0, f.Chance) })
+		}
+	}
+	switch f.What {
+	case Cut, Slow, Lose, Repeat:
+		at(f.At, func() { w.linksFail(f) })
+	case Stop:
+		at(f.At, func() { w.stop(f.Client, f.For) })
+	}
+}
+
+// keeps says what a node still knows after a crash: locks of before the replica was
+// cut off are known to it. Clocks that differ by what Pace allows matter little.
+func (f *Fault) keeps(granted time.Duration) bool {
+	switch f.What {
+	case Forget:
+		return false
+	case Promote:
+		return granted < f.At-f.D
+	}
+	return true
+}
+
+func (w *world) linksFail(f *Fault) {
+	kind := SlowLinks
+	if f.What == Cut {
+		kind = CutOff
+	}
+	for c, links := range w.links {
+		for _, l := range links {
+			if f.active(f.At, c+1, l.node.id) {
+				w.rec.add(Event{Lane: ClientLane(c + 1), Kind: kind, Client: c + 1, Node: l.node.id, Until: f.At + f.For, Text: string(f.What)})
+			}
+		}
+	}
+}
+
+// lastRound has everybody get the lock once more, now that all faults have ended.
+func (w *world) lastRound(clients []*client) {
+	for i := range w.plan.Faults {
+		f := &w.plan.Faults[i]
+		time.Sleep(f.At + f.For - w.now())
+	}
+	// Leases that somebody abandoned, and what nodes may have forgotten, end.
+	time.Sleep(3 * w.plan.TTL)
+	var wait sync.WaitGroup
+	for _, c := range clients {
+		wait.Go(func() {
+			pause := time.Duration(c.id) * time.Microsecond
+			if w.plan.Name == "" { // first it gives up in the middle of asking, which must leave nothing
+				_ = c.step(Step{Patience: between(c.random, 100*time.Microsecond, 2*time.Millisecond), Wait: pause, Try: c.id%2 == 0})
+			}
+			s := Step{Patience: w.plan.TTL, Work: w.plan.TTL / 50, Wait: pause}
+			if err := c.step(s); err != nil {
+				w.rec.violated(Stuck, "client %d did not get the lock within %v, with nothing in its way: %v", c.id, s.Patience, err)
+			}
+		})
+	}
+	wait.Wait()
+	time.Sleep(w.plan.TTL / 2)
+	for _, n := range w.nodes {
+		n.mu.Lock()
+		if l := n.at(lockName).lock; l.Lease != "" {
+			w.rec.violated(LeftBehind, "%s still has lease %d", n.lane, w.number(l.Lease))
+		}
+		n.mu.Unlock()
+	}
+}

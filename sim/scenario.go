@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// Scenario is a story that is told of locks, with the protection against it and
+// without.
+type Scenario struct {
+	Name       string
+	Title      string
+	Protection string // what the safe plan has and the unsafe one has not
+	Rule       Rule   // what the unsafe plan breaks
+	Safe       Plan
+	Unsafe     Plan
+}
+
+// Scenarios are the stories of Redis's page on distributed locks and of those who
+// have criticised it.
+func Scenarios() []Scenario {
+	return []Scenario{restart(), failover(), gcPause(), clockJump(), partition(), slowAcquire(), splitVote()}
+}
+
+// five is a plan for five nodes and a TTL of 10 s.
+func five(name string, clients ...Script) Plan {
+	return Plan{
+		Name: name, Nodes: 5, TTL: 10 * time.Second, Length: 20 * time.Second,
+		Clients: clients, FirstToken: 33, TokenTick: time.Second,
+	}
+}
+
+// without returns a copy of the plan with protections switched off.
+func (p Plan) without(o Off) Plan {
+	p.Off = o
+	return p
+}
+
+// cutOff keeps a client from nodes until the story is over.
+func cutOff(client int, nodes ...int) []Fault {
+	var all []Fault
+	for _, n := range nodes {
+		all = append(all, Fault{What: Cut, For: 25 * time.Second, Client: client, Node: n})
+	}
+	return all
+}
+
+func restart() Scenario {
+	p := five("restart",
+		Script{{Work: 8 * time.Second, Writes: 3, Patience: time.Second}},
+		Script{{Wait: 2500 * time.Millisecond, Work: 3 * time.Second, Writes: 1, Patience: 30 * time.Second}})
+	p.Faults = append(cutOff(1, 4, 5), Fault{What: Forget, At: time.Second, For: time.Second, Node: 3})
+	return Scenario{
+		Name:       "restart",
+		Title:      "A node crashes, comes back empty, and votes a second time",
+		Protection: "a node that has restarted grants nothing until all that it may have forgotten has ended",
+		Rule:       TwoHolders,
+		Safe:       p,
+		Unsafe:     p.without(Off{Quarantine: true}),
+	}
+}
+
+func failover() Scenario {
+	p := five("failover",
+		Script{{Work: 8 * time.Second, Writes: 3, Patience: time.Second}},
+		Script{{Wait: 2500 * time.Millisecond, Work: 3 * time.Second, Writes: 1, Patience: 30 * time.Second}})
+	p.Nodes = 1
+	p.Faults = []Fault{{What: Promote, At: time.Second, For: time.Second, Node: 1, D: 5 * time.Second}}
+	return Scenario{
+		Name:       "failover",
+		Title:      "The only master fails, and its replica has never heard of the lock",
+		Protection: "a node that has taken over grants nothing until all that it may lack has ended",
+		Rule:       TwoHolders,
+		Safe:       p,
+		Unsafe:     p.without(Off{Quarantine: true}),
+	}
+}
+
+func gcPause() Scenario {
+	p := five("gc-pause",
+		Script{{Work: 4 * time.Second, Writes: 1, Stall: 16 * time.Second, Patience: time.Second}},
+		Script{{Wait: 4 * time.Second, Work: 4 * time.Second, Writes: 2, Patience: 30 * time.Second}})
+	p.TokenTick = time.Hour
+	return Scenario{
+		Name:       "gc-pause",
+		Title:      "A process looks at its lease, stops for a while, and writes when the lease is long over",
+		Protection: "the resource refuses a token that is smaller than one it has seen",
+		Rule:       StaleWrite,
+		Safe:       p,
+		Unsafe:     p.without(Off{Fence: true}),
+	}
+}
+
+func clockJump() Scenario {
+	p := five("clock-jump",
+		Script{{Work: 8 * time.Second, Writes: 3, Patience: time.Second}},
+		Script{{Wait: 2500 * time.Millisecond, Work: 3 * time.Second, Writes: 1, Patience: 30 * time.Second}})
+	jump := Fault{What: Jump, At: 1500 * time.Millisecond, Node: 3, D: time.Minute}
+	safe, unsafe := p, p
+	unsafe.Faults = append(cutOff(1, 4, 5), jump)
+	safe.Faults = append(cutOff(1, 5), jump)
+	safe.Quorum = 4
+	return Scenario{
+		Name:       "clock-jump",
+		Title:      "A node's clock is set forward, and the lock there expires before its time",
+		Protection: "a quorum of four of five, which bears one node that forgets",
+		Rule:       TwoHolders,
+		Safe:       safe,
+		Unsafe:     unsafe,
+	}
+}
+
+func partition() Scenario {
+	p := five("partition",
+		Script{{Work: 18 * time.Second, Writes: 8, Patience: time.Second}},
+		Script{{Wait: 4 * time.Second, Work: 4 * time.Second, Writes: 2, Patience: 30 * time.Second}})
+	p.Faults = []Fault{{What: Cut, At: time.Second, For: 18 * time.Second, Client: 1}}
+	return Scenario{
+		Name:       "partition",
+		Title:      "A holder is cut off from all nodes, and works on",
+		Protection: "a lease is trusted until its deadline and not longer, whatever the network does",
+		Rule:       TwoHolders,
+		Safe:       p,
+		Unsafe:     p.without(Off{Deadline: true}),
+	}
+}
+
+func slowAcquire() Scenario {
+	p := five("slow-acquire",
+		Script{{Work: 9 * time.Second, Writes: 6, Patience: 20 * time.Second, NoRenew: true}},
+		Script{{Wait: 9 * time.Second, Work: 4 * time.Second, Writes: 2, Patience: 30 * time.Second}})
+	p.NodeTimeout = 9 * time.Second
+	p.Faults = []Fault{{What: Slow, For: 8 * time.Second, Client: 1, D: 4 * time.Second}}
+	return Scenario{
+		Name:       "slow-acquire",
+		Title:      "The answers take so long that most of the lease is over when they come",
+		Protection: "a lease is trusted from before the request was sent",
+		Rule:       TwoHolders,
+		Safe:       p,
+		Unsafe:     p.without(Off{Elapsed: true}),
+	}
+}
+
+func splitVote() Scenario {
+	s := Script{{Work: 500 * time.Millisecond, Writes: 1, Patience: 8 * time.Second}}
+	p := five("split-vote", s, s, s)
+	p.Prompt = 5 * time.Second
+	// Each is nearest to other nodes.
+	for client, near := range [][]int{{1, 2}, {3, 4}, {5}} {
+		for n := range 5 {
+			if !slices.Contains(near, n+1) {
+				p.Faults = append(p.Faults, Fault{What: Slow, For: time.Second, Client: client + 1, Node: n + 1, D: 10 * time.Millisecond})
+			}
+		}
+	}
+	return Scenario{
+		Name:       "split-vote",
+		Title:      "Three ask at the same time, each gets some nodes, and nobody a quorum",
+		Protection: "who has failed gives back what it got at once, and asks again after a random time",
+		Rule:       Stuck,
+		Safe:       p,
+		Unsafe:     p.without(Off{Ending: true}),
+	}
+}
