@@ -68,7 +68,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 			return nil, err
 		}
 		select { // who breaks one of them wants it
-		case <-time.After(pause/2 + spread(pause/2)):
+		case <-time.After(pause/2 + c.random.spread(pause/2)):
 		case <-ctx.Done():
 		}
 	}

@@ -51,7 +51,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 			pause = minPause // it went well for a while
 		}
 		select {
-		case <-time.After(pause/2 + spread(pause/2)):
+		case <-time.After(pause/2 + c.random.spread(pause/2)):
 		case <-ctx.Done():
 		}
 		pause = min(2*pause, maxPause)
