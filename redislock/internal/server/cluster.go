@@ -27,6 +27,9 @@ type Cluster struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // ears, and what is done in the background
 
+	// asked are the slots that were asked for out of turn since their owner was learnt.
+	asked slotSet
+
 	mu      sync.Mutex // guards the fields below
 	owners  [slotCount]*node
 	servers map[string]*node // by address
@@ -86,6 +89,7 @@ func (c *Cluster) assign(slot int, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners[slot] = c.at(addr)
+	c.asked.remove(slot)
 }
 
 // masters returns the nodes that have slots.
@@ -166,10 +170,12 @@ func (c *Cluster) Together(a, b string) bool {
 	return c.owners[slotOf(a)] == c.owners[slotOf(b)]
 }
 
-// Saw is as Server.Saw, of the node that has the key.
+// Saw is as Server.Saw, for the node that has the key. The time of a node that was
+// asked out of turn is not that of the owner.
 func (c *Cluster) Saw(key string, sent, heard driver.Instant, micros int64) (step time.Duration) {
-	n := c.ownerNow(slotOf(key))
-	if n == nil || n.now() == nil {
+	slot := slotOf(key)
+	n := c.ownerNow(slot)
+	if n == nil || n.now() == nil || c.asked.has(slot) {
 		return 0
 	}
 	return n.now().Saw(key, sent, heard, micros)

@@ -27,6 +27,12 @@ func (s *slotSet) has(slot int) bool { return s.bits[slot/32].Load()&(1<<(slot%3
 func (s *slotSet) add(slot int)      { s.bits[slot/32].Or(1 << (slot % 32)) }
 func (s *slotSet) remove(slot int)   { s.bits[slot/32].And(^uint32(1 << (slot % 32))) }
 
+func (s *slotSet) clear() {
+	for i := range s.bits {
+		s.bits[i].Store(0)
+	}
+}
+
 func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
 
 // epochOf builds the call of the script that begins or joins the epoch of a slot.

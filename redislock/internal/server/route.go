@@ -41,6 +41,7 @@ func (t *trip) next(ctx context.Context) (s *Server, asking bool, err error) {
 	}
 	t.c.mu.Lock()
 	n := t.c.at(t.ask)
+	t.c.asked.add(t.slot)
 	t.c.mu.Unlock()
 	t.ask = ""
 	s, err = t.c.connect(ctx, n)
