@@ -29,6 +29,9 @@ func init() {
 
 		mutate("who waits wakes itself", "wait.go", "wake = nil\n", "\n", "TestClosedNodes"),
 
+		mutate("an outage is never told", "wait.go", "f.kind == silent && !s.heard", "f.kind == silent && false", "TestOutageThatLooksHeld"),
+		mutate("an outage is not borne", "wait.go", "f.kind == silent && !s.heard", "f.kind == silent", "TestOutageWhileWaiting"),
+
 		// Extension.
 		mutate("extension without a quorum", "round.go", "case t.has.n >= t.d.quorum:", "case t.has.n >= 1:", "TestExtendNeedsAQuorum"),
 		mutate("extension after the end", "grant.go", "case driver.Now() >= g.until:", "case g.until < 0:", "TestNoExtensionAfterTheEnd"),
