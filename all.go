@@ -15,7 +15,7 @@ import (
 // Leases are leases on several names that begin together and end together. Its
 // methods are safe for concurrent use.
 type Leases struct {
-	leases []*Lease // sorted by name
+	leases []*Lease        // sorted by name
 	ctx    context.Context // ends with the first of them
 	cancel context.CancelFunc
 
