@@ -49,7 +49,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 		DisableSuggestions: true,
 	}
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
-	root.AddCommand(a.runCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
 	})
