@@ -178,6 +178,8 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 		s := new(memlock.Store)
 		names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 		var writers, readers [10]atomic.Int32
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
 		var all sync.WaitGroup
 		for i := range 20 {
 			c := open(t, s.Driver(), nil)
@@ -190,7 +192,11 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 					if r.IntN(3) == 0 {
 						opts, mine = []pawl.Option{pawl.Shared()}, &readers
 					}
-					g := acquireAll(t, c, []string{names[three[0]], names[three[1]], names[three[2]]}, opts...)
+					g, err := c.AcquireAll(ctx, []string{names[three[0]], names[three[1]], names[three[2]]}, opts...)
+					if err != nil {
+						t.Errorf("AcquireAll = %v", err)
+						return
+					}
 					for _, n := range three {
 						mine[n].Add(1)
 						if w := writers[n].Load(); w > 1 || w > 0 && readers[n].Load() > 0 {

@@ -47,6 +47,16 @@ contexts look at the clock themselves and tell at once.
 The rule is Redlock's (redis.io, "Distributed Locks with Redis"): validity is
 the TTL minus the time elapsed minus the clock drift.
 
+# Kinds
+
+A lease is exclusive unless the call says otherwise. [Shared] leases are held
+together, as by readers, and keep out all others; [Slots] lets n hold the name at a
+time. A writer may become a reader without letting go, by [Lease.Downgrade]; a
+reader cannot become a writer, as two of them would wait for each other for
+ever. [Reentrant] lets a holder acquire again what it holds, [Client.AcquireAll]
+takes several names without danger of deadlock, and [Client.Elect] keeps one
+leader.
+
 # States
 
 	        granted

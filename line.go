@@ -34,8 +34,9 @@ func kindOf(req *driver.Request) kind {
 // The first of them asks the store as soon as all that came before it have got
 // what they wanted, even if that is held still: so a writer behind readers of
 // its own client has a place in the store's queue, where readers of others
-// cannot overtake it. With it go those behind it who can hold the name together
-// with it; in which order they arrive at the store does not matter.
+// cannot overtake it. If it is a reader, so do the readers behind it: in which
+// order they arrive at the store does not matter, as they are granted together.
+// Those who want slots go one by one, since one of them may be the last.
 //
 // Only who wants an exclusive lease behind one that is held does not ask: it
 // gets that lease, without a round trip, when it is released.
@@ -83,13 +84,10 @@ func (c *Client) line(name string) *line {
 
 // admits reports whether the first who waits may ask the store for k.
 func (ln *line) admits(k kind) bool {
-	switch {
-	case ln.asking == 0:
+	if ln.asking == 0 {
 		return k != exclusive || ln.holder == nil
-	case k != ln.kind:
-		return false
 	}
-	return k == shared || ln.asking < int32(k) // never if exclusive
+	return k == shared && ln.kind == shared
 }
 
 func (ln *line) ask(k kind) {

@@ -24,10 +24,15 @@
 // the time in microseconds, so that tokens go on after the file was deleted. If
 // the file is damaged, no grant is given.
 //
+// Leases that are not exclusive, on Linux, hold the flock in common, one of
+// several slots that of NAME.slot0, NAME.slot1 … besides, and join each other one
+// at a time with the flock of NAME.gate. See together_linux.go.
+//
 // All the rest is about waiting and may be deleted at any time:
 //
 //	NAME.fifo    open for reading by the holder: who watches it sees the holder
 //	             go, and who writes to it asks the holder to let go
+//	NAME.held/   the same, for each of those who hold the name together
 //	NAME.queue/  tickets, one FIFO each, open for reading by their waiters
 //
 //	             lock is busy            head, and lock is free
@@ -49,6 +54,8 @@
 //	holder stopped                held; Break reports that it does not answer
 //	waiter killed                 its successor closes up
 //	waiter frozen by its cgroup   those behind it wait until it is thawed
+//	one of several killed      the others hold on; its place is free at once
+//	killed while it joins      nothing; stopped while it joins: nobody else joins
 //	queue or FIFO deleted         exclusion stays; order may be lost, the head
 //	                              looks every quarter of a second
 //	lock file deleted while held  others may get in: the holder is told it has lost

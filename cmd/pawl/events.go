@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// event is one change of the state of "pawl run", as --events and --json tell
+// event is one change of the state of "pawl run" or "pawl elect", as --events and --json tell
 // it. It obeys the rule for schema.
 type event struct {
 	Schema  int          `json:"schema"`

@@ -47,10 +47,7 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run := &runner{runArgs: r, stderr: a.stderr}
-			a.code, err = run.run()
-			a.interrupted, a.keyboard = run.interrupted, run.keyboard
-			return err
+			return a.runner(r)
 		},
 	}
 	new(runArgs).flags(cmd.Flags()) // for the help text only
@@ -58,7 +55,14 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// runner is one "pawl run".
+func (a *app) runner(args *runArgs) (err error) {
+	r := &runner{runArgs: args, stderr: a.stderr}
+	a.code, err = r.run()
+	a.interrupted, a.keyboard = r.interrupted, r.keyboard
+	return err
+}
+
+// runner is one "pawl run" or "pawl elect".
 type runner struct {
 	*runArgs
 	stderr  io.Writer
@@ -118,7 +122,7 @@ func (r *runner) tell(e event) {
 	r.events.tell(e)
 }
 
-// locked acquires, runs, releases.
+// locked does what it is all about with an open store.
 func (r *runner) locked(path string) (int, error) {
 	opts := &pawl.Options{
 		TTL:      r.ttl,
@@ -136,6 +140,14 @@ func (r *runner) locked(path string) (int, error) {
 	r.signals = make(chan os.Signal, 16)
 	listen(r.signals, ending)
 	defer signal.Stop(r.signals)
+	if r.elect {
+		return r.terms(path)
+	}
+	return r.once(path)
+}
+
+// once acquires, runs, releases.
+func (r *runner) once(path string) (int, error) {
 	lease, err := r.acquire()
 	if err != nil {
 		return 0, err

@@ -15,8 +15,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// runArgs is the command line of "pawl run".
+// runArgs is the command line of "pawl run" or "pawl elect".
 type runArgs struct {
+	elect   bool
 	name    string
 	command []string
 
@@ -42,22 +43,28 @@ const (
 )
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
-	a.wait = forEver
+	a.wait, a.busyCode = forEver, exitBusy
 	fs.StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
-	fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever)")
-	fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	if !a.elect {
+		fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever)")
+		fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	}
 	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
 	fs.DurationVar(&a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
 	fs.DurationVar(&a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
-	fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
-	fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
+	if !a.elect {
+		fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
+		fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
+	}
 	fs.StringVar(&a.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&a.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
 	fs.BoolVar(&a.json, "json", false, "tell events as JSON lines on stderr, instead of text")
 	fs.StringVar(&a.events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
 	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
 	connectFlag(fs, &a.connect)
-	fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")
+	if !a.elect {
+		fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")
+	}
 }
 
 // waitValue is a duration that is not negative, unlike its default.
@@ -83,18 +90,30 @@ func (w *waitValue) String() string {
 	return time.Duration(*w).String()
 }
 
+// verb is the word that the command line begins with.
+func (a *runArgs) verb() string {
+	if a.elect {
+		return "elect"
+	}
+	return "run"
+}
+
 // parseRun parses what follows "run". Flags are looked for up to the first word
 // of the command: before the name, and once more after it. The command's own
 // words are never looked at.
 func parseRun(args []string) (*runArgs, error) {
 	a := new(runArgs)
+	return a, a.parse(args)
+}
+
+func (a *runArgs) parse(args []string) error {
 	fs := newRunFlags(a)
 	if err := fs.Parse(args); err != nil {
-		return a, flagError(err)
+		return a.flagError(err)
 	}
 	words := fs.Args()
 	if len(words) == 0 {
-		return a, usage("no name and no command", "try: pawl run deploy -- make deploy")
+		return usage("no name and no command", "try: pawl "+a.verb()+" deploy -- make deploy")
 	}
 	dash := fs.ArgsLenAtDash() == 0
 	a.name, words = words[0], words[1:]
@@ -105,16 +124,16 @@ func parseRun(args []string) (*runArgs, error) {
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
-			return a, flagError(err)
+			return a.flagError(err)
 		}
 		words = fs.Args()
 	}
 	a.command = words
-	return a, a.check(fs)
+	return a.check(fs)
 }
 
 func newRunFlags(a *runArgs) *pflag.FlagSet {
-	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	fs := pflag.NewFlagSet(a.verb(), pflag.ContinueOnError)
 	fs.SetInterspersed(false)
 	fs.Usage = func() {}
 	fs.SortFlags = false
@@ -124,20 +143,21 @@ func newRunFlags(a *runArgs) *pflag.FlagSet {
 
 // flagError says what to type instead. pflag's words are kept: they name the
 // flag.
-func flagError(err error) error {
+func (a *runArgs) flagError(err error) error {
+	help := "see pawl " + a.verb() + " --help"
 	var missing *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &missing):
-		return usage(shorten(err.Error(), 200), `see pawl run --help; put "--" before a command that begins with "-"`)
+		return usage(shorten(err.Error(), 200), help+`; put "--" before a command that begins with "-"`)
 	case errors.Is(err, errNegative):
 		return usage(shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
 		return usage(shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
 	}
-	return usage(shorten(err.Error(), 200), "see pawl run --help")
+	return usage(shorten(err.Error(), 200), help)
 }
 
 // check looks at what the parser cannot.
@@ -147,7 +167,7 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 	}
 	if len(a.command) == 0 {
 		return usage(fmt.Sprintf("no command to run under %q", a.name),
-			"put it behind the name: pawl run "+shellQuote(a.name)+" -- make deploy")
+			"put it behind the name: pawl "+a.verb()+" "+shellQuote(a.name)+" -- make deploy")
 	}
 	if a.command[0] == "" {
 		return usage("the command's name is empty", "is a variable of your script empty?")

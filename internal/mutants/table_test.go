@@ -144,7 +144,7 @@ var mutants = []mutant{
 	{
 		name: "everybody stands at the store",
 		file: "line.go",
-		old:  "\tcase k != ln.kind:\n\t\treturn false\n", new: "\tcase k != ln.kind:\n\t\treturn true\n",
+		old:  "return k == shared && ln.kind == shared", new: "return true",
 		pkg: ".", test: "TestReadersOfOneClientStandAtTheStoreTogether",
 	},
 	{
@@ -290,5 +290,53 @@ var mutants = []mutant{
 		file: "filelock/record.go",
 		old:  " || r.Token == old.Token && r.Shared && !old.Shared", new: "",
 		pkg: "filelock", test: "TestConformance/downgraded-lease-can-be-broken",
+	},
+	{
+		name: "sets taken in any order",
+		file: "all.go",
+		old:  "slices.Compact(slices.Sorted(slices.Values(names)))", new: "slices.Clone(names)",
+		pkg: ".", test: "TestAcquireAllNeverDeadlocks",
+	},
+	{
+		name: "sets of which each lease has a fate of its own",
+		file: "all.go",
+		old:  "\tcontext.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })\n", new: "",
+		pkg: ".", test: "TestAcquireAllEndsWithTheFirst",
+	},
+	{
+		name: "sets that keep what they have",
+		file: "all.go",
+		old:  "_ = g.Release(ctx) // if the store", new: "// if the store",
+		pkg: ".", test: "TestAcquireAllHoldsNothingIfItFails",
+	},
+	{
+		name: "shared leases that become exclusive",
+		file: "reentrant.go",
+		old:  "serves := k == now || k == shared && now == exclusive", new: "serves := true",
+		pkg: ".", test: "TestReentrantRefuses",
+	},
+	{
+		name: "release that does not count holds",
+		file: "lease.go",
+		old:  "if l.more > 0 {", new: "if false {",
+		pkg: ".", test: "TestReentrant",
+	},
+	{
+		name: "contexts that look at the innermost lease only",
+		file: "context.go",
+		old:  "_ = outer.Err() // which cancels this one too", new: "_ = outer",
+		pkg: ".", test: "TestContextLooksAtEveryLease",
+	},
+	{
+		name: "leader that is gone with its lease",
+		file: "elect.go",
+		old:  "if !errors.Is(lease.Err(), ErrLost) {", new: "if true {",
+		pkg: ".", test: "TestElectWaitsForTheLeaderToStop",
+	},
+	{
+		name: "candidate that gives up in an outage",
+		file: "elect.go",
+		old:  "!(contact && errors.Is(err, ErrUnavailable))", new: "!(contact && false)",
+		pkg: ".", test: "TestElectOutlivesOutages",
 	},
 }

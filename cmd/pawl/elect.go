@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const electHelp = `Have COMMAND run in one place at a time, wherever "pawl elect NAME" is called:
+one of the callers leads and runs it, the others wait to take its place. If the
+lead is lost, the command is stopped as with "pawl run", and pawl stands for
+election again. Each term has a larger PAWL_TOKEN than the one before it.
+
+When the command ends by itself, pawl resigns and exits with its code. With
+--max-hold a term is limited, and another gets its turn then if one waits.
+
+The flags, the environment of the command and the exit codes are those of
+"pawl run", but that it waits for ever and goes on when the lock is lost.`
+
+func (a *app) electCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "elect NAME [flags] [--] COMMAND [ARG...]",
+		Short: "Run a command in one place at a time, again and again",
+		Long:  electHelp,
+		Example: `  pawl elect scheduler -- ./scheduler
+  pawl elect scheduler --max-hold 1h --grace 30s -- ./scheduler`,
+		DisableFlagParsing:    true, // see parseRun
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e := &runArgs{elect: true}
+			if err := e.parse(args); errors.Is(err, pflag.ErrHelp) {
+				return cmd.Help()
+			} else if err != nil {
+				return err
+			}
+			return a.runner(e)
+		},
+	}
+	(&runArgs{elect: true}).flags(cmd.Flags()) // for the help text only
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+const (
+	minElectPause = 100 * time.Millisecond
+	maxElectPause = 5 * time.Second
+)
+
+// terms leads again and again, until the command ends by itself. An outage of the
+// store ends it only before the first term.
+func (r *runner) terms(path string) (int, error) {
+	pause, led := minElectPause, false
+	for {
+		began := time.Now()
+		code, err := r.once(path)
+		var f *failure
+		if !errors.As(err, &f) {
+			return code, err
+		}
+		lost := f.kind == kinds[exitLost]
+		led = led || lost
+		if !lost && !(led && f.kind == kinds[exitUnavailable]) {
+			return code, err
+		}
+		if !r.quiet && !r.json {
+			r.say(strings.TrimSuffix(f.line(), "; "+f.hint) + "; standing for election again")
+		}
+		if time.Since(began) > time.Minute {
+			pause = minElectPause
+		}
+		select {
+		case sig := <-r.signals:
+			return 0, r.signalled(sig)
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxElectPause)
+	}
+}
