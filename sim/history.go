@@ -115,10 +115,9 @@ type History struct {
 
 // recorder collects a History.
 type recorder struct {
-	mu     sync.Mutex
-	begin  time.Time
-	h      History
-	leases int
+	mu    sync.Mutex
+	begin time.Time
+	h     History
 }
 
 func (r *recorder) now() time.Duration { return time.Since(r.begin) }

@@ -116,7 +116,7 @@ func Draw(seed uint64) Plan {
 		TTL:   []time.Duration{time.Second, 4 * time.Second, 10 * time.Second}[r.IntN(3)],
 	}
 	p.Length = 2 * p.TTL
-	if r.IntN(5) == 0 { // patient clients: much of a lease may be over when a quorum has answered
+	if r.IntN(3) == 0 { // patient clients: much of a lease may be over when a quorum has answered
 		p.NodeTimeout = between(r, p.TTL/20, p.TTL/3)
 	}
 	for range 2 + r.IntN(2) {
@@ -124,7 +124,12 @@ func Draw(seed uint64) Plan {
 	}
 	kinds := []What{Lose, Repeat, Slow, Cut, Cut, Crash, Forget, Forget, Promote, Pace, Stop, Stop}
 	for range r.IntN(7) {
-		p.Faults = append(p.Faults, drawFault(r, kinds[r.IntN(len(kinds))], &p))
+		f := drawFault(r, kinds[r.IntN(len(kinds))], &p)
+		p.Faults = append(p.Faults, f)
+		if f.What == Slow && f.Client > 0 && r.IntN(2) == 0 {
+			// Slow at first, and then nothing: what was confirmed last counts.
+			p.Faults = append(p.Faults, Fault{What: Cut, At: f.At + f.For, For: p.TTL + f.For, Client: f.Client})
+		}
 	}
 	return p
 }

@@ -68,10 +68,10 @@ var simulated = []mutant{
 	},
 	{
 		name: "extend after expiry",
-		file: grant, old: "now >= g.until || now >= trust(since, ttl)", new: "now < since",
+		file: "lease.go", old: "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(10*l.ttl)",
 		also: []edit{
+			{grant, "now >= g.until || now >= trust(since, ttl)", "now < since"},
 			{grant, "case driver.Now() >= g.until:\n\t\treturn &driver.LostError{Reason: driver.Expired}\n\t}\n\treturn nil\n}\n\nfunc", "}\n\treturn nil\n}\n\nfunc"},
-			{"lease.go", "func (l *Lease) check() {\n", "func (l *Lease) check() {\n\tif true {\n\t\treturn\n\t}\n"},
 		},
 	},
 	{

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+func (h *History) clientLane(c int, end time.Duration) Lane {
+	l := Lane{Name: ClientLane(c)}
+	var asks time.Duration = -1
+	open := func(kind string) *Span {
+		for i := range l.Spans {
+			if s := &l.Spans[i]; s.Kind == kind && s.To < 0 {
+				return s
+			}
+		}
+		return &Span{}
+	}
+	for _, e := range h.Events {
+		if e.Lane != l.Name || e.At > end {
+			continue
+		}
+		switch e.Kind {
+		case Asks:
+			if asks < 0 {
+				asks = e.At
+			}
+		case Granted, Failed:
+			if asks >= 0 {
+				l.Spans = append(l.Spans, Span{Kind: Waits, From: asks, To: e.At, N: c})
+			}
+			asks = -1
+			if e.Kind == Granted {
+				l.Spans = append(l.Spans, Span{Kind: Trusts, From: e.At, To: -1, N: c, Text: "token " + h.token(e.Token)})
+			}
+		case Ended, Released:
+			open(Trusts).To = e.At
+		case Stopped:
+			l.Spans = append(l.Spans, Span{Kind: Pauses, From: e.At, To: min(e.Until, end), N: c})
+		case Writes:
+			l.Marks = append(l.Marks, Mark{At: e.At, N: c})
+		}
+	}
+	if asks >= 0 {
+		l.Spans = append(l.Spans, Span{Kind: Waits, From: asks, To: end, N: c})
+	}
+	for i := range l.Spans {
+		if l.Spans[i].To < 0 {
+			l.Spans[i].To = end
+		}
+	}
+	return l
+}
+
+func (h *History) nodeLane(n int, end time.Duration) Lane {
+	l := Lane{Name: NodeLane(n)}
+	has := -1              // the span of the lock
+	var knew time.Duration // how long a node that is down would have it
+	var whose int
+	until := func(at time.Duration) {
+		if has >= 0 {
+			l.Spans[has].To = min(l.Spans[has].To, at)
+		}
+		has = -1
+	}
+	for _, e := range h.Events {
+		if e.Kind == CutOff && e.Node == n && e.At <= end {
+			l.Spans = append(l.Spans, Span{Kind: Apart, From: e.At, To: min(e.Until, end), N: e.Client})
+		}
+		if e.Lane != l.Name || e.At > end {
+			continue
+		}
+		switch e.Kind {
+		case Took:
+			until(e.At)
+			has = len(l.Spans)
+			l.Spans = append(l.Spans, Span{Kind: Has, From: e.At, To: e.Until, N: e.Client})
+		case Renews:
+			if has >= 0 {
+				l.Spans[has].To = max(l.Spans[has].To, e.Until)
+			}
+		case Freed:
+			until(e.At)
+		case Forgot: // in the instant in which it is back
+			knew = 0
+			if has >= 0 && l.Spans[has].From == e.At {
+				l.Spans = slices.Delete(l.Spans, has, has+1)
+				has = -1
+			}
+		case Steps:
+			until(min(end, e.At))
+			l.Marks = append(l.Marks, Mark{At: e.At, Text: "clock set by " + e.Text, Bad: true})
+		case Crashed:
+			knew = 0
+			if has >= 0 {
+				knew, whose = l.Spans[has].To, l.Spans[has].N
+			}
+			until(e.At)
+			l.Spans = append(l.Spans, Span{Kind: IsDown, From: e.At, To: min(e.Until, end)})
+		case Back:
+			if knew > e.At {
+				has = len(l.Spans)
+				l.Spans = append(l.Spans, Span{Kind: Has, From: e.At, To: knew, N: whose})
+			}
+			if e.Until > e.At {
+				l.Spans = append(l.Spans, Span{Kind: IsQuiet, From: e.At, To: min(e.Until, end)})
+			}
+		}
+	}
+	for i := range l.Spans {
+		l.Spans[i].To = min(l.Spans[i].To, end)
+	}
+	return l
+}
+
+func (h *History) resourceLane(end time.Duration) Lane {
+	l := Lane{Name: ResourceLane}
+	var newest uint64
+	for _, e := range h.Events {
+		if e.Lane != ResourceLane || e.At > end {
+			continue
+		}
+		m := Mark{At: e.At, N: e.Client, Text: h.token(e.Token), Bad: e.Kind == Rejected || e.Token < newest}
+		newest = max(newest, e.Token)
+		l.Marks = append(l.Marks, m)
+	}
+	return l
+}
+
+// holders counts the clients that trust a lease.
+func holders(clients []Lane, end time.Duration) []Span {
+	times := []time.Duration{0, end}
+	for _, l := range clients {
+		for _, s := range l.Spans {
+			if s.Kind == Trusts {
+				times = append(times, s.From, s.To)
+			}
+		}
+	}
+	slices.Sort(times)
+	var all []Span
+	for i := 1; i < len(times); i++ {
+		n := 0
+		for _, l := range clients {
+			if slices.ContainsFunc(l.Spans, func(s Span) bool { return s.Kind == Trusts && s.From <= times[i-1] && times[i] <= s.To }) {
+				n++
+			}
+		}
+		switch last := len(all) - 1; {
+		case times[i] == times[i-1]:
+		case last >= 0 && all[last].N == n:
+			all[last].To = times[i]
+		default:
+			all = append(all, Span{From: times[i-1], To: times[i], N: n})
+		}
+	}
+	return all
+}
