@@ -51,12 +51,13 @@ type search struct {
 	from   string
 	record string
 	tries  int
-	floor  uint64 // the largest token seen
-	heard  bool   // a quorum of nodes has answered at once
+	floor  uint64           // the largest token seen
+	heard  bool             // a quorum of nodes has answered at once
+	closed []driver.Instant // until when each node is taken to be closed
 }
 
 func (d *Driver) search(req *driver.Request) *search {
-	return &search{d: d, req: req, record: newRecord(req.Holder, req.Why)}
+	return &search{d: d, req: req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members))}
 }
 
 // lease returns the id of the next attempt. None is used again once it was ended:
@@ -81,6 +82,9 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		t, v, err := d.count(ctx, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
 		s.floor = max(s.floor, t.floor)
 		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
+		for _, a := range t.closed {
+			s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer: somebody may bless it
+		}
 		if len(t.failed) == 0 {
 			d.measured(driver.Now().Sub(since))
 		}

@@ -77,3 +77,50 @@ func TestClosedNodes(t *testing.T) {
 		}
 	})
 }
+
+// TestOneClosedNode: two nodes have the lock of another and one is closed, so that
+// neither has a quorum. Who waits does not take and free the other two all the time.
+func TestOneClosedNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		for _, m := range all {
+			m.set(always(fault{before: time.Millisecond, after: time.Millisecond}))
+		}
+		holder, waiter := start(t, all, nil), start(t, all, nil)
+		req := request()
+		g, err := holder.TryAcquire(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		all[2].restart(true)
+		for _, m := range all[3:] {
+			if _, err := m.End(t.Context(), Ending{Name: req.Name, Lease: req.Lease}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := make(chan error, 1)
+		go func() {
+			next := request()
+			g, err := waiter.Acquire(t.Context(), next)
+			if err == nil {
+				err = g.Release(t.Context())
+			}
+			got <- err
+		}()
+		time.Sleep(8 * time.Second)
+		if s := waiter.Stats(); s.Rounds > 20 {
+			t.Errorf("%d rounds in 8 s", s.Rounds)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := driver.Now()
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if took := driver.Now().Sub(began); took > time.Second {
+			t.Errorf("the waiter had the name %v after the release", took)
+		}
+	})
+}

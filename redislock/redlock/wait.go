@@ -65,10 +65,6 @@ func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan str
 	if splits > 0 {
 		return d.sleep(ctx, d.lull(splits, f.waiters, ttl))
 	}
-	if f.kind == waiting {
-		// News of locks that end would only be those of our own attempts.
-		wake = nil
-	}
 	if _, err := d.await(ctx, wake, min(f.after, d.jitter(lookEvery))); err != nil {
 		return err
 	}
@@ -102,8 +98,12 @@ func (s *search) look(ctx context.Context) *failure {
 			l := a.locks[0]
 			f.waiters = max(f.waiters, l.Waiters)
 			s.floor = max(s.floor, l.Floor)
-			if l.Lease != "" {
+			if shut := s.closed[a.node].Sub(driver.Now()); l.Lease != "" {
 				waits = append(waits, l.wait())
+			} else if shut > 0 {
+				// It would give nothing. To ask all the same would free what the others
+				// give, and that would wake all who wait, ourselves too.
+				waits = append(waits, shut)
 			} else if free++; free >= d.quorum {
 				return nil
 			}
