@@ -9,6 +9,11 @@
 // schedule, the line of local waiters, retries, clean-up after an attempt
 // with an unknown outcome, error wrapping, logging and observation.
 //
+// The contract is frozen: six stores as different as memory and a consensus
+// cluster fit it. Methods are neither added to its interfaces nor changed. What a
+// store can do beyond it becomes an interface of its own, which a Driver or a
+// Grant may implement.
+//
 // Package drivertest holds the suite that every driver must pass.
 package driver
 
