@@ -139,10 +139,10 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 
 // TryAcquire asks the store once for a lease on name and does not wait for a
 // holder. It returns an error that is ErrHeld, with a *HeldError, if somebody
-// has it, or waits for it in this client; ErrUnavailable if the store did not answer and recorded nothing;
-// ErrUncertain if it may have recorded the grant, which is undone in the
-// background; a *SlotsError if slots of another number are held; and ctx.Err()
-// if ctx ends first.
+// has it, or waits for it in this client; ErrUnavailable if the store did not
+// answer and recorded nothing; ErrUncertain if it may have recorded the grant,
+// which is undone in the background; a *SlotsError if slots of another number are
+// held; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	req, set, err := c.request(ctx, "try", name, opts)
 	if err != nil {

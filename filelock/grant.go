@@ -93,8 +93,8 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 }
 
 // Files implements driver.Inheriter: the flock, that of the slot, and the
-// presence, which tells others that the flock is held. The files stay the grant's own; they are
-// closed by Release.
+// presence, which tells others that the flock is held. The files stay the
+// grant's own; they are closed by Release.
 func (g *grant) Files() []*os.File {
 	h := g.hold
 	h.mu.Lock()

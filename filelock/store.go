@@ -132,9 +132,9 @@ func (s *store) begin(h *hold, enc string, req *driver.Request, since driver.Ins
 	return h.grant(since), nil
 }
 
-// lock opens a lock file and takes its flock, alone or in common. A file that was deleted or
-// replaced in the meantime excludes nobody, so the name must still lead to the
-// file that we have locked.
+// lock opens a lock file and takes its flock, alone or in common. A file that
+// was deleted or replaced in the meantime excludes nobody, so the name must still
+// lead to the file that we have locked.
 func (s *store) lock(path string, take func(*os.File) (bool, error)) (*os.File, error) {
 	for range 10 {
 		f, err := s.open(path)
