@@ -21,10 +21,8 @@ type link struct {
 	node   *node
 
 	mu   sync.Mutex
-	last [256]struct { // messages of each sort
-		at time.Duration // when the last was sent
-		n  uint64        // and how many in that instant
-	}
+	at   time.Duration     // when the last message was sent
+	same map[uint64]uint64 // the messages of that instant, by what they are
 }
 
 var _ redlock.Node = (*link)(nil)
@@ -40,19 +38,19 @@ type fate struct {
 }
 
 // fate draws what happens to a message that is sent now. It depends on the seed,
-// the time and what sort of message it is, so that it does not matter which goroutine
-// sends first.
+// the time, and what message it is of which attempt, so that it does not matter which
+// goroutine sends first.
 func (l *link) fate(what uint64) fate {
 	now := l.w.now()
 	l.mu.Lock()
-	last := &l.last[what]
-	if last.at != now {
-		last.at, last.n = now, 0
+	if l.at != now {
+		l.at = now
+		clear(l.same)
 	}
-	last.n++
-	same := last.n
+	l.same[what]++
+	same := l.same[what]
 	l.mu.Unlock()
-	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^what<<56^same<<48, uint64(l.client)<<32|uint64(l.node.id)))
+	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^same<<56, what<<16|uint64(l.client)<<8|uint64(l.node.id)))
 	// 0.1 to 1 ms, and no two in the same nanosecond.
 	f := fate{
 		delay: l.w.paused(l.client, now) + between(r, 100*time.Microsecond, time.Millisecond),
@@ -148,7 +146,7 @@ func (l *link) Addr() string { return l.node.lane }
 func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, error) {
 	l.w.asked(l.client, p.Lease)
 	votes := make(chan redlock.Vote, 2)
-	err := l.carry(ctx, 1+uint64(p.Mode), func() { votes <- l.node.propose(l.client, p) })
+	err := l.carry(ctx, 1+uint64(p.Mode)+l.w.attempt(p.Lease), func() { votes <- l.node.propose(l.client, p) })
 	if err != nil {
 		return redlock.Vote{}, err
 	}
@@ -160,8 +158,9 @@ func (l *link) End(ctx context.Context, e redlock.Ending) (bool, error) {
 	if l.w.plan.Off.Ending && !l.w.watch.knows(e.Lease) {
 		return false, nil
 	}
+	l.w.asked(l.client, e.Lease) // or the request that it ends is sent later in this instant
 	done := make(chan bool, 2)
-	if err := l.carry(ctx, 4, func() { done <- l.node.end(l.client, e) }); err != nil {
+	if err := l.carry(ctx, 4+l.w.attempt(e.Lease), func() { done <- l.node.end(l.client, e) }); err != nil {
 		return false, err
 	}
 	return <-done, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func newWorld(p Plan) *world {
 	for c := range p.Clients {
 		var links []*link
 		for _, n := range w.nodes {
-			links = append(links, &link{w: w, client: c + 1, node: n})
+			links = append(links, &link{w: w, client: c + 1, node: n, same: make(map[uint64]uint64)})
 		}
 		w.links = append(w.links, links)
 	}
@@ -150,6 +151,13 @@ func (w *world) number(id string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.leases[id]
+}
+
+// attempt numbers the attempts of all leases, in steps of 256.
+func (w *world) attempt(id string) uint64 {
+	_, suffix, _ := strings.Cut(id, ".")
+	n, _ := strconv.ParseUint(suffix, 10, 16) // the first has no suffix
+	return uint64(w.number(id))<<24 | n<<8
 }
 
 // paused returns how long the client still stands still.

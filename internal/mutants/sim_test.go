@@ -30,10 +30,6 @@ var simulated = []mutant{
 		file: "client.go", old: "l.confirmed(grant.Since())", new: "l.confirmed(driver.Now())",
 	},
 	{
-		name: "elapsed not subtracted when extending",
-		file: grant, old: "return since, g.extended(since, ttl)", new: "return driver.Now(), g.extended(since, ttl)",
-	},
-	{
 		name: "drift not subtracted",
 		file: "lease.go", old: "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(l.ttl)",
 	},

@@ -84,7 +84,8 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		if t, ok := n.(Teller); ok {
 			t.Tell(d.broken)
 		}
-		d.members = append(d.members, &member{Node: n, d: d, poke: make(chan struct{}, 1)})
+		d.members = append(d.members, &member{Node: n, d: d, poke: make(chan struct{}, 1),
+			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))})
 	}
 	err := d.checkOptions(opts)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type member struct {
 	silent int // requests in a row without an answer
 	debts  []debt
 	paying bool
+	random *rand.Rand    // pay's own: who comes first to one for all is chance
 	poke   chan struct{} // has room for one; the node answers again
 }
 
@@ -174,7 +176,7 @@ func (m *member) pay() {
 			return
 		}
 		select {
-		case <-time.After(m.d.jitter(pause)):
+		case <-time.After(pause/2 + time.Duration(m.random.Int64N(int64(pause/2)))):
 		case <-m.poke:
 		case <-m.d.ctx.Done():
 		}
