@@ -14,8 +14,4 @@
 // depends on which of two goroutines comes first: no two things happen in the
 // same nanosecond, and every delay is a function of the seed and of what is
 // delayed, not of how many were drawn before.
-//
-// One case is left: a client that is told a debt is payable in the very instant in
-// which it ends something else. With the race detector, which changes the order of
-// goroutines, about one schedule in a thousand then has two histories.
 package sim

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -19,10 +18,6 @@ type link struct {
 	w      *world
 	client int
 	node   *node
-
-	mu   sync.Mutex
-	at   time.Duration     // when the last message was sent
-	same map[uint64]uint64 // the messages of that instant, by what they are
 }
 
 var _ redlock.Node = (*link)(nil)
@@ -37,20 +32,12 @@ type fate struct {
 	early time.Duration // so long before its deadline it is given up
 }
 
-// fate draws what happens to a message that is sent now. It depends on the seed,
-// the time, and what message it is of which attempt, so that it does not matter which
-// goroutine sends first.
+// fate draws what happens to a message that is sent now. It depends on the seed, the
+// time, and what message it is of which attempt, so that it does not matter which
+// goroutine sends first: two that are the same in all that share their fate.
 func (l *link) fate(what uint64) fate {
 	now := l.w.now()
-	l.mu.Lock()
-	if l.at != now {
-		l.at = now
-		clear(l.same)
-	}
-	l.same[what]++
-	same := l.same[what]
-	l.mu.Unlock()
-	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8^same<<56, what<<16|uint64(l.client)<<8|uint64(l.node.id)))
+	r := rand.New(rand.NewPCG(l.w.plan.Seed^uint64(now)<<8, what<<16|uint64(l.client)<<8|uint64(l.node.id)))
 	// 0.1 to 1 ms, and no two in the same nanosecond.
 	f := fate{
 		delay: l.w.paused(l.client, now) + between(r, 100*time.Microsecond, time.Millisecond),

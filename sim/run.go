@@ -63,7 +63,7 @@ func newWorld(p Plan) *world {
 	for c := range p.Clients {
 		var links []*link
 		for _, n := range w.nodes {
-			links = append(links, &link{w: w, client: c + 1, node: n, same: make(map[uint64]uint64)})
+			links = append(links, &link{w: w, client: c + 1, node: n})
 		}
 		w.links = append(w.links, links)
 	}
