@@ -16,7 +16,9 @@ SCHEDULES   ?= 1000000
 .PHONY: test deps lint bench spec soak fuzz tidy interop
 
 test: deps lint
-	go test -race -timeout 10m $(PACKAGES)
+	go test -race -timeout 20m $$(go list $(PACKAGES) | grep -v /internal/mutants)
+	# It runs tests of its own, and gains nothing from -race.
+	go test -timeout 30m ./internal/mutants
 	# In full, which takes too long with -race: 50 x 200 rounds, 1,000 waiting processes.
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
 	# Schedules of the simulator, of which -race runs a few hundred.
