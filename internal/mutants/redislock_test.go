@@ -66,7 +66,7 @@ func init() {
 		lua("an Efficiency renewal that comes late shortens", "plain-extend.lua", "if tonumber(ttl) > left then", "do",
 			"TestEfficiencyConformance/renewal-never-shortens"),
 		lua("an Efficiency renewal without a look at whose lock it is", "plain-extend.lua",
-			"if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then", "if not value then", "TestEfficiencyConformance/one-holder"),
+			"if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then", "if not value then", "TestEfficiencyConformance/one-holder-at-a-time"),
 		lua("an Efficiency release without a look at whose lock it is", "plain-release.lua",
 			"if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then", "if not value then", "TestEfficiencyConformance/late-release-spares-successor"),
 		lua("a release in doubt leaves no word", "release.lua", "if doubt == '1' then", "if false then", "TestLateLook"),
