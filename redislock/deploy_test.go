@@ -245,6 +245,12 @@ func TestErrors(t *testing.T) {
 		{"redis://app/s3crets@host/0", "as %xx"},
 		{"redis://app:12/s3crets@host?zz=1", "as %xx"},
 		{"redis://host/?ca_file=/no/such", "no such file"},
+		{"redis://host/?mode=fast", `there is no mode "fast": write mode=efficiency`},
+		{"redis://host/?mode=", `there is no mode "": write mode=efficiency`},
+		{"redis://host/?mode=efficiency&wait_replicas=1", "leave one of them out"},
+		{"redis://:s3crets@" + r.addr + "?mode=efficiency", "refuses this user or password"},
+		{"redis://" + replica.addr + "?mode=efficiency", "master"},
+		{"redis://" + freeAddr(t) + "?mode=efficiency", "is the server running"},
 	} {
 		began := time.Now()
 		err := open(c.url)

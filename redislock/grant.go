@@ -64,7 +64,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	if server.Code(reply) != 1 || len(reply) != 3 {
 		g.s.saw(g.key, since, reply) // it may tell why the lease is gone
-		return 0, g.gone(g.news(ctx))
+		return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
 	left, _ := reply[1].AsInt64()
 	if time.Duration(left)*time.Millisecond < ttl { // else the server goes on with the term before
@@ -215,19 +215,19 @@ func (g *grant) gone(news string) error {
 	return g.lostError()
 }
 
-// news asks who has broken the lease. That it has ended is certain, so it does not
+// broken asks who has broken a lease. That it has ended is certain, so it does not
 // ask for long.
-func (g *grant) news(ctx context.Context) string {
+func (s *store) broken(ctx context.Context, key, lease string) (news string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	replies, err := g.s.server.Read(ctx, []string{g.key}, func(b rueidis.Builder, key string) []rueidis.Completed {
+	replies, err := s.server.Read(ctx, []string{key}, func(b rueidis.Builder, key string) []rueidis.Completed {
 		return []rueidis.Completed{b.Get().Key(key + brokenSuffix).Build()}
 	})
 	if err != nil {
 		return ""
 	}
-	lease, news, _ := strings.Cut(text(replies[0][0]), " ")
-	if lease != g.lease {
+	victim, news, _ := strings.Cut(text(replies[0][0]), " ")
+	if victim != lease {
 		return ""
 	}
 	return news

@@ -165,13 +165,5 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if server.Code(reply) == 1 {
 		return nil
 	}
-	var t turn
-	if len(reply) == 3 {
-		t.value, _ = reply[1].ToString()
-		t.pttl, _ = reply[2].AsInt64()
-	}
-	if t.value == "" {
-		return driver.ErrReleased
-	}
-	return &driver.HeldError{Info: t.info(name)}
+	return held(name, reply)
 }

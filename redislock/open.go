@@ -56,6 +56,9 @@ type Options struct {
 	// used.
 	Username, Password string
 
+	// Mode is what the lock is for; Correctness unless set.
+	Mode Mode
+
 	// TLS is the configuration for rediss URLs. Nil trusts the authorities that
 	// the system trusts.
 	TLS *tls.Config
@@ -75,7 +78,7 @@ const defaultPrefix = "pawl:"
 //	redis://node[:port][?addr=node2&addr=node3]       a cluster
 //
 // with the parameters db, prefix, max_ttl, connect_timeout, password_file,
-// ca_file, cert_file, key_file, server_name, allow_unguarded, wait_replicas,
+// ca_file, cert_file, key_file, server_name, allow_unguarded, wait_replicas, mode,
 // sentinel_username, sentinel_password, sentinel_password_file. It connects, for
 // at most ConnectTimeout and until ctx ends, and returns an error that says what
 // to do if that fails, if the user lacks rights or, unless AllowUnguarded is
@@ -153,14 +156,14 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 
 // forURL returns what a URL can change, and with what it has made of it.
 func (o *Options) forURL() server.Options {
-	return server.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas,
+	return server.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
 		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
 }
 
 func (o *Options) with(u *server.Options) *Options {
 	c := *o
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
-	c.WaitReplicas = u.WaitReplicas
+	c.WaitReplicas, c.Mode = u.WaitReplicas, Mode(u.Mode)
 	return &c
 }
 
@@ -195,6 +198,7 @@ func newStore(opts *Options) (*store, error) {
 		id:      strings.ToLower(rand.Text()),
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
 		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		mode:    opts.Mode,
 		waiters: make(map[string]*waiter),
 		grants:  make(map[string]*grant),
 	}
@@ -207,6 +211,12 @@ func newStore(opts *Options) (*store, error) {
 	if opts.WaitReplicas < 0 {
 		return nil, fmt.Errorf("redislock: WaitReplicas %d (?wait_replicas=) is negative", opts.WaitReplicas)
 	}
+	switch {
+	case s.mode != Correctness && s.mode != Efficiency:
+		return nil, fmt.Errorf("redislock: there is no Mode %q: use Correctness or Efficiency", driver.Shorten(string(s.mode)))
+	case s.mode == Efficiency && opts.WaitReplicas > 0:
+		return nil, fmt.Errorf("redislock: WaitReplicas %d (?wait_replicas=) with Mode Efficiency (?mode=): leave one of them out", opts.WaitReplicas)
+	}
 	if err := s.checkTTL(opts.TTL); err != nil {
 		return nil, err
 	}
@@ -217,12 +227,16 @@ func newStore(opts *Options) (*store, error) {
 // config is that of the server, or the servers. A client without contact is the
 // caller's.
 func (s *store) config(opts *Options, addr string, contact *server.Contact) server.Config {
-	return server.Config{
+	conf := server.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
 		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: server.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
 		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped, Closed: s.closed,
 	}
+	if s.mode == Efficiency {
+		conf.Unguarded, conf.Scripts, conf.Hear = true, nil, nil
+	}
+	return conf
 }
 
 // start binds the store to what keeps its keys and begins to listen.
@@ -244,6 +258,9 @@ func (s *store) started(err error) (driver.Driver, error) {
 		s.cancel()
 		return nil, err
 	}
+	if s.mode == Efficiency {
+		return &plain{s}, nil
+	}
 	return s, nil
 }
 
@@ -251,14 +268,17 @@ func (s *store) started(err error) (driver.Driver, error) {
 // forgotten, and so ends the wait after a restart or FLUSHALL, or for a new
 // server. It is not true after a crash until every holder has ended, or was
 // stopped. It also sets the longest TTL in use back to that of opts. Its errors
-// are those of Open.
+// are those of Open. With Efficiency there is no wait, and it is refused.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	d, err := NewDriver(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: "bless", Err: err}
 	}
-	s := d.(*store)
-	defer s.Close()
+	defer d.Close()
+	s, ok := d.(*store)
+	if !ok {
+		return &pawl.Error{Op: "bless", Err: errors.New("redislock: with Mode Efficiency nothing waits for a server to be blessed: leave out ?mode=")}
+	}
 	if err := s.server.Bless(ctx); err != nil {
 		return &pawl.Error{Op: "bless", Err: err}
 	}

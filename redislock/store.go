@@ -33,6 +33,7 @@ type keeper interface {
 
 	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
 	RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
+	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *server.Failure)
 	Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error)
 	Servers(context.Context) ([]*server.Server, error)
 
@@ -51,6 +52,7 @@ type store struct {
 	id     string // of this participant; names its channel
 	prefix string // of all keys
 	maxTTL time.Duration
+	mode   Mode
 	known  atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close

@@ -212,3 +212,25 @@ func TestNewRedis(t *testing.T) {
 		t.Errorf("bless of a file store says %q", got)
 	}
 }
+
+// TestEfficiency: a server that has just started lets nobody wait, and the command
+// gets no token, not even that of a run around it.
+func TestEfficiency(t *testing.T) {
+	w := newWorld(t)
+	store := "redis://" + startRedis(t) + "?mode=efficiency"
+	run := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", `echo "$PAWL_STORE ${PAWL_TOKEN-none}"`)
+	run.end(0)
+	if got := run.stdout(); got != store+" none\n" {
+		t.Errorf("the command says %q; want the store and no token", got)
+	}
+	bless := w.pawl("bless", "-s", store, "--yes")
+	bless.end(exitConfig)
+	if got := bless.stderr(); !strings.Contains(got, "leave out ?mode=") {
+		t.Errorf("bless says %q", got)
+	}
+	wrong := w.pawl("run", "-s", store+"x", "deploy", "true")
+	wrong.end(exitConfig)
+	if got := wrong.stderr(); !strings.Contains(got, `there is no mode "efficiencyx": write mode=efficiency`) {
+		t.Errorf("a wrong mode is told by %q", got)
+	}
+}

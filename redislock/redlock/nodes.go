@@ -24,6 +24,8 @@ func (d *Driver) checkOptions(opts *Options) error {
 		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", d.quorum, n, n/2+1, n)
 	case opts.WaitReplicas != 0:
 		return errReplicas
+	case opts.Mode != "":
+		return errMode
 	case d.fixed < 0:
 		return fmt.Errorf("redlock: NodeTimeout %v is negative", d.fixed)
 	case d.connect < 0:

@@ -144,6 +144,7 @@ func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
 
 var (
 	errSentinel = errors.New("a master of Redlock is not found through sentinels: a replica that is promoted may lack the locks")
+	errMode     = errors.New("redlock has no modes; for Efficiency one server will do, with redis:// instead of redlock://")
 	errReplicas = fmt.Errorf("redlock does not wait for replicas: a majority of masters is what keeps a lease: %w", errors.ErrUnsupported)
 )
 
@@ -172,6 +173,8 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 			err = errSentinel
 		case "wait_replicas":
 			err = errReplicas
+		case "mode":
+			err = errMode
 		default:
 			if !strings.HasPrefix(key, "sentinel") {
 				continue

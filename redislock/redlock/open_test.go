@@ -43,6 +43,7 @@ func TestURLRefusals(t *testing.T) {
 		"redlock://h1,h2,h3?wait=1":                "wait: there is no such parameter",
 		"redlock://h1,h2,h3?master_set=m":          "not found through sentinels",
 		"redlock://h1,h2,h3?wait_replicas=1":       "does not wait for replicas",
+		"redlock://h1,h2,h3?mode=efficiency":       "redlock has no modes",
 		"redlock://h1,h2,h3/x":                     "not the number of a database",
 		"redlock://h1,h2":                          "an odd number",
 		"redlock://h1":                             "one node is no quorum",

@@ -120,6 +120,9 @@ func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *bind
 	if b.boot, err = s.askServer(ctx, conn); err != nil {
 		return 0, err
 	}
+	if len(s.Scripts) == 0 {
+		return 0, nil
+	}
 	away := s.moved(b, before)
 	var load []rueidis.Completed
 	for i := range s.texts {

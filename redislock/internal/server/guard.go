@@ -148,11 +148,11 @@ func (s *Server) Bless(ctx context.Context) error {
 }
 
 // Millis writes d in milliseconds, rounded up.
-func Millis(d time.Duration) string { return strconv.FormatInt(int64(ceil(d)), 10) }
+func Millis(d time.Duration) string { return strconv.FormatInt(Ceil(d), 10) }
 
-// ceil returns d in milliseconds, rounded up, so that the server never counts
+// Ceil returns d in milliseconds, rounded up, so that the server never counts
 // less than the holder does.
-func ceil(d time.Duration) time.Duration { return (d + time.Millisecond - 1) / time.Millisecond }
+func Ceil(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // Bit writes b as a number.
 func Bit(b bool) string {

@@ -80,6 +80,9 @@ func (e *Ear) keep(ctx context.Context, receive func(context.Context) error, bac
 
 // Listen subscribes in the background, until Close.
 func (s *Server) Listen() {
+	if s.Hear == nil {
+		return
+	}
 	s.work.Go(func() {
 		s.ear.keep(s.ctx, s.receive, func() { go s.rejoin() })
 		s.Hush() // again: it may have subscribed since
@@ -112,7 +115,7 @@ func (s *Server) rejoin() {
 // Hush ends the subscription, so that nobody sends grants to who has gone: on a
 // connection that is not ours it would go on.
 func (s *Server) Hush() {
-	if s.Owned {
+	if s.Owned || s.Hear == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Read sends the commands that cmds makes for each key, which change nothing, and
@@ -63,7 +65,7 @@ func (c *Cluster) readFrom(ctx context.Context, s *Server, some []int, keys []st
 			if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
 				t := c.trip(keys[i])
 				if t.again(ctx, s, err) {
-					replies[i][k] = t.read(ctx, func(b rueidis.Builder) rueidis.Completed { return cmds(b, keys[i])[k] })
+					replies[i][k] = t.send(ctx, func(b rueidis.Builder) rueidis.Completed { return cmds(b, keys[i])[k] })
 				}
 			}
 		}
@@ -71,26 +73,34 @@ func (c *Cluster) readFrom(ctx context.Context, s *Server, some []int, keys []st
 	return nil
 }
 
-// read sends one command to wherever its slot has gone.
-func (t *trip) read(ctx context.Context, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
+// send sends one command to wherever its slot has gone.
+func (t *trip) send(ctx context.Context, cmd func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
 	for {
 		s, asking, err := t.next(ctx)
 		if err != nil {
 			return rueidis.NewErrorResult(err)
 		}
-		send := []rueidis.Completed{cmd(s.client.B())}
+		var r rueidis.RedisResult
 		if asking {
-			send = append([]rueidis.Completed{s.client.B().Asking().Build()}, send...)
+			replies, err := s.DoMulti(ctx, s.client.B().Asking().Build(), cmd(s.client.B()))
+			if err != nil {
+				return rueidis.NewErrorResult(err)
+			}
+			r = replies[1]
+		} else {
+			r = s.Do(ctx, cmd(s.client.B()))
 		}
-		replies, err := s.DoMulti(ctx, send...)
-		if err != nil {
-			return rueidis.NewErrorResult(err)
-		}
-		r := replies[len(replies)-1]
 		if err := r.Error(); err == nil || rueidis.IsRedisNil(err) || !t.again(ctx, s, err) {
 			return r
 		}
 	}
+}
+
+// Send is as Server.Send, to the node that has the key.
+func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *Failure) {
+	since := driver.Now()
+	r := c.trip(key).send(ctx, cmd)
+	return r, since, answered(ctx, r)
 }
 
 // Read is as Cluster.Read.

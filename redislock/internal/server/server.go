@@ -34,15 +34,16 @@ type Config struct {
 	Replicas       int           // that must have what RunReplicated writes
 	ReplicaTimeout time.Duration // for that
 
-	// Scripts are known by their index to Run. The Server puts lua/guard.lua
-	// before them. Their reply is an array that begins with a number, -1 if
+	// Scripts are known by their index to Run. Without any there is only Send, and
+	// nothing is bound to a run. The Server puts lua/guard.lua before them. Their reply is an array that begins with a number, -1 if
 	// closed() has returned that.
 	Scripts []string
 	// Check is a script that returns the names of the commands that the user may
 	// not run. It is given two keys and a channel that nobody uses.
 	Check string
 
-	// Hear acts on a message. It must not block: replies wait behind it.
+	// Hear acts on a message. It must not block: replies wait behind it. If it is
+	// nil, nobody listens.
 	Hear func(message string)
 	// Heard is called when an Ear is open, for the first time or again. Messages
 	// that were sent meanwhile are lost.
@@ -120,6 +121,22 @@ func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 	case <-ctx.Done():
 		return rueidis.NewErrorResult(ctx.Err())
 	}
+}
+
+// Send sends a command about a key that no script of Config is needed for, and
+// returns the answer, which may be nil, and an instant before it was sent.
+func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *Failure) {
+	since := driver.Now()
+	r := s.Do(ctx, cmd(s.client.B()))
+	return r, since, answered(ctx, r)
+}
+
+// answered says what an answer means if it is an error.
+func answered(ctx context.Context, r rueidis.RedisResult) *Failure {
+	if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) {
+		return classify(ctx, err)
+	}
+	return nil
 }
 
 // DoMulti sends several commands and returns as many results, or ctx's error.

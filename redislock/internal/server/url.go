@@ -18,6 +18,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Options are what a URL can say, and more that is about the connection.
@@ -26,6 +27,7 @@ type Options struct {
 	MaxTTL             time.Duration
 	AllowUnguarded     bool
 	WaitReplicas       int
+	Mode               string
 	Username, Password string
 	ConnectTimeout     time.Duration // 0 means DefaultConnect
 	TLS                *tls.Config   // not in the URL
@@ -93,6 +95,10 @@ func (p *Place) params(q url.Values) error {
 			p.AllowUnguarded, err = strconv.ParseBool(v)
 		case "wait_replicas":
 			p.WaitReplicas, err = strconv.Atoi(v)
+		case "mode":
+			if p.Mode = v; v != "efficiency" {
+				err = fmt.Errorf("there is no mode %q: write mode=efficiency, or leave it out for correctness", driver.Shorten(v))
+			}
 		case "ca_file", "cert_file", "key_file", "server_name":
 			tlsFiles[key] = v
 		case "master_set":

@@ -1,0 +1,15 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- extend of Efficiency begins the TTL of a lease anew, and never shortens it.
+-- KEYS: lock
+-- ARGV: lease, ttl ms
+-- Returns {1}, or {0, value or '', pttl ms} if that lease is not the holder.
+
+local lock, lease, ttl = KEYS[1], ARGV[1], ARGV[2]
+
+local value, left = redis.call('GET', lock), redis.call('PTTL', lock)
+if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then
+  return {0, value or '', left}
+end
+-- PEXPIRE GT would do, from Redis 7 on.
+if tonumber(ttl) > left then redis.call('PEXPIRE', lock, ttl) end
+return {1}

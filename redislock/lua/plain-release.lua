@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- release of Efficiency is a compare-and-delete.
+-- KEYS: lock
+-- ARGV: lease
+-- Returns {1} if the lease was the holder, else {0}.
+
+local lock, lease = KEYS[1], ARGV[1]
+
+local value = redis.call('GET', lock)
+if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then return {0} end
+return {redis.call('DEL', lock)}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+func efficient() *Options { return &Options{MaxTTL: time.Minute, Mode: Efficiency} }
+
+func openPlain(t testing.TB, url string, opts *Options) *plain {
+	t.Helper()
+	d, err := NewDriver(context.Background(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d.(*plain)
+}
+
+// plainParticipant is a plain one with a link that can be cut.
+type plainParticipant struct {
+	*plain
+	link *proxy
+}
+
+// TestEfficiencyConformance restarts no server: what the suite wants then is what
+// this mode is without; see TestEfficiencyForgets.
+func TestEfficiencyConformance(t *testing.T) {
+	t.Parallel()
+	opts := &Options{MaxTTL: suiteMaxTTL, Mode: Efficiency}
+	opts.TTL = suiteTTL
+	link := func(d driver.Driver) *proxy { return d.(*plainParticipant).link }
+	drivertest.Run(t, drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			s := startServer(t)
+			return drivertest.Store{
+				Open: func(t testing.TB) driver.Driver {
+					p := startProxy(t, s.addr)
+					return &plainParticipant{openPlain(t, p.url(), opts), p}
+				},
+				Crash: func(_ testing.TB, d driver.Driver) { link(d).close() },
+				Cut:   func(_ testing.TB, d driver.Driver) { link(d).setCut(true) },
+				Heal:  func(_ testing.TB, d driver.Driver) { link(d).setCut(false) },
+			}
+		},
+		TTL:       suiteTTL,
+		Slack:     suiteSlack,
+		Pause:     suitePause,
+		Histories: 4,
+		Parallel:  true,
+		Golden:    "testdata/conformance-efficiency.txt",
+	})
+}
+
+// TestEfficiencyForgets shows what is lost: after a restart there are two holders,
+// which TestForgottenLease does not find with Correctness.
+func TestEfficiencyForgets(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	a, b := openPlain(t, r.url(), efficient()), openPlain(t, r.url(), efficient())
+	old := takePlain(t, a, "deploy")
+	if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("TryAcquire = %v; want ErrHeld", err)
+	}
+	r.restart()
+	if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
+		t.Fatal("the name is not granted")
+	}
+	if left := old.Since().Add(time.Minute - driver.Drift(time.Minute)).Sub(driver.Now()); left < 0 {
+		t.Fatalf("the first lease ended %v ago: this shows nothing", -left)
+	}
+	var err error
+	if !eventually(patience, func() bool { _, err = old.Renew(t.Context(), time.Minute); return errors.Is(err, driver.ErrLost) }) {
+		t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
+	}
+	if keys := r.do("keys", "*"); keys != lockKey(defaultPrefix, "deploy") {
+		t.Errorf("the server has the keys %q; want that of the lock only", keys)
+	}
+}
+
+func takePlain(t testing.TB, p *plain, name string) driver.Grant {
+	t.Helper()
+	g, err := p.TryAcquire(t.Context(), long(name))
+	if err != nil {
+		t.Fatalf("TryAcquire = %v; want a grant", err)
+	}
+	if g.Token() != 0 {
+		t.Errorf("token %d; want none", g.Token())
+	}
+	return g
+}
+
+// TestModesExcludeEachOther, look at each other, and can break each other's leases.
+func TestModesExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	safe, fast := openLong(t, r), openPlain(t, r.url(), efficient())
+	by := &driver.Holder{Who: "operator"}
+	for what, c := range map[string]struct {
+		one, other driver.Inspector
+	}{"Efficiency first": {fast, safe}, "Correctness first": {safe, fast}} {
+		g, err := c.one.TryAcquire(t.Context(), long("deploy"))
+		if err != nil {
+			t.Fatalf("%s: TryAcquire = %v; want a grant", what, err)
+		}
+		var held *driver.HeldError
+		if _, err := c.other.TryAcquire(t.Context(), long("deploy")); !errors.As(err, &held) || held.Info.Holders[0].Who != "test" {
+			t.Errorf("%s: TryAcquire = %v; want a HeldError that names the holder", what, err)
+		}
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("%s: Renew = %v", what, err)
+		}
+		infos, err := c.other.List(t.Context(), "")
+		if err != nil || len(infos) != 1 || infos[0].Token != 0 && infos[0].Holders[0].Token != uint64(g.Token()) {
+			t.Fatalf("%s: List = %v, %v; want the lock", what, infos, err)
+		}
+		if err := c.other.Break(t.Context(), "deploy", infos[0].Holders[0].Lease, by, "enough"); err != nil {
+			t.Errorf("%s: Break = %v", what, err)
+		}
+		var lost *driver.LostError
+		if _, err := g.Renew(t.Context(), time.Minute); !errors.As(err, &lost) || lost.By == nil || lost.By.Who != "operator" || lost.Why != "enough" {
+			t.Errorf("%s: Renew after Break = %v; want a LostError that says who and why", what, err)
+		}
+	}
+	g := takePlain(t, fast, "deploy")
+	w := wait(t, r, safe, long("deploy"))
+	release(t, g)
+	release(t, w.granted(firstLook+patience))
+	// Another library's value has no spaces.
+	r.do("set", lockKey(defaultPrefix, "deploy"), "random")
+	if _, err := fast.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld: another library has it", err)
+	}
+	if err := fast.Break(t.Context(), "deploy", "random", by, ""); err != nil {
+		t.Errorf("Break = %v", err)
+	}
+	release(t, takePlain(t, fast, "deploy"))
+}
+
+// TestEfficiencyLostReply: an attempt whose answer is lost comes with what undoes it,
+// and the same attempt once more finds that the lock is its own, for the whole TTL.
+func TestEfficiencyLostReply(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		r := startServer(t)
+		link := startProxy(t, r.addr)
+		a, b := openPlain(t, link.url(), efficient()), openPlain(t, r.url(), efficient())
+		release(t, takePlain(t, a, "other")) // the server knows the scripts
+		req := long("deploy")
+		link.setFault(repliesLost)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		g, err := a.TryAcquire(ctx, req)
+		cancel()
+		if g == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("TryAcquire = %v, %v; want ErrUncertain or the context's error with a grant", g, err)
+		}
+		if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Renew = %v; want ErrUncertain", err)
+		}
+		if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("TryAcquire = %v; want ErrHeld: the request has arrived", err)
+		}
+		link.setFault(healthy)
+		if again {
+			r.do("pexpire", lockKey(defaultPrefix, "deploy"), "20000")
+			began := driver.Now()
+			if !eventually(patience, func() bool { g, err = a.TryAcquire(t.Context(), req); return err == nil }) {
+				t.Fatalf("TryAcquire again = %v; want the grant", err)
+			}
+			if g.Since() < began {
+				t.Errorf("the lease is trusted from %v before the repeated request on", began.Sub(g.Since()))
+			}
+			if pttl := r.do("pttl", lockKey(defaultPrefix, "deploy")); len(pttl) != 5 || pttl < "30000" {
+				t.Errorf("the lock lives for %s ms after the repeated request; want about a minute", pttl)
+			}
+		}
+		releaseAnyhow(t, g)
+		release(t, takePlain(t, b, "deploy"))
+	}
+}
+
+// TestEfficiencyLate: what a stopped server finds when it goes on is undone by the
+// release behind it.
+func TestEfficiencyLate(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	locks, err := Open(t.Context(), r.url(), efficient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	b := openPlain(t, r.url(), efficient())
+	r.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if l, err := locks.TryAcquire(ctx, "deploy", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("TryAcquire = %v, %v; want the context's error", l, err)
+	}
+	r.cont()
+	if !eventually(patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
+		t.Error("what was given up holds the name")
+	}
+}
+
+// TestEfficiencyRefused: what makes no sense with it.
+func TestEfficiencyRefused(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	for what, opts := range map[string]*Options{
+		`there is no Mode "fast"`:   {Mode: "fast"},
+		"leave one of them out":     {Mode: Efficiency, WaitReplicas: 1},
+		"Fencing":                   {Mode: Efficiency, Options: pawl.Options{Require: driver.Guarantees{Fencing: true}}},
+		"is longer than MaxTTL 10s": {Mode: Efficiency, MaxTTL: 10 * time.Second, Options: pawl.Options{TTL: time.Minute}},
+	} {
+		if _, err := Open(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("Open = %v; want an error with %q", err, what)
+		}
+	}
+	if err := Bless(t.Context(), r.url(), efficient()); err == nil || !strings.Contains(err.Error(), "leave out ?mode=") {
+		t.Errorf("Bless = %v; want an error", err)
+	}
+}
+
+// TestEfficiencyRights: few will do, and a right that is missing is no lease.
+func TestEfficiencyRights(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	rights := []string{"+set", "+eval", "+evalsha", "+get", "+pttl", "+pexpire", "+del"}
+	r.do(append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*"}, rights...)...)
+	p := openPlain(t, "redis://app:s3cret@"+r.addr+"?mode=efficiency", longOptions())
+	g := takePlain(t, p, "deploy")
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v", err)
+	}
+	release(t, g)
+	r.do("acl", "setuser", "app", "-set")
+	if g, err := p.TryAcquire(t.Context(), long("deploy")); g != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "right") {
+		t.Errorf("TryAcquire without the right = %v, %v; want ErrUnavailable", g, err)
+	}
+}
+
+// TestEfficiencyCluster: by the URL of a cluster, by that of one of its nodes, by a
+// client for one, and while a slot moves. Nothing is written but the lock.
+func TestEfficiencyCluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].addr}, AlwaysPipelining: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	own, err := New(client, efficient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	for _, url := range []string{c.url(), c.masters[0].url()} {
+		locks, err := Open(t.Context(), url, efficient())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close()
+		efficientlyWork(t, locks, own)
+	}
+	a, b := openPlain(t, c.url(), efficient()), openPlain(t, c.url(), efficient())
+	name := c.nameOn(0, "deploy")
+	g := takePlain(t, a, name)
+	c.move(name, c.masters[0], c.masters[1], func() {
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew while the slot moves = %v", err)
+		}
+	})
+	if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire where the slot has gone = %v; want ErrHeld", err)
+	}
+	release(t, g)
+	release(t, takePlain(t, b, name))
+	for _, m := range c.masters {
+		if keys := m.do("keys", "*"); keys != "" {
+			t.Errorf("%s has the keys %q; want none", m.addr, keys)
+		}
+	}
+}
+
+// efficientlyWork checks that two clients take turns.
+func efficientlyWork(t *testing.T, a, b *pawl.Client) {
+	t.Helper()
+	first, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	if list, err := b.List(t.Context(), "dep"); err != nil || len(list) != 1 || list[0].Holders[0].Lease != first.ID() {
+		t.Errorf("List = %v, %v; want the lease", list, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- b.Do(ctx, "deploy", func(context.Context, *pawl.Lease) error { return nil }) }()
+	if err := first.Extend(t.Context(), time.Minute); err != nil {
+		t.Errorf("Extend = %v", err)
+	}
+	if err := first.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Do = %v", err)
+	}
+}
+
+// TestEfficiencyFailover: the new master grants at once what it does not know.
+func TestEfficiencyFailover(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t)
+	a, b := openPlain(t, g.url, efficient()), openPlain(t, g.url, efficient())
+	takePlain(t, a, "deploy")
+	for _, r := range g.replicas {
+		r.do("config", "set", "replica-read-only", "no")
+		if !eventually(patience, func() bool { return r.do("del", lockKey(defaultPrefix, "deploy")) == "1" }) {
+			t.Fatal("the replica does not get the lease at all")
+		}
+	}
+	g.master.kill()
+	if !eventually(2*patience, func() bool { _, err := b.TryAcquire(t.Context(), long("deploy")); return err == nil }) {
+		t.Error("the new master does not grant the name")
+	}
+}
