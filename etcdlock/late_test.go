@@ -224,3 +224,43 @@ func TestStoppedServer(t *testing.T) {
 	}
 	nothingLeft(t, b)
 }
+
+// TestLateRejoin: a waiter that has lost its place joins the queue again, twice, as
+// the first answer does not come. It is granted the name and releases it, and then
+// the first join is carried out. It must have no effect, as nobody would release
+// what it makes: not even when the client goes on, with a spare etcd lease.
+func TestLateRejoin(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	b := openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	a := eating(t, m, 4) // as in TestEatenReplyOfRejoin
+	req := requestFor("deploy", 3*time.Second)
+	w := wait(t, a, req)
+	key := b.place(req.Name).key(req)
+	resp, err := b.client.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := resp.Kvs[0]
+	if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
+		t.Fatal(err)
+	}
+	again := func() bool {
+		resp, err := b.client.Get(t.Context(), key)
+		return err == nil && len(resp.Kvs) == 1 && resp.Kvs[0].CreateRevision > first.CreateRevision
+	}
+	if !eventually(patience, again) {
+		t.Fatal("the waiter does not join the queue again")
+	}
+	release(t, held)
+	g := w.granted(patience).(*grant)
+	late := &attempt{s: b, req: req, place: b.place(req.Name), key: g.key, mark: g.mark, record: g.record, backing: g.backing}
+	release(t, g)
+	next := take(t, a, requestFor("other", 3*time.Second)) // with the spare, if there is one
+	if g, fail := late.join(t.Context()); fail == nil || !strings.Contains(fail.err.Error(), "lease not found") {
+		t.Errorf("late join = %v, %v; want it refused", g, fail)
+	}
+	release(t, next)
+	nothingLeft(t, b)
+}
