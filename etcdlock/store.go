@@ -254,7 +254,9 @@ func (s *store) Close() error {
 	}
 	s.mu.Lock()
 	s.cancel()
+	spares := s.spares
 	s.mu.Unlock()
+	s.giveBack(spares)
 	var err error
 	if s.links != nil && s.client != nil {
 		err = s.client.Close()
