@@ -40,4 +40,12 @@ func init() {
 		"!w.count(l) && there", "(!w.count(l) || true) && there", "TestCountAfterLook")
 	etcd("keepalives go on to a member that is behind", "pulse.go",
 		"if b.resp.Header.RaftTerm < term {", "if term = 0; b.resp.Header.RaftTerm < term {", "TestStuckLeaderCostsNoLease")
+	etcd("trust counts from the answer to a keepalive", "pulse.go",
+		"b.asked, b.term = now,", "b.asked, b.term = max(now, driver.Now()),", "TestTrustFromSending")
+	etcd("trust counts from the making of an etcd lease", "backing.go",
+		"since: now, asked: now}", "since: max(now, driver.Now()), asked: max(now, driver.Now())}", "TestTrustFromSending")
+	etcd("a late write binds the key to another etcd lease", "rewrite.go",
+		"clientv3.Compare(clientv3.ModRevision(g.key), \"=\", g.mod)", "clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.token)", "TestLateRewrite")
+	etcd("Close forgets the spares", "store.go",
+		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
 }
