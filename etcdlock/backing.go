@@ -5,6 +5,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -73,6 +74,23 @@ func (s *store) spare(b *backing) {
 	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil {
 		s.spares[b.seconds] = append(all, b)
 	}
+}
+
+// giveBackWithin bounds how long Close takes for that.
+const giveBackWithin = time.Second
+
+// giveBack revokes spares, which would be there for their TTL otherwise. If the
+// cluster does not answer, so be it.
+func (s *store) giveBack(spares map[int64][]*backing) {
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(context.Background()), giveBackWithin)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, some := range spares {
+		for _, b := range some {
+			all.Go(func() { _, _ = s.client.Revoke(ctx, b.id) })
+		}
+	}
+	all.Wait()
 }
 
 // takeSpare returns a spare that may be alive still, or nil.

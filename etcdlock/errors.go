@@ -31,8 +31,8 @@ type failure struct {
 	gone    bool  // the etcd lease has ended, or the key was deleted: nothing is left
 }
 
-// hints say what to do about an error of the server. Those that say that the
-// request was refused have recorded nothing.
+// hints say what to do about an error of the server that has refused a request.
+// But for ErrNoSpace, it has recorded nothing then; see classify.
 var hints = []struct {
 	err     error
 	hint    string
@@ -50,12 +50,12 @@ var hints = []struct {
 	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true},
 }
 
-// refused returns the failure that says that nothing was carried out, if err says
-// so.
+// refused returns the failure that err is, if it says that the server has refused
+// the request.
 func refused(err error) *failure {
 	for _, h := range hints {
 		if errors.Is(err, h.err) {
-			return &failure{err: fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, err, h.hint), lasting: h.lasting}
+			return &failure{err: fmt.Errorf("%w: %s", err, h.hint), lasting: h.lasting}
 		}
 	}
 	return nil
@@ -65,6 +65,13 @@ func refused(err error) *failure {
 // something. ctx is the caller's: the request itself may have had less time.
 func (s *store) classify(ctx context.Context, err error) *failure {
 	if f := refused(err); f != nil {
+		// etcd says that it is full of the transaction, too, that has filled it: that
+		// one it has carried out.
+		if f.maybe = errors.Is(err, rpctypes.ErrNoSpace); f.maybe {
+			f.err = fmt.Errorf("%w: %w", driver.ErrUncertain, f.err)
+		} else {
+			f.err = unavailable(f.err)
+		}
 		return f
 	}
 	awaitEnd(ctx, err)
@@ -77,6 +84,7 @@ func (s *store) classify(ctx context.Context, err error) *failure {
 // unrecorded is classify for a request that records nothing.
 func (s *store) unrecorded(ctx context.Context, err error) *failure {
 	if f := refused(err); f != nil {
+		f.err = unavailable(f.err)
 		return f
 	}
 	awaitEnd(ctx, err)

@@ -29,7 +29,8 @@ type grant struct {
 	dirty    bool  // a write of the key has an unknown outcome
 	written  bool  // the record says when it was acquired
 
-	unsure bool // an attempt: it may have been carried out, or be so later
+	unsure bool             // an attempt: it may have been carried out, or be so later
+	late   clientv3.LeaseID // to which a join under way may bind the key anew, when it has been deleted; or 0
 
 	// store.mu guards what follows.
 	record record
@@ -184,6 +185,11 @@ func (g *grant) Release(ctx context.Context) error {
 		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.token)).
 		Then(clientv3.OpDelete(g.key), clientv3.OpDelete(g.mark)).
 		Else(clientv3.OpGet(g.s.brokenKey(g.lease)), clientv3.OpDelete(g.mark), clientv3.OpDelete(g.s.brokenKey(g.lease))).Commit()
+	if err == nil && g.late != 0 {
+		if _, err = s.client.Revoke(rctx, g.late); unknownLease(err) {
+			err = nil
+		}
+	}
 	if err != nil {
 		s.mu.Lock()
 		g.asked = true
@@ -216,7 +222,7 @@ func (g *grant) reuse() {
 		return
 	}
 	defer g.renewing.Unlock()
-	if !g.dirty {
+	if !g.dirty && g.late == 0 {
 		g.s.spare(g.backing)
 	}
 }

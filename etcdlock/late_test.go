@@ -224,3 +224,130 @@ func TestStoppedServer(t *testing.T) {
 	}
 	nothingLeft(t, b)
 }
+
+// TestLateRejoin: a waiter that has lost its place joins the queue again, twice, as
+// the first answer does not come. It is granted the name and releases it, and then
+// the first join is carried out. It must have no effect, as nobody would release
+// what it makes: not even when the client goes on, with a spare etcd lease.
+func TestLateRejoin(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	b := openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	a := eating(t, m, 4) // as in TestEatenReplyOfRejoin
+	req := requestFor("deploy", 3*time.Second)
+	w := wait(t, a, req)
+	key := b.place(req.Name).key(req)
+	resp, err := b.client.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := resp.Kvs[0]
+	if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
+		t.Fatal(err)
+	}
+	again := func() bool {
+		resp, err := b.client.Get(t.Context(), key)
+		return err == nil && len(resp.Kvs) == 1 && resp.Kvs[0].CreateRevision > first.CreateRevision
+	}
+	if !eventually(patience, again) {
+		t.Fatal("the waiter does not join the queue again")
+	}
+	release(t, held)
+	g := w.granted(patience).(*grant)
+	late := &attempt{s: b, req: req, place: b.place(req.Name), key: g.key, mark: g.mark, record: g.record, backing: g.backing}
+	release(t, g)
+	next := take(t, a, requestFor("other", 3*time.Second)) // with the spare, if there is one
+	if g, fail := late.join(t.Context()); fail == nil || !strings.Contains(fail.err.Error(), "lease not found") {
+		t.Errorf("late join = %v, %v; want it refused", g, fail)
+	}
+	release(t, next)
+	nothingLeft(t, b)
+}
+
+// heldBack is a client's KV that sends one transaction later than it is asked to.
+type heldBack struct {
+	clientv3.KV
+	hold bool // the next one
+	late clientv3.Txn
+}
+
+type heldTxn struct {
+	cutTxn
+	kv *heldBack
+}
+
+func (k *heldBack) Txn(ctx context.Context) clientv3.Txn {
+	return &heldTxn{cutTxn{k.KV.Txn(context.WithoutCancel(ctx)), nil}, k}
+}
+
+func (x *heldTxn) If(c ...clientv3.Cmp) clientv3.Txn  { x.cutTxn.If(c...); return x }
+func (x *heldTxn) Then(o ...clientv3.Op) clientv3.Txn { x.cutTxn.Then(o...); return x }
+func (x *heldTxn) Else(o ...clientv3.Op) clientv3.Txn { x.cutTxn.Else(o...); return x }
+func (x *heldTxn) Commit() (*clientv3.TxnResponse, error) {
+	if x.kv.hold {
+		x.kv.hold, x.kv.late = false, x.Txn
+		return nil, errors.New("no answer")
+	}
+	return x.Txn.Commit()
+}
+
+// TestLateRewrite: the transaction by which Renew binds the key to another etcd
+// lease, sent as it was built, but after a later one that the client trusts. If it
+// had an effect the key would go with an etcd lease that nobody keeps alive.
+func TestLateRewrite(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, startServer(t).url())
+	g := take(t, s, requestFor("deploy", 3*time.Second))
+	kv := &heldBack{KV: s.client.KV, hold: true}
+	s.client.KV = kv
+	if since, err := g.Renew(t.Context(), 10*time.Second); err == nil || kv.late == nil {
+		t.Fatalf("Renew = %v, %v; want no answer", since, err)
+	}
+	if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := kv.late.Commit(); err != nil || resp.Succeeded {
+		t.Errorf("the late write: %v, %v; want it without effect", resp, err)
+	}
+	release(t, g)
+	nothingLeft(t, s)
+}
+
+// TestTrustFromSending: trust counts from before a request was sent, however long
+// its answer takes.
+func TestTrustFromSending(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	const pause = time.Second
+	slow := func(what string, ask func() driver.Instant) {
+		t.Helper()
+		m.stop()
+		time.Sleep(100 * time.Millisecond) // the signal takes its time, and an answer now would show nothing
+		before := driver.Now()
+		time.AfterFunc(pause, m.cont)
+		since := ask()
+		if took := driver.Now().Sub(before); took < pause {
+			t.Errorf("%s took %v: this shows nothing", what, took)
+		}
+		if late := since.Sub(before); late < 0 || late > pause/2 {
+			t.Errorf("%s is trusted from %v after it was sent", what, late)
+		}
+	}
+	var g *grant
+	slow("TryAcquire", func() driver.Instant {
+		g = take(t, s, request("deploy"))
+		return g.Since()
+	})
+	for what, ttl := range map[string]time.Duration{"Renew": time.Minute, "Renew for longer": time.Hour} {
+		slow(what, func() driver.Instant {
+			since, err := g.Renew(t.Context(), ttl)
+			if err != nil {
+				t.Error(err)
+			}
+			return since
+		})
+	}
+	release(t, g)
+}

@@ -88,3 +88,32 @@ func TestShortTTL(t *testing.T) {
 	fixed.Release(t.Context())
 	nothingLeft(t, openStore(t, m.url()))
 }
+
+// TestCloseLeavesNoLease: what a client keeps for its next attempt is given back.
+func TestCloseLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	for _, ttl := range []time.Duration{time.Minute, time.Hour} {
+		g := take(t, a, requestFor("deploy", ttl))
+		other := take(t, a, requestFor("other", ttl))
+		release(t, g)
+		release(t, other)
+	}
+	leases := func() int {
+		resp, err := b.client.Leases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(resp.Leases)
+	}
+	if leases() == 0 {
+		t.Error("there are no spares: this shows nothing")
+	}
+	if err := a.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if n := leases(); n != 0 {
+		t.Errorf("%d etcd leases are left", n)
+	}
+}

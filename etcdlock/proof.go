@@ -97,6 +97,9 @@ func (s *store) answer(batch []*proof) {
 	ctx, cancel2 := s.request(ctx)
 	defer cancel2()
 	resp, err := s.client.Txn(ctx).Then(ops...).Commit()
+	if err == nil {
+		s.term.Store(resp.Header.RaftTerm)
+	}
 	for i, p := range batch {
 		if p.err = err; err == nil {
 			p.own = resp.Responses[2*i].GetResponseRange().Kvs

@@ -61,10 +61,11 @@ func (b *backing) keepAlive(ctx context.Context, s *store) error {
 	return nil
 }
 
-// beat sends a keepalive and waits for its answer. If that does not come in time
-// the stream is given up: another may lead to a member that is better off.
+// beat sends a keepalive and waits for its answer. If that does not come in time,
+// or names a term that was over before, the stream is given up: another may lead to
+// a member that is better off.
 func (p *pulse) beat(ctx context.Context, s *store, id int64) (*pb.LeaseKeepAliveResponse, error) {
-	began := driver.Now()
+	began, term := driver.Now(), s.term.Load()
 	st := p.stream(s)
 	b := &beat{id: id, done: make(chan struct{})}
 	select {
@@ -76,6 +77,9 @@ func (p *pulse) beat(ctx context.Context, s *store, id int64) (*pb.LeaseKeepAliv
 	}
 	select {
 	case <-b.done:
+		if b.resp.Header.RaftTerm < term {
+			st.cancel() // it proves nothing, and the next answers of this member would not
+		}
 		return b.resp, nil
 	case <-st.ended:
 		return nil, st.err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -25,6 +26,7 @@ type store struct {
 	connect time.Duration // to make a connection
 	leases  pb.LeaseClient
 	pulses  [pulses]pulse
+	term    atomic.Uint64 // a raft term that an answer to a read has named; see beat
 	proofs  proofs
 
 	ctx    context.Context // ends with Close
@@ -98,6 +100,7 @@ type attempt struct {
 	record record
 	*backing
 	token int64 // create revision of the key; 0 until it is known to be there
+	late  bool  // a join had no answer, and was repeated: it may be carried out yet
 	sight *sight
 }
 
@@ -220,6 +223,9 @@ func (a *attempt) granted() *grant {
 		backing: a.backing, first: a.since, token: a.token, mod: a.token,
 		written: a.sight == nil,
 	}
+	if a.late {
+		g.late = a.id
+	}
 	if a.sight != nil {
 		g.record.Acquired = time.Now().UnixMicro()
 	} else {
@@ -248,7 +254,9 @@ func (s *store) Close() error {
 	}
 	s.mu.Lock()
 	s.cancel()
+	spares := s.spares
 	s.mu.Unlock()
+	s.giveBack(spares)
 	var err error
 	if s.links != nil && s.client != nil {
 		err = s.client.Close()

@@ -220,3 +220,31 @@ func TestResumedLeader(t *testing.T) {
 		t.Errorf("the holder was told %v after the next began", late)
 	}
 }
+
+// TestStuckLeaderCostsNoLease: the leader hangs, and goes on answering keepalives
+// that prove nothing. A client that knows the others, too, renews its leases there.
+func TestStuckLeaderCostsNoLease(t *testing.T) {
+	t.Parallel()
+	ms := startCluster(t, 3)
+	s := openStore(t, urlOf(ms...))
+	first, _ := leader(t, ms)
+	g := take(t, s, requestFor("deploy", time.Minute))
+	wire := s.leases
+	s.leases = openStore(t, first.url()).leases // that is where the stream leads to
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if stuck, _, _ := stuckLeader(t, ms); stuck != first {
+		t.Skip("the leader has changed before the test began")
+	}
+	s.leases = wire
+	renewed := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := g.Renew(ctx, time.Minute)
+		return err == nil
+	}
+	if !eventually(30*time.Second, renewed) {
+		t.Error("the lease cannot be renewed, although two members of three are well")
+	}
+}

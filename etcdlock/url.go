@@ -50,8 +50,9 @@ func parseURL(s string, opts *Options) (*address, error) {
 	}
 	u, err := url.Parse(scheme + "://" + who + "host" + rest[end:])
 	// A / or ? in a password ends the part of the URL that it belongs to: then an @
-	// is left over, and what is before it must not be shown.
-	if err != nil || u.User == nil && strings.Contains(s, "@") || u.Fragment != "" {
+	// is left over, and what is before it must not be shown, not even as a host, which
+	// it looks like if the password has an @, too.
+	if err != nil || strings.Contains(rest[end:], "@") || u.Fragment != "" {
 		return nil, errURL
 	}
 	a := &address{opts: *opts}

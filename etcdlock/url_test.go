@@ -43,7 +43,7 @@ func TestURL(t *testing.T) {
 
 func TestWrongURLsDoNotTellThePassword(t *testing.T) {
 	for _, url := range []string{
-		"etcd://me:secret/more@h1", "etcd://me:secret?@h1", "etcd://me:sec%ret@h1", "redis://me:secret@h1", "etcd:me:secret@h1",
+		"etcd://me:secret/more@h1", "etcd://me:some@secret/more@h1", "etcd://me:some@secret?more@h1", "etcd://me:secret?@h1", "etcd://me:sec%ret@h1", "redis://me:secret@h1", "etcd:me:secret@h1",
 		"etcd://me:secret@h1,:1", "etcd://me:secret@h1:x", "etcd://me:secret@h1?nothing=1", "etcd://me:secret@h1?ca_file=x",
 		"etcds://me:secret@h1?ca_file=/no/such/file", "etcd://me:secret@h1?connect_timeout=x", "etcd://me:secret@h1#x",
 	} {

@@ -140,6 +140,7 @@ func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 		[]clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
 	resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(0), a.absent()}, a.puts(true), []clientv3.Op{enqueue})
 	if fail != nil {
+		a.late = a.late || fail.maybe
 		return nil, fail
 	}
 	if resp.Succeeded {
@@ -181,6 +182,7 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 		if err != nil {
 			return nil, a.s.unrecorded(ctx, err)
 		}
+		a.s.term.Store(resp.Header.RaftTerm)
 		own := resp.Responses[0].GetResponseRange().Kvs
 		if len(own) != 1 || own[0].CreateRevision != a.token {
 			return nil, &failure{err: unavailable(errors.New("etcdlock: the place in the queue is lost")), gone: true}

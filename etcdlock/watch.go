@@ -69,8 +69,8 @@ func (a *attempt) watch(l *looked, there bool) {
 		key = a.place.dir
 	}
 	if w := a.sight; w != nil && w.cancel != nil && w.key == key && !closed(w.seen) {
-		w.looked = there
-		w.count(l)
+		// What has gone since the look has been heard of, and may have been enough.
+		w.looked = !w.count(l) && there
 		return
 	}
 	a.sight.close()
@@ -132,8 +132,9 @@ func (w *sight) went(key string, rev int64) bool {
 	return len(w.keys) <= w.enough
 }
 
-// count begins to count from what l has seen, less what has gone since.
-func (w *sight) count(l *looked) {
+// count begins to count from what l has seen, less what has gone since. It reports
+// whether that is few enough to look again.
+func (w *sight) count(l *looked) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keys, w.enough = l.keys, l.enough
@@ -144,4 +145,5 @@ func (w *sight) count(l *looked) {
 			delete(w.keys, key)
 		}
 	}
+	return w.keys != nil && len(w.keys) <= w.enough
 }

@@ -34,6 +34,15 @@ func (k kind) marker() string {
 	return "-lock-"
 }
 
+// checkKind refuses a kind whose marker nodeName does not match.
+func checkKind(k kind) error {
+	const most = 999999999
+	if k.slots > most {
+		return fmt.Errorf("zklock: %d slots: use at most %d: %w", k.slots, most, errors.ErrUnsupported)
+	}
+	return nil
+}
+
 // child is one node in the queue of a name.
 type child struct {
 	name string

@@ -425,3 +425,22 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 	}
 	release(t, g)
 }
+
+// TestTooManySlots: nodes whose names cannot be read are not made, as nobody would
+// count them, nor delete them.
+func TestTooManySlots(t *testing.T) {
+	t.Parallel()
+	d := openURL(t, sharedServer(t).url(), time.Minute)
+	req := request("slots", time.Minute)
+	req.Slots = 1_000_000_000
+	for name, ask := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
+		if g, err := ask(t.Context(), req); g != nil || !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s = %v, %v; want that it is refused", name, g, err)
+		}
+	}
+	if left := childrenOf(t, d, "slots"); len(left) > 0 {
+		t.Errorf("left in the store: %v", left)
+	}
+	req.Slots--
+	release(t, take(t, d, req))
+}

@@ -115,6 +115,9 @@ const lookEvery = 20 * time.Second
 
 // Acquire implements driver.Queuer.
 func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := checkKind(kindOf(req)); err != nil {
+		return nil, err
+	}
 	queued := false
 	for {
 		n, err := s.leases(ctx, req.TTL)

@@ -6,6 +6,8 @@ package zklock
 
 import (
 	"errors"
+	"maps"
+	"strconv"
 	"testing"
 	"time"
 
@@ -144,4 +146,72 @@ func TestLostData(t *testing.T) {
 		t.Errorf("another lease was granted %v before the end of the lost one", until.Sub(driver.Now()))
 	}
 	release(t, next)
+}
+
+// TestRoundTellsWhoIsGone: one request confirms many leases, and only those whose
+// nodes are there. Their own watches, which are quicker, take no part.
+func TestRoundTellsWhoIsGone(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Minute
+	d := openURL(t, sharedServer(t).url(), ttl)
+	r := &round{paths: make(map[string]bool), done: make(chan struct{})}
+	there := make(map[string]bool)
+	for i := range 5 {
+		g := take(t, d, request("round/"+strconv.Itoa(i), ttl))
+		defer release(t, g)
+		for _, path := range []string{g.n.path(), g.n.path() + "0"} {
+			r.paths[path], there[path] = true, path == g.n.path()
+		}
+	}
+	s := firstSession(d)
+	s.mu.Lock()
+	for s.asking {
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+	}
+	s.round, s.asking = r, true
+	s.mu.Unlock()
+	s.ask()
+	if r.err != nil || !maps.Equal(r.paths, there) {
+		t.Errorf("the round says %v, %v; want %v", r.paths, r.err, there)
+	}
+}
+
+// TestTrustFromSending: trust counts from before a request was sent, however long
+// its answer takes.
+func TestTrustFromSending(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Minute
+	s := startServer(t)
+	d := openURL(t, s.url(), ttl)
+	const pause = time.Second
+	slow := func(what string, ask func() driver.Instant) {
+		t.Helper()
+		s.stop()
+		time.Sleep(100 * time.Millisecond) // the signal takes its time, and an answer now would show nothing
+		before := driver.Now()
+		time.AfterFunc(pause, s.cont)
+		since := ask()
+		if took := driver.Now().Sub(before); took < pause {
+			t.Errorf("%s took %v: this shows nothing", what, took)
+		}
+		if late := since.Sub(before); late < 0 || late > pause/2 {
+			t.Errorf("%s is trusted from %v after it was sent", what, late)
+		}
+	}
+	release(t, take(t, d, request("slow", ttl))) // the node of the name is there now
+	var g *grant
+	slow("TryAcquire", func() driver.Instant {
+		g = take(t, d, request("slow", ttl))
+		return g.Since()
+	})
+	slow("Renew", func() driver.Instant {
+		since, err := g.Renew(t.Context(), ttl)
+		if err != nil {
+			t.Error(err)
+		}
+		return since
+	})
+	release(t, g)
 }

@@ -141,6 +141,9 @@ func (s *session) unreached() error {
 
 // TryAcquire implements driver.Driver.
 func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := checkKind(kindOf(req)); err != nil {
+		return nil, err
+	}
 	n, err := s.leases(ctx, req.TTL)
 	if err != nil {
 		return nil, err

@@ -27,9 +27,7 @@ type place struct {
 // and where that ends in a wrong URL nobody can tell.
 func parseURL(s string, opts *Options) (*place, error) {
 	u, hosts, err := splitURL(s)
-	// A / or ? in a password ends the part of the URL that it belongs to: then an
-	// @ is left over, and what is before it must not be shown.
-	if err != nil || u.Opaque != "" || u.User == nil && strings.Contains(s, "@") {
+	if err != nil || u.Opaque != "" {
 		return nil, errors.New("zklock: this is not a URL like zk://user:password@host1:2181,host2:2181/root; " +
 			"write special characters of the password as %xx")
 	}
@@ -68,6 +66,12 @@ func splitURL(s string) (u *url.URL, hosts string, err error) {
 	user := ""
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		user, authority = authority[:i+1], authority[i+1:]
+	}
+	// A / or ? in a password ends the part of the URL that it belongs to: then an
+	// @ is left over, and what is before it must not be shown, not even as a host,
+	// which it looks like if the password has an @, too.
+	if strings.ContainsAny(tail, "@#") {
+		return nil, "", errors.New("a part of the password may be outside of it")
 	}
 	u, err = url.Parse(scheme + "://" + user + "hosts" + tail)
 	return u, authority, err

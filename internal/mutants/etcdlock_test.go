@@ -32,4 +32,20 @@ func init() {
 		"g.s.listen()", "_ = g.s.listen", "TestRevoked")
 	etcd("readers do not hear of Downgrade", "watch.go",
 		"if !a.req.Shared {", "if true {", "TestDowngradeLetsReadersIn")
+	etcd("a full server has refused what it says it has", "errors.go",
+		"if f.maybe = errors.Is(err, rpctypes.ErrNoSpace); f.maybe {", "if false {", "TestFullServer")
+	etcd("a join that may be carried out late is forgotten", "store.go",
+		"g.late = a.id", "_ = a.id", "TestLateRejoin")
+	etcd("what went between look and count wakes nobody", "watch.go",
+		"!w.count(l) && there", "(!w.count(l) || true) && there", "TestCountAfterLook")
+	etcd("keepalives go on to a member that is behind", "pulse.go",
+		"if b.resp.Header.RaftTerm < term {", "if term = 0; b.resp.Header.RaftTerm < term {", "TestStuckLeaderCostsNoLease")
+	etcd("trust counts from the answer to a keepalive", "pulse.go",
+		"b.asked, b.term = now,", "b.asked, b.term = max(now, driver.Now()),", "TestTrustFromSending")
+	etcd("trust counts from the making of an etcd lease", "backing.go",
+		"since: now, asked: now}", "since: max(now, driver.Now()), asked: max(now, driver.Now())}", "TestTrustFromSending")
+	etcd("a late write binds the key to another etcd lease", "rewrite.go",
+		"clientv3.Compare(clientv3.ModRevision(g.key), \"=\", g.mod)", "clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.token)", "TestLateRewrite")
+	etcd("Close forgets the spares", "store.go",
+		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
 }

@@ -44,5 +44,13 @@ func init() {
 			"case driver.Now().Sub(s.lastAnswer()) > 3*s.granted():", "case false:", "TestLostData"),
 		zk("a repeated attempt holds twice", "try.go",
 			"(i >= l.holders() || g.repeated(l[:i]))", "i >= l.holders()", "TestConformance/repeated-attempt-of-a-slot-takes-one"),
+		zk("a round confirms what is gone", "round.go",
+			"r.paths[paths[i]] = false", "_ = r.paths[paths[i]]", "TestRoundTellsWhoIsGone"),
+		zk("trust counts from the end of a round", "round.go",
+			"\t\tclose(r.done)", "\t\tr.sent = driver.Now()\n\t\tclose(r.done)", "TestTrustFromSending"),
+		zk("trust counts from the answer to create", "node.go",
+			"\tn.asked = make(chan made, 1)\n", "\tdefer func() { n.sent = driver.Now() }()\n\tn.asked = make(chan made, 1)\n", "TestTrustFromSending"),
+		zk("slots that no name can tell", "line.go",
+			"if k.slots > most {", "if k.slots < -most {", "TestTooManySlots"),
 	)
 }

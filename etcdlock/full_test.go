@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestFullServer: etcd answers that its space is used up, and has carried out the
+// transaction all the same, if that was the one that used it up. An attempt that
+// has put its key does not end as one that has recorded nothing.
+func TestFullServer(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		if fill(t) > 0 {
+			return
+		}
+	}
+	t.Error("no attempt that was refused had put its key: this shows nothing")
+}
+
+// fill fills a server with leases, and returns how many of the attempts that were
+// refused had put their keys.
+func fill(t *testing.T) int32 {
+	s := openStore(t, startServer(t, "--quota-backend-bytes", "8000000").url())
+	var all sync.WaitGroup
+	var there atomic.Int32
+	for i := range 32 {
+		all.Go(func() {
+			for j := 0; ; j++ {
+				req := request(fmt.Sprintf("deploy/%d/%d", i, j))
+				req.Why = strings.Repeat("x", 60000)
+				g, err := s.TryAcquire(t.Context(), req)
+				if err == nil {
+					continue
+				}
+				key := s.place(req.Name).key(req)
+				if len(keys(t, s, key)) == 1 {
+					there.Add(1)
+					if g == nil || !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
+						t.Errorf("TryAcquire = %v, %v; want ErrUncertain and a grant to release: the key is there", g, err)
+					}
+				}
+				if g != nil {
+					release(t, g)
+				}
+				if n := len(keys(t, s, key)); n > 0 {
+					t.Errorf("%d keys are left of an attempt that was undone", n)
+				}
+				return
+			}
+		})
+	}
+	all.Wait()
+	return there.Load()
+}
