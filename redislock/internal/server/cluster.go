@@ -159,20 +159,12 @@ func (c *Cluster) Servers(ctx context.Context) ([]*Server, error) {
 // EpochKey is the key of the record of the epoch of a lock's key.
 func (c *Cluster) EpochKey(key string) string { return c.epochKey(slotOf(key)) }
 
-// Together reports whether two keys are in one server, as far as is known.
-func (c *Cluster) Together(a, b string) bool {
+// Has reports whether a key is in a server that has answered, as far as is known.
+func (c *Cluster) Has(s *Server, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.owners[slotOf(a)] == c.owners[slotOf(b)]
-}
-
-// Saw is as Server.Saw, of the node that has the key.
-func (c *Cluster) Saw(key string, sent, heard driver.Instant, micros int64) (step time.Duration) {
-	n := c.ownerNow(slotOf(key))
-	if n == nil || n.now() == nil {
-		return 0
-	}
-	return n.now().Saw(key, sent, heard, micros)
+	n := c.owners[slotOf(key)]
+	return n != nil && n.now() == s
 }
 
 // Close is as Server.Close.

@@ -42,8 +42,8 @@ func (s *Server) joinedEpoch(b *binding, slot int, r rueidis.RedisResult) error 
 		return err
 	}
 	b.joined.add(slot)
+	s.tellClosed(b, closed)
 	if found != joined {
-		s.tellClosed(closed)
 		s.cluster.seed(s, b, slot, found == missing)
 	}
 	return nil
@@ -58,8 +58,9 @@ func (s *Server) joinAgain(ctx context.Context, conn rueidis.CommandClient, b, s
 		}
 	}
 	// What fails is done with the next request.
-	if closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, false); begun > 0 {
-		s.tellClosed(closed)
+	closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, false)
+	s.tellClosed(b, closed)
+	if begun > 0 {
 		s.cluster.seed(s, b, slots[0], false)
 	}
 }
@@ -81,9 +82,9 @@ func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b 
 			continue
 		}
 		b.joined.add(slots[i])
+		closed = max(closed, left)
 		if found != joined {
 			begun++
-			closed = max(closed, left)
 		}
 	}
 	return closed, begun, err
