@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // term is one TTL of a lease: it began in the server between the two instants. The
@@ -18,26 +19,26 @@ type term struct {
 	ttl         time.Duration
 }
 
-// saw reads the server's time, with which the reply to a request for a lock ends.
-func (s *store) saw(key string, sent driver.Instant, reply []rueidis.RedisMessage) {
+// saw reads the server's time, with which its reply to a request for a lock ends.
+func (s *store) saw(by *server.Server, sent driver.Instant, reply []rueidis.RedisMessage) {
 	micros, err := reply[len(reply)-1].AsInt64()
 	if err != nil {
 		return
 	}
 	now := driver.Now()
-	if step := s.server.Saw(key, sent, now, micros); step > 0 {
-		s.setForward(key, now, step)
+	if step := by.Saw(sent, now, micros); step > 0 {
+		s.setForward(by, now, step)
 	}
 }
 
-// setForward ends the leases of this participant that the server which has key must
-// have ended early. The others are renewed before their end.
-func (s *store) setForward(key string, now driver.Instant, step time.Duration) {
+// setForward ends the leases of this participant that a server must have ended
+// early. The others are renewed before their end.
+func (s *store) setForward(by *server.Server, now driver.Instant, step time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.grants {
 		t := g.term
-		if t.ttl > 0 && t.heard < now && now.Sub(t.heard) > t.ttl-step && s.server.Together(key, g.key) {
+		if t.ttl > 0 && t.heard < now && now.Sub(t.heard) > t.ttl-step && s.server.Has(by, g.key) {
 			g.lose(&driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
 		}
 	}

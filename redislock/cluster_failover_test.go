@@ -6,6 +6,8 @@ package redislock
 
 import (
 	"errors"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,5 +127,40 @@ func TestClusterFailback(t *testing.T) {
 	release(t, got.granted(opts.MaxTTL+patience))
 	if early := lost.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(got.at); early > 0 {
 		t.Errorf("the name was granted %v before the deadline of the lease that was lost", early)
+	}
+}
+
+// TestClusterWaitReplicas: replicas are waited for while a slot is moving, too, where
+// no new key can be written.
+func TestClusterWaitReplicas(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	c.bless(longOptions())
+	opts := longOptions()
+	opts.WaitReplicas = 1
+	s := open(t, c.url(), opts)
+	name := c.nameOn(0, "moved")
+	g := take(t, s, long(name))
+	renew := func() error {
+		_, err := g.Renew(t.Context(), time.Minute)
+		return err
+	}
+	from, to, slot := c.masters[0], c.masters[1], c.slotOf(name)
+	from.do("del", lockKey(defaultPrefix, name)+":mark")
+	c.must(to, "cluster", "setslot", slot, "importing", from.id)
+	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
+	if err := renew(); err != nil {
+		t.Errorf("Renew at a node that is about to give the slot away = %v", err)
+	}
+	c.move(name, from, to, nil)
+	if err := renew(); err == nil || !strings.Contains(err.Error(), "0 of 1 replicas") {
+		t.Errorf("Renew at a node without replicas = %v; want an error with the numbers", err)
+	}
+	c.must(from, "cluster", "setslot", slot, "importing", to.id)
+	c.must(to, "cluster", "setslot", slot, "migrating", from.id)
+	host, port, _ := net.SplitHostPort(from.addr)
+	c.must(to, "migrate", host, port, lockKey(defaultPrefix, name), "0", "5000")
+	if err := renew(); err != nil {
+		t.Errorf("Renew at a node that is being given the slot = %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	reply, since, fail := g.s.server.RunReplicated(ctx, extendScript,
+	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
 		[]string{g.key}, []string{g.lease, server.Millis(ttl)})
 	if fail != nil {
 		g.s.mu.Lock()
@@ -63,7 +63,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fail.Err
 	}
 	if server.Code(reply) != 1 || len(reply) != 3 {
-		g.s.saw(g.key, since, reply) // it may tell why the lease is gone
+		g.s.saw(by, since, reply) // it may tell why the lease is gone
 		return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
 	left, _ := reply[1].AsInt64()
@@ -72,7 +72,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		g.term = term{since, driver.Now(), ttl}
 		g.s.mu.Unlock()
 	}
-	g.s.saw(g.key, since, reply)
+	g.s.saw(by, since, reply)
 	return since, nil
 }
 
@@ -163,7 +163,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if heir != "" { // it may be the holder, and Release ends one only
 		return nil, driver.ErrUncertain
 	}
-	reply, since, fail := s.server.RunReplicated(ctx, passScript,
+	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
 		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
 		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
 	if fail != nil {

@@ -32,7 +32,7 @@ type keeper interface {
 	Close()
 
 	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
-	RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
+	RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by *server.Server, fail *server.Failure)
 	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *server.Failure)
 	Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error)
 	Servers(context.Context) ([]*server.Server, error)
@@ -42,8 +42,7 @@ type keeper interface {
 	ChannelFor(key string) string
 	Ear(key string) *server.Ear
 	Leave(key string)
-	Saw(key string, sent, heard driver.Instant, micros int64) (step time.Duration)
-	Together(key, other string) bool
+	Has(s *server.Server, key string) bool
 }
 
 // store is one participant.
@@ -150,7 +149,7 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	reply, since, fail := s.server.RunReplicated(ctx, acquireScript,
+	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript,
 		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(a.key), a.key + endedSuffix + a.req.Lease},
 		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.server.ChannelFor(a.key), server.Bit(wait), a.place})
 	if fail != nil {
@@ -166,7 +165,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
 		g := a.granted(token, since)
-		s.saw(a.key, since, reply)
+		s.saw(by, since, reply)
 		return g, turn{}, nil
 	}
 	if len(reply) != 6 {

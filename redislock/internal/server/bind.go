@@ -52,6 +52,8 @@ type binding struct {
 	joined  slotSet
 	seeding atomic.Bool // the epochs of its other slots are being begun
 	move    int         // the number of times that the run had changed
+
+	toldClosed driver.Instant // when it was told last that nothing is granted; Server.mu guards it
 }
 
 // Bind learns which run of the server this is and loads the scripts for it, unless
@@ -113,7 +115,7 @@ func (s *Server) bind(b, stale *binding) {
 	}
 	b.err = err
 	close(b.done)
-	s.tellClosed(left)
+	s.tellClosed(b, left)
 }
 
 func (s *Server) bindOn(ctx context.Context, conn rueidis.CommandClient, b *binding, before driver.Instant) (closed time.Duration, err error) {

@@ -47,7 +47,7 @@ func (r reading) follows(next reading) bool {
 // before. The answer came at heard to a request that was sent at sent. It returns
 // by how much the clock was set forward since; negative if back. One answer shows
 // a step, and only one.
-func (s *Server) Saw(_ string, sent, heard driver.Instant, micros int64) (step time.Duration) {
+func (s *Server) Saw(sent, heard driver.Instant, micros int64) (step time.Duration) {
 	next := reading{sent, heard, time.Duration(micros) * time.Microsecond}
 	s.mu.Lock()
 	last := s.clock

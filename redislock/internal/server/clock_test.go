@@ -35,7 +35,7 @@ func TestSaw(t *testing.T) {
 	told := 0
 	s := &Server{Config: Config{Stepped: func(string, time.Duration) { told++ }}}
 	see := func(sent, heard driver.Instant, at time.Duration) time.Duration {
-		return s.Saw("", 1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
+		return s.Saw(1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
 	}
 	for i := range 5000 { // one a millisecond
 		at := driver.Instant(i) * ms

@@ -27,9 +27,6 @@ type Cluster struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // ears, and what is done in the background
 
-	// asked are the slots that were asked for out of turn since their owner was learnt.
-	asked slotSet
-
 	mu      sync.Mutex // guards the fields below
 	owners  [slotCount]*node
 	servers map[string]*node // by address
@@ -89,7 +86,6 @@ func (c *Cluster) assign(slot int, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners[slot] = c.at(addr)
-	c.asked.remove(slot)
 }
 
 // masters returns the nodes that have slots.
@@ -163,22 +159,12 @@ func (c *Cluster) Servers(ctx context.Context) ([]*Server, error) {
 // EpochKey is the key of the record of the epoch of a lock's key.
 func (c *Cluster) EpochKey(key string) string { return c.epochKey(slotOf(key)) }
 
-// Together reports whether two keys are in one server, as far as is known.
-func (c *Cluster) Together(a, b string) bool {
+// Has reports whether a key is in a server that has answered, as far as is known.
+func (c *Cluster) Has(s *Server, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.owners[slotOf(a)] == c.owners[slotOf(b)]
-}
-
-// Saw is as Server.Saw, for the node that has the key. The time of a node that was
-// asked out of turn is not that of the owner.
-func (c *Cluster) Saw(key string, sent, heard driver.Instant, micros int64) (step time.Duration) {
-	slot := slotOf(key)
-	n := c.ownerNow(slot)
-	if n == nil || n.now() == nil || c.asked.has(slot) {
-		return 0
-	}
-	return n.now().Saw(key, sent, heard, micros)
+	n := c.owners[slotOf(key)]
+	return n != nil && n.now() == s
 }
 
 // Close is as Server.Close.

@@ -27,12 +27,6 @@ func (s *slotSet) has(slot int) bool { return s.bits[slot/32].Load()&(1<<(slot%3
 func (s *slotSet) add(slot int)      { s.bits[slot/32].Or(1 << (slot % 32)) }
 func (s *slotSet) remove(slot int)   { s.bits[slot/32].And(^uint32(1 << (slot % 32))) }
 
-func (s *slotSet) clear() {
-	for i := range s.bits {
-		s.bits[i].Store(0)
-	}
-}
-
 func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
 
 // epochOf builds the call of the script that begins or joins the epoch of a slot.
@@ -48,8 +42,8 @@ func (s *Server) joinedEpoch(b *binding, slot int, r rueidis.RedisResult) error 
 		return err
 	}
 	b.joined.add(slot)
+	s.tellClosed(b, closed)
 	if found != joined {
-		s.tellClosed(closed)
 		s.cluster.seed(s, b, slot, found == missing)
 	}
 	return nil
@@ -64,8 +58,9 @@ func (s *Server) joinAgain(ctx context.Context, conn rueidis.CommandClient, b, s
 		}
 	}
 	// What fails is done with the next request.
-	if closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, false); begun > 0 {
-		s.tellClosed(closed)
+	closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, false)
+	s.tellClosed(b, closed)
+	if begun > 0 {
 		s.cluster.seed(s, b, slots[0], false)
 	}
 }
@@ -87,9 +82,9 @@ func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b 
 			continue
 		}
 		b.joined.add(slots[i])
+		closed = max(closed, left)
 		if found != joined {
 			begun++
-			closed = max(closed, left)
 		}
 	}
 	return closed, begun, err

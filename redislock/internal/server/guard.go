@@ -80,14 +80,18 @@ func ParseInfo(text string) map[string]string {
 	return info
 }
 
-// tellClosed says that nothing is granted for a while.
-func (s *Server) tellClosed(left time.Duration) {
+// tellClosed says that nothing is granted for a while by the run that b is for, but
+// not for each slot.
+func (s *Server) tellClosed(b *binding, left time.Duration) {
 	if left <= 0 || s.Closed == nil {
 		return
 	}
 	s.mu.Lock()
-	news := s.cluster == nil || driver.Now().Sub(s.toldClosed) > time.Minute // not for each slot
-	s.toldClosed = driver.Now()
+	now := driver.Now()
+	news := now.Sub(b.toldClosed) > time.Minute
+	if news {
+		b.toldClosed = now
+	}
 	s.mu.Unlock()
 	if news {
 		s.Closed(s.Addr, left)

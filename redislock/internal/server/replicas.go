@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -41,14 +42,14 @@ type round struct {
 }
 
 // RunReplicated is Run, and waits until Config.Replicas replicas have what a
-// reply of 1 has written. It fails with Failure.Behind if they do not within
+// reply of 1 has written. It also returns who has answered. It fails with Failure.Behind if they do not within
 // Config.ReplicaTimeout.
-func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
+func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by *Server, fail *Failure) {
 	reply, since, b, fail := s.run(ctx, script, keys, args)
 	if fail == nil && Code(reply) == 1 {
 		fail = s.replicated(ctx, b, keys[0])
 	}
-	return reply, since, fail
+	return reply, since, s, fail
 }
 
 // replicated waits for the replicas of what b's scripts have written until now.
@@ -124,13 +125,33 @@ func (s *Server) wait(r *round) (have int64, err error) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.ReplicaTimeout+s.Timeout)
 	defer cancel()
-	replies := c.conn.DoMulti(ctx, r.b.call(c.conn, s.markScript(), []string{r.key}, nil),
-		c.conn.B().Wait().Numreplicas(int64(s.Replicas)).Timeout(s.ReplicaTimeout.Milliseconds()).Build())
-	if err := replies[0].Error(); err != nil {
-		return 0, err
+	key := r.key
+	for tries := 0; ; tries++ {
+		replies := c.conn.DoMulti(ctx, r.b.call(c.conn, s.markScript(), []string{key}, nil),
+			c.conn.B().Wait().Numreplicas(int64(s.Replicas)).Timeout(s.ReplicaTimeout.Milliseconds()).Build())
+		if err := replies[0].Error(); err == nil {
+			have, err = replies[1].AsInt64()
+			return have, Lacking(err, "wait")
+		} else if key = s.markElsewhere(err); key == "" || tries == 5 {
+			return 0, err
+		}
 	}
-	have, err = replies[1].AsInt64()
-	return have, Lacking(err, "wait")
+}
+
+// markElsewhere returns a key in any slot of a node that has refused to write one,
+// as its slot is moving, else "". Which slot the mark is in does not matter.
+func (s *Server) markElsewhere(err error) string {
+	ret := refused(err)
+	if s.cluster == nil || ret == nil {
+		return ""
+	}
+	_, moved := ret.IsMoved()
+	_, ask := ret.IsAsk()
+	slots := s.cluster.slotsOf(s, rand.IntN(slotCount))
+	if !moved && !ask || len(slots) == 0 {
+		return ""
+	}
+	return s.cluster.epochKey(slots[0]) + markSuffix
 }
 
 func (c *replicas) hangUp() {

@@ -41,7 +41,6 @@ func (t *trip) next(ctx context.Context) (s *Server, asking bool, err error) {
 	}
 	t.c.mu.Lock()
 	n := t.c.at(t.ask)
-	t.c.asked.add(t.slot)
 	t.c.mu.Unlock()
 	t.ask = ""
 	s, err = t.c.connect(ctx, n)
@@ -96,15 +95,16 @@ func unwritable(ret *rueidis.RedisError) bool {
 // with more than one key does not run while their hash slot moves from one node to
 // another: some of the keys may be here and some there, and it would fail half-way.
 func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
-	return c.run(ctx, script, keys, args, false)
+	reply, since, _, fail := c.run(ctx, script, keys, args, false)
+	return reply, since, fail
 }
 
 // RunReplicated is as Server.RunReplicated, with the replicas of that node.
-func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
+func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by *Server, fail *Failure) {
 	return c.run(ctx, script, keys, args, true)
 }
 
-func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) ([]rueidis.RedisMessage, driver.Instant, *Failure) {
+func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, since driver.Instant, by *Server, fail *Failure) {
 	t := c.trip(keys[0])
 	if len(keys) > 1 {
 		keys = append(keys[:len(keys):len(keys)], noKey(keys[0]))
@@ -113,14 +113,14 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 	for forgot := 0; forgot < 3; {
 		s, asking, err := t.next(ctx)
 		if err != nil {
-			return nil, 0, NotBound(ctx, err)
+			return nil, 0, nil, NotBound(ctx, err)
 		}
 		b, err := s.bound(ctx, stale)
 		if err != nil {
 			if t.again(ctx, s, err) {
 				continue
 			}
-			return nil, 0, NotBound(ctx, err)
+			return nil, 0, nil, NotBound(ctx, err)
 		}
 		since := driver.Now()
 		reply, err := s.call(ctx, b, t.slot, asking, script, keys, args)
@@ -134,7 +134,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 			if fail == nil && !asking {
 				fail = c.left(s, t.slot)
 			}
-			return reply, since, fail
+			return reply, since, s, fail
 		case err == nil: // the record of the epoch has gone, or is another's
 			b.joined.remove(t.slot)
 			forgot++
@@ -148,10 +148,10 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 		default:
 			fail := classify(ctx, err)
 			fail.Moving = ret != nil && ret.IsTryAgain()
-			return nil, 0, fail
+			return nil, 0, nil, fail
 		}
 	}
-	return nil, 0, &Failure{Err: Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
+	return nil, 0, nil, &Failure{Err: Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
 }
 
 // left returns why a reply from a node is not to be believed, or nil: the slot was

@@ -10,7 +10,6 @@ package server
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -60,8 +59,7 @@ type Config struct {
 type Server struct {
 	Config
 	client  rueidis.Client
-	texts   []string    // of the scripts, without the line for the run
-	shaky   atomic.Bool // the last request failed
+	texts   []string // of the scripts, without the line for the run
 	ear     *Ear
 	cluster *Cluster // that it is a master of; nil if it is a server on its own
 
@@ -73,10 +71,9 @@ type Server struct {
 	binding *binding
 	moves   moves
 
-	replicas   replicas
-	clock      reading        // that the next one is compared with
-	told       driver.Instant // when a step of the server's clock was told last
-	toldClosed driver.Instant // and when that nothing is granted
+	replicas replicas
+	clock    reading        // that the next one is compared with
+	told     driver.Instant // when a step of the server's clock was told last
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
@@ -90,31 +87,21 @@ func New(client rueidis.Client, conf Config) *Server {
 // Servers returns the server.
 func (s *Server) Servers(context.Context) ([]*Server, error) { return []*Server{s}, nil }
 
-// Together reports whether two keys are in one server.
-func (s *Server) Together(string, string) bool { return true }
+// Has reports whether a key is in a server that has answered.
+func (s *Server) Has(*Server, string) bool { return true }
 
 // Client returns the client, to build commands for Do.
 func (s *Server) Client() rueidis.Client { return s.client }
 
 // Do sends a command. A client that has lost its connection waits for the next
-// one without looking at the context of every caller, so then it is left behind.
+// one without looking at the context of every caller, and whether it has lost it is
+// not known before: so it is left behind when ctx ends.
 func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	if err := ctx.Err(); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	if !s.shaky.Load() {
-		res := s.client.Do(ctx, cmd)
-		if res.NonRedisError() != nil {
-			s.shaky.Store(true)
-		}
-		return res
-	}
 	answer := make(chan rueidis.RedisResult, 1)
-	go func() {
-		res := s.client.Do(ctx, cmd)
-		s.shaky.Store(res.NonRedisError() != nil)
-		answer <- res
-	}()
+	go func() { answer <- s.client.Do(ctx, cmd) }()
 	select {
 	case res := <-answer:
 		return res

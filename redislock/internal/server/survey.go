@@ -197,7 +197,6 @@ func (c *Cluster) take(a answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners = [slotCount]*node{}
-	c.asked.clear()
 	for addr, ranges := range a.owners {
 		n := c.at(addr)
 		for _, r := range ranges {

@@ -63,7 +63,11 @@ func Parse(s string, opts Options) (*Place, error) {
 	}
 	p := &Place{Options: opts, Contact: &Contact{}}
 	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-	if err := p.params(u.Query()); err != nil {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil { // which may be a part of a password
+		return nil, fmt.Errorf("%s: the parameters cannot be read: put & between them and write special characters as %%xx", p.Shown)
+	}
+	if err := p.params(query); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
 	}
 	if err := p.address(u); err != nil {
@@ -110,6 +114,10 @@ func (p *Place) params(q url.Values) error {
 		case "sentinel_password_file":
 			p.client.Sentinel.Password, err = readPassword(v)
 		case "addr":
+			// A dial error would show a password here.
+			if strings.ContainsAny(strings.Join(values, ""), "@/") {
+				err = errors.New("write host:port; user and password are those of the URL")
+			}
 			p.more = values
 		default:
 			err = errors.New("there is no such parameter")
@@ -151,7 +159,9 @@ func (p *Place) certificates(files map[string]string) error {
 		}
 		conf.Certificates = []tls.Certificate{cert}
 	}
-	conf.ServerName = files["server_name"]
+	if name := files["server_name"]; name != "" {
+		conf.ServerName = name
+	}
 	p.TLS = conf
 	return nil
 }

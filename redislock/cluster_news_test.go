@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestClusterClocks: the nodes have different clocks. While a slot moves, one node
+// answers for another one, whose clock has not been set for that.
+func TestClusterClocks(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	ahead := c.masters[1]
+	ahead.program = clockProgram
+	ahead.fakeClock()(20 * time.Second)
+	ahead.restart()
+	c.awaitOK()
+	c.bless(longOptions())
+	s := open(t, c.url(), longOptions())
+	name := c.nameOn(0, "moved")
+	g := take(t, s, long(name))
+	other := take(t, s, requestFor(c.nameOn(0, "other"), 21*time.Second))
+	lost := make(chan error, 1)
+	other.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	renew := func() {
+		t.Helper()
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+	}
+	time.Sleep(1500 * time.Millisecond) // with a step of 20 s the other lease would have ended
+	renew()
+	s.OnNews(func(n driver.News) {
+		if n.Step != 0 {
+			t.Errorf("a step of %v was told", n.Step)
+		}
+	})
+	c.move(name, c.masters[0], ahead, renew)
+	renew()
+	select {
+	case err := <-lost:
+		t.Errorf("a lease at the node that gives the slot away has ended: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+// TestClusterClosed: who comes while nothing is granted is told so, although others
+// have found it before; and again when the node has been restarted.
+func TestClusterClosed(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := longOptions()
+	name := c.nameOn(0, "closed")
+	first := open(t, c.url(), opts)
+	if _, err := first.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrUnavailable) {
+		t.Fatalf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+	if !inTime(patience, func() bool {
+		n, _ := strconv.Atoi(c.masters[0].do("dbsize"))
+		return n >= slotCount/3
+	}) {
+		t.Fatal("the epochs of the other slots have not begun")
+	}
+	told := make(chan pawl.Event, 10)
+	opts.Observer = pawl.Observer{Closed: func(e pawl.Event) { told <- e }}
+	locks, err := Open(t.Context(), c.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	for _, what := range []string{"comes later", "sees a restart"} {
+		for range 3 {
+			if _, err := locks.TryAcquire(t.Context(), name); err == nil {
+				t.Fatal("TryAcquire = nil while nothing is granted")
+			}
+		}
+		select {
+		case e := <-told:
+			if e.Left <= 0 || e.Server != c.masters[0].addr {
+				t.Errorf("told %+v", e)
+			}
+		case <-time.After(patience):
+			t.Fatalf("who %s is not told that nothing is granted", what)
+		}
+		if len(told) > 0 {
+			t.Errorf("who %s is told more than once", what)
+		}
+		c.masters[0].restart()
+		c.awaitOK()
+		inTime(patience, func() bool { // until the node is answering again
+			_, err := first.Inspect(t.Context(), name)
+			return err == nil
+		})
+	}
+}
