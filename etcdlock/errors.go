@@ -141,6 +141,8 @@ func dialHint(err error) string {
 		return text + ": this port has no TLS: use etcd:// instead of etcds://"
 	case strings.Contains(text, "handshake failed: EOF"):
 		return text + ": if this port has no TLS use etcd:// instead of etcds://"
+	case strings.Contains(text, "server preface"):
+		return text + ": is it an etcd server, with TLS (etcds://) or without (etcd://)?"
 	case strings.Contains(text, "no such host"):
 		return text + ": check the name of the host"
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "i/o timeout"):

@@ -167,9 +167,9 @@ func (p *picture) numbers() {
 }
 
 func (p *picture) legend() {
-	p.text(16, p.y+12, `font-size="11.5" fill="`+faint+`"`, "A bar in a client's lane: it believes that it alone holds the lock; a dot in it: it writes.  In a node's lane: the node has given it the lock.")
+	p.text(16, p.y+12, `font-size="11.5" fill="`+faint+`"`, "A bar in a client's lane: it believes that it alone holds the lock; a dot in it: it writes.  In a node's lane: this server has given it the lock.")
 	p.y += 22
-	p.text(16, p.y+8, `font-size="11.5" fill="`+faint+`"`, "Resource: the token of each write; ✓ taken, ✗ refused or wrong.  All bars are to scale.")
+	p.text(16, p.y+8, `font-size="11.5" fill="`+faint+`"`, "Resource: what the lock protects, such as a database; the token of each write, ✓ taken, ✗ refused or wrong.  All bars are to scale.")
 	p.y += 26
 }
 

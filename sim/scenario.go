@@ -50,7 +50,7 @@ func cutOff(client int, nodes ...int) []Fault {
 func restart() Scenario {
 	p := five("restart",
 		Script{{Work: 8 * time.Second, Writes: 3, Patience: time.Second}},
-		Script{{Wait: 2500 * time.Millisecond, Work: 3 * time.Second, Writes: 1, Patience: 30 * time.Second}})
+		Script{{Wait: 2500 * time.Millisecond, Work: 4 * time.Second, Writes: 1, Patience: 30 * time.Second}})
 	p.Faults = append(cutOff(1, 4, 5), Fault{What: Forget, At: time.Second, For: time.Second, Node: 3})
 	return Scenario{
 		Name:       "restart",
@@ -65,7 +65,7 @@ func restart() Scenario {
 func failover() Scenario {
 	p := five("failover",
 		Script{{Work: 8 * time.Second, Writes: 3, Patience: time.Second}},
-		Script{{Wait: 2500 * time.Millisecond, Work: 3 * time.Second, Writes: 1, Patience: 30 * time.Second}})
+		Script{{Wait: 2500 * time.Millisecond, Work: 4 * time.Second, Writes: 1, Patience: 30 * time.Second}})
 	p.Nodes = 1
 	p.Faults = []Fault{{What: Promote, At: time.Second, For: time.Second, Node: 1, D: 5 * time.Second}}
 	return Scenario{
@@ -96,7 +96,7 @@ func gcPause() Scenario {
 func clockJump() Scenario {
 	p := five("clock-jump",
 		Script{{Work: 8 * time.Second, Writes: 3, Patience: time.Second}},
-		Script{{Wait: 2500 * time.Millisecond, Work: 3 * time.Second, Writes: 1, Patience: 30 * time.Second}})
+		Script{{Wait: 2500 * time.Millisecond, Work: 4 * time.Second, Writes: 1, Patience: 30 * time.Second}})
 	jump := Fault{What: Jump, At: 1500 * time.Millisecond, Node: 3, D: time.Minute}
 	safe, unsafe := p, p
 	unsafe.Faults = append(cutOff(1, 4, 5), jump)

@@ -184,9 +184,9 @@ func seconds(d time.Duration) string {
 
 // View runs the scenario, with its protection or without, and returns the view.
 func (s Scenario) View(safe bool) *View {
-	plan, note := s.Unsafe, "Switched off: "
+	plan, note := s.Unsafe, "Switched off: the protection that "
 	if safe {
-		plan, note = s.Safe, "Protection: "
+		plan, note = s.Safe, "The protection: "
 	}
 	v := NewView(Run(plan))
 	v.Title, v.Note = s.Title, note+s.Protection

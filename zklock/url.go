@@ -95,7 +95,7 @@ func (p *place) params(q url.Values, useTLS bool) error {
 		case "ca_file", "cert_file", "key_file", "server_name":
 			files[key] = v
 		default:
-			err = errors.New("there is no such parameter")
+			err = errors.New("there is no such parameter: use tick_time, connect_timeout, password_file, ca_file, cert_file, key_file or server_name")
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)

@@ -69,7 +69,7 @@ var flagNames = strings.NewReplacer(
 	"for as long as MaxHold allows", "for as long as --max-hold allows",
 	"took longer than its TTL of", "took longer than its --ttl of",
 	" (Options.AllowShared)", "",
-	"; filelock, zklock, etcdlock and memlock have them", "; a directory, ZooKeeper and etcd have them",
+	"filelock, zklock, etcdlock and memlock have them", "stores of kind file, zk and etcd have them",
 )
 
 // line is the one line that the user gets. It is one, so that the last line
@@ -90,13 +90,15 @@ func asFailure(err error) *failure {
 	return usage(text, "try: pawl --help")
 }
 
+// plain returns the text of an error of the store without the words that say to
+// programmers where it comes from.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "pawl: "), "open: ")
+}
+
 // storeFailure returns the failure for an error of the store.
 func storeFailure(err error, store string) *failure {
-	var e *pawl.Error
-	text := err.Error()
-	if errors.As(err, &e) {
-		text = strings.TrimPrefix(text, "pawl: ")
-	}
+	text := strings.TrimSuffix(plain(err), ": "+errors.ErrUnsupported.Error())
 	var slots *pawl.SlotsError
 	switch {
 	case errors.As(err, &slots):

@@ -17,8 +17,12 @@ around it: to take the same lock again inside fails at once.
 
 With --shared, others that use --shared can have the lock too, but nobody else:
 they are readers, and who does not use it is a writer. With --slots 3, three can
-have it at a time. Who waits is served in the order of coming, so that readers
+have it at a time. Redis has neither. Who waits is served in the order of coming, so that readers
 do not keep a writer waiting for ever.
+
+A Redis server that has just started grants nothing for the longest --ttl that
+is used with it (at least 30s), since it may have forgotten a lock. See pawl
+bless --help.
 
 If the lock is lost (somebody broke it, --max-hold is over, or it could not be
 renewed), all processes that come from the command get TERM, --grace later

@@ -39,7 +39,8 @@ machine; --store or $PAWL_STORE names another one by URL:
                           they can then keep or end every lock
   file:                   the default directory
   redis://host:6379/0     a Redis server, or one node of a cluster (more of
-                          them: ?addr=…); rediss:// with TLS, unix:///socket;
+                          them: ?addr=…; with sentinels: ?master_set=NAME);
+                          rediss:// with TLS, unix:///socket;
                           its password may be in $PAWL_REDIS_PASSWORD, or in a
                           file named by ?password_file=
   redlock://h1,h2,h3      three or five independent Redis servers, of which a
@@ -54,7 +55,8 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl ls                                   who holds what
   pawl show deploy                          who holds it, since when, why, who waits
   pawl break deploy --force --why "hangs"   end somebody's lease
-  pawl bless --yes                          a new Redis server need not wait`,
+  pawl bless -s redis://localhost --yes     a new Redis server need not wait
+  pawl sim --scenario restart               what can happen to a lock in Redis`,
 		Version:            version().Version,
 		SilenceErrors:      true,
 		SilenceUsage:       true,

@@ -108,7 +108,7 @@ func (f simFlags) runSeed() *sim.View {
 	v := sim.NewView(h)
 	v.Title = fmt.Sprintf("Seed %d: %d nodes, %d clients, leases of %v", f.seed, plan.Nodes, len(plan.Clients), plan.TTL)
 	if f.unsafe {
-		v.Note = "Switched off: a node that has lost its data waits before it grants"
+		v.Note = "Switched off: the protection that a node that has lost its data waits before it grants"
 	}
 	return v
 }
@@ -116,15 +116,19 @@ func (f simFlags) runSeed() *sim.View {
 func writePicture(name string, v *sim.View) (err error) {
 	file, err := os.Create(name)
 	if err != nil {
-		return fmt.Errorf("cannot write the picture: %w", err)
+		return cannotDraw(err)
 	}
 	defer func() {
 		if e := file.Close(); err == nil && e != nil {
-			err = fmt.Errorf("cannot write the picture: %w", e)
+			err = cannotDraw(e)
 		}
 	}()
 	if err := v.WriteSVG(file); err != nil {
-		return fmt.Errorf("cannot write the picture: %w", err)
+		return cannotDraw(err)
 	}
 	return nil
+}
+
+func cannotDraw(err error) error {
+	return fail(exitSystem, "cannot write the picture: "+err.Error(), "name a file that can be written: --svg picture.svg")
 }

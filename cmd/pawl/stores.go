@@ -57,7 +57,7 @@ type storeURL struct {
 // parseStore parses the URL of a store. Its errors never contain more of the
 // text than the scheme: the rest may be a password in an unexpected place.
 func parseStore(text string) (*storeURL, error) {
-	const hint = `use a URL such as file:///var/lock/pawl, or leave --store and $PAWL_STORE out`
+	const hint = `use a URL such as file:///var/lock/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
 		return nil, fail(exitConfig, "the store is not a URL: it has no scheme", hint)
@@ -65,14 +65,15 @@ func parseStore(text string) (*storeURL, error) {
 	scheme = strings.ToLower(scheme)
 	if stores[scheme] == nil {
 		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
-			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", "))
+			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", ")+"; write it as in redis://localhost:6379")
 	}
 	text, hosts := oneHost(scheme, text)
 	u, err := url.Parse(text)
 	// A / or ? in a password ends the part of the URL that it belongs to, and
 	// leaves an @ over. In the name of a directory it is nothing special.
 	if err != nil || scheme != "file" && u.User == nil && strings.Contains(text, "@") {
-		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme), hint)
+		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
+			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
 	}
 	if hosts != "" {
 		u.Host = hosts
@@ -113,7 +114,10 @@ func isScheme(s string) bool {
 func (s *storeURL) String() string {
 	u := *s.url
 	if u.User != nil {
-		u.User = url.User(u.User.Username())
+		u.User = nil
+		if name := s.url.User.Username(); name != "" {
+			u.User = url.User(name)
+		}
 	}
 	if u.RawQuery != "" {
 		q := u.Query()
@@ -288,9 +292,9 @@ func reach(text string, connect time.Duration, f func(context.Context, *storeURL
 		return nil, failed
 	case ctx.Err() != nil:
 		return nil, fail(exitUnavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
-			"check the address, and firewalls on the way; if it is slow: --connect-timeout 30s")
+			"check the address, whether the port is the store's and has the TLS that the URL says, and firewalls on the way; if it is slow: --connect-timeout 30s")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, pawl.ErrUnavailable):
 		return nil, storeFailure(err, u.String())
 	}
-	return nil, fail(exitConfig, strings.TrimPrefix(err.Error(), "pawl: "), "the store is now "+u.String()+"; see pawl --help")
+	return nil, fail(exitConfig, plain(err), "the store is now "+u.String()+"; see pawl --help")
 }

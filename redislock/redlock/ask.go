@@ -125,9 +125,9 @@ func (t *tally) failure(name string) *failure {
 		f.err = t.failed.err(d)
 	case len(t.closed)+len(t.failed) > most:
 		f.kind = waiting
-		d.warnShut(len(t.closed), f.after)
-		f.err = unavailable(fmt.Errorf("%d of %d nodes have restarted or lost their data: leases that they have forgotten may last for %v more; "+
-			"if there are none, end the wait with redlock.Bless", len(t.closed), len(d.members), f.after.Round(time.Millisecond)))
+		d.tellShut(len(t.closed), f.after)
+		f.err = fmt.Errorf("%d of %d nodes: %w; if there are none, end the wait with redlock.Bless",
+			len(t.closed), len(d.members), &driver.ClosedError{Left: f.after})
 	case len(t.others) > 0 || t.has.n > 0:
 		d.splits.Add(1)
 		f.kind = split

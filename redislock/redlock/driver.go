@@ -42,11 +42,13 @@ type Driver struct {
 	held   map[string]*grant // by lease; those that want to hear of their end
 	took   time.Duration     // how long a round takes, about; 0 if there was none
 	warned driver.Instant    // when closed nodes were told last
+	tell   func(driver.News) // nil if nobody has asked
 }
 
 var (
 	_ driver.Queuer    = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Reporter  = (*Driver)(nil)
 )
 
 var (

@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -86,17 +87,21 @@ func (d *Driver) await(ctx context.Context, wake <-chan struct{}, pause time.Dur
 // now returns the wall clock in microseconds.
 func (d *Driver) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
 
-// warnShut says, once a minute, that nodes grant nothing.
-func (d *Driver) warnShut(nodes int, left time.Duration) {
+// OnNews implements driver.Reporter.
+func (d *Driver) OnNews(f func(driver.News)) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tell = f
+}
+
+// tellShut says, once a minute, that nodes grant nothing.
+func (d *Driver) tellShut(nodes int, left time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now := driver.Now()
-	tell := d.warned == 0 || now.Sub(d.warned) > time.Minute
-	if tell {
-		d.warned = now
+	if d.tell == nil || d.warned != 0 && now.Sub(d.warned) <= time.Minute {
+		return
 	}
-	d.mu.Unlock()
-	if tell && d.log != nil { // not under the lock: a log may block
-		d.log.Warn("redlock: nodes have restarted or lost their data: no new leases until those that they may have forgotten have ended",
-			"nodes", nodes, "of", len(d.members), "left", left.Round(time.Millisecond))
-	}
+	d.warned = now
+	d.tell(driver.News{Server: fmt.Sprintf("%d of %d nodes", nodes, len(d.members)), Closed: left})
 }

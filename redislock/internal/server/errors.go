@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 
@@ -109,6 +110,8 @@ func NotBound(ctx context.Context, err error) *Failure {
 		return &Failure{Err: ctx.Err()}
 	case undialled(err):
 		return &Failure{Err: Unavailable(dialHint(err))}
+	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
+		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err))}
 	}
 	explained, lasting := explain(err)
 	return &Failure{Err: Unavailable(explained), Lasting: lasting}

@@ -120,7 +120,8 @@ func (p *Place) params(q url.Values) error {
 			}
 			p.more = values
 		default:
-			err = errors.New("there is no such parameter")
+			err = errors.New("there is no such parameter: use db, prefix, max_ttl, connect_timeout, password_file, ca_file, cert_file, key_file, " +
+				"server_name, addr, master_set, sentinel_username, sentinel_password, sentinel_password_file, allow_unguarded or wait_replicas")
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
@@ -178,6 +179,9 @@ func (p *Place) address(u *url.URL) error {
 	case "redis", "rediss":
 	default:
 		return fmt.Errorf("the scheme is %q: use redis, rediss or unix", u.Scheme)
+	}
+	if strings.Contains(u.Host, ",") {
+		return errors.New("name one host, and further nodes of a cluster, or sentinels, with ?addr=; independent servers are a store of package redlock (redlock://)")
 	}
 	host := cmp.Or(u.Hostname(), "localhost")
 	set := p.client.Sentinel.MasterSet
