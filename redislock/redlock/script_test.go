@@ -109,6 +109,24 @@ func seen(l Lock) string {
 	return fmt.Sprint(l.Lease, " ", l.Token, " ", l.Record, " ", l.Floor, " ", l.Left.Round(time.Minute), " ", l.Lease == "" || !l.Granted.IsZero())
 }
 
+// TestLateProposal: a request that comes long after its lease was ended takes nothing,
+// however short the TTLs are.
+func TestLateProposal(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	opts.TTL, opts.MaxTTL = time.Second, time.Second
+	f := startFleet(t, 3, opts)
+	node := single(t, f[0], opts)
+	if _, err := node.End(t.Context(), Ending{Name: name, Lease: "late", Bar: true}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(opts.MaxTTL + 100*time.Millisecond)
+	v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "late", Token: 1, TTL: time.Second})
+	if err != nil || v.Has || !v.Ended {
+		t.Errorf("Propose = %+v, %v; want that the lease has ended", v, err)
+	}
+}
+
 func TestListen(t *testing.T) {
 	t.Parallel()
 	opts := patient()
