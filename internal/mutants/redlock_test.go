@@ -47,9 +47,9 @@ func init() {
 		// The scripts.
 		mutate("no owner compare", "lua/end.lua",
 			"local had = owned(value, lease)", "local had = value", "TestScriptsDoWhatNodeSays"),
-		mutate("no quarantine", "lua/propose.lua", "has = shut == 0 and (mode", "has = (mode", "TestCrashedNode"),
-		mutate("a superseded lease is healed", "lua/propose.lua", "(mode == 'take' or fits)", "true", "TestScriptsDoWhatNodeSays"),
-		mutate("a hand-over revives", "lua/propose.lua", "from == '' and not value or", "not value or", "TestScriptsDoWhatNodeSays"),
+		mutate("no quarantine", "lua/propose.lua", "has = shut == 0 and (heir", "has = (heir", "TestCrashedNode"),
+		mutate("a superseded lease is healed", "lua/propose.lua", "mode == 'heal' and fits", "mode == 'heal'", "TestScriptsDoWhatNodeSays"),
+		mutate("a hand-over revives", "lua/propose.lua", "(heir or from == '')", "true", "TestScriptsDoWhatNodeSays"),
 		mutate("a broken lease leaves no mark", "lua/end.lua", "if bar == '1' or news ~= '' then", "if bar == '1' then", "TestScriptsDoWhatNodeSays"),
 		mutate("a late extension shortens", "lua/propose.lua",
 			"if left > tonumber(ttl) then px = left end", "", "TestConformance3/renewal-never-shortens"),
