@@ -108,7 +108,7 @@ func (f *Fault) active(at time.Duration, client, node int) bool {
 	return at >= f.At && at < f.At+f.For && (f.Client == 0 || f.Client == client) && (f.Node == 0 || f.Node == node)
 }
 
-// Draw returns the plan of a seed: three to five nodes, two to four clients, and
+// Draw returns the plan of a seed: three or five nodes, two or three clients, and
 // faults of all kinds that the algorithm promises to bear.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
