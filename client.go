@@ -128,7 +128,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		req = place.Value.(*waiter).req
 	}
 	defer c.answered(req.Name) // also if the driver panics
-	grant, err := c.ask(ctx, req)
+	grant, req, err := c.ask(ctx, req)
 	if err != nil {
 		return nil, err
 	}

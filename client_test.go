@@ -97,7 +97,8 @@ func TestUncertainAttemptIsUndone(t *testing.T) {
 
 func TestAcquireTriesAgainAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := tap(new(memlock.Store))
+		s := new(memlock.Store)
+		d := tap(s)
 		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
 			g, err := ask()
 			if d.tries.Load() == 1 {
@@ -105,7 +106,12 @@ func TestAcquireTriesAgainAfterALostAnswer(t *testing.T) {
 			}
 			return g, err
 		})
-		release(t, acquire(t, open(t, d, nil), "a"))
+		l := acquire(t, open(t, d, nil), "a")
+		info, err := open(t, s.Driver(), nil).Inspect(context.Background(), "a")
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Lease != l.ID() {
+			t.Errorf("the lease is %q; the store knows %+v, %v", l.ID(), info, err)
+		}
+		release(t, l)
 	})
 }
 

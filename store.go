@@ -42,8 +42,9 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 }
 
 // ask asks the store until it grants: in the store's own queue, or again and
-// again where it has none.
-func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+// again where it has none. It also returns the request that was granted, by whose
+// id the store knows the lease.
+func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, *driver.Request, error) {
 	q, ok := c.driver.(driver.Queuer)
 	if ok && !c.guarantees.CrossHost {
 		// Asking first costs no round trip here, and saves the context below.
@@ -51,7 +52,7 @@ func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, er
 		if errors.Is(err, ErrUncertain) {
 			req = renamed(req)
 		} else if !errors.Is(err, ErrHeld) {
-			return grant, err
+			return grant, req, err
 		}
 	}
 	ctx, cancel := c.untilClose(ctx)
@@ -74,28 +75,28 @@ func (c *Client) untilClose(ctx context.Context) (context.Context, context.Cance
 // one TTL since the store was last heard of; a store that cannot be reached at
 // all is told at once.
 func (c *Client) repeat(ctx context.Context, req *driver.Request,
-	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
+	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	pause, heard, contact := minPause, driver.Now(), false
 	for {
 		grant, err := c.attempt(ctx, req, acquire)
 		switch {
 		case err == nil:
-			return grant, nil
+			return grant, req, nil
 		case errors.Is(err, ErrHeld):
 			heard, contact = driver.Now(), true
 		case errors.Is(err, ErrUncertain):
 			contact = true
 		case errors.Is(err, ErrUnavailable) && contact:
 		default:
-			return nil, err
+			return nil, nil, err
 		}
 		if driver.Now().Sub(heard) > req.TTL {
-			return nil, err
+			return nil, nil, err
 		}
 		select {
 		case <-time.After(pause/2 + c.random.spread(pause/2)):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 		pause = min(pause*2, maxPause)
 		req = renamed(req)

@@ -18,7 +18,18 @@ type client struct {
 	id     int
 	locks  *pawl.Client
 	random *rand.Rand
+	others uint64         // goroutines that have been its
 	late   sync.WaitGroup // writes on the way
+}
+
+// next has another goroutine of the client wait for the lease that this one has. wait
+// returns when it has done with it.
+func (c *client) next(s Step) (wait func()) {
+	c.others++
+	o := &client{w: c.w, id: c.id, locks: c.locks, random: rand.New(rand.NewPCG(c.w.plan.Seed, c.others<<16|uint64(c.id)))}
+	var done sync.WaitGroup
+	done.Go(func() { o.follow(Script{{Patience: s.Work + c.w.plan.TTL, Work: s.Next, Writes: 1}}) })
+	return done.Wait
 }
 
 func (c *client) lane() string { return ClientLane(c.id) }
@@ -101,6 +112,9 @@ func (c *client) step(s Step) error {
 		return err
 	}
 	c.w.watch.granted(c, lease)
+	if s.Next > 0 {
+		defer c.next(s)()
+	}
 	c.sleep(0)
 	c.work(s, lease)
 	if s.Abandon {
@@ -108,6 +122,7 @@ func (c *client) step(s Step) error {
 	}
 	c.w.watch.ended(lease)
 	c.tell(Released, lease, "")
+	c.w.released(lease)
 	ctx, cancel = context.WithTimeout(context.Background(), c.w.plan.TTL)
 	defer cancel()
 	// If it fails, the client goes on in the background; nothing waits for it here.

@@ -216,12 +216,14 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 	defer n.mu.Unlock()
 	n.down = false
 	n.run++
-	for _, name := range n.list("") {
-		s := n.names[name]
+	for name := range n.names {
+		s := n.at(name)
 		if keep(s.granted) {
 			continue
 		}
-		n.tell(Forgot, 0, s.lock.Lease, 0, 0, "")
+		if s.lock.Lease != "" {
+			n.tell(Forgot, 0, s.lock.Lease, 0, 0, "")
+		}
 		n.names[name] = &named{ended: make(map[string]mark), ears: s.ears}
 	}
 	if !n.w.plan.Off.Quarantine {

@@ -14,10 +14,11 @@ type Plan struct {
 	Name    string // of the scenario; "" if drawn from the seed
 	Seed    uint64 // of delays, and of what the clients draw
 	Nodes   int
-	Quorum  int           // 0: N/2+1
-	TTL     time.Duration // of leases; the longest, too
-	Length  time.Duration // after which faults end, and everybody must get the lock once more
-	Clients []Script      // what each client does
+	Quorum  int             // 0: N/2+1
+	TTL     time.Duration   // of leases; the longest, too
+	Length  time.Duration   // after which faults end, and everybody must get the lock once more
+	Clients []Script        // what each client does
+	Ahead   []time.Duration // of each client's wall clock, which tokens follow; may be nil
 	Faults  []Fault
 	Off     Off // protections that are switched off
 
@@ -49,7 +50,8 @@ type Step struct {
 	Writes   int           // to the resource, spread over the work
 	Stall    time.Duration // how long it stops before its last write, after a look at the lease
 	NoRenew  bool
-	Abandon  bool // it does not release
+	Abandon  bool          // it does not release
+	Next     time.Duration // if positive, another goroutine of the client waits for the lease meanwhile, and holds it for so long
 }
 
 // What a Fault does.
@@ -106,7 +108,7 @@ func (f *Fault) active(at time.Duration, client, node int) bool {
 	return at >= f.At && at < f.At+f.For && (f.Client == 0 || f.Client == client) && (f.Node == 0 || f.Node == node)
 }
 
-// Draw returns the plan of a seed: three to five nodes, two to four clients, and
+// Draw returns the plan of a seed: three or five nodes, two or three clients, and
 // faults of all kinds that the algorithm promises to bear.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
@@ -121,6 +123,12 @@ func Draw(seed uint64) Plan {
 	}
 	for range 2 + r.IntN(2) {
 		p.Clients = append(p.Clients, drawScript(r, p.TTL, p.Length))
+	}
+	if r.IntN(2) == 0 {
+		// By less than a node waits that has forgotten, also if an answer may take long.
+		for range p.Clients {
+			p.Ahead = append(p.Ahead, between(r, -p.TTL*3/10, p.TTL*3/10))
+		}
 	}
 	kinds := []What{Lose, Repeat, Slow, Cut, Cut, Crash, Forget, Forget, Promote, Pace, Stop, Stop}
 	for range r.IntN(7) {
@@ -146,6 +154,9 @@ func drawScript(r *rand.Rand, ttl, length time.Duration) Script {
 			NoRenew:  r.IntN(4) == 0,
 			Abandon:  r.IntN(12) == 0,
 		}
+		if r.IntN(3) == 0 {
+			st.Next = between(r, time.Millisecond, ttl/3)
+		}
 		switch r.IntN(8) {
 		case 0:
 			st.Patience = between(r, 100*time.Microsecond, 5*time.Millisecond) // it gives up in the middle of asking
@@ -153,7 +164,7 @@ func drawScript(r *rand.Rand, ttl, length time.Duration) Script {
 			st.Work = between(r, ttl/2, 2*ttl)
 		}
 		s = append(s, st)
-		at += st.Wait + st.Work
+		at += st.Wait + st.Work + st.Next
 	}
 	return s
 }

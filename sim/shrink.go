@@ -60,6 +60,11 @@ func cuts(h *History) (all []Plan) {
 			}
 		}
 	}
+	if p.Ahead != nil {
+		q := p
+		q.Ahead = nil
+		all = append(all, q)
+	}
 	for i := range p.Faults {
 		q := p
 		q.Faults = slices.Delete(slices.Clone(p.Faults), i, i+1)

@@ -59,6 +59,18 @@ var simulated = []mutant{
 		file: claim, old: "Bar: t.unknown || t.pending > 0", new: "Bar: false",
 	},
 	{
+		name: "late requests not barred whose answer was given up",
+		file: claim, old: "Bar: t.unknown || t.pending > 0", new: "Bar: t.pending > 0",
+	},
+	{
+		name: "endings not owed",
+		file: claim, old: "\t\t\t\tm.owe(e, ttl)\n", new: "\t\t\t\t_ = ttl\n",
+	},
+	{
+		name: "endings not owed where an answer is awaited",
+		file: claim, old: "t.touched || t.pending > 0 ||", new: "t.touched ||",
+	},
+	{
 		name: "extend without quorum",
 		file: round, old: "case t.has.n >= t.d.quorum:\n\t\treturn won", new: "case t.has.n >= 1:\n\t\treturn won",
 	},

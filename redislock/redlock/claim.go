@@ -23,6 +23,7 @@ type claim struct {
 	mu    sync.Mutex
 	nodes []trace // by the index of the node
 	ttl   time.Duration
+	over  bool // end was called
 }
 
 // trace is what a claim may have left at a node.
@@ -44,7 +45,8 @@ type answer struct {
 }
 
 // propose sends a proposal to all nodes at once. Each answers once, if only with
-// an error.
+// an error. It returns nil if the claim was ended: endings that have been sent bar
+// only what was under way by then.
 func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-chan answer {
 	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
 	if mode == Take {
@@ -52,6 +54,10 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 	}
 	answers := make(chan answer, len(c.d.members))
 	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return nil
+	}
 	c.ttl = max(c.ttl, ttl)
 	for i := range c.nodes {
 		c.nodes[i].pending++
@@ -94,6 +100,9 @@ type ended struct {
 // can come later than that where its last word is not known.
 func (c *claim) end(news string) <-chan ended {
 	answers := make(chan ended, len(c.d.members))
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	for i, m := range c.d.members {
 		c.mu.Lock()
 		t := c.nodes[i]

@@ -241,3 +241,25 @@ func TestHealAfterPass(t *testing.T) {
 		}
 	})
 }
+
+// TestRenewalAfterRelease: a renewal that begins when the release is under way, as a
+// goroutine that was on its way to Renew may, heals nothing.
+func TestRenewalAfterRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, nil))
+		for _, m := range all {
+			m.set(only("end", fault{after: 100 * time.Millisecond}))
+		}
+		released := make(chan error)
+		go func() { released <- g.Release(t.Context()) }()
+		time.Sleep(time.Millisecond) // the nodes have ended it; that is not known yet
+		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrReleased) {
+			t.Errorf("Renew during Release = %v; want ErrReleased", err)
+		}
+		if err := <-released; err != nil {
+			t.Errorf("Release = %v", err)
+		}
+		free(t, all, "")
+	})
+}

@@ -47,7 +47,11 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	since := driver.Now()
 	timeout := g.d.timeout(ttl)
-	t, v, err := g.d.count(ctx, g.propose(Heal, g.token, ttl, timeout), timeout, (*tally).forExtension)
+	answers := g.propose(Heal, g.token, ttl, timeout)
+	if answers == nil {
+		return 0, driver.ErrReleased
+	}
+	t, v, err := g.d.count(ctx, answers, timeout, (*tally).forExtension)
 	if len(t.ended) > 0 {
 		return 0, g.lose(readNews(t.ended[0].News))
 	}

@@ -153,6 +153,16 @@ func (m *member) paid(d debt) {
 	}
 }
 
+// later puts d behind the other debts: what the node refuses, as one without memory
+// does, must not keep back what it would take.
+func (m *member) later(d debt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.debts) > 1 && m.debts[0].Ending == d.Ending {
+		m.debts = append(m.debts[1:], m.debts[0])
+	}
+}
+
 // pay pays the debts, one after the other, until there are none. When the driver
 // is closed each has one more try, until one fails.
 func (m *member) pay() {
@@ -174,6 +184,9 @@ func (m *member) pay() {
 		if closing {
 			m.d.told(fmt.Errorf("%s: leases could not be released, and will expire: %w", m.Addr(), err))
 			return
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			m.later(d)
 		}
 		select {
 		case <-time.After(pause/2 + time.Duration(m.random.Int64N(int64(pause/2)))):

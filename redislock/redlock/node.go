@@ -32,7 +32,8 @@ import (
 //   - the floor: the largest token stored so far and the lease that it was stored
 //     for; (0, "") at first. It outlives the lock, for a day at least;
 //   - the ended leases: those that may never have the lock (again), each with the
-//     news for its holder. One is forgotten after the longest TTL in use.
+//     news for its holder. One is remembered for the longest TTL in use, and for as
+//     long as a request may be under way: five minutes.
 //
 // and for itself an id of its run, which a restart or the loss of data changes, and
 // the time until which it is closed: a node that may have forgotten locks grants

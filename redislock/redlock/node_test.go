@@ -204,7 +204,7 @@ func (m *master) End(ctx context.Context, e Ending) (bool, error) {
 			if news == "" {
 				news = e.News
 			}
-			n.ended[e.Lease] = end{news, time.Now().Add(m.maxTTL)}
+			n.ended[e.Lease] = end{news, time.Now().Add(max(m.maxTTL, underWay))}
 		}
 		if had = n.lock.Lease == e.Lease; had {
 			n.lock = Lock{}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -51,6 +52,9 @@ const (
 	markSuffix      = ":ended:" // and the lease
 	listenersSuffix = ":listeners"
 )
+
+// underWay is how long a request may be under way to a server: as in package redislock.
+const underWay = 5 * time.Minute
 
 var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 
@@ -124,7 +128,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 	key := n.key(e.Name)
 	reply, err := n.run(ctx, endScript, []string{key, key + markSuffix + e.Lease, key + listenersSuffix},
-		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(n.server.MaxTTL), n.server.Channel, freed + e.Name})
+		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(max(n.server.MaxTTL, underWay)), n.server.Channel, freed + e.Name})
 	if err != nil {
 		return false, err
 	}

@@ -3,6 +3,8 @@
 package redlock
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -98,4 +100,33 @@ func (m *master) load() (inside, most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.inside, m.most
+}
+
+// refusing is a node without memory for the mark of one lease.
+type refusing struct {
+	*master
+	lease string
+}
+
+func (r refusing) End(ctx context.Context, e Ending) (bool, error) {
+	if e.Lease == r.lease {
+		return false, unavailable(errors.New("OOM command not allowed"))
+	}
+	return r.master.End(ctx, e)
+}
+
+// TestRefusedEnding: an ending that the node refuses does not keep the others back.
+func TestRefusedEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		m := start(t, all, nil).members[0]
+		m.Node = refusing{all[0], "refused"}
+		for _, lease := range []string{"refused", "a", "b"} {
+			m.owe(Ending{Name: name, Lease: lease, Bar: true}, time.Second)
+		}
+		time.Sleep(3 * time.Second)
+		if n := m.owing(); n != 1 {
+			t.Errorf("%d endings are owed; want that which is refused", n)
+		}
+	})
 }

@@ -17,16 +17,16 @@ local fits = tonumber(token) > tonumber(last) or tonumber(token) == tonumber(las
 
 local had, has, shut, at = owned(value, lease), false, 0, 0
 if not news then
-  local takes = from == '' and not value or owned(value, from)
+  local heir = owned(value, from)
   if had then
     has = true
-  elseif takes and mode ~= 'extend' then
+  elseif not value or heir then
     -- MGET takes what is no string for nothing.
     if not value and redis.call('EXISTS', lock) == 1 then return redis.error_reply('WRONGTYPE the lock is no string') end
     at = now()
     shut = closed(epoch, known[3], at)
     if shut < 0 then return {-1} end
-    has = shut == 0 and (mode == 'take' or fits)
+    has = shut == 0 and (heir or from == '') and (mode == 'take' or mode == 'heal' and fits)
   end
 end
 if not has then
