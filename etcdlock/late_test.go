@@ -225,46 +225,6 @@ func TestStoppedServer(t *testing.T) {
 	nothingLeft(t, b)
 }
 
-// TestLateRejoin: a waiter that has lost its place joins the queue again, twice, as
-// the first answer does not come. It is granted the name and releases it, and then
-// the first join is carried out. It must have no effect, as nobody would release
-// what it makes: not even when the client goes on, with a spare etcd lease.
-func TestLateRejoin(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	b := openStore(t, m.url())
-	held := take(t, b, request("deploy"))
-	a := eating(t, m, 4) // as in TestEatenReplyOfRejoin
-	req := requestFor("deploy", 3*time.Second)
-	w := wait(t, a, req)
-	key := b.place(req.Name).key(req)
-	resp, err := b.client.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := resp.Kvs[0]
-	if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
-		t.Fatal(err)
-	}
-	again := func() bool {
-		resp, err := b.client.Get(t.Context(), key)
-		return err == nil && len(resp.Kvs) == 1 && resp.Kvs[0].CreateRevision > first.CreateRevision
-	}
-	if !eventually(patience, again) {
-		t.Fatal("the waiter does not join the queue again")
-	}
-	release(t, held)
-	g := w.granted(patience).(*grant)
-	late := &attempt{s: b, req: req, place: b.place(req.Name), key: g.key, mark: g.mark, record: g.record, backing: g.backing}
-	release(t, g)
-	next := take(t, a, requestFor("other", 3*time.Second)) // with the spare, if there is one
-	if g, fail := late.join(t.Context()); fail == nil || !strings.Contains(fail.err.Error(), "lease not found") {
-		t.Errorf("late join = %v, %v; want it refused", g, fail)
-	}
-	release(t, next)
-	nothingLeft(t, b)
-}
-
 // heldBack is a client's KV that sends one transaction later than it is asked to.
 type heldBack struct {
 	clientv3.KV
@@ -290,6 +250,33 @@ func (x *heldTxn) Commit() (*clientv3.TxnResponse, error) {
 		return nil, errors.New("no answer")
 	}
 	return x.Txn.Commit()
+}
+
+// TestLateRejoin: a waiter that has lost its place joins the queue again, twice, as
+// the first answer does not come. It is granted the name and releases it, and then
+// the first join is carried out. It must have no effect, as nobody would release
+// what it makes: not even when the client goes on, with a spare etcd lease.
+func TestLateRejoin(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, startServer(t).url())
+	a, fail := s.attempt(t.Context(), request("deploy"))
+	if fail != nil {
+		t.Fatal(fail.err)
+	}
+	kv := &heldBack{KV: s.client.KV, hold: true}
+	s.client.KV = kv
+	queued := true
+	g, fail := a.wait(t.Context(), &queued)
+	if fail != nil || kv.late == nil {
+		t.Fatalf("wait = %v, %v; want it granted by the second join", g, fail)
+	}
+	release(t, g)
+	next := take(t, s, request("other")) // with the spare, if there is one
+	if resp, err := kv.late.Commit(); !unknownLease(err) {
+		t.Errorf("late join = %v, %v; want it refused", resp, err)
+	}
+	release(t, next)
+	nothingLeft(t, s)
 }
 
 // TestLateRewrite: the transaction by which Renew binds the key to another etcd
