@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- KEYS: a string and a set that nobody uses
--- ARGV: a channel
+-- ARGV: keys of a string and a set that nobody uses, a channel
 -- Returns the names of the commands that the user may not run.
 
-local s, z = KEYS[1], KEYS[2]
+local s, z, channel = unpack(ARGV)
 local missing = {}
 for _, call in ipairs({
   {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'SADD', z, 'x'}, {'SMEMBERS', z}, {'SCARD', z}, {'SREM', z, 'x'},
-  {'MGET', s}, {'DEL', s, z}, {'PUBLISH', ARGV[1], 'check'},
+  {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'},
 }) do
   local r = redis.pcall(unpack(call))
   if type(r) == 'table' and r.err and
