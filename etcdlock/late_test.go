@@ -311,7 +311,6 @@ func TestTrustFromSending(t *testing.T) {
 	slow := func(what string, ask func() driver.Instant) {
 		t.Helper()
 		m.stop()
-		time.Sleep(100 * time.Millisecond) // the signal takes its time, and an answer now would show nothing
 		before := driver.Now()
 		time.AfterFunc(pause, m.cont)
 		since := ask()

@@ -185,7 +185,20 @@ func (m *member) restart() {
 }
 
 // stop and cont stop the process and let it go on.
-func (m *member) stop() { m.cmd.Process.Signal(syscall.SIGSTOP) }
+// stop returns when no thread of the server runs any more: the signal takes its time
+// on a busy machine.
+func (m *member) stop() {
+	m.cmd.Process.Signal(syscall.SIGSTOP)
+	eventually(10*time.Second, func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.cmd.Process.Pid))
+		for _, task := range tasks {
+			if stat, err := os.ReadFile(task); err == nil && !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
 func (m *member) cont() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
 func (m *member) url() string { return "etcd://" + m.addr }

@@ -207,7 +207,20 @@ func (s *server) kill() {
 }
 
 // stop and cont stop the process and let it go on.
-func (s *server) stop() { s.cmd.Process.Signal(syscall.SIGSTOP) }
+// stop returns when no thread of the server runs any more: the signal takes its time
+// on a busy machine.
+func (s *server) stop() {
+	s.cmd.Process.Signal(syscall.SIGSTOP)
+	eventually(10*time.Second, func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
+		for _, task := range tasks {
+			if stat, err := os.ReadFile(task); err == nil && !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
 func (s *server) cont() { s.cmd.Process.Signal(syscall.SIGCONT) }
 
 func (s *server) restart(t testing.TB) {

@@ -189,7 +189,6 @@ func TestTrustFromSending(t *testing.T) {
 	slow := func(what string, ask func() driver.Instant) {
 		t.Helper()
 		s.stop()
-		time.Sleep(100 * time.Millisecond) // the signal takes its time, and an answer now would show nothing
 		before := driver.Now()
 		time.AfterFunc(pause, s.cont)
 		since := ask()
