@@ -102,9 +102,7 @@ func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(t.TempDir(), "s")
 	startServer(t, "--unixsocket", sock)
-	if !eventually(patience, func() bool { c, err := net.Dial("unix", sock); return err == nil && c.Close() == nil }) {
-		t.Fatal("no socket")
-	}
+	awaitListener(t, "unix", sock)
 	works(t, "unix://"+sock)
 	works(t, "unix://"+sock+"?db=3&prefix=other:")
 }
@@ -335,9 +333,7 @@ func TestTLS(t *testing.T) {
 	addr := freeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "optional")
-	if !eventually(patience, func() bool { c, err := net.Dial("tcp", addr); return err == nil && c.Close() == nil }) {
-		t.Fatal("no TLS port")
-	}
+	awaitListener(t, "tcp", addr)
 	works(t, "rediss://"+addr+"?ca_file="+cert)
 	works(t, "rediss://"+addr+"?ca_file="+cert+"&cert_file="+cert+"&key_file="+key)
 	_, err := Open(context.Background(), "rediss://"+addr, nil)
