@@ -9,20 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/filelock"
-	"github.com/pawl-go/pawl/redislock"
-	"github.com/pawl-go/pawl/redislock/redlock"
-	"github.com/pawl-go/pawl/zklock"
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
@@ -46,95 +39,6 @@ var blessings = map[string]func(context.Context, *storeURL) error{
 	"rediss":  blessRedis,
 	"redlock": blessRedlock,
 	"unix":    blessRedis,
-}
-
-// storeURL is where a store is. It prints without passwords.
-type storeURL struct {
-	scheme string
-	url    *url.URL
-}
-
-// parseStore parses the URL of a store. Its errors never contain more of the
-// text than the scheme: the rest may be a password in an unexpected place.
-func parseStore(text string) (*storeURL, error) {
-	const hint = `use a URL such as file:///var/lock/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
-	scheme, _, ok := strings.Cut(text, ":")
-	if !ok || !isScheme(scheme) {
-		return nil, fail(exitConfig, "the store is not a URL: it has no scheme", hint)
-	}
-	scheme = strings.ToLower(scheme)
-	if stores[scheme] == nil {
-		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
-			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", ")+"; write it as in redis://localhost:6379")
-	}
-	text, hosts := oneHost(scheme, text)
-	u, err := url.Parse(text)
-	// A / or ? in a password ends the part of the URL that it belongs to, and
-	// leaves an @ over. In the name of a directory it is nothing special.
-	if err != nil || scheme != "file" && u.User == nil && strings.Contains(text, "@") {
-		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
-			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
-	}
-	if hosts != "" {
-		u.Host = hosts
-	}
-	return &storeURL{scheme, u}, nil
-}
-
-// oneHost cuts the several hosts of a redlock URL out of it, since a URL has only
-// one, and leaves the first.
-func oneHost(scheme, text string) (one, hosts string) {
-	start := strings.Index(text, "//") + 2
-	if scheme != "redlock" || start < 2 {
-		return text, ""
-	}
-	end := len(text)
-	if i := strings.IndexAny(text[start:], "/?#"); i >= 0 {
-		end = start + i
-	}
-	start += strings.LastIndex(text[start:end], "@") + 1
-	hosts = text[start:end]
-	first, _, _ := strings.Cut(hosts, ",")
-	return text[:start] + first + text[end:], hosts
-}
-
-// isScheme reports whether s is a scheme by RFC 3986.
-func isScheme(s string) bool {
-	for i, r := range s {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		if !letter && (i == 0 || !('0' <= r && r <= '9' || strings.ContainsRune("+-.", r))) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// String returns the URL without the password, and without query parameters
-// that look like secrets.
-func (s *storeURL) String() string {
-	u := *s.url
-	if u.User != nil {
-		u.User = nil
-		if name := s.url.User.Username(); name != "" {
-			u.User = url.User(name)
-		}
-	}
-	if u.RawQuery != "" {
-		q := u.Query()
-		for key := range q {
-			if isSecret(key) {
-				q.Del(key)
-			}
-		}
-		u.RawQuery = q.Encode()
-	}
-	return u.String()
-}
-
-func isSecret(key string) bool {
-	key = strings.ToLower(key)
-	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "auth", "key"},
-		func(word string) bool { return strings.Contains(key, word) })
 }
 
 // openFile opens a directory: file:///dir, file:dir, or file: for the default;
@@ -172,66 +76,6 @@ func openFile(_ context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client,
 		return nil, err
 	}
 	return pawl.New(d, opts)
-}
-
-// openRedis opens a Redis server. What its URL may contain is told by package
-// redislock.
-func openRedis(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	return redislock.Open(ctx, s.url.String(), redisOptions(ctx, opts))
-}
-
-func blessRedis(ctx context.Context, s *storeURL) error {
-	return redislock.Bless(ctx, s.url.String(), redisOptions(ctx, &pawl.Options{}))
-}
-
-func redisOptions(ctx context.Context, opts *pawl.Options) *redislock.Options {
-	own := &redislock.Options{Options: *opts}
-	if end, ok := ctx.Deadline(); ok {
-		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
-	}
-	return own
-}
-
-// openZooKeeper opens an ensemble of ZooKeeper servers. What its URL may contain is
-// told by package zklock. Sessions that are too short for the TTL are none of the
-// business of who only looks, so it is not zklock.Open.
-func openZooKeeper(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	own := &zklock.Options{Options: *opts}
-	if end, ok := ctx.Deadline(); ok {
-		// A bit earlier, to tell what was wrong.
-		own.ConnectTimeout = max(time.Until(end)*9/10, time.Millisecond)
-	}
-	d, err := zklock.NewDriver(ctx, s.url.String(), own)
-	if err != nil {
-		return nil, err
-	}
-	return pawl.New(d, opts)
-}
-
-// openRedlock opens N Redis servers. What the URL may contain is told by package
-// redlock.
-func openRedlock(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	own := &redlock.Options{Options: *redisOptions(ctx, opts)}
-	own.Logger = slog.New(warnings{os.Stderr})
-	d, err := redlock.NewDriver(ctx, s.url.String(), own)
-	if err != nil {
-		return nil, err
-	}
-	return pawl.New(d, opts)
-}
-
-func blessRedlock(ctx context.Context, s *storeURL) error {
-	return redlock.Bless(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
-}
-
-// openEtcd opens an etcd cluster. What its URL may contain is told by package
-// etcdlock.
-func openEtcd(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	own := &etcdlock.Options{Options: *opts}
-	if end, ok := ctx.Deadline(); ok {
-		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
-	}
-	return etcdlock.Open(ctx, s.url.String(), own)
 }
 
 // fileSettings reads what follows the directory.

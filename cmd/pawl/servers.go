@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/zklock"
+)
+
+// openRedis opens a Redis server. What its URL may contain is told by package
+// redislock.
+func openRedis(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	return redislock.Open(ctx, s.url.String(), redisOptions(ctx, opts))
+}
+
+func blessRedis(ctx context.Context, s *storeURL) error {
+	return redislock.Bless(ctx, s.url.String(), redisOptions(ctx, &pawl.Options{}))
+}
+
+func redisOptions(ctx context.Context, opts *pawl.Options) *redislock.Options {
+	own := &redislock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
+	}
+	return own
+}
+
+// openZooKeeper opens an ensemble of ZooKeeper servers. What its URL may contain is
+// told by package zklock. Sessions that are too short for the TTL are none of the
+// business of who only looks, so it is not zklock.Open.
+func openZooKeeper(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &zklock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		// A bit earlier, to tell what was wrong.
+		own.ConnectTimeout = max(time.Until(end)*9/10, time.Millisecond)
+	}
+	d, err := zklock.NewDriver(ctx, s.url.String(), own)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+// openRedlock opens N Redis servers. What the URL may contain is told by package
+// redlock.
+func openRedlock(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &redlock.Options{Options: *redisOptions(ctx, opts)}
+	own.Logger = slog.New(warnings{os.Stderr})
+	d, err := redlock.NewDriver(ctx, s.url.String(), own)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+func blessRedlock(ctx context.Context, s *storeURL) error {
+	return redlock.Bless(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
+}
+
+// openEtcd opens an etcd cluster. What its URL may contain is told by package
+// etcdlock.
+func openEtcd(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	own := &etcdlock.Options{Options: *opts}
+	if end, ok := ctx.Deadline(); ok {
+		own.ConnectTimeout = max(time.Until(end), time.Millisecond)
+	}
+	return etcdlock.Open(ctx, s.url.String(), own)
+}
