@@ -16,7 +16,8 @@ SCHEDULES   ?= 1000000
 .PHONY: test deps lint bench spec soak fuzz tidy interop
 
 test: deps lint
-	go test -race -timeout 20m $$(go list $(PACKAGES) | grep -v /internal/mutants)
+	# One suite after the other: two that start servers keep each other from time.
+	go test -race -p 1 -timeout 20m $$(go list $(PACKAGES) | grep -v /internal/mutants)
 	# It runs tests of its own, and gains nothing from -race.
 	go test -timeout 30m ./internal/mutants
 	# In full, which takes too long with -race: 50 x 200 rounds, 1,000 waiting processes.

@@ -36,7 +36,7 @@ var mutants = []mutant{
 	{
 		name: "context that follows its lease late",
 		file: "context.go",
-		old:  "c.cancel(cause)\n\t}\n\treturn c.Context.Err()", new: "}\n\treturn c.Context.Err()",
+		old:  "if cause := c.lease.Err(); cause != nil {\n\t\tc.cancel(cause)", new: "if cause := c.lease.Err(); cause != nil && false {\n\t\tc.cancel(cause)",
 		pkg: ".", test: "TestContextKnowsWhenDoneIsClosed",
 	},
 	{
@@ -240,7 +240,7 @@ var mutants = []mutant{
 	{
 		name: "head that trusts the FIFO alone",
 		file: "filelock/acquire_linux.go",
-		old:  "case late && head:", new: "case late && head && false:",
+		old:  "if g, err := s.attempt(ctx, req, true); err != errBusy {", new: "if g, err := s.attempt(ctx, req, true); err != errBusy && false {",
 		pkg: "filelock", test: "TestKeptPresence",
 	},
 	{

@@ -20,8 +20,6 @@ func init() {
 			"n.maybe = unknown(m.err)", "n.maybe = false", "TestLostAnswerToCreate"),
 		zk("nodes that a caller who left has asked for are forgotten", "node.go",
 			"return (n.asked != nil || n.maybe || n.name != \"\")", "return (n.name != \"\")", "TestLostAnswerToCreate"),
-		zk("a node of another session is taken for ours", "node.go",
-			"if err == nil && stat.EphemeralOwner == n.s.sessionID() {", "if err == nil && stat != nil {", "TestNamesake"),
 		zk("a lost answer to delete is taken for a loss", "node.go",
 			"return before, nil", "_ = before\n\t\t\treturn false, nil", "TestLostAnswerToDelete"),
 		zk("waiters whose session has ended give up", "queue.go",
