@@ -225,7 +225,7 @@ func TestStoppedNode(t *testing.T) {
 	if late > 0 {
 		t.Errorf("%d requests took the node timeout", late)
 	}
-	if most > 2*maxBusy {
+	if most > 2*maxBusy+100 { // two for each request, and those of other things
 		t.Errorf("up to %d goroutines more than before", most)
 	}
 	f[2].cont()
