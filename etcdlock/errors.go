@@ -139,7 +139,8 @@ func dialHint(err error) string {
 		return text + ": name the authority that signed the server's certificate with ?ca_file="
 	case strings.Contains(text, "first record does not look like a TLS"):
 		return text + ": this port has no TLS: use etcd:// instead of etcds://"
-	case strings.Contains(text, "handshake failed: EOF"):
+	case strings.Contains(text, "handshake failed: EOF"), strings.Contains(text, "handshake failed") && strings.Contains(text, "connection reset"):
+		// Which of the two it is depends on how much of the hello the server had read when it hung up.
 		return text + ": if this port has no TLS use etcd:// instead of etcds://"
 	case strings.Contains(text, "server preface"):
 		return text + ": is it an etcd server, with TLS (etcds://) or without (etcd://)?"

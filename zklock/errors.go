@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/go-zookeeper/zk"
 
@@ -87,7 +88,7 @@ func dialHint(err error) error {
 		hint = "name the authority that signed the server's certificate with ?ca_file="
 	case strings.Contains(s, "first record does not look like a TLS"):
 		hint = "this port has no TLS: use zk:// instead of zks://"
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		hint = "the server has closed the connection: if this port has no TLS, use zk:// instead of zks://"
 	case strings.Contains(s, "no such host"):
 		hint = "check the name of the host"
