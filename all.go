@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leases are leases on several names that begin together and end together. Its
+// Leases are leases on several names that begin together and end together: when one
+// is lost, all are, for the same reason, and the store gets them back. Its
 // methods are safe for concurrent use.
 type Leases struct {
 	leases []*Lease        // sorted by name
@@ -106,7 +107,17 @@ func (g *Leases) tie(maxHold time.Duration) {
 			l.limitTo(limit)
 		}
 	}
-	context.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })
+	context.AfterFunc(g.ctx, func() {
+		// All are lost before the first is given back, so that no context says that
+		// its lease was released.
+		var lost *LostError
+		if errors.As(g.Err(), &lost) {
+			for _, l := range g.leases {
+				l.lose(lost)
+			}
+		}
+		_ = g.Release(context.Background())
+	})
 }
 
 // limitTo ends the lease at limit.

@@ -124,6 +124,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 		}
 		wantIs(t, context.Cause(ctx), pawl.ErrLost)
 		for _, name := range []string{"a", "b", "c"} {
+			wantIs(t, g.Lease(name).Err(), pawl.ErrLost)
 			if !isFree(t, other, name) {
 				t.Errorf("%q is held", name)
 			}
