@@ -61,6 +61,11 @@ func (e *env) model(like *world) *world {
 // returns what happened, and whether they differ or anything is wrong. What leases
 // there were is counted in done.
 func (e *env) runHistory(ops []operation, done map[string]int) (trace []string, bad bool) {
+	// A limit of its own, as all of them together may take longer than one test.
+	before := e.ctx
+	ctx, cancel := context.WithTimeout(context.Background(), 10*e.long())
+	defer func() { cancel(); e.ctx = before }()
+	e.ctx = ctx
 	real := e.newWorld(e.h.Start(e.TB))
 	real.done = done
 	model := e.model(real)
@@ -82,7 +87,8 @@ func (e *env) runHistory(ops []operation, done map[string]int) (trace []string, 
 			line += "    <-- the model says: " + want
 		}
 		trace = append(trace, line)
-		if got != want || real.wrong != nil {
+		// An error that is no outcome is wrong, even if both have it.
+		if got != want || real.wrong != nil || strings.Contains(got, "error: ") {
 			return append(trace, real.wrong...), true
 		}
 	}
