@@ -8,6 +8,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -20,57 +22,95 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// address is that of the server of the examples.
+var address string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "redisfence")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		s, err := launch(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "redisfence:", err)
+			return 1
+		}
+		defer s.stop()
+		address = s.addr
+		return m.Run()
+	}())
+}
+
 // startServer starts a redis-server that is stopped when the test ends, and returns
 // its process and a client.
 func startServer(t testing.TB, args ...string) (*os.Process, rueidis.Client) {
 	t.Helper()
-	for range 5 { // somebody else may take the port before the server does
-		if p, addr := tryServer(t, args); p != nil {
-			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(client.Close)
-			return p, client
-		}
+	s, err := launch(t.TempDir(), args...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("redis-server does not start")
-	return nil, nil
+	t.Cleanup(s.stop)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr}, DisableCache: true, ForceSingleClient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return s.cmd.Process, client
 }
 
-func tryServer(t testing.TB, args []string) (*os.Process, string) {
-	t.Helper()
+type server struct {
+	addr  string
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+func (s *server) stop() { s.cmd.Process.Kill(); <-s.ended }
+
+func launch(dir string, args ...string) (*server, error) {
+	var errs []error
+	for range 5 { // somebody else may take the port before the server does
+		s, err := tryLaunch(dir, args)
+		if err == nil {
+			return s, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func tryLaunch(dir string, args []string) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	addr := l.Addr().String()
+	s := &server{addr: l.Addr().String(), ended: make(chan struct{})}
 	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command(cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server"),
-		append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if the test is killed the server goes with it
-	out, err := cmd.StdoutPipe()
+	_, port, _ := net.SplitHostPort(s.addr)
+	s.cmd = exec.Command(cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server"),
+		append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir}, args...)...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if the test is killed the server goes with it
+	out, err := s.cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: apt-get install redis-server", err)
 	}
-	stuck := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	stuck := time.AfterFunc(20*time.Second, func() { s.cmd.Process.Kill() })
 	defer stuck.Stop()
+	var said strings.Builder
 	for log := bufio.NewScanner(out); log.Scan(); {
 		if strings.Contains(log.Text(), "Ready to accept connections") {
-			ended := make(chan struct{})
-			go func() { io.Copy(io.Discard, out); cmd.Wait(); close(ended) }()
-			t.Cleanup(func() { cmd.Process.Kill(); <-ended })
-			return cmd.Process, addr
+			go func() { io.Copy(io.Discard, out); s.cmd.Wait(); close(s.ended) }()
+			return s, nil
 		}
-		t.Log(log.Text())
+		fmt.Fprintln(&said, log.Text())
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	return nil, ""
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+	return nil, fmt.Errorf("redis-server does not start:\n%s", &said)
 }
 
 // ask sends a command and returns the reply as text, or the error.
