@@ -177,8 +177,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestStoppedServer: a write that its caller has given up, and that the server carries
-// out when it goes on, is refused then if the next holder was there first.
+// TestStoppedServer: an Install that its caller has given up, and that the server carries
+// out when it goes on, may be done again, and nothing gets past it.
 func TestStoppedServer(t *testing.T) {
 	server, c := startServer(t)
 	if err := Set(t.Context(), c, "x", "one", 33); err != nil {
@@ -191,7 +191,6 @@ func TestStoppedServer(t *testing.T) {
 		t.Errorf("a server that hangs: %v", err)
 	}
 	server.Signal(syscall.SIGCONT)
-	// Nobody has the answer; the token is raised all the same, or is when it is tried again.
 	if err := Install(t.Context(), c, "x", 34); err != nil {
 		t.Fatal(err)
 	}
