@@ -2,7 +2,7 @@
 
 // Package arch enforces the direction of imports:
 //
-//	cmd → sim → stores → pawl → driver → std
+//	cmd → sim → stores → fence → pawl → driver → std
 package arch
 
 import (
@@ -27,6 +27,7 @@ var layers = []struct {
 }{
 	{packages: []string{"driver"}},
 	{packages: []string{""}},
+	{packages: []string{"fence"}},
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
@@ -34,6 +35,7 @@ var layers = []struct {
 	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{packages: []string{"sim"}},
 	{packages: []string{"driver/drivertest"}},
+	{packages: []string{"fence/fencetest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
 }
 
