@@ -136,6 +136,11 @@ func (w *world) election(dir string, stops bool, gone time.Duration, start func(
 		var leader reign
 		w.until("somebody leads", func() bool {
 			for _, r := range reigns(dir) {
+				for id, p := range living {
+					if p.ended() {
+						w.Fatalf("%s does not stand for election any more: %v; stderr %q", id, p.err, p.stderr())
+					}
+				}
 				id, _, _ := strings.Cut(r.who, "-")
 				if r.who = id; r.first > fell && living[id] != nil {
 					leader = r
@@ -216,5 +221,55 @@ func TestElectionNeedsTheTime(t *testing.T) {
 				t.Errorf("found %q", wrong)
 			}
 		})
+	}
+}
+
+// TestCandidateAndSignals: a candidate that has led before is not ended by what it would
+// have passed on to its command, such as the news that its terminal has another
+// size. What ends a process ends it.
+func TestCandidateAndSignals(t *testing.T) {
+	w := newWorld(t)
+	elect := func(name string) *proc {
+		return w.pawl("elect", "boss", "--who", name, "--", "sh", "-c",
+			"touch $W/"+name+"-$PAWL_TOKEN; while ! test -e $W/out-"+name+"; do sleep 0.02; done")
+	}
+	led := func(name string) func() bool {
+		return func() bool {
+			names, _ := filepath.Glob(filepath.Join(w.dir, name+"-*"))
+			return len(names) > 0
+		}
+	}
+	waits := func(name string) func() bool {
+		return func() bool {
+			show := w.pawl("show", "boss")
+			<-show.done
+			_, waiters, _ := strings.Cut(show.stdout(), "waiting")
+			return strings.Contains(waiters, name)
+		}
+	}
+	one := elect("one")
+	w.until("one leads", led("one"))
+	two := elect("two")
+	w.until("two waits", waits("two"))
+	w.pawl("break", "boss", "--force", "--why", "a test").end(0)
+	w.until("two leads", led("two"))
+	w.until("one waits", waits("one"))
+	for _, s := range []syscall.Signal{syscall.SIGWINCH, syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT} {
+		one.signal(s)
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.create("out-two")
+	two.end(0)
+	w.until("one leads again", func() bool {
+		names, _ := filepath.Glob(filepath.Join(w.dir, "one-*"))
+		return len(names) == 2 || one.ended()
+	})
+	if one.ended() {
+		t.Fatalf("the candidate has ended: %v, stderr %q", one.err, one.stderr())
+	}
+	one.signal(syscall.SIGTERM)
+	<-one.done
+	if code := exitCode(one.err); code != "143" && code != "-15" {
+		t.Errorf("exit code %s; want that of SIGTERM", code)
 	}
 }
