@@ -125,6 +125,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 		}
 		wantIs(t, context.Cause(ctx), pawl.ErrLost)
 		for _, name := range []string{"a", "b", "c"} {
+			wantIs(t, g.Lease(name).Err(), pawl.ErrLost)
 			if !isFree(t, other, name) {
 				t.Errorf("%q is held", name)
 			}
@@ -298,5 +299,40 @@ func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
 		if !isFree(t, other, "a") {
 			t.Error("the other name is held")
 		}
+	})
+}
+
+// A lease that was held before is somebody else's too: it has a fate of its own.
+func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a")
+		ctx, cancel := l.Context(context.Background())
+		defer cancel()
+		for _, end := range []func(*pawl.Leases){
+			func(*pawl.Leases) { time.Sleep(time.Minute) }, // MaxHold
+			func(g *pawl.Leases) {
+				if err := other.Break(context.Background(), "b", g.Lease("b").ID(), "enough"); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			g, err := c.AcquireAll(ctx, []string{"a", "b"}, pawl.Reentrant(), pawl.MaxHold(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(g)
+			<-g.Done()
+			synctest.Wait()
+			wantIs(t, g.Err(), pawl.ErrLost)
+			if l.Err() != nil || ctx.Err() != nil || l.Holds() != 1 {
+				t.Errorf("the lease from before: %v, %v, %d holds", l.Err(), ctx.Err(), l.Holds())
+			}
+			if !isFree(t, other, "b") {
+				t.Error("the other name is held")
+			}
+		}
+		release(t, l)
 	})
 }
