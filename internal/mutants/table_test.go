@@ -300,8 +300,14 @@ var mutants = []mutant{
 	{
 		name: "sets of which each lease has a fate of its own",
 		file: "all.go",
-		old:  "\tcontext.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })\n", new: "",
+		old:  "\tcontext.AfterFunc(g.ctx, func() {\n", new: "\t_ = (func() {\n",
 		pkg: ".", test: "TestAcquireAllEndsWithTheFirst",
+	},
+	{
+		name: "sets that end what was held before",
+		file: "all.go",
+		old:  "if l.Holds() == 1 {", new: "if true {",
+		pkg: ".", test: "TestAcquireAllSparesWhatWasHeldBefore",
 	},
 	{
 		name: "sets that keep what they have",
