@@ -60,8 +60,9 @@ func (e *env) writerAmong(readers, clients int) {
 	for range clients {
 		cs = append(cs, e.client())
 	}
-	hold := max(2*e.h.Pause, time.Duration(readers)*2*time.Millisecond) // or the stream is more than the machine can bear
-	var phase atomic.Int32                                              // odd from when a writer waits until it is about to release
+	// Shorter, and the stream is more than the machine can bear.
+	hold := max(2*e.h.Pause, time.Duration(readers)*2*time.Millisecond)
+	var phase atomic.Int32 // odd from when a writer waits until it is about to release
 	var reads atomic.Int32
 	ctx, stop := context.WithCancel(e.ctx)
 	var all sync.WaitGroup

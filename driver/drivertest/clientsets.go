@@ -3,6 +3,7 @@
 package drivertest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -52,7 +53,8 @@ func clientSets(e *env) {
 					seen[n].saw(g.Lease(names[n]))
 				}
 				time.Sleep(rand.N(2 * time.Millisecond))
-				if err := g.Release(e.ctx); err != nil {
+				// On a busy machine a lease may be lost.
+				if err := g.Release(e.ctx); err != nil && (e.fake() || !errors.Is(err, pawl.ErrLost)) {
 					e.Errorf("Release = %v", err)
 				}
 				taken[i]++
