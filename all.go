@@ -34,7 +34,8 @@ type Leases struct {
 // called, so that callers whose names overlap cannot wait for each other in a
 // circle. That is so only if who uses several of the names at a time gets them
 // in one call of AcquireAll. If a lease is lost while it waits for the next, it
-// gives back all it has and begins anew.
+// gives back all it has and begins anew. A lease that was held before, see Reentrant,
+// is only given one hold less when the others end.
 //
 // The errors are those of Acquire, and one if names is empty or there is
 // NoRenew: the leases would end one by one.
@@ -101,9 +102,15 @@ func (g *Leases) nest(l *Lease) {
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
+	var own []*Lease // not those that somebody else holds too, by Reentrant
+	for _, l := range g.leases {
+		if l.Holds() == 1 {
+			own = append(own, l)
+		}
+	}
 	if maxHold > 0 {
 		limit := driver.Now().Add(maxHold)
-		for _, l := range g.leases {
+		for _, l := range own {
 			l.limitTo(limit)
 		}
 	}
@@ -112,7 +119,7 @@ func (g *Leases) tie(maxHold time.Duration) {
 		// its lease was released.
 		var lost *LostError
 		if errors.As(g.Err(), &lost) {
-			for _, l := range g.leases {
+			for _, l := range own {
 				l.lose(lost)
 			}
 		}
