@@ -7,8 +7,8 @@
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . cmd/pawl redislock zklock etcdlock sim
-PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/... ./sim/...
+MODULES     := . adapt/adapttest cmd/pawl redislock zklock etcdlock sim
+PACKAGES    := ./... ./adapt/adapttest/... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/... ./sim/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000

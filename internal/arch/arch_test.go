@@ -27,12 +27,14 @@ var layers = []struct {
 }{
 	{packages: []string{"driver"}},
 	{packages: []string{""}},
+	{packages: []string{"adapt"}},
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
 	{packages: []string{"zklock"}, others: []string{"github.com/go-zookeeper/zk"}},
 	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{packages: []string{"sim"}},
+	{packages: []string{"adapt/adapttest"}}, // tests only, which may import what they are for
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
 }
