@@ -72,10 +72,10 @@ func TestMutexAfterALoss(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		m := &adapt.Mutex{Locks: w.locks, Name: "a"}
 		m.Lock()
-		second := make(chan struct{})
+		second := make(chan any, 1)
 		go func() {
+			defer func() { second <- recover() }()
 			m.Lock()
-			close(second)
 		}()
 		w.breakLease(t, "a")
 		synctest.Wait()
@@ -91,7 +91,9 @@ func TestMutexAfterALoss(t *testing.T) {
 			t.Errorf("the Unlock ended the lease of another: %v", err)
 		}
 		give(t, theirs)
-		<-second
+		if v := <-second; v != nil {
+			t.Fatal(v)
+		}
 		m.Unlock()
 		w.wantFree(t, "a")
 	})

@@ -102,7 +102,16 @@ func (w *world) do(t *testing.T, r *http.Request, status int, told error, handle
 		handle = func(http.ResponseWriter, *http.Request) { t.Error("the handler runs") }
 	}
 	answer := httptest.NewRecorder()
-	w.Handler(handle).ServeHTTP(answer, r)
+	func() {
+		defer func() {
+			if v := recover(); v == http.ErrAbortHandler {
+				t.Error("the response is broken off")
+			} else if v != nil {
+				panic(v)
+			}
+		}()
+		w.Handler(handle).ServeHTTP(answer, r)
+	}()
 	if answer.Code != status {
 		t.Errorf("status %d, want %d: %s", answer.Code, status, answer.Body)
 	}
