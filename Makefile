@@ -7,7 +7,7 @@
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . cmd/pawl redislock zklock etcdlock sim driver/drivertest/linear fence/fencetest
+MODULES     := . adapt/adapttest cmd/pawl redislock zklock etcdlock sim driver/drivertest/linear fence/fencetest
 PACKAGES    := $(MODULES:%=./%/...)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
