@@ -107,4 +107,3 @@ var began, beganAt = func() (t time.Time, at int64) {
 	}
 	return t, at
 }()
-
