@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,5 +107,28 @@ func TestBenchRefuses(t *testing.T) {
 	}
 	if got := pawlBench(t, 69, "-s", "redis://127.0.0.1:1", "--for", "50ms"); strings.Contains(got, "A lock costs") {
 		t.Error(got)
+	}
+}
+
+// TestBenchInterrupted: a bench that is ended early gives back what it has, says
+// nothing, and ends as a command does that a signal ends.
+func TestBenchInterrupted(t *testing.T) {
+	w := newWorld(t)
+	holds := func() bool { // to try the lock would be in its way
+		p := w.pawl("ls", benchPrefix)
+		p.end(0)
+		return p.stdout() != ""
+	}
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: -2, syscall.SIGTERM: 143} {
+		p := w.pawl("bench", "--for", "1m")
+		w.until("it measures", func() bool { return holds() })
+		p.signal(sig)
+		p.end(code)
+		if p.stdout()+p.stderr() != "" {
+			t.Errorf("it says %q", p.stdout()+p.stderr())
+		}
+		if holds() {
+			t.Error("it has kept its lock")
+		}
 	}
 }

@@ -54,13 +54,14 @@ func part(list []time.Duration, all time.Duration) benchPart {
 }
 
 // again calls f until the time is over, and returns how long each call took.
-func (m *meter) again(f func() error) (list []time.Duration, err error) {
+func (m *meter) again(ctx context.Context, f func() error) (list []time.Duration, err error) {
 	for end := time.Now().Add(m.each); ; {
 		began := time.Now()
 		if began.After(end) && len(list) > 0 {
 			return list, nil
 		}
-		if err := f(); err != nil {
+		// Not every store looks at the context when it need not wait.
+		if err := errors.Join(ctx.Err(), f()); err != nil {
 			return nil, err
 		}
 		list = append(list, time.Since(began))
@@ -70,7 +71,7 @@ func (m *meter) again(f func() error) (list []time.Duration, err error) {
 // roundTrips asks who holds a name that nobody holds: one request that changes
 // nothing.
 func (m *meter) roundTrips(ctx context.Context) ([]time.Duration, error) {
-	return m.again(func() error {
+	return m.again(ctx, func() error {
 		_, err := m.store.Inspect(ctx, benchPrefix+"1")
 		return err
 	})
@@ -97,7 +98,7 @@ func (m *meter) restedTrips(ctx context.Context) (list []time.Duration, err erro
 func (m *meter) pairs(ctx context.Context) ([]time.Duration, error) { return m.pair(ctx, "1") }
 
 func (m *meter) pair(ctx context.Context, name string) ([]time.Duration, error) {
-	return m.again(func() error {
+	return m.again(ctx, func() error {
 		lease, err := m.store.Acquire(ctx, benchPrefix+name, pawl.Why("pawl bench"))
 		if err != nil {
 			return err
