@@ -2,6 +2,7 @@
 
 // Package arch enforces the direction of imports:
 //
+//	bench → stores and peers
 //	cmd → sim → stores → fence → pawl → driver → std
 package arch
 
@@ -40,6 +41,9 @@ var layers = []struct {
 	{packages: []string{"driver/drivertest/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
 	{packages: []string{"fence/fencetest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
+	// Nobody imports it. It knows all stores and their clients, and our peers.
+	{packages: []string{"bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
+		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap"}},
 }
 
 // stores may not import one another.
