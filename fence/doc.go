@@ -24,7 +24,8 @@ Redis.
 
 	the event                                what follows
 	---------------------------------------  -----------------------------------------
-	a holder pauses before the check         its write is refused: a *StaleError
+	a holder pauses before the check         once the next one has raised the token, its
+	                                         write is refused: a *StaleError
 	a holder pauses between check and write  the next holder's Install waits for it, or
 	                                         for the end of its own context
 	a crash between raising and writing      the token stays raised (a database takes it

@@ -93,7 +93,7 @@ func reads(method string) bool {
 // WriteError answers a request that err has kept from being carried out: with 412
 // Precondition Failed and both tokens for a *StaleError, the status of a
 // *TokenError, and otherwise 503 Service Unavailable: the token could not be
-// checked. It is 412 and not 409 Conflict, as the token is a precondition in a
+// checked. The body is the error's text. It is 412 and not 409 Conflict, as the token is a precondition in a
 // header, and to send the same again cannot help.
 func WriteError(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
