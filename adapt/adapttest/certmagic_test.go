@@ -31,6 +31,17 @@ type storage struct {
 
 type files struct{ certmagic.Storage }
 
+// watched counts how often certmagic renews the lease of a lock.
+type watched struct {
+	storage
+	renewals *atomic.Int64
+}
+
+func (w watched) RenewLockLease(ctx context.Context, name string, d time.Duration) error {
+	w.renewals.Add(1)
+	return w.storage.RenewLockLease(ctx, name, d)
+}
+
 var (
 	_ certmagic.Storage          = storage{}
 	_ certmagic.TryLocker        = storage{}
@@ -43,6 +54,7 @@ type authority struct {
 	key    *ecdsa.PrivateKey
 	issued atomic.Int64
 	busy   counter
+	all    *sync.WaitGroup // if set, each request waits for as many
 }
 
 func (*authority) IssuerKey() string { return "test" }
@@ -51,6 +63,10 @@ func (a *authority) Issue(_ context.Context, csr *x509.CertificateRequest) (*cer
 	a.busy.add(1)
 	defer a.busy.add(-1)
 	time.Sleep(50 * time.Millisecond)
+	if a.all != nil {
+		a.all.Done()
+		a.all.Wait()
+	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(a.issued.Add(1)),
 		DNSNames:     csr.DNSNames,
@@ -66,22 +82,21 @@ func (a *authority) Issue(_ context.Context, csr *x509.CertificateRequest) (*cer
 
 // servers returns the configurations of n servers with one storage and one
 // authority.
-func servers(t *testing.T, n int) ([]*certmagic.Config, *authority) {
+func servers(t *testing.T, n int) (all []*certmagic.Config, ca *authority, renewals *atomic.Int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := &authority{key: key}
+	ca, renewals = &authority{key: key}, new(atomic.Int64)
 	var store memlock.Store
 	dir := t.TempDir()
-	var all []*certmagic.Config
 	for range n {
 		config := certmagic.Config{
-			Storage: storage{
+			Storage: watched{storage{
 				files{&certmagic.FileStorage{Path: dir}},
 				&adapt.CertMagicLocker{Locks: open(t, &store), Prefix: "tls/"},
-			},
+			}, renewals},
 			Issuers: []certmagic.Issuer{ca},
 			Logger:  zap.NewNop(),
 		}
@@ -93,7 +108,7 @@ func servers(t *testing.T, n int) ([]*certmagic.Config, *authority) {
 		t.Cleanup(cache.Stop)
 		all = append(all, certmagic.New(cache, config))
 	}
-	return all, ca
+	return all, ca, renewals
 }
 
 // Four servers want the same certificate at once. It is issued once.
@@ -101,12 +116,13 @@ func TestCertMagicIssuesOnce(t *testing.T) {
 	for _, how := range []struct {
 		name   string
 		obtain func(*certmagic.Config, context.Context, string) error
+		renews bool // the lease of the lock, before each attempt
 	}{
-		{"sync", (*certmagic.Config).ObtainCertSync},
-		{"async", (*certmagic.Config).ObtainCertAsync}, // which renews the lock's lease
+		{"sync", (*certmagic.Config).ObtainCertSync, false},
+		{"async", (*certmagic.Config).ObtainCertAsync, true},
 	} {
 		t.Run(how.name, func(t *testing.T) {
-			all, ca := servers(t, 4)
+			all, ca, renewals := servers(t, 4)
 			var wg sync.WaitGroup
 			for _, server := range all {
 				wg.Go(func() {
@@ -119,7 +135,11 @@ func TestCertMagicIssuesOnce(t *testing.T) {
 			if n := ca.issued.Load(); n != 1 {
 				t.Errorf("%d certificates were issued, want 1", n)
 			}
-			matches, err := filepath.Glob(filepath.Join(all[0].Storage.(storage).Storage.(*certmagic.FileStorage).Path, "locks", "*"))
+			if n := renewals.Load(); (n > 0) != how.renews {
+				t.Errorf("%d renewals of a lock's lease", n)
+			}
+			dir := all[0].Storage.(watched).Storage.(*certmagic.FileStorage).Path
+			matches, err := filepath.Glob(filepath.Join(dir, "locks", "*"))
 			if err != nil || len(matches) > 0 {
 				t.Errorf("the files' own locks were used: %v (%v)", matches, err)
 			}
@@ -127,9 +147,35 @@ func TestCertMagicIssuesOnce(t *testing.T) {
 	}
 }
 
+// unlocked is a storage whose locks do not lock.
+type unlocked struct{ watched }
+
+func (unlocked) Lock(context.Context, string) error   { return nil }
+func (unlocked) Unlock(context.Context, string) error { return nil }
+
+// Without the lock, both of two servers ask for the certificate.
+func TestCertMagicWithoutLocks(t *testing.T) {
+	all, ca, _ := servers(t, 2)
+	ca.all = new(sync.WaitGroup)
+	ca.all.Add(len(all))
+	var wg sync.WaitGroup
+	for _, server := range all {
+		server.Storage = unlocked{server.Storage.(watched)}
+		wg.Go(func() {
+			if err := server.ObtainCertSync(t.Context(), "example.com"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := ca.issued.Load(); n != 2 {
+		t.Errorf("%d certificates were issued, want 2: this is what the lock is for", n)
+	}
+}
+
 // Renewals come one after the other, and storage is cleaned by one at a time.
 func TestCertMagicRenewsOneAfterTheOther(t *testing.T) {
-	all, ca := servers(t, 3)
+	all, ca, _ := servers(t, 3)
 	if err := all[0].ObtainCertSync(t.Context(), "example.com"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,14 +20,22 @@ var (
 	_ cron.JobWrapper = adapt.CronWrapper[cron.Job](adapt.CronJob{})
 )
 
-// once is a schedule of one run, at a time that all share.
-type once time.Time
+// once is a schedule of one run, at a time that all share, or at once if that has
+// passed.
+type once struct {
+	at   time.Time
+	done bool
+}
 
-func (o once) Next(now time.Time) time.Time {
-	if now.Before(time.Time(o)) {
-		return time.Time(o)
+func (o *once) Next(now time.Time) time.Time {
+	if o.done {
+		return time.Time{}
 	}
-	return time.Time{}
+	o.done = true
+	if now.Before(o.at) {
+		return o.at
+	}
+	return now.Add(time.Millisecond)
 }
 
 // Two processes with one schedule: one runs the job, the other skips it. Without the
@@ -53,7 +61,7 @@ func TestCronRunsAJobOnce(t *testing.T) {
 			at := time.Now().Add(200 * time.Millisecond)
 			for range 2 {
 				crontab := cron.New()
-				crontab.Schedule(once(at), c.job(adapt.CronJob{
+				crontab.Schedule(&once{at: at}, c.job(adapt.CronJob{
 					Locks: open(t, &store), Name: "nightly", MinHold: 2 * patience,
 					Report: func(_ string, err error) { events <- err },
 				}, func() { events <- nil }))
@@ -84,7 +92,7 @@ func TestCronWaits(t *testing.T) {
 	at := time.Now().Add(200 * time.Millisecond)
 	for range 3 {
 		crontab := cron.New()
-		crontab.Schedule(once(at), &adapt.CronJob{
+		crontab.Schedule(&once{at: at}, &adapt.CronJob{
 			Locks: open(t, &store), Name: "nightly", Wait: true,
 			Report: func(_ string, err error) { done <- err },
 			Do: func(context.Context, *pawl.Lease) error {

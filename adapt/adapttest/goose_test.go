@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/adapt"
 	"github.com/pawl-go/pawl/filelock"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 var (
@@ -123,7 +124,7 @@ func (m *migrator) finish(t *testing.T) {
 	t.Helper()
 	fmt.Fprintln(m.stdin)
 	if err := m.Wait(); err != nil {
-		t.Logf("a process ends with %v: %s", err, &m.output)
+		t.Errorf("a process ends with %v: %s", err, &m.output)
 	}
 }
 
@@ -200,28 +201,29 @@ func balance(t *testing.T, dir string) (n int) {
 func TestGooseLoss(t *testing.T) {
 	for _, how := range []string{"Locker", "SessionLocker", "Do"} {
 		t.Run(how, func(t *testing.T) {
+			var store memlock.Store
+			locks, other := open(t, &store), open(t, &store)
 			dir := t.TempDir()
-			locks, err := filelock.Open(dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer locks.Close()
 			db, err := sql.Open("sqlite", filepath.Join(dir, "accounts.db"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			g := &adapt.GooseLocker{Locks: locks, Name: "migrate", Options: []pawl.Option{pawl.MaxHold(100 * time.Millisecond)}}
-			opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(
-				goose.NewGoMigration(2, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-					if how != "Do" {
-						time.Sleep(200 * time.Millisecond) // past MaxHold
-					} else if <-ctx.Done(); !errors.Is(context.Cause(ctx), pawl.ErrLost) {
-						t.Errorf("the migration's context ends with %v", context.Cause(ctx))
-					}
-					_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance + 10")
+			bonus := goose.NewGoMigration(2, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+				if err := breakLease(ctx, other); err != nil {
 					return err
-				}}, nil))}
+				}
+				if how == "Do" {
+					<-ctx.Done()
+					if err := context.Cause(ctx); !errors.Is(err, pawl.ErrLost) {
+						t.Errorf("the migration's context ends with %v", err)
+					}
+				}
+				_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance + 10")
+				return err
+			}}, nil)
+			opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(bonus)}
+			g := &adapt.GooseLocker{Locks: locks, Name: "migrate/accounts"}
 			switch how {
 			case "Locker":
 				opts = append(opts, goose.WithLocker(g))
@@ -232,16 +234,16 @@ func TestGooseLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			up := func(ctx context.Context) error {
+			up := func(ctx context.Context, _ *pawl.Lease) error {
 				_, err := provider.Up(ctx)
 				return err
 			}
 			want := 110
 			if how == "Do" {
 				want = 100
-				err = locks.Do(t.Context(), "migrate", func(ctx context.Context, _ *pawl.Lease) error { return up(ctx) }, g.Options...)
+				err = locks.Do(t.Context(), "migrate/accounts", up)
 			} else {
-				err = up(t.Context())
+				err = up(t.Context(), nil)
 			}
 			if !errors.Is(err, pawl.ErrLost) {
 				t.Errorf("Up = %v, want ErrLost", err)
@@ -251,4 +253,12 @@ func TestGooseLoss(t *testing.T) {
 			}
 		})
 	}
+}
+
+func breakLease(ctx context.Context, other *pawl.Client) error {
+	info, err := other.Inspect(ctx, "migrate/accounts")
+	if err != nil || len(info.Holders) != 1 {
+		return fmt.Errorf("who migrates: %+v, %w", info, err)
+	}
+	return other.Break(context.WithoutCancel(ctx), "migrate/accounts", info.Holders[0].Lease, "a test")
 }
