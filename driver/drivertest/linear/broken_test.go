@@ -3,6 +3,7 @@
 package linear
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,7 @@ func TestBrokenDrivers(t *testing.T) {
 	for name, c := range map[string]struct {
 		mistake mistake
 		faults  bool
+		names   int    // 8 unless set
 		found   string // one of what is told
 	}{
 		"none":                {},
@@ -155,12 +157,12 @@ func TestBrokenDrivers(t *testing.T) {
 		}}, found: unordered},
 		"tokens repeat":                {mistake: mistake{token: func(t uint64) uint64 { return t / 2 }}, found: unordered},
 		"tokens fall":                  {mistake: mistake{token: func(t uint64) uint64 { return 1<<40 - t }}, found: unordered},
-		"release says nothing of loss": {mistake: mistake{release: func(g driver.Grant) error { return done(g.Release(context.Background())) }}, found: unordered},
+		"release says nothing of loss": {mistake: mistake{release: func(g driver.Grant) error { return done(g.Release(context.Background())) }}, names: 20, found: unordered},
 		"renewal says nothing of loss": {mistake: mistake{renew: func(g driver.Grant, ttl time.Duration) (driver.Instant, error) {
 			now := driver.Now()
 			_, err := g.Renew(context.Background(), ttl)
 			return now, done(err)
-		}}, found: unordered},
+		}}, names: 20, found: unordered},
 		"downgrade releases":     {mistake: mistake{lower: func(g driver.Grant) error { return g.Release(context.Background()) }}, found: unordered},
 		"downgrade does nothing": {mistake: mistake{lower: func(driver.Grant) error { return nil }}, found: unordered},
 		"break does nothing":     {mistake: mistake{breakIt: func(driver.Inspector, string, string) error { return nil }}, found: unordered},
@@ -201,11 +203,11 @@ func TestBrokenDrivers(t *testing.T) {
 					}}
 				},
 			})
-			if c.faults {
-				r.record(9*perName, r.breakLinks)
-			} else {
-				r.record(20*perName, nil)
+			names, trouble := cmp.Or(c.names, 8), r.breakLinks
+			if !c.faults {
+				trouble = nil
 			}
+			r.record(names*perName, trouble)
 			r.check()
 			if text := n.text.String(); (text != "") != (c.found != "") || !strings.Contains(text, c.found) {
 				t.Errorf("found %.2000q; want %q", text, c.found)

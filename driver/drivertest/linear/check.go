@@ -25,16 +25,13 @@ var model = porcupine.Model{
 	},
 }
 
-// patience is how long the search may take for one name. An answer that is not
-// found by then is a failure too.
-const patience = time.Minute
-
 // check returns nil if there is an order of ops, each at one moment between its
-// call and its return, that the model allows.
+// call and its return, that the model allows. If that is not found out within patience,
+// it is an error too.
 //
 // Tokens say which order that of the grants must be, if the store has any: the one
 // in which they were given out. So few orders are left to be searched.
-func check(ops []operation, fencing bool) error {
+func check(ops []operation, fencing bool, patience time.Duration) error {
 	var tokens []uint64
 	for _, o := range ops {
 		if o.do == granted {
@@ -59,7 +56,7 @@ func check(ops []operation, fencing bool) error {
 	case porcupine.Unknown:
 		return fmt.Errorf("whether the history is linearizable was not found out in %v, for %d operations", patience, len(ops))
 	}
-	return fmt.Errorf("the history is not linearizable:\n%s", explain(history))
+	return fmt.Errorf("the history is not linearizable:\n%s", explain(history, patience))
 }
 
 // bounded returns ops in which what may end has an end, so that few operations are
@@ -95,7 +92,7 @@ func bounded(ops []operation) []operation {
 
 // explain shows how far an order can be found, what is known then, and what cannot
 // follow.
-func explain(history []porcupine.Operation) string {
+func explain(history []porcupine.Operation, patience time.Duration) string {
 	_, info := porcupine.CheckOperationsVerbose(model, history, patience)
 	var best []porcupine.Operation
 	for _, p := range info.PartialLinearizationsOperations() {

@@ -5,6 +5,7 @@ package linear
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // at makes a history in which the operations follow one another. Each may be moved by
@@ -59,7 +60,7 @@ func TestGoodHistories(t *testing.T) {
 		"downgrade of no lease": at(grant(1, exclusive), of(1, released), of(1, mayLower), grant(2, exclusive), no(shared)),
 		"release during a break that comes too late": at(grant(1, exclusive), of(1, released), from(12, of(1, missed))),
 	} {
-		if err := check(ops, true); err != nil {
+		if err := check(ops, true, patience); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -98,16 +99,16 @@ func TestBadHistories(t *testing.T) {
 		"downgrade of a slot":            at(grant(1, 2), of(1, downgraded)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := check(ops, true)
+			err := check(ops, true, patience)
 			if err == nil || !strings.Contains(err.Error(), "not linearizable") || !strings.Contains(err.Error(), "none can be next") {
 				t.Errorf("check = %v; want it to be refused, and why", err)
 			}
-			if err := check(ops[:len(ops)-1], true); err != nil {
+			if err := check(ops[:len(ops)-1], true, patience); err != nil {
 				t.Errorf("without the last operation: %v", err)
 			}
 		})
 	}
-	if err := check(at(grant(1, exclusive), of(1, released), token(101, grant(2, exclusive))), false); err != nil {
+	if err := check(at(grant(1, exclusive), of(1, released), token(101, grant(2, exclusive))), false, patience); err != nil {
 		t.Errorf("without tokens: %v", err)
 	}
 }
@@ -122,11 +123,23 @@ func TestBroadHistory(t *testing.T) {
 			operation{do: trusted, lease: i, call: int64(20*i + 3), ret: int64(20*i + 4)},
 			operation{do: mayEnd, lease: i, call: int64(20*i + 3), ret: never})
 	}
-	if err := check(ops, true); err != nil {
+	if err := check(ops, true, patience); err != nil {
 		t.Error(err)
 	}
 	ops[len(ops)-2].lease = 100 // trusted once more
-	if err := check(ops, true); err == nil || !strings.Contains(err.Error(), "not linearizable") {
+	if err := check(ops, true, patience); err == nil || !strings.Contains(err.Error(), "not linearizable") {
 		t.Errorf("a lease that comes back after 200 others: %v; want it to be refused", err)
+	}
+}
+
+// TestSearchThatTakesTooLong: what is not found out is no success.
+func TestSearchThatTakesTooLong(t *testing.T) {
+	var ops []operation
+	for i := 1; i <= 40; i++ {
+		ops = append(ops, from(1, late(grant(i, shared))))
+	}
+	ops = append(ops, at(grant(41, exclusive), grant(42, exclusive))...)
+	if err := check(ops, false, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "not found out") {
+		t.Errorf("check = %.200v; want it to give up", err)
 	}
 }

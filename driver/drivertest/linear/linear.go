@@ -46,6 +46,9 @@ const (
 	clients = 3
 	workers = 5 // for each name
 
+	// patience is how long the search may take for one name.
+	patience = time.Minute
+
 	// restartable is how long a store may refuse to grant after a restart, so that
 	// there is a run with one.
 	restartable = 5 * time.Second
@@ -205,7 +208,7 @@ func (r *run) check() {
 			did[o.do]++
 		}
 		all.Go(func() {
-			if err := check(ops, r.sure.Fencing); err != nil {
+			if err := check(ops, r.sure.Fencing, patience); err != nil {
 				r.t.Errorf("%q: %v", h.name, err)
 			}
 		})
