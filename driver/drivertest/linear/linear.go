@@ -46,6 +46,9 @@ const (
 	clients = 3
 	workers = 5 // for each name
 
+	// patience is how long the search may take for one name.
+	patience = time.Minute
+
 	// restartable is how long a store may refuse to grant after a restart, so that
 	// there is a run with one.
 	restartable = 5 * time.Second
@@ -68,16 +71,19 @@ func Run(t *testing.T, h drivertest.Harness) {
 		}
 	}
 	t.Run("calm", func(t *testing.T) {
+		t.Parallel()
 		r := start(t, h)
 		r.record(calls, nil)
-		r.check(true)
+		r.check()
 	})
 	t.Run("faults", func(t *testing.T) {
+		t.Parallel()
 		r := start(t, h)
 		r.record(calls/4, r.breakLinks)
-		r.check(false)
+		r.check()
 	})
 	t.Run("restart", func(t *testing.T) {
+		t.Parallel()
 		if h.Recovery > restartable {
 			t.Skipf("the store grants nothing for %v after a restart", h.Recovery)
 		}
@@ -86,7 +92,7 @@ func Run(t *testing.T, h drivertest.Harness) {
 			t.Skip("the harness cannot restart the store")
 		}
 		r.record(calls/4, r.restart)
-		r.check(false)
+		r.check()
 	})
 }
 
@@ -100,11 +106,9 @@ type run struct {
 	clients []*pawl.Client
 	names   []*history
 
+	conditions
 	ttl       time.Duration
-	sure      driver.Guarantees
 	inspector bool
-	faults    bool
-	restarted bool
 
 	clock clock
 	calls atomic.Int64
@@ -155,7 +159,7 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, left: perName,
 		})
 	}
-	r.faults = trouble != nil
+	r.calm = trouble == nil
 	var all sync.WaitGroup
 	for _, h := range r.names {
 		for w := range workers {
@@ -193,24 +197,23 @@ func (r *run) finish() {
 	all.Wait()
 }
 
-// check checks each name by itself. strict is whether every refusal has a reason that
-// is known.
-func (r *run) check(strict bool) {
+// check checks each name by itself.
+func (r *run) check() {
 	began, n, did := time.Now(), 0, make(map[action]int)
 	var all sync.WaitGroup
 	for _, h := range r.names {
-		ops := h.operations(strict && r.sure.FIFO)
+		ops := h.operations(r.conditions)
 		n += len(ops)
 		for _, o := range ops {
 			did[o.do]++
 		}
 		all.Go(func() {
-			if err := check(ops, r.sure.Fencing); err != nil {
+			if err := check(ops, r.sure.Fencing, patience); err != nil {
 				r.t.Errorf("%q: %v", h.name, err)
 			}
 		})
 		for _, g := range h.known {
-			if g.early && g.breaks == nil && (!r.restarted || r.sure.SurvivesRestart) {
+			if g.early && g.breaks == nil && !r.forgets() {
 				r.t.Errorf("%q: the store has ended #%d, token %d, before its time", h.name, g.n, g.Token())
 			}
 		}

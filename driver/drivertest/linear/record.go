@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // clock counts instead of measuring: each stamp is larger than all that were taken
@@ -42,7 +43,8 @@ type history struct {
 	waited bool // some wait for it, and some of them give up
 
 	mu    sync.Mutex
-	left  int // calls that may still be made
+	doubt bool // an attempt has failed
+	left  int  // calls that may still be made
 	ops   []operation
 	known []*held
 	tries []span // all attempts, whatever has become of them
@@ -83,21 +85,52 @@ func (h *history) attempt(at span, worker int, k kind, l *pawl.Lease, err error)
 	case errors.Is(err, pawl.ErrHeld):
 		o.do = refused
 	default:
-		return nil // whatever it left is undone, and nobody ever had it
+		h.doubt = true // what it has left is undone, and nobody ever had it, but it may be in the way
+		return nil
 	}
 	h.ops = append(h.ops, o)
 	return nil
 }
 
-// operations returns the history as the model has it. strict is whether the reason of
-// each refusal is known: else who is refused may have been in the way of another who
-// was refused too, or have met what an attempt had left that was given up.
-func (h *history) operations(strict bool) []operation {
+// conditions are those of a run, by which operations mean more or less.
+type conditions struct {
+	sure      driver.Guarantees
+	calm      bool // nothing failed: nothing is left of attempts that were refused
+	restarted bool // the store was
+}
+
+// forgets reports whether the store may not know a lease any more that it still keeps
+// the name for.
+func (c conditions) forgets() bool { return c.restarted && !c.sure.SurvivesRestart }
+
+// operations returns the history as the model has it, without what means nothing.
+func (h *history) operations(c conditions) []operation {
+	back := make(map[int]span) // when leases were released
+	for _, o := range h.ops {
+		if o.do == released {
+			back[o.lease] = span{o.call, o.ret}
+		}
+	}
 	var ops []operation
 	for _, o := range h.ops {
-		if o.do != refused && o.do != otherSlots || strict && !h.waited && h.alone(o) {
-			ops = append(ops, o)
+		switch o.do {
+		case refused, otherSlots:
+			// Who asks at the same time, waits, or has given up, may be in the way.
+			if !c.calm || !c.sure.FIFO || h.waited || h.doubt || !h.alone(o) {
+				continue
+			}
+		case missed:
+			if c.forgets() {
+				continue
+			}
+		case broke:
+			// Where requests have no order, some nodes do as who breaks it says, others as
+			// who gives it back, and both have ended it.
+			if at, ok := back[o.lease]; ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret}) {
+				o.do = mayEnd
+			}
 		}
+		ops = append(ops, o)
 	}
 	for _, g := range h.known {
 		o := operation{do: trusted, lease: g.n, worker: g.worker, call: g.seen.call, ret: g.seen.ret}
