@@ -36,9 +36,13 @@ const (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	drivertest.Run(t, harness())
+}
+
+func harness() drivertest.Harness {
 	opts := new(Options)
 	opts.TTL = suiteTTL
-	drivertest.Run(t, drivertest.Harness{
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			m := startServer(t)
 			return drivertest.Store{
@@ -57,7 +61,7 @@ func TestConformance(t *testing.T) {
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     200 * time.Millisecond,
-		Histories: 4,
+		Histories: 8,
 		Parallel:  true,
-	})
+	}
 }

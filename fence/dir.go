@@ -22,7 +22,8 @@ import (
 // Dir is a Guard in a directory of a local file system, for the processes of one
 // machine. What Do was given is on the disk before it calls the function: neither
 // kill -9 nor a power cut makes it forget. If a process is killed in Do, the next
-// one gets in at once; while it is stopped there, the others wait.
+// one gets in; while it is stopped there, the others wait. Processes get in in no order,
+// and look for that up to 50 ms late.
 //
 // A resource has two small files, NAME.lock and NAME.token, for ever; NAME is made
 // of its SHA-256. Who deletes them makes the resource forget its token, and one

@@ -50,6 +50,7 @@ func childMain(dir string) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
+		time.Sleep(rand.N(2 * time.Millisecond)) // for others to get in
 	}
 }
 

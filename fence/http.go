@@ -60,6 +60,11 @@ func FromHeader(h http.Header) (pawl.Token, error) {
 // A request that is refused is answered as WriteError does. Who may send a token may
 // send a large one: check who it is before.
 //
+// A Memory will do if the data is in the memory of the server too, and there is one
+// server. A Dir will if the data is on its disk. What next does elsewhere, in a
+// service behind it for one, may arrive there after it has returned, or while
+// it is paused, and only that service can refuse it.
+//
 // Where the data is in a database, its transaction has to be fenced instead: use
 // FromHeader, Install and WriteError in the handler.
 func Handler(g Guard, resource func(*http.Request) string, next http.Handler) http.Handler {

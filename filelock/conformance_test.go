@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 		TTL:       300 * time.Millisecond,
 		Slack:     1500 * time.Millisecond,
 		Pause:     20 * time.Millisecond,
-		Histories: 4,
+		Histories: 8,
 		Parallel:  true,
 	})
 }

@@ -48,9 +48,15 @@ const (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	opts := &Options{MaxTTL: suiteMaxTTL}
+	drivertest.Run(t, harness(suiteMaxTTL))
+}
+
+// harness is for leases of at most maxTTL, for which a server that was restarted
+// grants nothing.
+func harness(maxTTL time.Duration) drivertest.Harness {
+	opts := &Options{MaxTTL: maxTTL}
 	opts.TTL = suiteTTL
-	drivertest.Run(t, drivertest.Harness{
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			s := startServer(t)
 			if err := Bless(context.Background(), s.url(), opts); err != nil {
@@ -68,8 +74,8 @@ func TestConformance(t *testing.T) {
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     suitePause,
-		Recovery:  suiteMaxTTL,
-		Histories: 4,
+		Recovery:  maxTTL,
+		Histories: 8,
 		Parallel:  true,
-	})
+	}
 }

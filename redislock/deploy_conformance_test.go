@@ -54,7 +54,7 @@ func conform(t *testing.T, url string) {
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     suitePause,
-		Histories: 2,
+		Histories: 8,
 		Parallel:  true,
 		Golden:    "testdata/conformance-deployments.txt",
 	})

@@ -65,7 +65,13 @@ func left(t testing.TB, s *server, prefix string) (nodes []string) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{
+	drivertest.Run(t, harness(suiteLong))
+}
+
+// harness is for leases of at most long. Tests that restart the server, and say so
+// in their names, have one of their own.
+func harness(long time.Duration) drivertest.Harness {
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			var s *server
 			if strings.Contains(t.Name(), "restart") {
@@ -76,8 +82,8 @@ func TestConformance(t *testing.T) {
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
 					p := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
-					// That of the suite's long leases, so that nobody waits for it later.
-					if _, err := p.session(context.Background(), suiteLong); err != nil {
+					// That of the longest leases, so that nobody waits for it later.
+					if _, err := p.session(context.Background(), long); err != nil {
 						t.Fatal(err)
 					}
 					return p
@@ -92,7 +98,7 @@ func TestConformance(t *testing.T) {
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     100 * time.Millisecond,
-		Histories: 3,
+		Histories: 8,
 		Parallel:  true,
-	})
+	}
 }

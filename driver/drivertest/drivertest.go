@@ -20,7 +20,8 @@
 //
 // Each test has a stable name, a sentence of the contract. What a store does not
 // promise is skipped, by name, and the list of skips is kept in a golden file,
-// so that a test which silently ceases to run turns red.
+// below what the store has and lacks, so that a test which silently ceases to run
+// turns red.
 //
 // Environment variables:
 //
@@ -161,8 +162,8 @@ func Run(t *testing.T, h Harness) {
 				t.Parallel()
 			}
 			hp.Bubble(t, func(t *testing.T) {
-				missing := runTest(t, hp, test)
-				rep.add(test.Name, missing)
+				missing, has := runTest(t, hp, test)
+				rep.add(test.Name, missing, has)
 				if missing != "" {
 					t.Skip("the store has no " + missing)
 				}
@@ -171,11 +172,12 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// runTest runs one test and returns "", or what it lacked to be run at all.
-func runTest(t testing.TB, h *Harness, test Test) (missing string) {
+// runTest runs one test and returns "", or what it lacked to be run at all, and
+// what is known of what the store has.
+func runTest(t testing.TB, h *Harness, test Test) (missing string, has map[string]bool) {
 	e := newEnv(t, h)
 	if missing = e.missing(test.Needs); missing == "" {
 		test.run(e)
 	}
-	return missing
+	return missing, e.has
 }

@@ -49,11 +49,12 @@ const (
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
 )
 
-func testConformance(t *testing.T, n int) {
-	t.Parallel()
+// harness is for n servers and leases of at most maxTTL, for which servers that were
+// restarted grant nothing.
+func harness(n int, maxTTL time.Duration) drivertest.Harness {
 	opts := &Options{NodeTimeout: time.Second}
-	opts.MaxTTL, opts.TTL = suiteMaxTTL, suiteTTL
-	drivertest.Run(t, drivertest.Harness{
+	opts.MaxTTL, opts.TTL = maxTTL, suiteTTL
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			f := startFleet(t, n, opts)
 			return drivertest.Store{
@@ -75,11 +76,16 @@ func testConformance(t *testing.T, n int) {
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     30 * time.Millisecond,
-		Recovery:  suiteMaxTTL,
-		Histories: 4,
+		Recovery:  maxTTL,
+		Histories: 8,
 		Parallel:  true,
 		Golden:    fmt.Sprintf("testdata/conformance-%d.txt", n),
-	})
+	}
+}
+
+func testConformance(t *testing.T, n int) {
+	t.Parallel()
+	drivertest.Run(t, harness(n, suiteMaxTTL))
 }
 
 func TestConformance3(t *testing.T) { testConformance(t, 3) }
