@@ -61,6 +61,7 @@ func (w *world) blessed(store string) string {
 // so, the leader is killed or stopped for longer than its TTL. There are never
 // two, tokens grow, and soon there is another.
 func TestElectedProcesses(t *testing.T) {
+	t.Parallel()
 	for _, s := range electStores {
 		t.Run(s.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -75,6 +76,7 @@ func TestElectedProcesses(t *testing.T) {
 // TestElectCommand is the same with the command: where pawl is killed or stopped, what
 // it runs is dead before another runs.
 func TestElectCommand(t *testing.T) {
+	t.Parallel()
 	subject, err := exec.LookPath("subject")
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +199,7 @@ func (w *world) election(dir string, stops bool, gone time.Duration, start func(
 // not reach the store. It falls in time; and if it does not look at the time, there
 // are two leaders.
 func TestElectionNeedsTheTime(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"cut", "blind"} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t)
