@@ -106,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 		"≥ 0.2 × a FIFO of Go channels": "met", // 0.25, 0.2, 0.22
 	}
 	r := example()
-	defer func() { causes = map[string]string{} }()
+	defer func(old map[string]string) { causes = old }(causes)
 	causes = map[string]string{"S3: ≥ 50 × the best peer": "each grant is a round trip", "S3: Jain index ≥ 0.98": "never shown"}
 	rows := r.verdicts().rows
 	if len(rows) != len(want) {
