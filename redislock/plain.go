@@ -113,11 +113,14 @@ func (p *plain) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 // held reads who holds a lock instead of the lease that a script was run for.
 func held(name string, reply []rueidis.RedisMessage) error {
 	var t turn
-	if len(reply) == 3 {
+	if len(reply) >= 3 {
 		t.value, _ = reply[1].ToString()
 		t.pttl, _ = reply[2].AsInt64()
 	}
-	if t.value == "" {
+	if len(reply) > 3 {
+		t.sharers = parseSharers(reply[3])
+	}
+	if t.value == "" && t.sharers == nil {
 		return driver.ErrReleased
 	}
 	return &driver.HeldError{Info: t.info(name)}

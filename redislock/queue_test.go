@@ -280,7 +280,7 @@ func TestGrantToNobody(t *testing.T) {
 	a, b := openLong(t, r), openLong(t, r)
 	g := take(t, a, long("deploy"))
 	eventually(patience, func() bool { open, _, _ := b.server.Ear("").State(); return open })
-	ghost := rand.Text() + " " + b.id + " {}"
+	ghost := rand.Text() + " " + b.id + " exclusive {}"
 	r.do("zadd", lockKey(defaultPrefix, "deploy")+queueSuffix, "1", ghost)
 	w := wait(t, r, a, long("deploy"))
 	began := driver.Now()

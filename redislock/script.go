@@ -17,6 +17,8 @@ var (
 	passLua string
 	//go:embed lua/break.lua
 	breakLua string
+	//go:embed lua/downgrade.lua
+	downgradeLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -28,8 +30,10 @@ const (
 	releaseScript
 	passScript
 	breakScript
+	downgradeScript
 )
 
 var scripts = []string{
 	commonLua + acquireLua, commonLua + extendLua, commonLua + releaseLua, commonLua + passLua, commonLua + breakLua,
+	commonLua + downgradeLua,
 }
