@@ -129,13 +129,14 @@ func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info
 		return []rueidis.Completed{
 			b.Zrange().Key(key).Min("0").Max("-1").Withscores().Build(),
 			b.Time().Build(),
+			b.Get().Key(key).Build(),
 		}
 	})
 	if err != nil {
 		return err
 	}
 	members, err := replies[0][0].AsZScores()
-	if isWrongType(err) {
+	if isWrongType(err) && !isWrongType(replies[0][2].Error()) {
 		return nil // the last of them has gone, and somebody has it alone by now
 	}
 	if err != nil && !rueidis.IsRedisNil(err) {

@@ -130,7 +130,7 @@ func (t turn) next() time.Duration {
 	switch t.pttl {
 	case -1: // another library's, without end
 		free = lookEvery
-	case -2: // free
+	case noKey: // free
 		free = 0
 	}
 	free = max(free, t.shut) + time.Millisecond

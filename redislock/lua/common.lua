@@ -53,8 +53,9 @@ end
 local function stay(lock, attempt, ttl, at)
   local ends = tonumber(redis.call('ZSCORE', lock, attempt) or nil)
   if not ends or ends <= at then return nil end
+  -- PEXPIRE needs no memory, and after it a server that has none accepts the rest.
+  redis.call('PEXPIRE', lock, math.max(ttl, redis.call('PTTL', lock)))
   if at + ttl * 1000 > ends then redis.call('ZADD', lock, digits(at + ttl * 1000), attempt) end
-  lengthen(lock, ttl)
   return math.floor((ends - at) / 1000)
 end
 

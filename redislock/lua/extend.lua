@@ -8,10 +8,10 @@
 local lock = KEYS[1]
 local lease, ttl, attempt = unpack(ARGV)
 
-local at = now()
-if owned(alone(lock), lease) then
+local value, at = alone(lock), now()
+if owned(value, lease) then
   return {1, lengthen(lock, ttl), at}
 end
-local left = attempt ~= '' and stay(lock, attempt, ttl, at)
+local left = not value and attempt ~= '' and stay(lock, attempt, ttl, at)
 if not left then return {0, at} end
 return {1, left, at}
