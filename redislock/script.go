@@ -19,6 +19,8 @@ var (
 	breakLua string
 	//go:embed lua/downgrade.lua
 	downgradeLua string
+	//go:embed lua/all.lua
+	allLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -31,9 +33,10 @@ const (
 	passScript
 	breakScript
 	downgradeScript
+	allScript
 )
 
 var scripts = []string{
 	commonLua + acquireLua, commonLua + extendLua, commonLua + releaseLua, commonLua + passLua, commonLua + breakLua,
-	commonLua + downgradeLua,
+	commonLua + downgradeLua, commonLua + allLua,
 }

@@ -93,7 +93,11 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case turn.value != "" || turn.sharers != nil:
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: turn.shut})
+	return nil, closedFor(turn.shut)
+}
+
+func closedFor(left time.Duration) error {
+	return fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: left})
 }
 
 func (s *store) usable(ctx context.Context, req *driver.Request) error {
@@ -166,7 +170,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 		return nil, turn{}, fail
 	}
 	if server.Code(reply) == ended {
-		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain), Lasting: true}
+		return nil, turn{}, &server.Failure{Err: errEnded, Lasting: true}
 	}
 	if server.Code(reply) == otherSlots && len(reply) == 2 {
 		n, _ := reply[1].AsInt64()
@@ -195,11 +199,14 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	return nil, t, nil
 }
 
-// What acquire says besides 1 and 0.
+// What the scripts that grant say besides 1 and 0.
 const (
+	closedNow  = -2
 	ended      = -3
 	otherSlots = -4
 )
+
+var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
 
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.

@@ -54,11 +54,12 @@ func (e *env) missing(needs []string) string {
 	_, notifier := g.(driver.Notifier)
 	_, passer := g.(driver.Passer)
 	_, downgrader := g.(driver.Downgrader)
+	_, sets := d.(driver.Sets)
 	have := map[string]bool{
 		"Fencing": sure.Fencing, "FIFO": sure.FIFO, "Expiry": sure.Expiry,
 		"SurvivesRestart": sure.SurvivesRestart, "Shared": sure.Shared, "Slots": sure.Slots,
 		"Downgrader": downgrader && sure.Shared,
-		"Queuer":     queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
+		"Queuer":     queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer, "Sets": sets,
 		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,
 	}
