@@ -29,7 +29,7 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	if err == nil {
 		err = c.over(ctx)
 	}
-	if err == nil && c.guarantees.Expiry && driver.Now() >= grant.Since().Add(req.TTL-driver.Drift(req.TTL)) {
+	if err == nil && c.late(grant, req) {
 		err = fmt.Errorf("the grant took longer than its TTL of %v: use a longer one: %w", req.TTL, &LostError{Reason: driver.Expired})
 	}
 	if err != nil {
@@ -39,6 +39,11 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 		return nil, err
 	}
 	return grant, nil
+}
+
+// late reports whether nothing is left of the TTL of a grant.
+func (c *Client) late(grant driver.Grant, req *driver.Request) bool {
+	return c.guarantees.Expiry && driver.Now() >= grant.Since().Add(req.TTL-driver.Drift(req.TTL))
 }
 
 // ask asks the store until it grants: in the store's own queue, or again and
