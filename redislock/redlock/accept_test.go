@@ -144,7 +144,8 @@ func TestThreeOfFiveKilled(t *testing.T) {
 // unnoticed there are two holders.
 func TestCrashedNode(t *testing.T) {
 	t.Parallel()
-	for _, guarded := range []bool{true, false} {
+	for i := range 4 {
+		guarded, shared := i%2 == 0, i/2 == 1 // a reader, and then a writer
 		opts := patient()
 		opts.AllowUnguarded = !guarded
 		opts.ConnectTimeout = 2 * time.Second
@@ -156,7 +157,9 @@ func TestCrashedNode(t *testing.T) {
 		f[3].kill()
 		f[4].kill()
 		client1 := dialFleet(t, f, opts)
-		g, err := client1.TryAcquire(t.Context(), long())
+		req := long()
+		req.Shared = shared
+		g, err := client1.TryAcquire(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -237,20 +237,25 @@ func TestOtherLibraries(t *testing.T) {
 	for _, s := range f[:2] {
 		s.do("del", key)
 	}
-	g, err := d.TryAcquire(t.Context(), long())
-	if err != nil {
-		t.Fatal(err)
-	}
-	synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
-	if !eventually(patience, synced) {
-		t.Error("not all nodes have the lock")
-	}
-	for _, s := range f {
-		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "" {
-			t.Errorf("SET NX = %q; want nothing", got)
+	for _, shared := range []bool{false, true} {
+		req := long()
+		req.Shared = shared
+		g, err := d.TryAcquire(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
+		synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
+		if !eventually(patience, synced) {
+			t.Error("not all nodes have the lock")
+		}
+		for _, s := range f {
+			if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "" {
+				t.Errorf("SET NX = %q; want nothing", got)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		f.clear(t)
 	}
 }
