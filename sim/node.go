@@ -115,7 +115,7 @@ func (n *node) at(name string) *named {
 // look returns how the name is, as it is told to clients. n.mu is held.
 func (n *node) look(s *named) redlock.State {
 	now := n.local()
-	st := redlock.State{Floor: s.floor}
+	st := redlock.State{Floor: s.floor, Wishes: len(s.wishes)}
 	for _, l := range s.locks {
 		l.Left = l.ends - now
 		st.Locks = append(st.Locks, l.Lock)

@@ -57,9 +57,8 @@ type search struct {
 	closed []driver.Instant // until when each node is taken to be closed
 
 	// Of who waits for an exclusive lease; see wait.go.
-	readers bool // others shared the name when it was looked at last
-	wishes  bool // and nodes have been told to let no more of them in
-	wished  bool // that was so at any time
+	readers bool // it was found that others share the name
+	wished  bool // and nodes were told to let no more of them in
 }
 
 func (d *Driver) search(req *driver.Request) *search {
@@ -118,7 +117,11 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		if s.from != "" && t.has.n == 0 && len(t.others)+t.free > len(d.members)-d.quorum {
 			return nil, &failure{kind: final, err: driver.ErrLost} // so had its predecessor
 		}
-		return nil, t.failure(s.req.Name)
+		f := t.failure(s.req.Name)
+		if s.wished {
+			f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
+		}
+		return nil, f
 	}
 }
 

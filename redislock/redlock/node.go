@@ -147,7 +147,8 @@ type State struct {
 	Locks   []Lock        // none, an exclusive one, or shared ones; of many, Read alone returns more than the 16 that end last
 	Floor   uint64        // the floor's token, also if there is no lock
 	Waiters int           // about how many listen to the name; 0 if not known
-	Wished  time.Duration // until the last wish ends; 0 if there is none
+	Wishes  int           // how many there are
+	Wished  time.Duration // until the last of them ends; 0 if there is none
 }
 
 // Lock is a lock of one name as a node has it.
@@ -182,9 +183,9 @@ type Ending struct {
 // step: if For is positive, the wish of Who ends so long from now; else it is taken
 // away, and if it was the last one those who listen are told.
 //
-// All wishes end when a writer has had the name (see Ending and Proposal): who still
-// waits makes them again once it finds readers there. So readers that have waited for
-// one writer need not wait for all the others.
+// All wishes end when a writer has had the name (see Ending and Proposal), and who
+// comes to wait then makes none unless it finds readers. So readers that wait come in
+// between writers that follow each other.
 type Wish struct {
 	Name string
 	Who  string // the waiter; of the letters of leases

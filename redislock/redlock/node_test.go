@@ -163,7 +163,7 @@ func (n *named) wake() {
 }
 
 func (n *named) look() State {
-	s := State{Floor: n.floor, Waiters: len(n.listeners)}
+	s := State{Floor: n.floor, Waiters: len(n.listeners), Wishes: len(n.wishes)}
 	for _, l := range n.locks {
 		l.Left = time.Until(l.ends)
 		s.Locks = append(s.Locks, l.Lock)

@@ -25,12 +25,12 @@ func readLock(value string, left time.Duration, shared bool) Lock {
 func readStates(r []rueidis.RedisMessage, n int) ([]State, error) {
 	states := make([]State, n)
 	for i := range states {
-		const each = 5
+		const each = 6
 		if len(r) < each || len(r)-each < 2*count(r[0]) {
 			return nil, errGarbled
 		}
 		s, locks, shared := &states[i], count(r[0]), count(r[1]) == 1
-		s.Floor, s.Waiters, s.Wished = number(text(r[2])), count(r[3]), millis(r[4])
+		s.Floor, s.Waiters, s.Wishes, s.Wished = number(text(r[2])), count(r[3]), count(r[4]), millis(r[5])
 		r = r[each:]
 		for range locks {
 			s.Locks = append(s.Locks, readLock(text(r[0]), millis(r[1]), shared))

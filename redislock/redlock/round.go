@@ -26,6 +26,7 @@ type tally struct {
 	failed  misses   // nodes without an answer
 	floor   uint64   // the largest token seen
 	waiters int      // at the node with the most
+	wishes  int      // at the node with the most
 }
 
 // votes are counted once for each server, also if two nodes are the same one.
@@ -53,7 +54,7 @@ func (t *tally) add(a answer) {
 	}
 	v := a.vote
 	t.floor = max(t.floor, v.Floor)
-	t.waiters = max(t.waiters, v.Waiters)
+	t.waiters, t.wishes = max(t.waiters, v.Waiters), max(t.wishes, v.Wishes)
 	switch {
 	case v.Has:
 		t.has.add(v.Run)

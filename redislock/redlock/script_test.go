@@ -61,7 +61,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		name := names[r.IntN(len(names))]
 		switch {
 		case r.IntN(4) > 0:
-			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Token: 1 + r.Uint64N(6), TTL: time.Minute, Record: `{"who":"x y"}`}
+			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			if r.IntN(3) == 0 {
 				p.From = lease()
 			}
@@ -74,7 +74,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		case r.IntN(3) == 0:
 			w := Wish{Name: name, Who: lease()}
 			if r.IntN(2) == 0 {
-				w.For = time.Minute
+				w.For = time.Duration(1+2*r.IntN(2)) * time.Minute
 			}
 			want, _ := model.Want(ctx, w)
 			got, err := real.Want(ctx, w)
@@ -133,7 +133,7 @@ func seen(s State) string {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Minute), " ", !l.Granted.IsZero()))
 	}
 	slices.Sort(locks) // those that end in the same instant come in any order
-	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wished.Round(time.Minute))
+	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(time.Minute))
 }
 
 // TestLateProposal: a request that comes long after its lease was ended takes nothing,
@@ -210,6 +210,41 @@ func TestListen(t *testing.T) {
 	quiet()
 	fleet(f[:1]).oneByOne(t, opts)
 	cycleOn("three")
+	expect("b")
+	quiet()
+
+	// A writer becomes a reader, the last of several readers goes, the last writer gives
+	// up its wish.
+	share := func(lease string, shared bool) {
+		t.Helper()
+		p := Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: shared}
+		if v, err := a.Propose(t.Context(), p); err != nil || !v.Has {
+			t.Fatalf("Propose = %+v, %v", v, err)
+		}
+	}
+	share("four", false)
+	share("four", true)
+	expect("b")
+	quiet()
+	share("five", true)
+	for i, lease := range []string{"four", "five"} {
+		if had, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+			t.Fatalf("End = %t, %v", had, err)
+		}
+		if i == 0 {
+			time.Sleep(100 * time.Millisecond)
+			if len(woken) > 0 {
+				t.Error("who listens was woken by the release of a reader beside another")
+			}
+		}
+	}
+	expect("b")
+	quiet()
+	for _, long := range []time.Duration{time.Minute, 0} {
+		if _, err := a.Want(t.Context(), Wish{Name: name, Who: "writer", For: long}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	expect("b")
 	stopB()
 	if !eventually(patience, func() bool { return listeners() == "0" }) {

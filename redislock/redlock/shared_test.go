@@ -182,21 +182,22 @@ func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
 // one after the other. It does not where nodes are deaf to wishes.
 func TestStreamOfReaders(t *testing.T) {
 	for _, wishes := range []bool{true, false} {
-		for _, n := range []int{3, 5} {
-			synctest.Test(t, func(t *testing.T) { stream(t, n, wishes) })
+		for n, least := range map[int]time.Duration{3: 200 * time.Microsecond, 5: 5 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) { stream(t, n, least, wishes) })
 		}
 	}
 }
 
-func stream(t *testing.T, n int, wishes bool) {
+func stream(t *testing.T, n int, least time.Duration, wishes bool) {
 	const readers, hold, patience = 100, 200 * time.Millisecond, 10 * time.Second
 	all := masters(n)
-	wan(all, 200*time.Microsecond, uint64(n))
+	wan(all, least, uint64(n))
+	opts := &Options{NodeTimeout: time.Second}
 	ctx, stop := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	var ds []*Driver
 	for i := range readers {
-		d := start(t, all, nil)
+		d := start(t, all, opts)
 		ds = append(ds, d)
 		wait.Go(func() {
 			time.Sleep(time.Duration(i) * hold / readers)
@@ -223,7 +224,7 @@ func stream(t *testing.T, n int, wishes bool) {
 			ns = append(ns, deaf{m})
 		}
 	}
-	writer, err := NewDriverFor(t.Context(), ns, nil)
+	writer, err := NewDriverFor(t.Context(), ns, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,9 +350,12 @@ func TestWishOfTheDead(t *testing.T) {
 		waiting := acquire(t.Context(), d, reader())
 		time.Sleep(time.Millisecond)
 		cancel()
+		began := driver.Now()
 		<-got
-		synctest.Wait()
 		(<-waiting).Release(t.Context()) // it was woken
+		if took := driver.Now().Sub(began); took > 100*time.Millisecond {
+			t.Errorf("a reader came in %v after a writer had given up", took)
+		}
 		tryShared(t, d).Release(t.Context())
 
 		ctx, cancel = context.WithCancel(t.Context())
@@ -361,7 +365,7 @@ func TestWishOfTheDead(t *testing.T) {
 		l.setCut(true)
 		cancel()
 		<-got
-		began := driver.Now()
+		began = driver.Now()
 		refused(t, d, reader())
 		g := <-acquire(t.Context(), d, reader())
 		if took := driver.Now().Sub(began); g == nil || took > 3*lookEvery {

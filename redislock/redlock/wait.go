@@ -68,15 +68,15 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 // rest waits until it is time to look again.
 func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan struct{}) error {
 	d, ttl := s.d, s.req.TTL
+	if s.readers && !s.wished {
+		return ctx.Err() // until they know that it waits, more of them come
+	}
 	if splits > 0 {
 		return d.sleep(ctx, d.lull(splits, f.waiters, ttl))
 	}
 	pause := min(f.after, d.jitter(lookEvery))
-	switch {
-	case s.wishes:
+	if s.wished {
 		pause = min(pause, s.wishFor()/3)
-	case s.readers:
-		pause = 0 // until they know that it waits, more of them come
 	}
 	if _, err := d.await(ctx, wake, pause); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *search) wishFor() time.Duration { return min(s.req.TTL, 3*lookEvery) }
 // look returns nil if a quorum of nodes is free for the lease.
 func (s *search) look(ctx context.Context) *failure {
 	f := s.lookOnce(ctx)
-	if f != nil && f.kind != final && s.readers && !s.wishes {
+	if f != nil && f.kind != final && s.readers && !s.wished {
 		f = s.lookOnce(ctx)
 	}
 	return f
@@ -123,7 +123,11 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 			}
 			st := a.states[0]
 			seen = append(seen, st)
-			f.waiters = max(f.waiters, st.Waiters)
+			waiters := st.Waiters
+			if s.wished {
+				waiters = min(waiters, st.Wishes)
+			}
+			f.waiters = max(f.waiters, waiters)
 			s.floor = max(s.floor, st.Floor)
 			if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
 				waits = append(waits, wait)
@@ -149,13 +153,13 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 }
 
 // states asks all nodes how the name is, and leaves or renews the wish there if
-// readers were found last.
+// readers were found.
 func (s *search) states() <-chan reading {
 	timeout := s.d.timeout(s.req.TTL)
 	if !s.readers {
 		return s.d.read([]string{s.req.Name}, timeout)
 	}
-	s.wishes, s.wished = true, true
+	s.wished = true
 	return s.want(s.wishFor(), timeout)
 }
 
@@ -167,25 +171,10 @@ func (s *search) want(long, timeout time.Duration) <-chan reading {
 	})
 }
 
-// saw notes whether readers were found in the way. Where it is a writer now, that
-// will have ended the wish when it is done, and the next turn is that of the readers
-// which the wish has kept out.
+// saw notes whether readers were found in a writer's way.
 func (s *search) saw(states []State) {
-	if s.req.Shared {
-		return
-	}
-	readers, writer := false, false
 	for _, st := range states {
-		if len(st.Locks) > 0 {
-			readers = readers || st.Locks[0].Shared
-			writer = writer || !st.Locks[0].Shared
-		}
-	}
-	switch {
-	case readers:
-		s.readers = true
-	case writer:
-		s.readers, s.wishes = false, false
+		s.readers = s.readers || !s.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
 	}
 }
 

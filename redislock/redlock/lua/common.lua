@@ -34,19 +34,20 @@ local function put(key, member, till, live, at)
   redis.call('PEXPIRE', key, millis(last, at))
 end
 
--- wished returns for how many ms the last of the wishes lasts.
+-- wished returns for how many ms the last of the wishes lasts, and how many there are.
 local function wished(wishes, at)
   local live = scored(wishes, at)
-  return millis(live[#live] or at, at)
+  return millis(live[#live] or at, at), #live / 2
 end
 
 -- add appends what a name is like to a reply: how many locks it has, whether they are
--- shared, the floor, the listeners, the ms until the last wish ends, and of each lock
--- its value and the ms that are left of it.
+-- shared, the floor, the listeners, the wishes, the ms until the last of them ends, and
+-- of each lock its value and the ms that are left of it.
 local function add(reply, value, pttl, live, most, floor, listeners, wishes, at)
   local from = math.max(1, #live - 2 * most + 1)
+  local ms, wish = wished(wishes, at)
   for _, v in ipairs({value and 1 or (#live - from + 1) / 2, value and 0 or 1, floor or '',
-      redis.call('SCARD', listeners), wished(wishes, at)}) do
+      redis.call('SCARD', listeners), wish, ms}) do
     reply[#reply + 1] = v
   end
   if value then
