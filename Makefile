@@ -9,8 +9,8 @@
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . cmd/pawl redislock zklock etcdlock sim bench
-PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/... ./sim/... ./bench/...
+MODULES     := . adapt/adapttest cmd/pawl redislock zklock etcdlock sim driver/drivertest/linear fence/fencetest bench
+PACKAGES    := $(MODULES:%=./%/...)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
@@ -20,8 +20,8 @@ SCHEDULES   ?= 1000000
 test: deps lint
 	# One suite after the other: two that start servers keep each other from time.
 	go test -race -p 1 -timeout 20m $$(go list $(PACKAGES) | grep -v /internal/mutants)
-	# It runs tests of its own, and gains nothing from -race.
-	go test -timeout 30m ./internal/mutants
+	# It runs tests of its own, which mostly wait, and gains nothing from -race.
+	go test -timeout 30m -parallel 4 ./internal/mutants
 	# In full, which takes too long with -race: 50 x 200 rounds, 1,000 waiting processes.
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
 	# Schedules of the simulator, of which -race runs a few hundred.
