@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leases are leases on several names that begin together and end together. Its
+// Leases are leases on several names that begin together and end together: when one
+// is lost, all are, for the same reason, and the store gets them back. Its
 // methods are safe for concurrent use.
 type Leases struct {
 	leases []*Lease        // sorted by name
@@ -34,7 +35,8 @@ type Leases struct {
 // the order of the names, wherever it is called, so that callers whose names overlap
 // cannot wait for each other in a circle. That is so only if who uses several of the names at a time gets them
 // in one call of AcquireAll. If a lease is lost while it waits for the next, it
-// gives back all it has and begins anew.
+// gives back all it has and begins anew. A lease that was held before, see Reentrant,
+// is only given one hold less when the others end.
 //
 // The errors are those of Acquire, and one if names is empty or there is
 // NoRenew: the leases would end one by one.
@@ -166,13 +168,29 @@ func (g *Leases) nest(l *Lease) {
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
+	var own []*Lease // not those that somebody else holds too, by Reentrant
+	for _, l := range g.leases {
+		if l.Holds() == 1 {
+			own = append(own, l)
+		}
+	}
 	if maxHold > 0 {
 		limit := driver.Now().Add(maxHold)
-		for _, l := range g.leases {
+		for _, l := range own {
 			l.limitTo(limit)
 		}
 	}
-	context.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })
+	context.AfterFunc(g.ctx, func() {
+		// All are lost before the first is given back, so that no context says that
+		// its lease was released.
+		var lost *LostError
+		if errors.As(g.Err(), &lost) {
+			for _, l := range own {
+				l.lose(lost)
+			}
+		}
+		_ = g.Release(context.Background())
+	})
 }
 
 // limitTo ends the lease at limit.

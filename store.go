@@ -96,7 +96,7 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 			return nil, nil, err
 		}
 		if driver.Now().Sub(heard) > req.TTL {
-			return nil, nil, err
+			return nil, nil, &outage{err}
 		}
 		select {
 		case <-time.After(pause/2 + c.random.spread(pause/2)):
@@ -107,6 +107,11 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 		req = renamed(req)
 	}
 }
+
+// outage is the error of a store that answered the same call before.
+type outage struct{ error }
+
+func (o *outage) Unwrap() error { return o.error }
 
 // renamed returns req for another attempt after one that may be about to be
 // undone: the new one must not be undone with it.

@@ -15,12 +15,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain makes this program "pawl" when it is called by that name, so that
-// tests run the real command in real processes.
+// programs are what this program is when it is called by their names, so that tests
+// run the real command in real processes.
+var programs = map[string]func(){"pawl": func() { os.Args[0] = program; main() }}
+
 func TestMain(m *testing.M) {
 	// With -race every process would sleep for a second when it ends.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Args[0] = program; main() }})
+	testscript.Main(m, programs)
 }
 
 // program is the name that this process was started by, which testscript
