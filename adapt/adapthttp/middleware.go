@@ -28,9 +28,10 @@ import (
 // that says who has it, as far as Show allows. While the store cannot be reached
 // the answer is 503, and the handler does not run.
 //
-// If the lease is lost while the handler runs, no success is answered: a status
-// below 400 that is written after the loss becomes 503, and a response that was
-// begun before is broken off (http.ErrAbortHandler). What the handler has done by then
+// If the lease is lost while the handler runs, no success is answered, also if that
+// is only heard of when it is given back: a status below 400 that is written after
+// the loss becomes 503, and a response that was begun before is broken off
+// (http.ErrAbortHandler). What the handler has done by then
 // is done: it has to look at its context, or send the token. A connection that it has
 // hijacked is its own.
 type Middleware struct {
@@ -80,16 +81,21 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 			m.refuse(w, r, err)
 			return
 		}
+		var answered *response
 		defer func() {
-			if err := lease.Release(r.Context()); err != nil {
+			err := lease.Release(r.Context())
+			if err != nil {
 				m.report(r, err)
+			}
+			if answered != nil { // next has not panicked
+				answered.finish(err)
 			}
 		}()
 		ctx, cancel := lease.Context(r.Context())
 		defer cancel()
 		answer := &response{ResponseWriter: w, lease: lease}
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
-		answer.finish()
+		answered = answer
 	})
 }
 
