@@ -147,6 +147,10 @@ func Token(ctx context.Context) pawl.Token {
 //
 // When an answer does not come, the request may be carried out later, if it is not
 // stale then.
+//
+// The token goes along when an http.Client follows a redirect, to another host too: a
+// service may send its clients to the server that leads. It is no secret; but a service
+// that is not trusted should not choose where it goes: see http.Client.CheckRedirect.
 type Transport struct {
 	Base http.RoundTripper // http.DefaultTransport if nil
 }
