@@ -47,7 +47,8 @@ var (
 // may be out of date at READ COMMITTED. Until the transaction ends, Install for
 // the same resource waits in all others, so that both reading and writing is
 // safe after it, at every isolation level, and a rollback takes the token back
-// with the writes.
+// with the writes. So does a rollback to a savepoint that was made before it, after which
+// the rest of the transaction is not fenced.
 //
 // It returns a *StaleError if the resource has seen a larger token, the error of
 // Check, or that of the database; the transaction has to be rolled back then. A

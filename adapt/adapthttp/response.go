@@ -46,7 +46,7 @@ func (a *response) WriteHeader(status int) {
 // refuse answers that the lease was lost.
 func (a *response) refuse(lost error) {
 	a.status, a.refused = http.StatusServiceUnavailable, lost
-	for _, of := range []string{"Content-Encoding", "Etag", "Last-Modified", "Cache-Control", "Location"} {
+	for _, of := range []string{"Content-Encoding", "Etag", "Last-Modified", "Cache-Control", "Expires", "Location"} {
 		a.Header().Del(of) // the answer that is not given
 	}
 	http.Error(a.ResponseWriter, "the lock was lost while the request was handled", a.status)
