@@ -20,7 +20,9 @@ const (
 )
 
 // Schema makes the table that Install uses, unless it is there. It is the same in
-// every dialect.
+// every dialect. When several make it at once, PostgreSQL answers some of them with an
+// error (SQLSTATE 23505 or 42710), and then it is there: let a migration make it, or
+// try a second time.
 const Schema = `CREATE TABLE IF NOT EXISTS pawl_fence (
 	resource TEXT PRIMARY KEY,
 	token BIGINT NOT NULL
