@@ -22,7 +22,8 @@ import (
 //	mux.Handle("POST /invoice/{id}", lock.Handler(pay))
 //
 // The handler's request has a context that ends with the lease, and Lease finds the
-// lease in it, for its token. The lease ends when the handler returns.
+// lease in it, for its token. The lease ends when the handler returns; that of an
+// http.TimeoutHandler returns while the work goes on, so put it around this one.
 //
 // Who asks for a name that is held gets 423 Locked with Retry-After and a JSON body
 // that says who has it, as far as Show allows. While the store cannot be reached
