@@ -139,7 +139,7 @@ func (h *history) operations(c conditions) []operation {
 			ops = append(ops, o)
 		}
 		if g.lost {
-			o.do, o.ret = mayEnd, never
+			o.do = mayEnd
 			ops = append(ops, o)
 		}
 	}

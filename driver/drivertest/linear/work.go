@@ -162,7 +162,6 @@ func (r *run) give(h *history, g *held) {
 	case err == nil:
 		h.add(at, operation{do: released, lease: g.n, worker: g.worker})
 	case !ended:
-		at.ret = never
 		h.add(at, operation{do: mayEnd, lease: g.n, worker: g.worker})
 	}
 }
@@ -188,11 +187,8 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 		o.do = missed
 		h.add(at, o)
 		return
-	case err != nil:
-		at.ret = never
+	case err != nil, !r.sure.Expiry: // or it has only asked the holder, who may have let go by itself
 		o.do = mayEnd
-	case !r.sure.Expiry:
-		o.do = mayEnd // it has only asked the holder, who may have let go by itself
 	}
 	h.add(at, o)
 	h.mu.Lock()
