@@ -51,6 +51,11 @@ func harness() drivertest.Harness {
 				Restart: func(testing.TB) { m.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Left: func(t testing.TB, prefix string) []string {
+					d := openThrough(t, startProxy(t, m.addr), opts)
+					defer d.Close()
+					return keys(t, d.store, d.prefix+lockPart+escape(prefix))
+				},
 			}
 		},
 		TTL:       suiteTTL,

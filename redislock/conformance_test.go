@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,16 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 		t.Fatal(err)
 	}
 	return &participant{store: d.(*store), link: link}
+}
+
+// left lists the keys of names that begin with prefix, but for the last tokens.
+func (s *redis) left(prefix string) (keys []string) {
+	for key := range strings.Lines(s.do("keys", lockKey("*", prefix+"*")+"*")) {
+		if key = strings.TrimSpace(key); key != "" && !strings.HasSuffix(key, floorSuffix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 const (
@@ -57,6 +68,7 @@ func harness(maxTTL time.Duration) drivertest.Harness {
 				Restart: func(testing.TB) { s.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Left:    func(_ testing.TB, prefix string) []string { return s.left(prefix) },
 			}
 		},
 		TTL:       suiteTTL,

@@ -11,5 +11,5 @@ import (
 )
 
 func TestLinearizable(t *testing.T) {
-	linear.Run(t, harness(4 * suiteTTL))
+	linear.Run(t, harness(4*suiteTTL))
 }

@@ -100,8 +100,13 @@ func (t *teller) because(why string) string {
 			return ClientLane(a.client) + " has the lock there"
 		}
 	}
-	if why == "it may have forgotten a lock" {
-		return "it may have forgotten a lock, and grants nothing yet"
+	switch why {
+	case "it may have forgotten a lock":
+		return why + ", and grants nothing yet"
+	case "it is shared":
+		return "readers have it there"
+	case "a writer waits":
+		return "a writer waits for the readers to go"
 	}
 	return why
 }
@@ -112,7 +117,10 @@ func (t *teller) granted(e Event) {
 		return
 	}
 	slices.Sort(a.yes)
-	again := ""
+	again, holds := "", "holds"
+	if e.Text == sharing(true) {
+		holds = "shares"
+	}
 	if a.told > 0 {
 		again = " again"
 	}
@@ -120,8 +128,8 @@ func (t *teller) granted(e Event) {
 	if t.h.Plan.Nodes == 1 {
 		of = "the only node"
 	}
-	t.say(e.At, "%s asks%s for the lock, and %s %s yes: %s. It holds the lock, with token %s.",
-		title(e.Lane), again, list(a.yes), verb(a.yes, "says", "say"), of, t.h.token(e.Token))
+	t.say(e.At, "%s asks%s for the lock, and %s %s yes: %s. It %s the lock, with token %s.",
+		title(e.Lane), again, list(a.yes), verb(a.yes, "says", "say"), of, holds, t.h.token(e.Token))
 	a.told++
 }
 

@@ -18,22 +18,33 @@ type watch struct {
 	mu      sync.Mutex
 	holders []holder
 	token   pawl.Token      // the largest so far
+	writer  pawl.Token      // and that of those who did not share
 	known   map[string]bool // leases that were granted
 }
 
 type holder struct {
-	c     *client
-	lease *pawl.Lease
+	c      *client
+	lease  *pawl.Lease
+	shared bool
 }
 
-func (s *watch) granted(c *client, lease *pawl.Lease) {
+// largest returns the largest token so far.
+func (s *watch) largest() pawl.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.token
+}
+
+// granted is called with the largest token from before the client asked. Those who
+// share and ask at the same time may get their tokens in any order.
+func (s *watch) granted(c *client, lease *pawl.Lease, shared bool, before pawl.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.w
 	w.rec.mu.Lock()
 	w.rec.h.Grants++
 	w.rec.mu.Unlock()
-	c.tell(Granted, lease, "")
+	c.tell(Granted, lease, sharing(shared))
 	s.known[lease.ID()] = true
 	if lease.Err() != nil {
 		return // it was over before its client could look
@@ -44,14 +55,34 @@ func (s *watch) granted(c *client, lease *pawl.Lease) {
 			continue
 		}
 		living = append(living, h)
+		if shared && h.shared {
+			continue
+		}
 		w.rec.violated(TwoHolders, "client %d has lease %d while client %d trusts lease %d",
 			c.id, w.number(lease.ID()), h.c.id, w.number(h.lease.ID()))
 	}
-	s.holders = append(living, holder{c, lease})
-	if lease.Token() <= s.token {
-		w.rec.violated(TokenOrder, "client %d got token %d after token %d was given", c.id, lease.Token(), s.token)
+	s.holders = append(living, holder{c, lease, shared})
+	last := s.token
+	if shared {
+		last = max(before, s.writer)
+	} else {
+		s.writer = max(s.writer, lease.Token())
+	}
+	if lease.Token() <= last {
+		w.rec.violated(TokenOrder, "client %d got token %d after token %d was given", c.id, lease.Token(), last)
 	}
 	s.token = max(s.token, lease.Token())
+}
+
+// lowered notes that a client shares what it has from now on.
+func (s *watch) lowered(lease *pawl.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.holders {
+		if s.holders[i].lease == lease {
+			s.holders[i].shared = true
+		}
+	}
 }
 
 // prompt is called when somebody should have got the lock.

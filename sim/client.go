@@ -106,17 +106,27 @@ func (c *client) step(s Step) error {
 	if s.Try {
 		ask = c.locks.TryAcquire
 	}
+	if s.Shared {
+		opts = append(opts, pawl.Shared())
+	}
+	before := c.w.watch.largest()
 	lease, err := ask(ctx, lockName, opts...)
 	if err != nil {
 		c.tell(Failed, nil, why(err))
+		if s.Must {
+			c.w.rec.violated(Stuck, "client %d waited for %v in vain", c.id, s.Patience)
+		}
 		return err
 	}
-	c.w.watch.granted(c, lease)
+	c.w.watch.granted(c, lease, s.Shared, before)
 	if s.Next > 0 {
 		defer c.next(s)()
 	}
 	c.sleep(0)
 	c.work(s, lease)
+	if s.Lower {
+		c.lower(s, lease)
+	}
 	if s.Abandon {
 		return nil
 	}
@@ -153,6 +163,18 @@ func (c *client) work(s Step, lease *pawl.Lease) {
 		})
 	}
 	c.sleep(pause)
+}
+
+// lower makes the lease a shared one, and reads on for as long as it has written.
+func (c *client) lower(s Step, lease *pawl.Lease) {
+	c.w.watch.lowered(lease) // others may see it as shared before the client does
+	ctx, cancel := context.WithTimeout(context.Background(), c.w.plan.TTL)
+	defer cancel()
+	if err := lease.Downgrade(ctx); err != nil {
+		return // it has ended, or is shared for some and will be for the others
+	}
+	c.tell(Lowered, lease, "")
+	c.sleep(s.Work)
 }
 
 func (c *client) close() {

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -33,8 +34,11 @@ func (h *History) clientLane(c int, end time.Duration) Lane {
 			}
 			asks = -1
 			if e.Kind == Granted {
-				l.Spans = append(l.Spans, Span{Kind: Trusts, From: e.At, To: -1, N: c, Text: "token " + h.token(e.Token)})
+				l.Spans = append(l.Spans, h.trusts(e))
 			}
+		case Lowered:
+			open(Trusts).To = e.At
+			l.Spans = append(l.Spans, h.trusts(e))
 		case Ended, Released:
 			open(Trusts).To = e.At
 		case Stopped:
@@ -54,16 +58,29 @@ func (h *History) clientLane(c int, end time.Duration) Lane {
 	return l
 }
 
+// trusts returns the span that begins with an event.
+func (h *History) trusts(e Event) Span {
+	s := Span{Kind: Trusts, From: e.At, To: -1, N: e.Client, Text: "token " + h.token(e.Token), Shared: e.Kind == Lowered || e.Text == sharing(true)}
+	if s.Shared {
+		s.Text += ", shared"
+	}
+	return s
+}
+
 func (h *History) nodeLane(n int, end time.Duration) Lane {
 	l := Lane{Name: NodeLane(n)}
-	has := -1              // the span of the lock
-	var knew time.Duration // how long a node that is down would have it
-	var whose int
-	until := func(at time.Duration) {
-		if has >= 0 {
-			l.Spans[has].To = min(l.Spans[has].To, at)
+	has := make(map[int]int) // the span of the lock of each client
+	var knew []Span          // how long a node that is down would have them
+	until := func(at time.Duration, client int) {
+		if i, ok := has[client]; ok {
+			l.Spans[i].To = min(l.Spans[i].To, at)
 		}
-		has = -1
+		delete(has, client)
+	}
+	untilAll := func(at time.Duration) {
+		for client := range has {
+			until(at, client)
+		}
 	}
 	for _, e := range h.Events {
 		if e.Kind == CutOff && e.Node == n && e.At <= end {
@@ -74,35 +91,38 @@ func (h *History) nodeLane(n int, end time.Duration) Lane {
 		}
 		switch e.Kind {
 		case Took:
-			until(e.At)
-			has = len(l.Spans)
+			until(e.At, e.Client)
+			if e.Text != sharing(true) {
+				untilAll(e.At)
+			}
+			has[e.Client] = len(l.Spans)
 			l.Spans = append(l.Spans, Span{Kind: Has, From: e.At, To: e.Until, N: e.Client})
 		case Renews:
-			if has >= 0 {
-				l.Spans[has].To = max(l.Spans[has].To, e.Until)
+			if i, ok := has[e.Client]; ok {
+				l.Spans[i].To = max(l.Spans[i].To, e.Until)
 			}
 		case Freed:
-			until(e.At)
+			until(e.At, e.Client)
 		case Forgot: // in the instant in which it is back
-			knew = 0
-			if has >= 0 && l.Spans[has].From == e.At {
-				l.Spans = slices.Delete(l.Spans, has, has+1)
-				has = -1
-			}
+			knew = nil
+			l.Spans = slices.DeleteFunc(l.Spans, func(s Span) bool { return s.Kind == Has && s.From == e.At })
+			clear(has)
 		case Steps:
-			until(min(end, e.At))
+			untilAll(min(end, e.At))
 			l.Marks = append(l.Marks, Mark{At: e.At, Text: "clock set by " + e.Text, Bad: true})
 		case Crashed:
-			knew = 0
-			if has >= 0 {
-				knew, whose = l.Spans[has].To, l.Spans[has].N
+			knew = nil
+			for _, client := range slices.Sorted(maps.Keys(has)) {
+				knew = append(knew, l.Spans[has[client]])
 			}
-			until(e.At)
+			untilAll(e.At)
 			l.Spans = append(l.Spans, Span{Kind: IsDown, From: e.At, To: min(e.Until, end)})
 		case Back:
-			if knew > e.At {
-				has = len(l.Spans)
-				l.Spans = append(l.Spans, Span{Kind: Has, From: e.At, To: knew, N: whose})
+			for _, s := range knew {
+				if s.To > e.At {
+					has[s.N] = len(l.Spans)
+					l.Spans = append(l.Spans, Span{Kind: Has, From: e.At, To: s.To, N: s.N})
+				}
 			}
 			if e.Until > e.At {
 				l.Spans = append(l.Spans, Span{Kind: IsQuiet, From: e.At, To: min(e.Until, end)})
@@ -129,7 +149,7 @@ func (h *History) resourceLane(end time.Duration) Lane {
 	return l
 }
 
-// holders counts the clients that trust a lease.
+// holders counts the clients that trust a lease. Those who share one count as one.
 func holders(clients []Lane, end time.Duration) []Span {
 	times := []time.Duration{0, end}
 	for _, l := range clients {
@@ -142,12 +162,21 @@ func holders(clients []Lane, end time.Duration) []Span {
 	slices.Sort(times)
 	var all []Span
 	for i := 1; i < len(times); i++ {
-		n := 0
+		n, readers := 0, 0
 		for _, l := range clients {
-			if slices.ContainsFunc(l.Spans, func(s Span) bool { return s.Kind == Trusts && s.From <= times[i-1] && times[i] <= s.To }) {
-				n++
+			for _, s := range l.Spans {
+				if s.Kind != Trusts || s.From > times[i-1] || times[i] > s.To {
+					continue
+				}
+				if s.Shared {
+					readers = 1
+				} else {
+					n++
+				}
+				break
 			}
 		}
+		n += readers
 		switch last := len(all) - 1; {
 		case times[i] == times[i-1]:
 		case last >= 0 && all[last].N == n:

@@ -153,13 +153,22 @@ func (l *link) End(ctx context.Context, e redlock.Ending) (bool, error) {
 	return <-done, nil
 }
 
+// Want implements redlock.Node.
+func (l *link) Want(ctx context.Context, w redlock.Wish) (redlock.State, error) {
+	states := make(chan redlock.State, 2)
+	if err := l.carry(ctx, 10+uint64(l.w.number(w.Who))<<24, func() { states <- l.node.want(w) }); err != nil {
+		return redlock.State{}, err
+	}
+	return <-states, nil
+}
+
 // Read implements redlock.Node.
-func (l *link) Read(ctx context.Context, names []string) ([]redlock.Lock, error) {
-	locks := make(chan []redlock.Lock, 2)
-	if err := l.carry(ctx, 5, func() { locks <- l.node.read(names) }); err != nil {
+func (l *link) Read(ctx context.Context, names []string) ([]redlock.State, error) {
+	states := make(chan []redlock.State, 2)
+	if err := l.carry(ctx, 5, func() { states <- l.node.read(names) }); err != nil {
 		return nil, err
 	}
-	return <-locks, nil
+	return <-states, nil
 }
 
 // List implements redlock.Node.

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,14 +46,37 @@ func (c *clock) set(now, ahead time.Duration, pace float64) {
 
 // named is what a node keeps of one name. Times are by its clock.
 type named struct {
-	lock    redlock.Lock
-	granted time.Duration
-	ends    time.Duration
-	floor   uint64
-	owner   string
-	ended   map[string]mark
-	ears    []*ear
+	locks  []*lock       // one that is exclusive, or any number that are shared
+	newest time.Duration // the grant of the last of them
+	floor  uint64
+	owner  string
+	writer uint64 // the writers' floor
+	wishes map[string]time.Duration
+	ended  map[string]mark
+	ears   []*ear
 }
+
+// lock is one that has not ended.
+type lock struct {
+	redlock.Lock
+	granted, ends time.Duration
+}
+
+func newNamed(ears []*ear) *named {
+	return &named{wishes: make(map[string]time.Duration), ended: make(map[string]mark), ears: ears}
+}
+
+// of returns the lock that the lease has, or nil.
+func (s *named) of(lease string) *lock {
+	for _, l := range s.locks {
+		if l.Lease == lease {
+			return l
+		}
+	}
+	return nil
+}
+
+func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared }
 
 type mark struct {
 	news   string
@@ -79,29 +103,39 @@ func (n *node) local() time.Duration { return n.clock.at(n.w.now()) }
 func (n *node) at(name string) *named {
 	s := n.names[name]
 	if s == nil {
-		s = &named{ended: make(map[string]mark)}
+		s = newNamed(nil)
 		n.names[name] = s
 	}
 	now := n.local()
-	if s.lock.Lease != "" && s.ends <= now {
-		s.lock = redlock.Lock{}
-	}
+	s.locks = slices.DeleteFunc(s.locks, func(l *lock) bool { return l.ends <= now })
+	maps.DeleteFunc(s.wishes, func(_ string, ends time.Duration) bool { return ends <= now })
 	return s
 }
 
-// look returns the lock as it is told to clients. n.mu is held.
-func (n *node) look(s *named) redlock.Lock {
-	l := s.lock
-	if l.Lease != "" {
-		l.Left = s.ends - n.local()
+// look returns how the name is, as it is told to clients. n.mu is held.
+func (n *node) look(s *named) redlock.State {
+	now := n.local()
+	st := redlock.State{Floor: s.floor, Wishes: len(s.wishes)}
+	for _, l := range s.locks {
+		l.Left = l.ends - now
+		st.Locks = append(st.Locks, l.Lock)
 	}
-	l.Floor = s.floor
+	for _, ends := range s.wishes {
+		st.Wished = max(st.Wished, ends-now)
+	}
 	for _, e := range s.ears {
 		if !e.gone {
-			l.Waiters++
+			st.Waiters++
 		}
 	}
-	return l
+	return st
+}
+
+// wake tells those who listen. n.mu is held.
+func (n *node) wake(s *named) {
+	for _, ear := range s.ears {
+		n.w.link(ear.client, n.id).push(ear)
+	}
 }
 
 // propose carries out a proposal of client. The numbers are those of the rules of
@@ -110,7 +144,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 	s, now := n.at(p.Name), n.local()
 	v := redlock.Vote{Run: n.runID(), Closed: max(0, n.closed-now)}
 	refused := func(why string) redlock.Vote {
-		v.Lock = n.look(s)
+		v.State = n.look(s)
 		n.tell(Refused, client, p.Lease, p.Token, 0, why)
 		return v
 	}
@@ -120,37 +154,75 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		return refused("this lease has ended")
 	}
 	kind := Renews
-	if s.lock.Lease != p.Lease {
-		if s.lock.Lease != p.From || p.Mode == redlock.Extend { // 2
-			return refused(n.whose(s, p))
+	l := s.of(p.Lease)
+	if l == nil {
+		if !n.takable(s, p) || p.Mode == redlock.Extend { // 2
+			return refused(n.whose(s))
 		}
-		if v.Closed > 0 { // 3
+		overtaken := !fits && !(p.Shared && p.Token >= s.writer)
+		switch { // 3
+		case v.Closed > 0:
 			return refused("it may have forgotten a lock")
-		}
-		if p.Mode == redlock.Heal && !fits {
+		case p.Mode == redlock.Take && p.Shared && len(s.wishes) > 0 && !n.w.plan.Off.Wishes:
+			return refused("a writer waits")
+		case p.Mode == redlock.Heal && overtaken:
 			return refused("the token is too old")
 		}
-		s.lock = redlock.Lock{Lease: p.Lease, Record: p.Record, Granted: n.w.rec.begin.Add(now)}
-		s.granted, s.ends = now, now
+		l = &lock{redlock.Lock{Lease: p.Lease, Shared: p.Shared, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now}
+		if !p.Shared {
+			s.locks = nil
+		}
+		s.locks, s.newest = append(s.locks, l), now
 		kind = Took
 	}
 	v.Has = true // 4
-	s.ends = max(s.ends, now+p.TTL)
-	if fits { // 5
-		s.floor, s.owner, s.lock.Token = p.Token, p.Lease, p.Token
-		v.Stored = true
+	l.ends = max(l.ends, now+p.TTL)
+	if p.Shared && !l.Shared {
+		l.Shared = true
+		clear(s.wishes)
+		n.wake(s)
 	}
-	v.Lock = n.look(s)
-	n.tell(kind, client, p.Lease, p.Token, n.w.now()+s.ends-now, "")
+	if fits { // 5
+		s.floor, s.owner, l.Token = p.Token, p.Lease, p.Token
+		v.Stored = true
+		if !p.Shared {
+			s.writer = p.Token
+		}
+	}
+	v.State = n.look(s)
+	v.Locks = nil
+	n.tell(kind, client, p.Lease, p.Token, n.w.now()+l.ends-now, sharing(l.Shared))
 	return v
 }
 
-// whose says why a proposal is refused whose lease does not have the lock.
-func (n *node) whose(s *named, p redlock.Proposal) string {
-	if s.lock.Lease == "" {
-		return "the lease is not known here"
+// takable says whether there is a lock that the proposal may take. n.mu is held.
+func (n *node) takable(s *named, p redlock.Proposal) bool {
+	switch {
+	case p.From != "":
+		return !p.Shared && s.exclusive() && s.of(p.From) != nil
+	case p.Shared:
+		return !s.exclusive() || n.w.plan.Off.Writers
 	}
-	return fmt.Sprintf("lease %d has it", n.w.number(s.lock.Lease))
+	return len(s.locks) == 0
+}
+
+// whose says why a proposal is refused whose lease has no lock.
+func (n *node) whose(s *named) string {
+	switch {
+	case len(s.locks) == 0:
+		return "the lease is not known here"
+	case !s.exclusive():
+		return "it is shared"
+	}
+	return fmt.Sprintf("lease %d has it", n.w.number(s.locks[0].Lease))
+}
+
+// sharing is the text of events of shared locks.
+func sharing(shared bool) string {
+	if shared {
+		return "shared"
+	}
+	return ""
 }
 
 // end carries out an ending. n.mu is held.
@@ -164,29 +236,45 @@ func (n *node) end(client int, e redlock.Ending) bool {
 		m.forget = n.local() + n.w.plan.TTL
 		s.ended[e.Lease] = m
 	}
-	if s.lock.Lease != e.Lease {
+	l := s.of(e.Lease)
+	if l == nil {
 		return false
 	}
-	s.lock = redlock.Lock{}
-	n.tell(Freed, client, e.Lease, 0, 0, "")
-	for _, ear := range s.ears {
-		n.w.link(ear.client, n.id).push(ear)
+	s.locks = slices.DeleteFunc(s.locks, func(o *lock) bool { return o == l })
+	if !l.Shared && e.Held {
+		clear(s.wishes)
+	}
+	n.tell(Freed, client, e.Lease, 0, 0, sharing(l.Shared))
+	if len(s.locks) == 0 {
+		n.wake(s)
 	}
 	return true
 }
 
-func (n *node) read(names []string) []redlock.Lock {
-	locks := make([]redlock.Lock, len(names))
-	for i, name := range names {
-		locks[i] = n.look(n.at(name))
+// want carries out a wish. n.mu is held.
+func (n *node) want(w redlock.Wish) redlock.State {
+	s := n.at(w.Name)
+	_, had := s.wishes[w.Who]
+	if w.For > 0 {
+		s.wishes[w.Who] = n.local() + w.For
+	} else if delete(s.wishes, w.Who); had && len(s.wishes) == 0 {
+		n.wake(s)
 	}
-	return locks
+	return n.look(s)
+}
+
+func (n *node) read(names []string) []redlock.State {
+	states := make([]redlock.State, len(names))
+	for i, name := range names {
+		states[i] = n.look(n.at(name))
+	}
+	return states
 }
 
 func (n *node) list(prefix string) []string {
 	var names []string
 	for name := range n.names {
-		if strings.HasPrefix(name, prefix) && n.at(name).lock.Lease != "" {
+		if strings.HasPrefix(name, prefix) && len(n.at(name).locks) > 0 {
 			names = append(names, name)
 		}
 	}
@@ -218,13 +306,18 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 	n.run++
 	for name := range n.names {
 		s := n.at(name)
-		if keep(s.granted) {
+		if keep(s.newest) {
 			continue
 		}
-		if s.lock.Lease != "" {
-			n.tell(Forgot, 0, s.lock.Lease, 0, 0, "")
+		left := newNamed(s.ears)
+		for _, l := range s.locks {
+			if keep(l.granted) {
+				left.locks, left.newest = append(left.locks, l), l.granted
+			} else {
+				n.tell(Forgot, 0, l.Lease, 0, 0, "")
+			}
 		}
-		n.names[name] = &named{ended: make(map[string]mark), ears: s.ears}
+		n.names[name] = left
 	}
 	if !n.w.plan.Off.Quarantine {
 		n.closed = n.local() + n.w.plan.TTL

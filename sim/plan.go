@@ -36,6 +36,8 @@ type Off struct {
 	Deadline   bool // clients trust a lease until they are told that it has ended
 	Fence      bool // the resource does not look at tokens
 	Ending     bool // what a failed attempt got is not given back
+	Wishes     bool // nodes let readers in although a writer waits
+	Writers    bool // and beside one that has the lock
 }
 
 // Script is what one client does, one Step after the other.
@@ -45,6 +47,9 @@ type Script []Step
 type Step struct {
 	Wait     time.Duration // before it
 	Try      bool          // TryAcquire instead of Acquire
+	Shared   bool          // it reads only, and others may too
+	Lower    bool          // it reads on when it has written
+	Must     bool          // it has to get the lease in its patience
 	Patience time.Duration // how long it waits
 	Work     time.Duration // how long it holds
 	Writes   int           // to the resource, spread over the work
@@ -130,6 +135,7 @@ func Draw(seed uint64) Plan {
 			p.Ahead = append(p.Ahead, between(r, -p.TTL*3/10, p.TTL*3/10))
 		}
 	}
+	p.drawReaders(rand.New(rand.NewPCG(seed, 1)))
 	kinds := []What{Lose, Repeat, Slow, Cut, Cut, Crash, Forget, Forget, Promote, Pace, Stop, Stop}
 	for range r.IntN(7) {
 		f := drawFault(r, kinds[r.IntN(len(kinds))], &p)
@@ -140,6 +146,23 @@ func Draw(seed uint64) Plan {
 		}
 	}
 	return p
+}
+
+// drawReaders makes some of the leases of half of all plans shared ones. Readers do not
+// write.
+func (p *Plan) drawReaders(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	for _, script := range p.Clients {
+		for i := range script {
+			if s := &script[i]; r.IntN(5) < 3 {
+				s.Shared, s.Writes = true, 0
+			} else {
+				s.Lower = r.IntN(3) == 0
+			}
+		}
+	}
 }
 
 func drawScript(r *rand.Rand, ttl, length time.Duration) Script {

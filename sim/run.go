@@ -266,8 +266,10 @@ func (w *world) lastRound(clients []*client) {
 func (w *world) check(over func(lease string) bool) {
 	for _, n := range w.nodes {
 		n.mu.Lock()
-		if l := n.at(lockName).lock; l.Lease != "" && over(l.Lease) {
-			w.rec.violated(LeftBehind, "%s still has lease %d", n.lane, w.number(l.Lease))
+		for _, l := range n.at(lockName).locks {
+			if over(l.Lease) {
+				w.rec.violated(LeftBehind, "%s still has lease %d", n.lane, w.number(l.Lease))
+			}
 		}
 		n.mu.Unlock()
 	}

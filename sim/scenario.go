@@ -21,7 +21,7 @@ type Scenario struct {
 // Scenarios are the stories of Redis's page on distributed locks and of those who
 // have criticised it.
 func Scenarios() []Scenario {
-	return []Scenario{restart(), failover(), gcPause(), clockJump(), partition(), slowAcquire(), splitVote()}
+	return []Scenario{restart(), failover(), gcPause(), clockJump(), partition(), slowAcquire(), splitVote(), readers()}
 }
 
 // five is a plan for five nodes and a TTL of 10 s.
@@ -162,5 +162,27 @@ func splitVote() Scenario {
 		Rule:       Stuck,
 		Safe:       p,
 		Unsafe:     p.without(Off{Ending: true}),
+	}
+}
+
+func readers() Scenario {
+	read := func(first time.Duration) (s Script) {
+		for i := range 5 {
+			s = append(s, Step{Shared: true, Wait: 100 * time.Millisecond, Work: 3 * time.Second, Patience: 30 * time.Second})
+			if i == 0 {
+				s[0].Wait += first
+			}
+		}
+		return s
+	}
+	p := five("readers", read(0), read(1500*time.Millisecond),
+		Script{{Wait: 2500 * time.Millisecond, Work: 2 * time.Second, Writes: 1, Patience: 10 * time.Second, Must: true}})
+	return Scenario{
+		Name:       "readers",
+		Title:      "Readers come and go, at any time one of them has the lock, and a writer waits",
+		Protection: "who waits to write says so at the nodes, and they let no new readers in",
+		Rule:       Stuck,
+		Safe:       p,
+		Unsafe:     p.without(Off{Wishes: true}),
 	}
 }

@@ -35,6 +35,7 @@ type Span struct {
 	From, To time.Duration
 	N        int
 	Text     string
+	Shared   bool // what the client trusts
 }
 
 // Kinds of Span.
@@ -127,7 +128,7 @@ func (h *History) verdict(holders []Span) (string, bool) {
 		broken[w.Rule] = true
 	}
 	var both time.Duration
-	refused := 0
+	refused, shared := 0, false
 	for _, s := range holders {
 		if s.N > 1 {
 			both += s.To - s.From
@@ -137,6 +138,7 @@ func (h *History) verdict(holders []Span) (string, bool) {
 		if e.Kind == Rejected {
 			refused++
 		}
+		shared = shared || e.Kind == Granted && e.Text == sharing(true)
 	}
 	switch {
 	case broken[TwoHolders] && broken[StaleWrite]:
@@ -149,6 +151,9 @@ func (h *History) verdict(holders []Span) (string, bool) {
 		return "UNSAFE: " + h.Violations[0].Text, true
 	case refused > 0:
 		return "SAFE: one holder at a time, and the late write was refused", false
+	}
+	if shared {
+		return "SAFE: readers shared the lock, and nobody else held it meanwhile", false
 	}
 	return "SAFE: never more than one client held the lock", false
 }

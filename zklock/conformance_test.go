@@ -41,6 +41,28 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 	return &participant{store: d.(*store), link: link}
 }
 
+// left lists the nodes below those of names that begin with prefix.
+func left(t testing.TB, s *server, prefix string) (nodes []string) {
+	t.Helper()
+	d := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+	defer d.Close()
+	n, err := d.usual(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.conn.Sync(d.root)
+	names, _, err := n.conn.Children(d.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range names {
+		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
+			nodes = append(nodes, childrenOf(t, d.store, name)...)
+		}
+	}
+	return nodes
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, harness(suiteLong))
@@ -70,6 +92,7 @@ func harness(long time.Duration) drivertest.Harness {
 				Restart: func(testing.TB) { s.restart(t) },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Left:    func(t testing.TB, prefix string) []string { return left(t, s, prefix) },
 			}
 		},
 		TTL:       suiteTTL,

@@ -28,6 +28,7 @@
 //	DRIVERTEST_UPDATE=1      write the golden file
 //	DRIVERTEST_SEED=n        run only the generated history of seed n
 //	DRIVERTEST_HISTORIES=n   run n generated histories
+//	DRIVERTEST_SETS=10s      take sets of names for so long, instead of a second
 package drivertest
 
 import (
@@ -94,6 +95,11 @@ type Store struct {
 
 	// Cut loses all that passes between a participant and the store until Heal.
 	Cut, Heal func(t testing.TB, d driver.Driver)
+
+	// Left lists what the store keeps of names that begin with prefix: keys, nodes,
+	// files; but not what it keeps on purpose when nobody holds a name or waits for
+	// it, such as the last token. Nil: it cannot be listed.
+	Left func(t testing.TB, prefix string) []string
 }
 
 func (h Harness) withDefaults() *Harness {
@@ -140,8 +146,8 @@ type Test struct {
 // Tests is the suite.
 var Tests = slices.Concat(
 	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests,
-	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests,
-	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, historyTests,
+	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests,
+	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
 
 // Run runs the suite as subtests of t and compares what was skipped with

@@ -72,8 +72,9 @@ func (e *env) look(longer bool) {
 	_, notifier := g.(driver.Notifier)
 	_, passer := g.(driver.Passer)
 	_, downgrader := g.(driver.Downgrader)
+	_, sets := d.(driver.Sets)
 	e.has = map[string]bool{
-		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
+		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer, "Sets": sets,
 		"Downgrader": downgrader && sure.Shared,
 		"Crash":      e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,

@@ -23,7 +23,7 @@ var sharedTests = []Test{
 		run: func(e *env) { e.oneOfMany(e.reader, e.crashOne) }},
 	{Name: "renewal-of-one-reader-is-its-own", Needs: []string{"Shared", "Expiry"}, run: readerRenewal},
 	{Name: "inspect-describes-readers", Needs: []string{"Shared", "Inspector"}, run: inspectReaders},
-	{Name: "inspect-tells-who-waits-to-read", Needs: []string{"Shared", "Inspector", "Queuer"}, run: inspectWaitingReaders},
+	{Name: "inspect-tells-who-waits-to-read", Needs: []string{"Shared", "Inspector", "Queuer", "FIFO"}, run: inspectWaitingReaders},
 }
 
 func readersTogether(e *env) {

@@ -2,7 +2,8 @@
 
 // Package arch enforces the direction of imports:
 //
-//	cmd → sim → stores → pawl → driver → std
+//	bench → stores and peers
+//	cmd → sim → stores → fence → pawl → driver → std
 package arch
 
 import (
@@ -27,15 +28,22 @@ var layers = []struct {
 }{
 	{packages: []string{"driver"}},
 	{packages: []string{""}},
+	{packages: []string{"fence"}},
+	{packages: []string{"adapt"}},
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
 	{packages: []string{"zklock"}, others: []string{"github.com/go-zookeeper/zk"}},
 	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{packages: []string{"sim"}},
+	{packages: []string{"adapt/adapttest"}}, // tests only, which may import what they are for
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"driver/drivertest/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
+	{packages: []string{"fence/fencetest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
+	// Nobody imports it. It knows all stores and their clients, and our peers.
+	{packages: []string{"bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
+		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap"}},
 }
 
 // stores may not import one another.

@@ -23,7 +23,8 @@ const (
 var simulated = []mutant{
 	{
 		name: "no owner compare",
-		file: node, old: "if s.lock.Lease != e.Lease {\n\t\treturn false", new: "if s.lock.Lease == \"\" {\n\t\treturn false",
+		file: node, old: "\tl := s.of(e.Lease)\n\tif l == nil {\n\t\treturn false",
+		new: "\tl := s.of(e.Lease)\n\tif l == nil && len(s.locks) > 0 {\n\t\tl = s.locks[0]\n\t}\n\tif l == nil {\n\t\treturn false",
 	},
 	{
 		name: "elapsed not subtracted",
@@ -92,16 +93,36 @@ var simulated = []mutant{
 	},
 	{
 		name: "token by INCR",
-		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, s.lock.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, s.lock.Token = s.floor+1, p.Lease, s.floor+1",
+		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, l.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, l.Token = s.floor+1, p.Lease, s.floor+1",
 		also: []edit{{ask, "&grant{claim: c, token: token,", "&grant{claim: c, token: t.floor,"}},
 	},
 	{
 		name: "token written back if still mine",
-		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, s.lock.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, s.lock.Token = max(s.floor, p.Token), p.Lease, p.Token",
+		file: node, old: "if fits { // 5\n\t\ts.floor, s.owner, l.Token = p.Token, p.Lease, p.Token", new: "if true {\n\t\ts.floor, s.owner, l.Token = max(s.floor, p.Token), p.Lease, p.Token",
 	},
 	{
 		name: "an attempt repeated under the id of one that was ended",
 		file: ask, old: "return s.req.Lease + \".\" + strconv.Itoa(s.tries)", new: "_ = strconv.Itoa\n\treturn s.req.Lease",
+	},
+	{
+		name: "readers beside a writer",
+		file: node, old: "return !s.exclusive() || n.w.plan.Off.Writers", new: "return true",
+	},
+	{
+		name: "a writer beside readers",
+		file: node, old: "\treturn len(s.locks) == 0\n}", new: "\treturn !s.exclusive()\n}",
+	},
+	{
+		name: "a minority of readers counted",
+		file: round, old: "\tq := t.d.quorum\n", new: "\tq := t.d.quorum\n\tif t.shared {\n\t\tq--\n\t}\n",
+	},
+	{
+		name: "the release of one reader ends them all",
+		file: node, old: "func(o *lock) bool { return o == l })\n\tif !l.Shared", new: "func(o *lock) bool { return o == l || l.Shared })\n\tif !l.Shared",
+	},
+	{
+		name: "the token of a reader is not stored",
+		file: node, old: "if fits { // 5\n", new: "if fits && p.Shared {\n\t\tv.Stored = true\n\t} else if fits {\n",
 	},
 }
 

@@ -144,7 +144,8 @@ func TestThreeOfFiveKilled(t *testing.T) {
 // unnoticed there are two holders.
 func TestCrashedNode(t *testing.T) {
 	t.Parallel()
-	for _, guarded := range []bool{true, false} {
+	for i := range 4 {
+		guarded, shared := i%2 == 0, i/2 == 1 // a reader, and then a writer
 		opts := patient()
 		opts.AllowUnguarded = !guarded
 		opts.ConnectTimeout = 2 * time.Second
@@ -156,7 +157,9 @@ func TestCrashedNode(t *testing.T) {
 		f[3].kill()
 		f[4].kill()
 		client1 := dialFleet(t, f, opts)
-		g, err := client1.TryAcquire(t.Context(), long())
+		req := long()
+		req.Shared = shared
+		g, err := client1.TryAcquire(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,20 +292,33 @@ func TestServersWithoutMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req := longReader()
+	req.Name = "shared"
+	r, err := d.TryAcquire(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
 	time.Sleep(50 * time.Millisecond) // so that a look at the servers' role is due
 	for _, s := range f {
 		s.do("config", "set", "maxmemory", "1")
 	}
-	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-		t.Errorf("Renew = %v", err)
+	for _, g := range []driver.Grant{g, r} {
+		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+	}
+	if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+		t.Errorf("Downgrade = %v", err)
 	}
 	other := long()
 	other.Name = "other"
 	if _, err := d.TryAcquire(t.Context(), other); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "maxmemory") {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable and a word about maxmemory", err)
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
+	for _, g := range []driver.Grant{g, r} {
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
 	}
 	f.clear(t)
 }

@@ -16,10 +16,11 @@ import (
 const (
 	// maxSplits is how often TryAcquire asks again because nobody had a quorum.
 	maxSplits = 8
-	// maxRounds is how often a token may turn out to be too small. While the lease
-	// has the lock at a node nobody else stores a token there, so two rounds do
-	// unless locks expire meanwhile.
-	maxRounds = 3
+	// maxRounds is how often a token may turn out to be too small. While a writer has
+	// the lock at a node nobody else stores a token there, so two rounds do unless
+	// locks expire meanwhile. Readers that come at the same time overtake each other.
+	maxRounds       = 3
+	maxSharedRounds = 10
 	// lookEvery is how often who waits looks, in case that news were lost, and the
 	// time after which a node that does not answer may do so.
 	lookEvery = 2 * time.Second
@@ -54,6 +55,10 @@ type search struct {
 	floor  uint64           // the largest token seen
 	heard  bool             // a quorum of nodes has answered at once
 	closed []driver.Instant // until when each node is taken to be closed
+
+	// Of who waits for an exclusive lease; see wait.go.
+	readers bool // it was found that others share the name
+	wished  bool // and nodes were told to let no more of them in
 }
 
 func (d *Driver) search(req *driver.Request) *search {
@@ -73,13 +78,17 @@ func (s *search) lease() string {
 // ask makes one attempt. If it fails it is ended at all nodes, in the background.
 func (s *search) ask(ctx context.Context) (*grant, *failure) {
 	d, ttl := s.d, s.req.TTL
-	c := d.claim(s.req.Name, s.lease(), s.from, s.record)
-	timeout := d.timeout(ttl)
+	c := d.claim(s.req.Name, s.lease(), s.record)
+	c.from, c.shared = s.from, s.req.Shared
+	timeout, rounds := d.timeout(ttl), maxRounds
+	if s.req.Shared {
+		rounds = maxSharedRounds
+	}
 	for round := 1; ; round++ {
 		d.rounds.Add(1)
 		token := max(d.now(), s.floor+1)
 		since := driver.Now() // before anything is sent: all TTLs begin later
-		t, v, err := d.count(ctx, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
+		t, v, err := d.count(ctx, s.req.Shared, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
 		s.floor = max(s.floor, t.floor)
 		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
 		for _, a := range t.closed {
@@ -92,8 +101,9 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		switch {
 		case err == nil && v == won && left > 0:
 			d.grants.Add(1)
+			c.grant()
 			return &grant{claim: c, token: token, since: since, until: trust(since, ttl)}, nil
-		case err == nil && v == again && left > 0 && round < maxRounds:
+		case err == nil && v == again && left > 0 && round < rounds:
 			continue
 		}
 		c.end("")
@@ -103,10 +113,15 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		case left <= 0:
 			return nil, &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", ttl))}
 		}
+		s.saw(t.others)
 		if s.from != "" && t.has.n == 0 && len(t.others)+t.free > len(d.members)-d.quorum {
 			return nil, &failure{kind: final, err: driver.ErrLost} // so had its predecessor
 		}
-		return nil, t.failure(s.req.Name)
+		f := t.failure(s.req.Name)
+		if s.wished {
+			f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
+		}
+		return nil, f
 	}
 }
 
@@ -115,11 +130,10 @@ func (t *tally) failure(name string) *failure {
 	d := t.d
 	most := len(d.members) - d.quorum // nodes that may refuse
 	f := &failure{waiters: t.waiters, after: t.after()}
-	_, n := largest(t.others)
 	switch {
-	case n > most:
+	case largest(t.others).n > most, len(t.wished) > 0 && len(t.others)+len(t.wished) > most:
 		f.kind = held
-		f.err = &driver.HeldError{Info: info(name, t.others)}
+		f.err = &driver.HeldError{Info: d.info(name, slices.Concat(t.others, t.wished))}
 	case len(t.failed) > most:
 		f.kind = silent
 		f.err = t.failed.err(d)
@@ -131,7 +145,7 @@ func (t *tally) failure(name string) *failure {
 	case len(t.others) > 0 || t.has.n > 0:
 		d.splits.Add(1)
 		f.kind = split
-		f.err = &driver.HeldError{Info: info(name, t.others)}
+		f.err = &driver.HeldError{Info: d.info(name, t.others)}
 	case len(t.ended) > 0:
 		f.err = unavailable(errors.New("the lease id was used before: use a new one"))
 	default:
@@ -144,8 +158,8 @@ func (t *tally) failure(name string) *failure {
 // after returns in about how long a quorum of nodes could grant.
 func (t *tally) after() time.Duration {
 	var waits []time.Duration
-	for _, l := range t.others {
-		waits = append(waits, l.wait())
+	for _, s := range slices.Concat(t.others, t.wished) {
+		waits = append(waits, s.wait(t.shared))
 	}
 	for _, a := range t.closed {
 		waits = append(waits, a.vote.Closed)
@@ -166,15 +180,28 @@ func (d *Driver) quorumth(waits []time.Duration) time.Duration {
 	return 0
 }
 
-// wait returns how long the lock lasts, as far as it is of interest.
-func (l Lock) wait() time.Duration {
-	if l.Lease == "" {
-		return 0
+// excludes says whether others have what a lease of the kind wants.
+func (s State) excludes(shared bool) bool {
+	return len(s.Locks) > 0 && !(shared && s.Locks[0].Shared)
+}
+
+// wait returns how long that lasts which keeps a lease of the kind out, as far as it
+// is of interest.
+func (s State) wait(shared bool) time.Duration {
+	left := time.Duration(0)
+	if shared && s.Wished > 0 {
+		left = s.Wished + time.Millisecond
 	}
-	if l.Left < 0 {
-		return lookEvery
+	for _, l := range s.Locks {
+		switch {
+		case !s.excludes(shared):
+		case l.Left < 0:
+			left = max(left, lookEvery)
+		default:
+			left = max(left, l.Left+time.Millisecond)
+		}
 	}
-	return l.Left + time.Millisecond
+	return left
 }
 
 // TryAcquire implements driver.Driver.

@@ -64,8 +64,10 @@ func others(all []*master, lease string) {
 func free(t *testing.T, all []*master, lease string) {
 	t.Helper()
 	for _, m := range all {
-		if l := m.lockOf(name); l.Lease != "" && l.Lease != lease {
-			t.Errorf("%s has the lock of %q; want none", m.addr, l.Lease)
+		for _, l := range m.stateOf(name).Locks {
+			if l.Lease != lease {
+				t.Errorf("%s has the lock of %q; want none", m.addr, l.Lease)
+			}
 		}
 	}
 }
@@ -267,20 +269,24 @@ func TestNothingIsLeft(t *testing.T) {
 		"the request is late": {before: time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all := masters(5)
-				d := start(t, all, nil)
-				others(all[:3], "other")
-				all[3].set(only("propose", f))
-				all[4].set(only("propose", f))
-				if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
-					t.Errorf("TryAcquire = %v; want ErrHeld", err)
-				}
-				time.Sleep(100 * time.Millisecond)
-				free(t, all, "other")
-				time.Sleep(2 * time.Second)
-				free(t, all, "other")
-			})
+			for _, shared := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					all := masters(5)
+					d := start(t, all, nil)
+					others(all[:3], "other")
+					all[3].set(only("propose", f))
+					all[4].set(only("propose", f))
+					req := request()
+					req.Shared = shared
+					if _, err := d.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrHeld) {
+						t.Errorf("TryAcquire = %v; want ErrHeld", err)
+					}
+					time.Sleep(100 * time.Millisecond)
+					free(t, all, "other")
+					time.Sleep(2 * time.Second)
+					free(t, all, "other")
+				})
+			}
 		})
 	}
 }

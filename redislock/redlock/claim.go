@@ -20,10 +20,12 @@ type claim struct {
 	from   string // the lease that it follows, or ""
 	record string
 
-	mu    sync.Mutex
-	nodes []trace // by the index of the node
-	ttl   time.Duration
-	over  bool // end was called
+	mu     sync.Mutex
+	shared bool
+	held   bool    // it was granted
+	nodes  []trace // by the index of the node
+	ttl    time.Duration
+	over   bool // end was called
 }
 
 // trace is what a claim may have left at a node.
@@ -33,8 +35,8 @@ type trace struct {
 	unknown bool // one never was
 }
 
-func (d *Driver) claim(name, lease, from, record string) *claim {
-	return &claim{d: d, name: name, lease: lease, from: from, record: record, nodes: make([]trace, len(d.members))}
+func (d *Driver) claim(name, lease, record string) *claim {
+	return &claim{d: d, name: name, lease: lease, record: record, nodes: make([]trace, len(d.members))}
 }
 
 // answer is what came of one proposal.
@@ -59,6 +61,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 		return nil
 	}
 	c.ttl = max(c.ttl, ttl)
+	p.Shared = c.shared
 	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
@@ -75,6 +78,13 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 		})
 	}
 	return answers
+}
+
+// grant notes that the lease was granted.
+func (c *claim) grant() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = true
 }
 
 func (c *claim) answered(i int, err error) {
@@ -106,7 +116,7 @@ func (c *claim) end(news string) <-chan ended {
 	for i, m := range c.d.members {
 		c.mu.Lock()
 		t := c.nodes[i]
-		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, News: news}
+		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, News: news}
 		ttl := c.ttl
 		c.mu.Unlock()
 		a := ended{node: i}

@@ -48,7 +48,15 @@ func (l link) End(ctx context.Context, e Ending) (bool, error) {
 	return l.master.End(ctx, e)
 }
 
-func (l link) Read(ctx context.Context, names []string) ([]Lock, error) {
+func (l link) Want(ctx context.Context, w Wish) (State, error) {
+	if l.of.isCut() {
+		<-ctx.Done()
+		return State{}, ctx.Err()
+	}
+	return l.master.Want(ctx, w)
+}
+
+func (l link) Read(ctx context.Context, names []string) ([]State, error) {
 	if l.of.isCut() {
 		<-ctx.Done()
 		return nil, ctx.Err()

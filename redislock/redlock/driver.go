@@ -128,7 +128,7 @@ func (d *Driver) Stats() Stats {
 // SurvivesRestart is false although no restart gives a name to a second holder: if
 // a majority restarts without persistence, holders lose their leases.
 func (d *Driver) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Fencing: true, CrossHost: true, Expiry: true}
+	return driver.Guarantees{Fencing: true, CrossHost: true, Expiry: true, Shared: true}
 }
 
 // usable returns why a request cannot be made.
@@ -145,8 +145,9 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	if req.Lease == "" || strings.ContainsAny(req.Lease, ". \n") {
 		return fmt.Errorf("redlock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
 	}
-	if req.Shared || req.Slots > 0 {
-		return fmt.Errorf("redlock: shared leases and slots over a quorum: %w", errors.ErrUnsupported)
+	if req.Slots > 0 {
+		return fmt.Errorf("redlock: one of %d slots: nodes that are a quorum for one holder do not know of all the others, so nobody could count them; use one server (redis://), ZooKeeper or etcd: %w",
+			req.Slots, errors.ErrUnsupported)
 	}
 	return d.checkTTL(req.TTL)
 }

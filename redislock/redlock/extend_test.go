@@ -73,7 +73,7 @@ func TestHeal(t *testing.T) {
 				t.Fatalf("Renew after a restart of %s = %v", m.addr, err)
 			}
 			time.Sleep(time.Millisecond)
-			if l := m.lockOf(name); l.Lease != g.lease || l.Token != g.token || l.Floor != g.token {
+			if l := m.lockOf(name); l.Lease != g.lease || l.Token != g.token || m.stateOf(name).Floor != g.token {
 				t.Errorf("%s has %+v; want the lock with token %d", m.addr, l, g.token)
 			}
 		}

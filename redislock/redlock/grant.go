@@ -25,8 +25,9 @@ type grant struct {
 }
 
 var (
-	_ driver.Passer   = (*grant)(nil)
-	_ driver.Notifier = (*grant)(nil)
+	_ driver.Passer     = (*grant)(nil)
+	_ driver.Notifier   = (*grant)(nil)
+	_ driver.Downgrader = (*grant)(nil)
 )
 
 // Token implements driver.Grant.
@@ -46,25 +47,55 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, err
 	}
 	since := driver.Now()
+	if err := g.heal(ctx, ttl, "have extended the lease"); err != nil {
+		return 0, err
+	}
+	return since, g.extended(since, ttl)
+}
+
+// heal returns nil if a quorum has the lock, for ttl from now at least.
+func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error {
+	g.mu.Lock()
+	shared := g.shared
+	g.mu.Unlock()
 	timeout := g.d.timeout(ttl)
 	answers := g.propose(Heal, g.token, ttl, timeout)
 	if answers == nil {
-		return 0, driver.ErrReleased
+		return driver.ErrReleased
 	}
-	t, v, err := g.d.count(ctx, answers, timeout, (*tally).forExtension)
+	t, v, err := g.d.count(ctx, shared, answers, timeout, (*tally).forExtension)
 	if len(t.ended) > 0 {
-		return 0, g.lose(readNews(t.ended[0].News))
+		return g.lose(readNews(t.ended[0].News))
 	}
 	switch {
 	case err != nil:
-		return 0, err
+		return err
 	case v == won:
-		return since, g.extended(since, ttl)
+		return nil
 	case len(t.others)+t.free > len(g.d.members)-g.d.quorum:
-		return 0, g.lose(&driver.LostError{Reason: driver.Gone})
+		return g.lose(&driver.LostError{Reason: driver.Gone})
 	}
-	return 0, fmt.Errorf("%w: %d of %d nodes have extended the lease, and %d have to: %v",
-		driver.ErrUncertain, t.has.n, len(g.d.members), g.d.quorum, t.failed)
+	return fmt.Errorf("%w: %d of %d nodes %s, and %d have to: %v",
+		driver.ErrUncertain, t.has.n, len(g.d.members), what, g.d.quorum, t.failed)
+}
+
+// Downgrade implements driver.Downgrader. From the first call on every proposal of the
+// lease is one to share. So nodes that do not hear of it now do so at the next
+// renewal; until a quorum has, no reader can have one.
+func (g *grant) Downgrade(ctx context.Context) error {
+	if err := g.ended(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.shared = true
+	left := g.until.Sub(driver.Now())
+	g.mu.Unlock()
+	// Nobody's time becomes longer by that: a node that has lost the lock gets it for as
+	// long as it is trusted.
+	if err := g.heal(ctx, max(left+driver.Drift(left), time.Millisecond), "know that the lease is shared now"); err != nil {
+		return err
+	}
+	return g.ended()
 }
 
 // extended notes an extension that a quorum has confirmed just now.
@@ -214,6 +245,12 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	d := g.d
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
+	}
+	g.mu.Lock()
+	shared := g.shared || req.Shared
+	g.mu.Unlock()
+	if shared {
+		return nil, errors.New("redlock: only an exclusive lease can be passed on, to an exclusive one")
 	}
 	if req.Name != g.name {
 		return nil, fmt.Errorf("redlock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))

@@ -21,21 +21,29 @@ const (
 
 // reading is what one node has answered.
 type reading struct {
-	node  int
-	locks []Lock
-	err   error
+	node   int
+	states []State
+	err    error
 }
 
-// read asks all nodes for the locks of names. Each answers once.
+// read asks all nodes how names are. Each answers once.
 func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
+	return d.each(timeout, func(ctx context.Context, n Node) ([]State, error) {
+		states, err := n.Read(ctx, names)
+		if err == nil && len(states) != len(names) {
+			err = fmt.Errorf("%s: %d answers to %d questions", n.Addr(), len(states), len(names))
+		}
+		return states, err
+	})
+}
+
+// each asks all nodes. Each answers once.
+func (d *Driver) each(timeout time.Duration, ask func(context.Context, Node) ([]State, error)) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	for i, m := range d.members {
 		r := reading{node: i}
 		m.send(timeout, func(ctx context.Context) (err error) {
-			r.locks, err = m.Read(ctx, names)
-			if err == nil && len(r.locks) != len(names) {
-				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.locks), len(names))
-			}
+			r.states, err = ask(ctx, m)
 			return err
 		}, func(err error) {
 			r.err = err
@@ -45,12 +53,12 @@ func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	return answers
 }
 
-// view returns the locks of each of names as all nodes have them that answer.
-func (d *Driver) view(ctx context.Context, names []string) ([][]Lock, error) {
+// view returns how each of names is at all nodes that answer.
+func (d *Driver) view(ctx context.Context, names []string) ([][]State, error) {
 	if err := d.usable(ctx, nil); err != nil {
 		return nil, err
 	}
-	locks := make([][]Lock, len(names))
+	states := make([][]State, len(names))
 	answers := d.read(names, lookTimeout)
 	var failed misses
 	for range d.members {
@@ -60,14 +68,14 @@ func (d *Driver) view(ctx context.Context, names []string) ([][]Lock, error) {
 				failed.add(d.members[a.node], a.err)
 				continue
 			}
-			for i, l := range a.locks {
-				locks[i] = append(locks[i], l)
+			for i, s := range a.states {
+				states[i] = append(states[i], s)
 			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	return locks, d.heard(failed)
+	return states, d.heard(failed)
 }
 
 // heard returns an error unless a quorum has answered a request that records
@@ -81,13 +89,15 @@ func (d *Driver) heard(failed misses) error {
 
 // describe makes the Info of a name. Its holder is who has a quorum, or, if too few
 // nodes are free for anybody else, who has the most.
-func (d *Driver) describe(name string, locks []Lock) *driver.Info {
-	taken := slices.DeleteFunc(slices.Clone(locks), func(l Lock) bool { return l.Lease == "" })
-	i := info(name, taken)
-	for _, l := range locks {
-		i.Token = max(i.Token, l.Floor)
+func (d *Driver) describe(name string, states []State) *driver.Info {
+	i := d.info(name, states)
+	free := 0
+	for _, s := range states {
+		if len(s.Locks) == 0 {
+			free++
+		}
 	}
-	if _, n := largest(taken); n < d.quorum && len(locks)-len(taken) >= d.quorum {
+	if largest(states).n < d.quorum && free >= d.quorum {
 		i.Holders = i.Holders[:0]
 	}
 	return i
@@ -95,11 +105,11 @@ func (d *Driver) describe(name string, locks []Lock) *driver.Info {
 
 // Inspect implements driver.Inspector. Waiters are not known: there is no queue.
 func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	locks, err := d.view(ctx, []string{name})
+	states, err := d.view(ctx, []string{name})
 	if err != nil {
 		return nil, err
 	}
-	return d.describe(name, locks[0]), nil
+	return d.describe(name, states[0]), nil
 }
 
 // List implements driver.Inspector.
@@ -113,12 +123,12 @@ func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error
 	}
 	var infos []*driver.Info
 	for part := range slices.Chunk(names, batch) {
-		locks, err := d.view(ctx, part)
+		states, err := d.view(ctx, part)
 		if err != nil {
 			return nil, err
 		}
 		for i, name := range part {
-			if info := d.describe(name, locks[i]); len(info.Holders) > 0 {
+			if info := d.describe(name, states[i]); len(info.Holders) > 0 {
 				infos = append(infos, info)
 			}
 		}
@@ -162,20 +172,21 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 // Break implements driver.Inspector. The holder learns of it from a
 // node that tells, or at its next renewal.
 func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	locks, err := d.view(ctx, []string{name})
+	states, err := d.view(ctx, []string{name})
 	if err != nil {
 		return err
 	}
-	holder := d.describe(name, locks[0])
-	if len(holder.Holders) == 0 {
+	info := d.describe(name, states[0])
+	if len(info.Holders) == 0 {
 		return driver.ErrReleased
 	}
-	if holder.Holders[0].Lease != lease {
-		return &driver.HeldError{Info: holder}
+	if !slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease }) {
+		return &driver.HeldError{Info: info}
 	}
-	taken, _ := largest(locks[0])
-	c := d.claim(name, taken.Lease, "", "")
-	c.ttl = d.maxTTL
+	all := byLease(states[0])
+	taken := slices.IndexFunc(all, func(l counted) bool { return l.held(time.Time{}).Lease == lease })
+	c := d.claim(name, all[taken].Lease, "")
+	c.ttl, c.held = d.maxTTL, true
 	had, err := c.awaitEnd(ctx, c.end(newRecord(by, why)))
 	if err == nil && !had {
 		err = driver.ErrReleased // it ended in between

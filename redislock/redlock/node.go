@@ -10,7 +10,7 @@ import (
 // Node is one of the N masters, as the algorithm sees it. The real one is Lua in
 // a Redis server; a simulator may bring its own.
 //
-// Each of Propose, End, Read, List and Status is one request and one reply, and
+// Each of Propose, End, Want, Read, List and Status is one request and one reply, and
 // the node carries a request out in one step. Nothing else connects the two
 // sides: no call depends on an earlier one. What can go wrong is what goes wrong
 // in networks:
@@ -26,11 +26,14 @@ import (
 //
 // A node keeps for each name
 //
-//   - the lock: none, or that of one lease, with its token, record, the time of the
-//     grant by the node's clock, and the time at which it ends by the node's clock;
-//     from then on there is none;
+//   - its locks: none, or the exclusive one of one lease, or shared ones of several.
+//     Each has its token, record, the time of the grant by the node's clock, and the
+//     time at which it ends by the node's clock; from then on there is none;
 //   - the floor: the largest token stored so far and the lease that it was stored
-//     for; (0, "") at first. It outlives the lock, for a day at least;
+//     for; (0, "") at first. And the writers' floor: the largest token stored for an
+//     exclusive lock. They outlive the locks, for a day at least;
+//   - the wishes: those who wait for an exclusive lock while others share the name,
+//     each with the time at which the wish ends by the node's clock;
 //   - the ended leases: those that may never have the lock (again), each with the
 //     news for its holder. One is remembered for the longest TTL in use, and for as
 //     long as a request may be under way: five minutes.
@@ -45,15 +48,18 @@ type Node interface {
 	// differs from that of every other node.
 	Addr() string
 
-	// Propose asks for the lock, or for more time. See Proposal.
+	// Propose asks for a lock, or for more time, or that it be shared. See Proposal.
 	Propose(ctx context.Context, p Proposal) (Vote, error)
 
 	// End ends what a lease has or may get. See Ending. It reports whether the
-	// lease had the lock.
+	// lease had a lock.
 	End(ctx context.Context, e Ending) (had bool, err error)
 
-	// Read returns the locks of names, in the same order, and changes nothing.
-	Read(ctx context.Context, names []string) ([]Lock, error)
+	// Want makes a wish, or takes it away, and returns how the name is then. See Wish.
+	Want(ctx context.Context, w Wish) (State, error)
+
+	// Read returns how names are, in the same order, and changes nothing.
+	Read(ctx context.Context, names []string) ([]State, error)
 
 	// List returns the names that begin with prefix and have a lock, in any order.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -61,9 +67,9 @@ type Node interface {
 	// Status asks the node how it is.
 	Status(ctx context.Context) (Status, error)
 
-	// Listen calls wake when a lock of name has ended through End, and each time
-	// that it has begun to hear, first or again. News may get lost, and those of an
-	// expiry never come. wake must not block. Listen returns at once, without an
+	// Listen calls wake when those who listen to name are told, and each time that it
+	// has begun to hear, first or again. News may get lost, and those of an expiry
+	// never come. wake must not block. Listen returns at once, without an
 	// error: who does not hear looks. stop ends it; wake may be called once more.
 	Listen(name string, wake func()) (stop func())
 
@@ -81,35 +87,42 @@ type Teller interface {
 	Tell(f func(lease, news string))
 }
 
-// Mode is what a proposal may do where its lease does not have the lock.
+// Mode is what a proposal may do where its lease has no lock.
 type Mode int
 
 const (
-	Take   Mode = iota // take it if it is free
+	Take   Mode = iota // take one if that is free
 	Extend             // leave it alone
-	Heal               // take it if it is free, and the token can be stored
+	Heal               // take one if that is free, and the lease was not overtaken
 )
 
-// Proposal asks a node for the lock of a name.
+// Proposal asks a node for a lock of a name.
 //
 // A token *can be stored* if it is greater than the floor's, or if it is equal and
-// the floor's lease is this one. The node does, in one step:
+// the floor's lease is this one. A lease is *overtaken* if its token cannot be
+// stored or, if it wants to share, is smaller than the writers' floor: readers do
+// not overtake one another. The node does, in one step:
 //
 //  1. If the lease is among the ended ones: nothing.
-//  2. If Lease does not have the lock, and Mode is Extend, or the lock is not what
-//     may be taken, which is a free one, or From's if there is a From: nothing.
-//  3. If Lease does not have the lock and the node is closed, or Mode is Heal and the
-//     token cannot be stored: nothing.
-//  4. Otherwise Lease has the lock now: a new one, with this record, granted now and
+//  2. If Lease has no lock, and Mode is Extend, or there is no lock to be taken:
+//     nothing. To be taken is a free name's; a shared one if others are shared; and if
+//     there is a From, an exclusive one from that lease, which has it, and nothing else.
+//  3. If Lease has no lock and the node is closed, or Mode is Take, Shared is set and
+//     there are wishes, or Mode is Heal and the lease is overtaken: nothing.
+//  4. Otherwise Lease has a lock now: a new one, with this record, granted now and
 //     without From's time; or the one that it had. It ends TTL from now, or when
-//     it would have ended before, whichever is later.
-//  5. If the token can be stored: it is, with Lease, in the floor and in the lock.
+//     it would have ended before, whichever is later. If it is exclusive and Shared is
+//     set it becomes a shared one, all wishes end, and those who listen are told. A
+//     shared one stays shared.
+//  5. If the token can be stored: it is, with Lease, in the floor and in the lock, and
+//     in the writers' floor unless Shared is set.
 //
-// So a lease may have the lock without its token being stored, and a proposal that
+// So a lease may have a lock without its token being stored, and a proposal that
 // comes twice does no more than come late.
 type Proposal struct {
 	Mode   Mode
 	Name   string
+	Shared bool
 	Lease  string // of this attempt; letters, digits and dots; never used again after End
 	From   string // if not "", only the lock of this lease is taken over, not a free one
 	Token  uint64 // positive
@@ -120,38 +133,63 @@ type Proposal struct {
 // Vote is the answer to a Proposal.
 type Vote struct {
 	Run    string // of the node that has answered; "" if it has none
-	Has    bool   // the lease has the lock
+	Has    bool   // the lease has a lock
 	Stored bool   // and the floor is exactly (Token, Lease)
-	Lock   Lock   // as it is now, whoever has it
+	State         // as it is now; without the locks if the lease has one
 
 	Closed time.Duration // if positive, the node grants nothing new for so long
 	Ended  bool          // the lease is among the ended ones
 	News   string        // and this is what its holder should hear; may be ""
 }
 
-// Lock is the lock of one name as a node has it.
+// State is how a name is at a node.
+type State struct {
+	Locks   []Lock        // none, an exclusive one, or shared ones; of many, Read alone returns more than the 16 that end last
+	Floor   uint64        // the floor's token, also if there is no lock
+	Waiters int           // about how many listen to the name; 0 if not known
+	Wishes  int           // how many there are
+	Wished  time.Duration // until the last of them ends; 0 if there is none
+}
+
+// Lock is a lock of one name as a node has it.
 type Lock struct {
-	Lease   string        // "" if it is free
+	Lease   string
+	Shared  bool
 	Token   uint64        // 0 if none was stored, or if the lock is of another library
 	Record  string        // as proposed; "" if the lock is of another library
 	Granted time.Time     // by the node's clock, for people; zero if not known
 	Left    time.Duration // until it ends; negative if it does not
-	Floor   uint64        // the floor's token, also if the lock is free
-	Waiters int           // about how many listen to the name; 0 if not known
 }
 
 // Ending ends a lease at one node. The node does, in one step:
 //
 //  1. If Bar is set or there is News: Lease is among the ended ones from now on.
 //     News that is there stays.
-//  2. If Lease has the lock, it is free from now on, and those who listen are told.
+//  2. If Lease has a lock, it has none from now on. If no other lease has one either,
+//     those who listen are told. If it was exclusive and Held is set, all wishes end.
 //
 // Bar is for who does not know whether a proposal may still come.
 type Ending struct {
 	Name  string
 	Lease string
 	Bar   bool
+	Held  bool   // the lease was granted; it is not what a failed attempt has left
 	News  string // who broke the lease and why; "" if its holder ends it
+}
+
+// Wish is that of one who waits for an exclusive lock of a name that is shared. As
+// long as there is one the node gives no shared lock to who comes new, so the
+// readers become fewer until the writer can have the name. The node does, in one
+// step: if For is positive, the wish of Who ends so long from now; else it is taken
+// away, and if it was the last one those who listen are told.
+//
+// All wishes end when a writer has had the name (see Ending and Proposal), and who
+// comes to wait then makes none unless it finds readers. So readers that wait come in
+// between writers that follow each other.
+type Wish struct {
+	Name string
+	Who  string // the waiter; of the letters of leases
+	For  time.Duration
 }
 
 // Status is how a node is.

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,13 +46,20 @@ type fault struct {
 }
 
 type named struct {
-	lock      Lock
-	ends      time.Time
+	locks     []*kept // one that is exclusive, or any number that are shared
 	floor     uint64
 	owner     string
+	writer    uint64 // the writers' floor
+	wishes    map[string]time.Time
 	ended     map[string]end
 	listeners map[int]func()
 	next      int
+}
+
+// kept is a lock that has not ended.
+type kept struct {
+	Lock
+	ends time.Time
 }
 
 type end struct {
@@ -126,28 +135,44 @@ func (m *master) carry(ctx context.Context, op string, step func()) error {
 func (m *master) at(name string) *named {
 	n := m.names[name]
 	if n == nil {
-		n = &named{ended: make(map[string]end), listeners: make(map[int]func())}
+		n = &named{wishes: make(map[string]time.Time), ended: make(map[string]end), listeners: make(map[int]func())}
 		m.names[name] = n
 	}
 	now := time.Now()
-	if n.lock.Lease != "" && !n.ends.After(now) {
-		n.lock = Lock{}
-	}
-	for lease, e := range n.ended {
-		if e.forget.Before(now) {
-			delete(n.ended, lease)
-		}
-	}
+	n.locks = slices.DeleteFunc(n.locks, func(l *kept) bool { return !l.ends.After(now) })
+	maps.DeleteFunc(n.wishes, func(_ string, ends time.Time) bool { return !ends.After(now) })
+	maps.DeleteFunc(n.ended, func(_ string, e end) bool { return e.forget.Before(now) })
 	return n
 }
 
-func (n *named) look() Lock {
-	l := n.lock
-	if l.Lease != "" {
-		l.Left = time.Until(n.ends)
+func (n *named) of(lease string) *kept {
+	for _, l := range n.locks {
+		if l.Lease == lease {
+			return l
+		}
 	}
-	l.Floor, l.Waiters = n.floor, len(n.listeners)
-	return l
+	return nil
+}
+
+func (n *named) exclusive() bool { return len(n.locks) > 0 && !n.locks[0].Shared }
+
+func (n *named) wake() {
+	for _, f := range n.listeners {
+		f()
+	}
+}
+
+func (n *named) look() State {
+	s := State{Floor: n.floor, Waiters: len(n.listeners), Wishes: len(n.wishes)}
+	for _, l := range n.locks {
+		l.Left = time.Until(l.ends)
+		s.Locks = append(s.Locks, l.Lock)
+	}
+	slices.SortStableFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Lease, b.Lease)) })
+	for _, ends := range n.wishes {
+		s.Wished = max(s.Wished, time.Until(ends))
+	}
+	return s
 }
 
 func (m *master) Addr() string { return m.addr }
@@ -168,29 +193,50 @@ func (m *master) propose(p Proposal) (v Vote) {
 	n := m.at(p.Name)
 	v.Run = m.runID()
 	v.Closed = max(0, time.Until(m.closed))
-	defer func() { v.Lock = n.look() }()
+	defer func() {
+		if v.State = n.look(); v.Has {
+			v.Locks = nil
+		}
+	}()
 	fits := p.Token > n.floor || p.Token == n.floor && n.owner == p.Lease
 	if e, ok := n.ended[p.Lease]; ok {
 		v.Ended, v.News = true, e.news
 		return v
 	}
-	if n.lock.Lease != p.Lease {
+	l := n.of(p.Lease)
+	if l == nil {
+		taken := len(n.locks) > 0 && !(p.Shared && !n.exclusive())
+		if p.From != "" {
+			taken = p.Shared || !n.exclusive() || n.of(p.From) == nil
+		}
+		overtaken := !fits && !(p.Shared && p.Token >= n.writer)
 		switch {
-		case n.lock.Lease != p.From, p.Mode == Extend:
+		case taken, p.Mode == Extend:
 			return v
-		case v.Closed > 0, p.Mode == Heal && !fits:
+		case v.Closed > 0, p.Mode == Take && p.Shared && len(n.wishes) > 0, p.Mode == Heal && overtaken:
 			return v
 		}
-		n.lock = Lock{Lease: p.Lease, Record: p.Record, Granted: time.Now()}
-		n.ends = time.Now()
+		l = &kept{Lock{Lease: p.Lease, Shared: p.Shared, Record: p.Record, Granted: time.Now()}, time.Now()}
+		if !p.Shared {
+			n.locks = nil
+		}
+		n.locks = append(n.locks, l)
 	}
 	v.Has = true
-	if ends := time.Now().Add(p.TTL); ends.After(n.ends) {
-		n.ends = ends
+	if ends := time.Now().Add(p.TTL); ends.After(l.ends) {
+		l.ends = ends
+	}
+	if p.Shared && !l.Shared {
+		l.Shared = true
+		clear(n.wishes)
+		n.wake()
 	}
 	if fits {
-		n.floor, n.owner, n.lock.Token = p.Token, p.Lease, p.Token
+		n.floor, n.owner, l.Token = p.Token, p.Lease, p.Token
 		v.Stored = true
+		if !p.Shared {
+			n.writer = p.Token
+		}
 	}
 	return v
 }
@@ -206,14 +252,19 @@ func (m *master) End(ctx context.Context, e Ending) (bool, error) {
 			}
 			n.ended[e.Lease] = end{news, time.Now().Add(max(m.maxTTL, underWay))}
 		}
-		if had = n.lock.Lease == e.Lease; had {
-			n.lock = Lock{}
-			if tell := m.tells[e.Lease]; tell != nil && e.News != "" {
-				tell(e.Lease, e.News)
-			}
-			for _, wake := range n.listeners {
-				wake()
-			}
+		l := n.of(e.Lease)
+		if had = l != nil; !had {
+			return
+		}
+		n.locks = slices.DeleteFunc(n.locks, func(o *kept) bool { return o == l })
+		if !l.Shared && e.Held {
+			clear(n.wishes)
+		}
+		if tell := m.tells[e.Lease]; tell != nil && e.News != "" {
+			tell(e.Lease, e.News)
+		}
+		if len(n.locks) == 0 {
+			n.wake()
 		}
 	})
 	if err != nil {
@@ -222,24 +273,42 @@ func (m *master) End(ctx context.Context, e Ending) (bool, error) {
 	return had, nil
 }
 
-func (m *master) Read(ctx context.Context, names []string) ([]Lock, error) {
-	var locks []Lock
+func (m *master) Want(ctx context.Context, w Wish) (State, error) {
+	var s State
+	err := m.carry(ctx, "want", func() {
+		n := m.at(w.Name)
+		_, had := n.wishes[w.Who]
+		if w.For > 0 {
+			n.wishes[w.Who] = time.Now().Add(w.For)
+		} else if delete(n.wishes, w.Who); had && len(n.wishes) == 0 {
+			n.wake()
+		}
+		s = n.look()
+	})
+	if err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+func (m *master) Read(ctx context.Context, names []string) ([]State, error) {
+	var states []State
 	err := m.carry(ctx, "read", func() {
 		for _, name := range names {
-			locks = append(locks, m.at(name).look())
+			states = append(states, m.at(name).look())
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return locks, nil
+	return states, nil
 }
 
 func (m *master) List(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	err := m.carry(ctx, "list", func() {
 		for name := range m.names {
-			if strings.HasPrefix(name, prefix) && m.at(name).lock.Lease != "" {
+			if strings.HasPrefix(name, prefix) && len(m.at(name).locks) > 0 {
 				names = append(names, name)
 			}
 		}
@@ -284,7 +353,7 @@ func (m *master) restart(quarantine bool) {
 	defer m.mu.Unlock()
 	m.run++
 	for name, n := range m.names {
-		m.names[name] = &named{ended: make(map[string]end), listeners: n.listeners, next: n.next}
+		m.names[name] = &named{wishes: make(map[string]time.Time), ended: make(map[string]end), listeners: n.listeners, next: n.next}
 	}
 	if quarantine {
 		m.closed = time.Now().Add(m.maxTTL)
@@ -310,8 +379,17 @@ func only(op string, f fault) func(string) fault {
 	}
 }
 
-// lockOf returns the lock that the master has now.
+// lockOf returns the exclusive lock that the master has now, or the shared one that
+// ends first.
 func (m *master) lockOf(name string) Lock {
+	if locks := m.stateOf(name).Locks; len(locks) > 0 {
+		return locks[0]
+	}
+	return Lock{}
+}
+
+// stateOf returns how the name is now.
+func (m *master) stateOf(name string) State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at(name).look()

@@ -109,7 +109,7 @@ func TestOpen(t *testing.T) {
 }
 
 // leastRights are those in docs/redis-protocol.md.
-var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire +mget +sadd +srem +smembers +scard +publish +scan")
+var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire +mget +sadd +srem +smembers +scard +zadd +zrange +zrem +zremrangebyscore +publish +scan")
 
 func TestLeastRights(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,18 @@ func (p *participant) setCut(cut bool) {
 	}
 }
 
+// left lists the keys of names that begin with prefix, but for the last tokens and for
+// the marks of attempts that have ended, which expire.
+func (s *redis) left(prefix string) (keys []string) {
+	for key := range strings.Lines(s.do("keys", "*"+prefix+"*")) {
+		key = strings.TrimSpace(key)
+		if key != "" && !strings.HasSuffix(key, floorSuffix) && !strings.Contains(key, markSuffix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 const (
 	suiteTTL    = 2 * time.Second
 	suiteSlack  = 1500 * time.Millisecond
@@ -71,6 +83,12 @@ func harness(n int, maxTTL time.Duration) drivertest.Harness {
 				},
 				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).setCut(true) },
 				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).setCut(false) },
+				Left: func(_ testing.TB, prefix string) (keys []string) {
+					for _, s := range f {
+						keys = append(keys, s.left(prefix)...)
+					}
+					return keys
+				},
 			}
 		},
 		TTL:       suiteTTL,

@@ -3,7 +3,9 @@
 package redlock
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,47 +42,72 @@ func readNews(news string) *driver.LostError {
 	return lost
 }
 
-// largest returns the lease that has the most of locks, a lock of it, and how many
-// that are.
-func largest(locks []Lock) (Lock, int) {
-	var best Lock
-	most := 0
-	for i, l := range locks {
-		n := 0
-		for _, o := range locks[i:] {
-			if o.Lease == l.Lease {
-				n++
-			}
-		}
-		if l.Lease != "" && n > most {
-			best, most = l, n
-		}
-	}
-	// Its token is the largest that a node has stored for it: a first round may have
-	// left a smaller one behind.
-	for _, l := range locks {
-		if l.Lease == best.Lease {
-			best.Token, best.Left = max(best.Token, l.Token), max(best.Left, l.Left)
-		}
-	}
-	return best, most
+// counted is the lock of a lease as several nodes have it.
+type counted struct {
+	Lock
+	n int // nodes
 }
 
-// info describes a name that some nodes say is locked.
-func info(name string, locks []Lock) *driver.Info {
+// byLease counts the locks of nodes, those first that most nodes have.
+func byLease(states []State) []counted {
+	var all []counted
+	at := make(map[string]int)
+	shared := make(map[string]int)
+	for _, s := range states {
+		for _, l := range s.Locks {
+			i, known := at[l.Lease]
+			if !known {
+				i = len(all)
+				at[l.Lease] = i
+				all = append(all, counted{Lock: l})
+			}
+			c := &all[i]
+			c.n++
+			if l.Shared {
+				shared[l.Lease]++
+			}
+			// Its token is the largest that a node has stored for it: a first round may have
+			// left a smaller one behind.
+			c.Token, c.Left = max(c.Token, l.Token), max(c.Left, l.Left)
+			// A lease that becomes shared is so when most have heard of it.
+			c.Shared = 2*shared[l.Lease] > c.n
+		}
+	}
+	slices.SortStableFunc(all, func(a, b counted) int { return cmp.Compare(b.n, a.n) })
+	return all
+}
+
+// largest returns the lock that most nodes have.
+func largest(states []State) counted {
+	if all := byLease(states); len(all) > 0 {
+		return all[0]
+	}
+	return counted{}
+}
+
+// info describes a name of which these nodes tell. Its holder is who has most of them,
+// and if that is shared, with it who may have a quorum together with the others.
+func (d *Driver) info(name string, states []State) *driver.Info {
 	i := &driver.Info{Name: name, Holders: []driver.Held{}}
-	for _, l := range locks {
-		i.Token = max(i.Token, l.Floor, l.Token)
+	for _, s := range states {
+		i.Token = max(i.Token, s.Floor)
+		for _, l := range s.Locks {
+			i.Token = max(i.Token, l.Token)
+		}
 	}
-	if l, n := largest(locks); n > 0 {
-		i.Holders = append(i.Holders, l.held(time.Now()))
+	all, now := byLease(states), time.Now()
+	for k, l := range all {
+		if k == 0 || all[0].Shared && l.Shared && l.n+len(d.members)-len(states) >= d.quorum {
+			i.Holders = append(i.Holders, l.held(now))
+		}
 	}
+	slices.SortStableFunc(i.Holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
 	return i
 }
 
 // held describes the holder of a lock.
 func (l Lock) held(now time.Time) driver.Held {
-	h := driver.Held{Lease: l.Lease, Token: l.Token, Acquired: l.Granted}
+	h := driver.Held{Lease: l.Lease, Token: l.Token, Acquired: l.Granted, Shared: l.Shared}
 	if l.Record == "" {
 		h.Who = "a client of another library"
 	} else {

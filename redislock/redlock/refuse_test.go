@@ -97,15 +97,17 @@ func TestLargerQuorum(t *testing.T) {
 func TestRequestsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, masters(3), nil)
-		long, id, shared, slot := request(), request(), request(), request()
+		long, id, slot := request(), request(), request()
 		long.TTL = time.Hour
 		id.Lease = "a.b"
-		shared.Shared = true
 		slot.Slots = 2
-		for _, req := range []*driver.Request{long, id, shared, slot} {
+		for _, req := range []*driver.Request{long, id, slot} {
 			if _, err := d.TryAcquire(t.Context(), req); err == nil || errors.Is(err, driver.ErrHeld) {
 				t.Errorf("TryAcquire(%+v) = %v; want a refusal", req, err)
 			}
+		}
+		if _, err := d.Acquire(t.Context(), slot); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "nobody could count them") {
+			t.Errorf("Acquire of a slot = %v; want an error that says why not, and what to use", err)
 		}
 	})
 }

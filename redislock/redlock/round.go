@@ -17,13 +17,16 @@ type tally struct {
 	heard   []bool   // which have, by index
 	has     votes    // where the lease has the lock
 	stored  votes    // and its token is stored
-	others  []Lock   // locks of others, one for each node that has one
+	shared  bool     // the claim's kind
+	others  []State  // of nodes where others have what the claim wants
+	wished  []State  // of nodes where a writer waits for the readers to go
 	closed  []answer // nodes that grant nothing now
 	ended   []Vote   // nodes where the lease is among the ended ones
 	free    int      // nodes that would have given it, were the token greater
 	failed  misses   // nodes without an answer
 	floor   uint64   // the largest token seen
 	waiters int      // at the node with the most
+	wishes  int      // at the node with the most
 }
 
 // votes are counted once for each server, also if two nodes are the same one.
@@ -50,8 +53,8 @@ func (t *tally) add(a answer) {
 		return
 	}
 	v := a.vote
-	t.floor = max(t.floor, v.Lock.Floor, v.Lock.Token)
-	t.waiters = max(t.waiters, v.Lock.Waiters)
+	t.floor = max(t.floor, v.Floor)
+	t.waiters, t.wishes = max(t.waiters, v.Waiters), max(t.wishes, v.Wishes)
 	switch {
 	case v.Has:
 		t.has.add(v.Run)
@@ -60,8 +63,10 @@ func (t *tally) add(a answer) {
 		}
 	case v.Ended:
 		t.ended = append(t.ended, v)
-	case v.Lock.Lease != "":
-		t.others = append(t.others, v.Lock)
+	case v.excludes(t.shared):
+		t.others = append(t.others, v.State)
+	case t.shared && v.Wished > 0:
+		t.wished = append(t.wished, v.State)
 	case v.Closed > 0:
 		t.closed = append(t.closed, a)
 	default:
@@ -106,8 +111,8 @@ func (t *tally) forExtension() verdict {
 
 // count adds answers up until decide knows the verdict, timeout has passed, after
 // which answers count no more, or ctx or the driver ends.
-func (d *Driver) count(ctx context.Context, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
-	t := &tally{d: d, open: len(d.members), heard: make([]bool, len(d.members))}
+func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
+	t := &tally{d: d, shared: shared, open: len(d.members), heard: make([]bool, len(d.members))}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {

@@ -48,6 +48,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	names := []string{"a", "}b"}
 	lease := func() string { return fmt.Sprint("lease", r.IntN(4)) }
+	share := []int{0, 50, 90}[seed/3%3] // of a hundred
 	var trace []string
 	same := func(op string, want, got any) {
 		t.Helper()
@@ -58,8 +59,9 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	}
 	for range 60 {
 		name := names[r.IntN(len(names))]
-		if r.IntN(4) > 0 {
-			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Lease: lease(), Token: 1 + r.Uint64N(6), TTL: time.Minute, Record: `{"who":"x y"}`}
+		switch {
+		case r.IntN(4) > 0:
+			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			if r.IntN(3) == 0 {
 				p.From = lease()
 			}
@@ -69,8 +71,19 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 				t.Fatal(err)
 			}
 			same(fmt.Sprintf("%+v", p), shown(want), shown(got))
-		} else {
-			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0}
+		case r.IntN(3) == 0:
+			w := Wish{Name: name, Who: lease()}
+			if r.IntN(2) == 0 {
+				w.For = time.Duration(1+2*r.IntN(2)) * time.Minute
+			}
+			want, _ := model.Want(ctx, w)
+			got, err := real.Want(ctx, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(fmt.Sprintf("%+v", w), seen(want), seen(got))
+		default:
+			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
 			if r.IntN(6) == 0 {
 				e.News = fmt.Sprint("news", r.IntN(3))
 			}
@@ -102,20 +115,25 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 
 // shown is what has to be the same of two votes.
 func shown(v Vote) string {
-	l := Lock{}
-	if !v.Has {
-		l = v.Lock
-	}
 	closed := v.Closed.Round(time.Minute)
-	if v.Has || v.Ended || l.Lease != "" { // it makes no difference
+	if v.Has || v.Ended || len(v.Locks) > 0 { // it makes no difference
 		closed = 0
 	}
-	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, v.Lock.Floor, seen(l))
+	state := seen(v.State)
+	if v.Has {
+		state = fmt.Sprint(v.Floor) // of what it has there is no more to say
+	}
+	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
 }
 
-// seen is what has to be the same of two locks.
-func seen(l Lock) string {
-	return fmt.Sprint(l.Lease, " ", l.Token, " ", l.Record, " ", l.Floor, " ", l.Left.Round(time.Minute), " ", l.Lease == "" || !l.Granted.IsZero())
+// seen is what has to be the same of two states.
+func seen(s State) string {
+	var locks []string
+	for _, l := range s.Locks {
+		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Minute), " ", !l.Granted.IsZero()))
+	}
+	slices.Sort(locks) // those that end in the same instant come in any order
+	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(time.Minute))
 }
 
 // TestLateProposal: a request that comes long after its lease was ended takes nothing,
@@ -193,6 +211,41 @@ func TestListen(t *testing.T) {
 	fleet(f[:1]).oneByOne(t, opts)
 	cycleOn("three")
 	expect("b")
+	quiet()
+
+	// A writer becomes a reader, the last of several readers goes, the last writer gives
+	// up its wish.
+	share := func(lease string, shared bool) {
+		t.Helper()
+		p := Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: shared}
+		if v, err := a.Propose(t.Context(), p); err != nil || !v.Has {
+			t.Fatalf("Propose = %+v, %v", v, err)
+		}
+	}
+	share("four", false)
+	share("four", true)
+	expect("b")
+	quiet()
+	share("five", true)
+	for i, lease := range []string{"four", "five"} {
+		if had, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+			t.Fatalf("End = %t, %v", had, err)
+		}
+		if i == 0 {
+			time.Sleep(100 * time.Millisecond)
+			if len(woken) > 0 {
+				t.Error("who listens was woken by the release of a reader beside another")
+			}
+		}
+	}
+	expect("b")
+	quiet()
+	for _, long := range []time.Duration{time.Minute, 0} {
+		if _, err := a.Want(t.Context(), Wish{Name: name, Who: "writer", For: long}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("b")
 	stopB()
 	if !eventually(patience, func() bool { return listeners() == "0" }) {
 		t.Errorf("%s listeners; want none", listeners())
@@ -219,20 +272,25 @@ func TestOtherLibraries(t *testing.T) {
 	for _, s := range f[:2] {
 		s.do("del", key)
 	}
-	g, err := d.TryAcquire(t.Context(), long())
-	if err != nil {
-		t.Fatal(err)
-	}
-	synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
-	if !eventually(patience, synced) {
-		t.Error("not all nodes have the lock")
-	}
-	for _, s := range f {
-		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "" {
-			t.Errorf("SET NX = %q; want nothing", got)
+	for _, shared := range []bool{false, true} {
+		req := long()
+		req.Shared = shared
+		g, err := d.TryAcquire(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
+		synced := func() bool { return f[0].has(name) && f[1].has(name) && f[2].has(name) }
+		if !eventually(patience, synced) {
+			t.Error("not all nodes have the lock")
+		}
+		for _, s := range f {
+			if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "" {
+				t.Errorf("SET NX = %q; want nothing", got)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		f.clear(t)
 	}
 }

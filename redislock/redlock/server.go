@@ -24,6 +24,8 @@ var (
 	proposeLua string
 	//go:embed lua/end.lua
 	endLua string
+	//go:embed lua/want.lua
+	wantLua string
 	//go:embed lua/read.lua
 	readLua string
 	//go:embed lua/listen.lua
@@ -38,12 +40,14 @@ var (
 const (
 	proposeScript = iota
 	endScript
+	wantScript
 	readScript
 	listenScript
 	statusScript
 )
 
-var scripts = []string{commonLua + proposeLua, commonLua + endLua, commonLua + readLua, commonLua + listenLua, commonLua + statusLua}
+var scripts = []string{commonLua + proposeLua, commonLua + endLua, commonLua + wantLua, commonLua + readLua,
+	commonLua + listenLua, commonLua + statusLua}
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
 // clients in other languages.
@@ -51,6 +55,7 @@ const (
 	floorSuffix     = ":token"
 	markSuffix      = ":ended:" // and the lease
 	listenersSuffix = ":listeners"
+	wishesSuffix    = ":wishes"
 )
 
 // underWay is how long a request may be under way to a server: as in package redislock.
@@ -98,65 +103,67 @@ var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script",
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	key := n.key(p.Name)
 	reply, err := n.run(ctx, proposeScript,
-		[]string{key, key + floorSuffix, n.server.EpochKey(key), key + markSuffix + p.Lease, key + listenersSuffix},
-		[]string{modes[p.Mode], p.Lease, p.From, strconv.FormatUint(p.Token, 10), server.Millis(p.TTL), n.server.ID, p.Record})
+		[]string{key, key + floorSuffix, n.server.EpochKey(key), key + markSuffix + p.Lease, key + listenersSuffix, key + wishesSuffix},
+		[]string{modes[p.Mode], p.Lease, p.From, strconv.FormatUint(p.Token, 10), server.Millis(p.TTL), n.server.ID, p.Record,
+			server.Bit(p.Shared), n.server.Channel, freed + p.Name})
 	if err != nil {
 		return Vote{}, err
 	}
-	has := server.Code(reply) == 1
-	if has && len(reply) != 5 || !has && len(reply) != 9 {
+	if len(reply) < 5 {
 		return Vote{}, errGarbled
 	}
-	v := Vote{Run: text(reply[1]), Has: has, Closed: millis(reply[3])}
-	v.Lock.Floor = number(text(reply[2]))
-	if has {
-		v.Stored = count(reply[4]) == 1
-		v.Lock.Lease, v.Lock.Record, v.Lock.Left = p.Lease, p.Record, p.TTL
-		if v.Stored {
-			v.Lock.Token = p.Token
-		}
+	v := Vote{Run: text(reply[1]), Has: server.Code(reply) == 1}
+	if v.Has {
+		v.Floor, v.Closed, v.Stored = number(text(reply[2])), millis(reply[3]), count(reply[4]) == 1
 		return v, nil
 	}
-	floor := v.Lock.Floor
-	v.Lock = readLock(text(reply[4]), millis(reply[5]))
-	v.Lock.Floor, v.Lock.Waiters = floor, count(reply[6])
-	v.Ended, v.News = count(reply[7]) == 1, text(reply[8])
+	v.Closed, v.Ended, v.News = millis(reply[2]), count(reply[3]) == 1, text(reply[4])
+	states, err := readStates(reply[5:], 1)
+	if err != nil {
+		return Vote{}, err
+	}
+	v.State = states[0]
 	return v, nil
 }
 
 // End implements Node.
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 	key := n.key(e.Name)
-	reply, err := n.run(ctx, endScript, []string{key, key + markSuffix + e.Lease, key + listenersSuffix},
-		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(max(n.server.MaxTTL, underWay)), n.server.Channel, freed + e.Name})
+	reply, err := n.run(ctx, endScript, []string{key, key + markSuffix + e.Lease, key + listenersSuffix, key + wishesSuffix},
+		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(max(n.server.MaxTTL, underWay)), server.Bit(e.Held), n.server.Channel, freed + e.Name})
 	if err != nil {
 		return false, err
 	}
 	return server.Code(reply) == 1, nil
 }
 
+// Want implements Node.
+func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
+	key := n.key(w.Name)
+	reply, err := n.run(ctx, wantScript, []string{key, key + floorSuffix, key + listenersSuffix, key + wishesSuffix},
+		[]string{w.Who, server.Millis(w.For), n.server.Channel, freed + w.Name})
+	if err != nil {
+		return State{}, err
+	}
+	states, err := readStates(reply[1:], 1)
+	if err != nil {
+		return State{}, err
+	}
+	return states[0], nil
+}
+
 // Read implements Node.
-func (n *redisNode) Read(ctx context.Context, names []string) ([]Lock, error) {
+func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 	var keys []string
 	for _, name := range names {
 		key := n.key(name)
-		keys = append(keys, key, key+floorSuffix, key+listenersSuffix)
+		keys = append(keys, key, key+floorSuffix, key+listenersSuffix, key+wishesSuffix)
 	}
 	reply, err := n.run(ctx, readScript, keys, nil)
 	if err != nil {
 		return nil, err
 	}
-	const each = 4
-	if len(reply) != 1+each*len(names) {
-		return nil, errGarbled
-	}
-	locks := make([]Lock, len(names))
-	for i := range locks {
-		r := reply[1+each*i:]
-		locks[i] = readLock(text(r[0]), millis(r[1]))
-		locks[i].Floor, locks[i].Waiters = number(text(r[2])), count(r[3])
-	}
-	return locks, nil
+	return readStates(reply[1:], len(names))
 }
 
 // List implements Node. It looks through all keys of the server a thousand at a

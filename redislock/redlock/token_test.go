@@ -43,7 +43,7 @@ func TestTokenOfTwoRounds(t *testing.T) {
 				g := try(t, d)
 				stored := 0
 				for _, m := range all {
-					if l := m.lockOf(name); l.Lease == g.lease && l.Token == g.token && l.Floor == g.token {
+					if l := m.lockOf(name); l.Lease == g.lease && l.Token == g.token && m.stateOf(name).Floor == g.token {
 						stored++
 					}
 				}

@@ -14,6 +14,10 @@ import (
 // while somebody holds the name would take the nodes that the holder has lost and
 // wants back. It also looks when the locks of a quorum must have expired, and
 // every lookEvery, in case that news were lost.
+//
+// A writer that finds readers leaves a wish at each node, which lets no more of them
+// in, and renews it each time it looks. If it dies, the wish costs the readers
+// wishFor at most.
 
 // Acquire implements driver.Queuer. There is no queue: who comes first after a
 // release gets the name. An outage is borne once a quorum of nodes has been heard of.
@@ -45,6 +49,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			splits = 0
 		}
 		if err := s.rest(ctx, f, splits, wake); err != nil {
+			s.giveUp()
 			return nil, err
 		}
 		if f = s.look(ctx); f == nil {
@@ -52,8 +57,9 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 		switch {
 		case g != nil:
-			return g, nil
+			return g, nil // its release ends the wish
 		case f.kind == final, f.kind == silent && !s.heard:
+			s.giveUp()
 			return nil, f.err
 		}
 	}
@@ -62,10 +68,17 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 // rest waits until it is time to look again.
 func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan struct{}) error {
 	d, ttl := s.d, s.req.TTL
+	if s.readers && !s.wished {
+		return ctx.Err() // until they know that it waits, more of them come
+	}
 	if splits > 0 {
 		return d.sleep(ctx, d.lull(splits, f.waiters, ttl))
 	}
-	if _, err := d.await(ctx, wake, min(f.after, d.jitter(lookEvery))); err != nil {
+	pause := min(f.after, d.jitter(lookEvery))
+	if s.wished {
+		pause = min(pause, s.wishFor()/3)
+	}
+	if _, err := d.await(ctx, wake, pause); err != nil {
 		return err
 	}
 	if err := d.sleep(ctx, d.lull(0, f.waiters, ttl)); err != nil {
@@ -78,14 +91,27 @@ func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan str
 	return nil
 }
 
-// look returns nil if a quorum of nodes is free.
+// wishFor is how long a wish lasts that is not renewed.
+func (s *search) wishFor() time.Duration { return min(s.req.TTL, 3*lookEvery) }
+
+// look returns nil if a quorum of nodes is free for the lease.
 func (s *search) look(ctx context.Context) *failure {
+	f := s.lookOnce(ctx)
+	if f != nil && f.kind != final && s.readers && !s.wished {
+		f = s.lookOnce(ctx)
+	}
+	return f
+}
+
+func (s *search) lookOnce(ctx context.Context) *failure {
 	d := s.d
 	d.looks.Add(1)
-	answers := d.read([]string{s.req.Name}, d.timeout(s.req.TTL))
+	answers := s.states()
 	f := &failure{kind: held}
 	var waits []time.Duration // of nodes that are not free
 	var failed misses
+	var seen []State
+	defer func() { s.saw(seen) }()
 	free := 0
 	for free+len(waits) < len(d.members) && len(waits)-len(failed) <= len(d.members)-d.quorum {
 		select {
@@ -95,11 +121,16 @@ func (s *search) look(ctx context.Context) *failure {
 				waits = append(waits, lookEvery)
 				continue
 			}
-			l := a.locks[0]
-			f.waiters = max(f.waiters, l.Waiters)
-			s.floor = max(s.floor, l.Floor)
-			if shut := s.closed[a.node].Sub(driver.Now()); l.Lease != "" {
-				waits = append(waits, l.wait())
+			st := a.states[0]
+			seen = append(seen, st)
+			waiters := st.Waiters
+			if s.wished {
+				waiters = min(waiters, st.Wishes)
+			}
+			f.waiters = max(f.waiters, waiters)
+			s.floor = max(s.floor, st.Floor)
+			if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
+				waits = append(waits, wait)
 			} else if shut > 0 {
 				// It would give nothing. To ask all the same would free what the others
 				// give, and that would wake all who wait, ourselves too.
@@ -119,4 +150,49 @@ func (s *search) look(ctx context.Context) *failure {
 		f.kind, f.err = silent, failed.as(driver.ErrUnavailable, d)
 	}
 	return f
+}
+
+// states asks all nodes how the name is, and leaves or renews the wish there if
+// readers were found.
+func (s *search) states() <-chan reading {
+	timeout := s.d.timeout(s.req.TTL)
+	if !s.readers {
+		return s.d.read([]string{s.req.Name}, timeout)
+	}
+	s.wished = true
+	return s.want(s.wishFor(), timeout)
+}
+
+func (s *search) want(long, timeout time.Duration) <-chan reading {
+	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
+	return s.d.each(timeout, func(ctx context.Context, n Node) ([]State, error) {
+		st, err := n.Want(ctx, w)
+		return []State{st}, err
+	})
+}
+
+// saw notes whether readers were found in a writer's way.
+func (s *search) saw(states []State) {
+	for _, st := range states {
+		s.readers = s.readers || !s.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
+	}
+}
+
+// giveUp takes the wish away, and waits as long as a node may take to answer: who
+// gives up does not keep readers out any more.
+func (s *search) giveUp() {
+	if !s.wished {
+		return
+	}
+	timeout := s.d.timeout(s.req.TTL)
+	answers := s.want(0, endTimeout)
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for range s.d.quorum {
+		select {
+		case <-answers:
+		case <-timer.C:
+			return
+		}
+	}
 }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- ARGV: keys of a string and a set that nobody uses, a channel. They are given as
+-- ARGV: keys of a string and of sets that nobody uses, a channel. They are given as
 -- those of package redislock's check, which package server calls, too.
 -- Returns the names of the commands that the user may not run.
 
@@ -9,6 +9,7 @@ local missing = {}
 for _, call in ipairs({
   {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'SADD', z, 'x'}, {'SMEMBERS', z}, {'SCARD', z}, {'SREM', z, 'x'},
+  {'ZADD', z, 1, 'x'}, {'ZRANGE', z, 0, -1}, {'ZREMRANGEBYSCORE', z, 2, 2}, {'ZREM', z, 'x'},
   {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'},
 }) do
   local r = redis.pcall(unpack(call))

@@ -1,14 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- read reads locks.
--- KEYS: lock, floor, listeners, for each name
--- Returns {1, and for each name: value or '', pttl ms, floor or '', listeners}
+-- KEYS: lock, floor, listeners, wishes, for each name
+-- Returns {1, and for each name as add says}
 
-local all = {1}
-for i = 1, #KEYS, 3 do
+local all, at = {1}, now()
+for i = 1, #KEYS, 4 do
   local known = redis.call('MGET', KEYS[i], KEYS[i + 1])
-  all[#all + 1] = known[1] or ''
-  all[#all + 1] = redis.call('PTTL', KEYS[i])
-  all[#all + 1] = known[2] or ''
-  all[#all + 1] = redis.call('SCARD', KEYS[i + 2])
+  add(all, known[1], redis.call('PTTL', KEYS[i]), known[1] and {} or scored(KEYS[i], at), math.huge,
+    known[2], KEYS[i + 2], KEYS[i + 3], at)
 end
 return all
