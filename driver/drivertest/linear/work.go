@@ -62,7 +62,7 @@ func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *
 	r.calls.Add(1)
 	switch {
 	case err == nil, refusal(err), giveUp.Err() != nil:
-	case slow(err):
+	case slow(err), !r.calm: // with faults between, any error may come
 		r.failed.Add(1)
 		pause(ctx, r.ttl/8)
 	default:
