@@ -3,11 +3,9 @@
 package drivertest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,6 +20,12 @@ import (
 const reportHead = `# What this store has and lacks; which tests of package drivertest it runs, and which
 # it skips for want of what. Checked by the test; written by it with DRIVERTEST_UPDATE=1.
 `
+
+// beside are what a test may need beside guarantees: interfaces of a driver and of
+// a grant, a renewal for longer than was asked for, and hooks of the harness.
+var beside = []string{
+	"Queuer", "Inspector", "Notifier", "Passer", "Downgrader", "Sets", "LongerTTL", "Crash", "Restart", "Cut",
+}
 
 // report collects which tests ran, and what the store has.
 type report struct {
@@ -55,23 +59,18 @@ func guarantees() []string {
 	return names
 }
 
-// rank returns where what is in first, or after all of them.
-func rank(first []string, what string) int {
-	if i := slices.Index(first, what); i >= 0 {
-		return i
-	}
-	return len(first)
-}
-
 // String returns what the store has, and the tests in the order of Tests.
 func (r *report) String() string {
 	var b strings.Builder
 	b.WriteString(reportHead)
-	first := guarantees()
-	for _, what := range slices.SortedFunc(maps.Keys(r.has), func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(first, a), rank(first, b)), cmp.Compare(a, b))
-	}) {
-		fmt.Fprintf(&b, "%-5s %s\n", map[bool]string{true: "yes", false: "no"}[r.has[what]], what)
+	for _, what := range slices.Concat(guarantees(), beside) {
+		switch ok, known := r.has[what]; {
+		case !known:
+		case ok:
+			fmt.Fprintf(&b, "yes   %s\n", what)
+		default:
+			fmt.Fprintf(&b, "no    %s\n", what)
+		}
 	}
 	for _, test := range Tests {
 		switch missing, ok := r.missing[test.Name]; {

@@ -43,7 +43,7 @@ func init() {
 	lua("downgrade lets no reader in", "downgrade.lua",
 		"if redis.call('EXISTS', queue) == 1 then", "if false then", "TestConformance/downgrade-wakes-readers-up-to-the-first-writer")
 	lua("a set that is refused keeps a part", "all.lua",
-		"  wanted[i] = s\n", "  wanted[i] = s\n  s.token = s.token or give(s, s.me, s.ttl)\n", "TestConformance/set-is-granted-whole-or-not-at-all")
+		"  wanted[i] = s\n", "  wanted[i] = s\n  s.token = s.token or give(s, s.ttl, parse(s.me))\n", "TestConformance/set-is-granted-whole-or-not-at-all")
 	lua("a set overtakes", "all.lua",
 		" or redis.call('EXISTS', queue) == 1) then", ") then", "TestConformance/set-does-not-overtake-who-waits")
 	lua("a set is granted before forgotten leases have ended", "all.lua",

@@ -9,7 +9,6 @@
 
 local lock, floor, queue, epoch, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lease, client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV)
-local me = table.concat({lease, client, kind, record}, ' ')
 
 local known = redis.call('MGET', lock, floor, epoch, ended)
 local value = known[1]
@@ -20,10 +19,11 @@ if owned(value, lease) then
   return {1, string.match(value, '^%S+ %S+ (%S+)'), at}
 end
 
-local s = state(lock, floor, queue, at, known[2], claim, channel)
+local me, s = nil, state(lock, floor, queue, at, known[2], claim, channel)
 if value then
   s.n, s.kind = 1, 'exclusive'
 elseif redis.call('EXISTS', lock) == 1 then
+  me = join(lease, client, kind, record)
   s.n, s.kind = sharers(lock, at)
   if s.n > 0 and stay(lock, me, ttl, at) then
     return {1, digits(-redis.call('ZSCORE', lock, '@' .. me)), at}
@@ -35,13 +35,20 @@ end
 local shut = closed(epoch, known[3], at)
 if shut < 0 then return {-1} end
 if not value and shut == 0 then
-  local token = admit(s, false, me, ttl)
+  local token
+  if s.n == 0 and redis.call('EXISTS', queue) == 0 then -- most of the time
+    token = give(s, ttl, lease, client, kind, record)
+  else
+    me = me or join(lease, client, kind, record)
+    token = admit(s, false, me, ttl)
+  end
   if token then return {1, token, at} end
   value = alone(lock)
 end
 
 local rank = -1
 if wait == '1' then
+  me = me or join(lease, client, kind, record)
   if place == '' then
     place = at
     local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]

@@ -7,21 +7,22 @@
 -- it is, from 1} if one is held or waited for; {-1} if the record of the epoch is missing; {-2, closed
 -- ms}; {-3} if a lease has ended already; {-4, n, which} if one has n slots, and another number was asked for.
 
-local epoch, client = KEYS[#KEYS], ARGV[1]
+local client, n = ARGV[1], (#ARGV - 1) / 4
+local epoch = KEYS[4 * n + 1]
 local at = now()
 local shut = closed(epoch, redis.call('GET', epoch), at)
 if shut < 0 then return {-1} end
 if shut > 0 then return {-2, math.ceil(shut / 1000)} end
 
 local wanted = {}
-for i = 1, (#KEYS - 1) / 4 do
+for i = 1, n do
   local lock, floor, queue, ended = unpack(KEYS, 4 * i - 3, 4 * i)
   local lease, kind, record, ttl = unpack(ARGV, 4 * i - 2, 4 * i + 1)
   local known = redis.call('MGET', lock, floor, ended)
   local value = known[1]
   if known[3] then return {-3} end
   local s = state(lock, floor, queue, at, known[2])
-  s.me, s.ttl = table.concat({lease, client, kind, record}, ' '), ttl
+  s.me, s.ttl = join(lease, client, kind, record), ttl
   if owned(value, lease) then -- by the same call, whose answer did not come
     lengthen(lock, ttl)
     s.token = string.match(value, '^%S+ %S+ (%S+)')
@@ -43,7 +44,7 @@ end
 
 local reply = {1}
 for i, s in ipairs(wanted) do
-  reply[i + 1] = s.token or give(s, s.me, s.ttl)
+  reply[i + 1] = s.token or give(s, s.ttl, parse(s.me))
 end
 reply[#reply + 1] = at
 return reply

@@ -7,6 +7,8 @@ local ENDED = 300000   -- how long a request may be under way to the server, in 
 
 -- An attempt is 'lease client kind record', in the queue and among those who hold a
 -- lock together. Its kind is exclusive, shared, or the number of slots.
+local function join(lease, client, kind, record) return lease .. ' ' .. client .. ' ' .. kind .. ' ' .. record end
+
 local function parse(attempt)
   local lease, client, kind, record = string.match(attempt, '^(%S+) (%S+) (%S+) (.*)$')
   return lease, client, kind, record
@@ -99,14 +101,13 @@ end
 -- give grants the lock for px ms and returns the token, which is greater than the
 -- last. The floor is written first: what is refused for lack of memory has then
 -- recorded nothing.
-local function give(s, attempt, px)
+local function give(s, px, lease, client, kind, record)
   local token = math.max(s.at, s.last + 1)
   redis.call('SET', s.floor, digits(token), 'PX', FLOOR)
-  local lease, client, kind, record = parse(attempt)
   if kind == 'exclusive' then
-    local value = {lease, client, digits(token), digits(s.at), record}
-    redis.call('SET', s.lock, table.concat(value, ' '), 'PX', px)
+    redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. digits(token) .. ' ' .. digits(s.at) .. ' ' .. record, 'PX', px)
   else
+    local attempt = join(lease, client, kind, record)
     redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-token), '@' .. attempt)
     lengthen(s.lock, px)
   end
@@ -129,9 +130,9 @@ local function admit(s, moved, me, px)
     if fits(s, kind) then
       redis.call('ZREM', s.queue, head)
       if head == me then
-        token = give(s, me, px)
+        token = give(s, px, parse(head))
       elseif tell('grant', s.lock) then
-        give(s, head, s.claim)
+        give(s, s.claim, parse(head))
       end
     else
       if not moved and (not mine or head == me) then break end
@@ -141,7 +142,7 @@ local function admit(s, moved, me, px)
     moved = true
     head = redis.call('ZRANGE', s.queue, 0, 0)[1]
   end
-  if mine and not token and not head and fits(s, mine) then token = give(s, me, px) end
+  if mine and not token and not head and fits(s, mine) then token = give(s, px, parse(me)) end
   return token
 end
 

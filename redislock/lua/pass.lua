@@ -21,4 +21,4 @@ end
 local at = now()
 local shut = closed(epoch, known[3], at)
 if shut ~= 0 then return {shut < 0 and -1 or -2} end
-return {1, give(state(lock, floor, '', at, known[2]), successor, ttl)}
+return {1, give(state(lock, floor, '', at, known[2]), ttl, parse(successor))}
