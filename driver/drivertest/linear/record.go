@@ -105,10 +105,13 @@ func (c conditions) forgets() bool { return c.restarted && !c.sure.SurvivesResta
 
 // operations returns the history as the model has it, without what means nothing.
 func (h *history) operations(c conditions) []operation {
-	back := make(map[int]span) // when leases were released
+	back, gone := make(map[int]span), make(map[int]span) // when leases were released, and broken
 	for _, o := range h.ops {
-		if o.do == released {
+		switch o.do {
+		case released:
 			back[o.lease] = span{o.call, o.ret}
+		case broke:
+			gone[o.lease] = span{o.call, o.ret}
 		}
 	}
 	var ops []operation
@@ -125,9 +128,14 @@ func (h *history) operations(c conditions) []operation {
 			}
 		case broke:
 			// Where requests have no order, some nodes do as who breaks it says, others as
-			// who gives it back, and both have ended it. And who does not know whether a
-			// release was carried out, as the answer was lost, only finds that it is over.
+			// who gives it back, and both have ended it. And see below.
 			if at, ok := back[o.lease]; ok && !(c.sure.FIFO && c.calm) && at.overlaps(span{o.call, o.ret}) {
+				o.do = mayEnd
+			}
+		case released:
+			// Who does not know whether a release was carried out, as the answer was lost,
+			// tries again, and finds only that the lease is over.
+			if at, ok := gone[o.lease]; ok && !c.calm && at.call < o.ret {
 				o.do = mayEnd
 			}
 		}
