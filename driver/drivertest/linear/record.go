@@ -105,13 +105,10 @@ func (c conditions) forgets() bool { return c.restarted && !c.sure.SurvivesResta
 
 // operations returns the history as the model has it, without what means nothing.
 func (h *history) operations(c conditions) []operation {
-	back, gone := make(map[int]span), make(map[int]span) // when leases were released, and broken
+	back := make(map[int]span) // when leases were released
 	for _, o := range h.ops {
-		switch o.do {
-		case released:
+		if o.do == released {
 			back[o.lease] = span{o.call, o.ret}
-		case broke:
-			gone[o.lease] = span{o.call, o.ret}
 		}
 	}
 	var ops []operation
@@ -126,16 +123,13 @@ func (h *history) operations(c conditions) []operation {
 			if c.forgets() {
 				continue
 			}
-		case broke:
+		case released, broke:
 			// Where requests have no order, some nodes do as who breaks it says, others as
-			// who gives it back, and both have ended it. And see below.
-			if at, ok := back[o.lease]; ok && !(c.sure.FIFO && c.calm) && at.overlaps(span{o.call, o.ret}) {
-				o.do = mayEnd
-			}
-		case released:
-			// Who does not know whether a release was carried out, as the answer was lost,
-			// tries again, and finds only that the lease is over.
-			if at, ok := gone[o.lease]; ok && !c.calm && at.call < o.ret {
+			// who gives it back, and both have ended it. And who repeats a request, as the
+			// answer was lost, finds only that the lease is over.
+			at, ok := back[o.lease]
+			both := o.do == broke && ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret})
+			if both || !c.calm {
 				o.do = mayEnd
 			}
 		}
