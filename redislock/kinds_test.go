@@ -186,6 +186,28 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	}
 }
 
+// TestDowngradeOfALostLease: once Downgrade has said that the lease is lost, so does all
+// else.
+func TestDowngradeOfALostLease(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	g := take(t, s, long("deploy")).(*grant)
+	r.do("del", lockKey(defaultPrefix, "deploy"))
+	if err := g.Downgrade(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Downgrade = %v; want ErrLost", err)
+	}
+	if _, err := g.Pass(t.Context(), long("deploy")); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Pass = %v; want ErrLost", err)
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want ErrLost", err)
+	}
+	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Release = %v; want ErrLost", err)
+	}
+}
+
 // TestForgottenReaders: the server forgets three readers. No writer gets in before they
 // have ended, whether it came before or after, and no reader either, as a writer may
 // have been forgotten too.
