@@ -104,6 +104,7 @@ func TestMutexPanicsIfItIsNotLocked(t *testing.T) {
 		m := &adapt.Mutex{Locks: w.locks, Name: "a"}
 		wantIs(t, wantPanic(t, m.Unlock), pawl.ErrReleased)
 		m.Lock()
+		w.wantHeld(t, "a")
 		m.Unlock()
 		wantIs(t, wantPanic(t, m.Unlock), pawl.ErrReleased)
 		theirs := w.take(t, "a")
@@ -126,6 +127,7 @@ func TestMutexUnlocksInAnOutage(t *testing.T) {
 		time.Sleep(2 * pawl.DefaultTTL)
 		w.wantFree(t, "a")
 		m.Lock()
+		w.wantHeld(t, "a")
 		m.Unlock()
 	})
 }

@@ -56,6 +56,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl show deploy                          who holds it, since when, why, who waits
   pawl break deploy --force --why "hangs"   end somebody's lease
   pawl bless -s redis://localhost --yes     a new Redis server need not wait
+  pawl bench -s redis://localhost           what a lock costs there
   pawl sim --scenario restart               what can happen to a lock in Redis`,
 		Version:            version().Version,
 		SilenceErrors:      true,

@@ -66,4 +66,16 @@
 // try again after a random time, larger each time than a round has taken so far.
 // There is no queue and no order between participants; those of one client are
 // served in order.
+//
+// # Readers
+//
+// A node has one exclusive lock of a name, or any number of shared ones. So what was
+// said of two clients holds for a writer and a reader: their quorums share a node,
+// and that gives a lock to one of them only when the other's has ended. A reader has a
+// token of its own, by the same rule. Slots are refused: a quorum that has given one
+// does not know of all the others.
+//
+// A writer that waits and finds readers leaves a wish at each node, by which new
+// readers are refused until it has had the name, gives up, or is not heard of for the
+// shorter of its TTL and six seconds. docs/adr/0011 says why.
 package redlock
