@@ -110,8 +110,9 @@ type run struct {
 	ttl       time.Duration
 	inspector bool
 
-	clock clock
-	calls atomic.Int64
+	clock  clock
+	calls  atomic.Int64
+	failed atomic.Int64 // attempts without an answer
 }
 
 // start opens the clients.
@@ -219,6 +220,9 @@ func (r *run) check() {
 		}
 	}
 	all.Wait()
-	r.t.Logf("%d calls on %d names; %d operations checked in %v: %v", r.calls.Load(), len(r.names), n,
-		time.Since(began).Round(time.Millisecond), did)
+	r.t.Logf("%d calls on %d names, %d attempts without an answer; %d operations checked in %v: %v", r.calls.Load(), len(r.names),
+		r.failed.Load(), n, time.Since(began).Round(time.Millisecond), did)
+	if r.calm && did[granted] < len(r.names)*perName/20 {
+		r.t.Errorf("only %d leases were granted: this shows nothing", did[granted])
+	}
 }

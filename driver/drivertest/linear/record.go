@@ -123,10 +123,13 @@ func (h *history) operations(c conditions) []operation {
 			if c.forgets() {
 				continue
 			}
-		case broke:
+		case released, broke:
 			// Where requests have no order, some nodes do as who breaks it says, others as
-			// who gives it back, and both have ended it.
-			if at, ok := back[o.lease]; ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret}) {
+			// who gives it back, and both have ended it. And who repeats a request, as the
+			// answer was lost, finds only that the lease is over.
+			at, ok := back[o.lease]
+			both := o.do == broke && ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret})
+			if both || !c.calm {
 				o.do = mayEnd
 			}
 		}
@@ -139,7 +142,7 @@ func (h *history) operations(c conditions) []operation {
 			ops = append(ops, o)
 		}
 		if g.lost {
-			o.do, o.ret = mayEnd, never
+			o.do = mayEnd
 			ops = append(ops, o)
 		}
 	}
