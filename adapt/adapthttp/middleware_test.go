@@ -237,7 +237,7 @@ func TestNoLock(t *testing.T) {
 		w.link.Add(drivertest.Rule{Op: drivertest.TryAcquire, Count: 1, Effect: drivertest.FailAfter})
 		w.get(t, "/a", 503, pawl.ErrUncertain, nil)
 
-		w.link.Add(drivertest.Rule{Op: drivertest.Release, Count: 1})
+		w.link.Add(drivertest.Rule{Op: drivertest.Release, Name: "b", Count: 1}) // what was uncertain is undone meanwhile
 		w.get(t, "/b", 200, pawl.ErrUnavailable, func(http.ResponseWriter, *http.Request) {})
 
 		w.Options = []pawl.Option{pawl.Slots(0)}
