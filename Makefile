@@ -1,25 +1,29 @@
 # make test   everything that has to pass; installs missing servers through apt
 # make lint   formatting, vet for every platform, staticcheck
-# make bench  benchmarks, which measure and never fail
+# make bench  pawl beside other libraries and what the stores cost alone, in ten
+#             minutes; BENCH has its flags: go run ./bench -help
+# make microbench  benchmarks of all packages, which measure and never fail
 # make spec   the model of Redlock, every state of it, and variants that must fail
 # make soak   SCHEDULES schedules of the simulator (1,000,000 unless set)
 # make fuzz   every fuzz target for FUZZTIME
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . cmd/pawl redislock zklock etcdlock sim
-PACKAGES    := ./... ./cmd/pawl/... ./redislock/... ./zklock/... ./etcdlock/... ./sim/...
+SHIPPED     := . cmd/pawl redislock zklock etcdlock sim
+MODULES     := $(SHIPPED) adapt/adapttest bench driver/drivertest/linear fence/fencetest
+PACKAGES    := $(MODULES:%=./%/...)
+PORTABLE    := $(SHIPPED:%=./%/...)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-.PHONY: test deps lint bench spec soak fuzz tidy interop
+.PHONY: test deps lint bench microbench spec soak fuzz tidy interop
 
 test: deps lint
 	# One suite after the other: two that start servers keep each other from time.
 	go test -race -p 1 -timeout 20m $$(go list $(PACKAGES) | grep -v /internal/mutants)
-	# It runs tests of its own, and gains nothing from -race.
-	go test -timeout 30m ./internal/mutants
+	# It runs tests of its own, which mostly wait, and gains nothing from -race.
+	go test -timeout 30m -parallel 4 ./internal/mutants
 	# In full, which takes too long with -race: 50 x 200 rounds, 1,000 waiting processes.
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
 	# Schedules of the simulator, of which -race runs a few hundred.
@@ -32,12 +36,15 @@ deps:
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted"; exit 1; }
 	go vet $(PACKAGES)
-	GOOS=darwin go vet $(PACKAGES)
-	GOOS=windows go vet $(PACKAGES)
+	GOOS=darwin go vet $(PORTABLE)
+	GOOS=windows go vet $(PORTABLE)
 	go run $(STATICCHECK) $(PACKAGES)
 	./internal/tidy.sh --check $(MODULES)
 
-bench:
+bench: deps
+	go run ./bench $(BENCH)
+
+microbench:
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 spec: deps

@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leases are leases on several names that begin together and end together. Its
+// Leases are leases on several names that begin together and end together: when one
+// is lost, all are, for the same reason, and the store gets them back. Its
 // methods are safe for concurrent use.
 type Leases struct {
 	leases []*Lease        // sorted by name
@@ -29,11 +30,13 @@ type Leases struct {
 // MaxHold counts from when the last was granted. A name that is given twice
 // counts once.
 //
-// It acquires them one after the other in the order of the names, wherever it is
-// called, so that callers whose names overlap cannot wait for each other in a
-// circle. That is so only if who uses several of the names at a time gets them
+// If the store can grant all of them in one step (see driver.Sets), and nobody has
+// any of them or waits for one, it does. Otherwise it acquires them one after the other in
+// the order of the names, wherever it is called, so that callers whose names overlap
+// cannot wait for each other in a circle. That is so only if who uses several of the names at a time gets them
 // in one call of AcquireAll. If a lease is lost while it waits for the next, it
-// gives back all it has and begins anew.
+// gives back all it has and begins anew. A lease that was held before, see Reentrant,
+// is only given one hold less when the others end.
 //
 // The errors are those of Acquire, and one if names is empty or there is
 // NoRenew: the leases would end one by one.
@@ -77,6 +80,9 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 // acquire gets all leases. The context in which it waits for each ends with those
 // that it has, and so does g.ctx in the end.
 func (g *Leases) acquire(c *Client, names []string, opts []Option) error {
+	if g.atOnce(c, names, opts) {
+		return nil
+	}
 	for _, name := range names {
 		l, err := c.Acquire(g.ctx, name, opts...)
 		if err != nil {
@@ -86,6 +92,68 @@ func (g *Leases) acquire(c *Client, names []string, opts []Option) error {
 		g.nest(l)
 	}
 	return nil
+}
+
+// atOnce asks the store for all leases in one step. Whatever keeps it from that,
+// acquire meets it again, and says so or waits.
+func (g *Leases) atOnce(c *Client, names []string, opts []Option) bool {
+	store, ok := c.driver.(driver.Sets)
+	if !ok || len(names) == 1 || !c.allFree(g.ctx, names) {
+		return false
+	}
+	defer c.calls.Done()
+	reqs, sets := make([]*driver.Request, len(names)), make([]settings, len(names))
+	for i, name := range names {
+		var err error
+		if reqs[i], sets[i], err = c.request(g.ctx, "acquire", name, opts); err != nil {
+			return false
+		}
+	}
+	ctx, cancel := c.untilClose(g.ctx)
+	defer cancel()
+	grants, err := store.TryAcquireAll(ctx, reqs)
+	if err != nil || c.over(ctx) != nil || c.tooLate(grants, reqs) {
+		for _, grant := range grants {
+			c.undo(grant)
+		}
+		return false
+	}
+	for i, grant := range grants {
+		l := c.lease(reqs[i], sets[i], grant)
+		c.settle(l)
+		g.leases = append(g.leases, l)
+		g.nest(l)
+	}
+	return true
+}
+
+// tooLate reports whether a grant is of no use any more.
+func (c *Client) tooLate(grants []driver.Grant, reqs []*driver.Request) bool {
+	for i, grant := range grants {
+		if c.late(grant, reqs[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// allFree lets a call in, unless somebody of this client has one of names or
+// waits for it: it must not be overtaken.
+func (c *Client) allFree(ctx context.Context, names []string) bool {
+	for _, name := range names {
+		if c.held(ctx, name) != nil {
+			return false
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if c.closed || c.lines[name] != nil {
+			return false
+		}
+	}
+	c.calls.Add(1)
+	return true
 }
 
 // nest makes g.ctx end with l too.
@@ -100,13 +168,29 @@ func (g *Leases) nest(l *Lease) {
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
+	var own []*Lease // not those that somebody else holds too, by Reentrant
+	for _, l := range g.leases {
+		if l.Holds() == 1 {
+			own = append(own, l)
+		}
+	}
 	if maxHold > 0 {
 		limit := driver.Now().Add(maxHold)
-		for _, l := range g.leases {
+		for _, l := range own {
 			l.limitTo(limit)
 		}
 	}
-	context.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })
+	context.AfterFunc(g.ctx, func() {
+		// All are lost before the first is given back, so that no context says that
+		// its lease was released.
+		var lost *LostError
+		if errors.As(g.Err(), &lost) {
+			for _, l := range own {
+				l.lose(lost)
+			}
+		}
+		_ = g.Release(context.Background())
+	})
 }
 
 // limitTo ends the lease at limit.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -124,6 +125,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 		}
 		wantIs(t, context.Cause(ctx), pawl.ErrLost)
 		for _, name := range []string{"a", "b", "c"} {
+			wantIs(t, g.Lease(name).Err(), pawl.ErrLost)
 			if !isFree(t, other, name) {
 				t.Errorf("%q is held", name)
 			}
@@ -238,4 +240,99 @@ func TestAcquireAllReentrant(t *testing.T) {
 		t.Errorf("Release = %v, %d holds are left, want one", err, l.Holds())
 	}
 	release(t, l)
+}
+
+// To release one of them is to release all.
+func TestAcquireAllEndsWithARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		g := acquireAll(t, c, []string{"a", "b", "c"})
+		ctx, cancel := g.Context(context.Background())
+		defer cancel()
+		release(t, g.Lease("b"))
+		<-g.Done()
+		synctest.Wait()
+		wantIs(t, g.Err(), pawl.ErrReleased)
+		wantIs(t, context.Cause(ctx), pawl.ErrReleased)
+		for _, name := range g.Names() {
+			if !isFree(t, other, name) {
+				t.Errorf("%q is held", name)
+			}
+		}
+		if err := g.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// oneCut does not renew leases on one name.
+type oneCut struct {
+	driver.Driver
+	name string
+}
+
+type cutGrant struct{ driver.Grant }
+
+func (d *oneCut) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err == nil && req.Name == d.name {
+		g = cutGrant{g}
+	}
+	return g, err
+}
+
+func (cutGrant) Renew(context.Context, time.Duration) (driver.Instant, error) { return 0, errNet }
+
+// Renewals of one of them fail. All end at its deadline, though the others are well.
+func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, &oneCut{s.Driver(), "b"}, &pawl.Options{TTL: 10 * time.Second}), open(t, s.Driver(), nil)
+		g := acquireAll(t, c, []string{"a", "b"})
+		time.Sleep(9 * time.Second)
+		if err := g.Err(); err != nil {
+			t.Errorf("before the deadline: %v", err)
+		}
+		time.Sleep(time.Second)
+		wantIs(t, g.Err(), pawl.ErrLost)
+		if !isFree(t, other, "a") {
+			t.Error("the other name is held")
+		}
+	})
+}
+
+// A lease that was held before is somebody else's too: it has a fate of its own.
+func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a")
+		ctx, cancel := l.Context(context.Background())
+		defer cancel()
+		for _, end := range []func(*pawl.Leases){
+			func(*pawl.Leases) { time.Sleep(time.Minute) }, // MaxHold
+			func(g *pawl.Leases) {
+				if err := other.Break(context.Background(), "b", g.Lease("b").ID(), "enough"); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			g, err := c.AcquireAll(ctx, []string{"a", "b"}, pawl.Reentrant(), pawl.MaxHold(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(g)
+			<-g.Done()
+			synctest.Wait()
+			wantIs(t, g.Err(), pawl.ErrLost)
+			if l.Err() != nil || ctx.Err() != nil || l.Holds() != 1 {
+				t.Errorf("the lease from before: %v, %v, %d holds", l.Err(), ctx.Err(), l.Holds())
+			}
+			if !isFree(t, other, "b") {
+				t.Error("the other name is held")
+			}
+		}
+		release(t, l)
+	})
 }

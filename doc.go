@@ -102,6 +102,7 @@ Between the moment a process looks at its lease and the moment its write arrives
 somewhere, any time may pass: the process may be paused, the packet delayed. No
 lock service can prevent that. Where acting twice is not only wasteful but wrong,
 send the [Token] along and have the resource refuse a token smaller than the
-largest it has seen.
+largest it has seen. Package fence is that for databases, HTTP services, files and
+memory.
 */
 package pawl

@@ -36,12 +36,12 @@ func (l *Lease) downgrade(ctx context.Context) error {
 	switch k := l.kindNow(); {
 	case k == shared:
 		return nil
-	case l.Holds() > 1:
-		return errors.New("it is held more than once, and the others count on it as it is: downgrade before it is acquired again")
 	case k > 0:
 		return fmt.Errorf("it is one of %d slots: only an exclusive lease can become shared: %w", k, errors.ErrUnsupported)
 	case !ok || !c.guarantees.Shared:
 		return fmt.Errorf("this store cannot make a lease shared: %w", errors.ErrUnsupported)
+	case !l.lower():
+		return errors.New("it is held more than once, and the others count on it as it is: downgrade before it is acquired again")
 	}
 	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
@@ -73,4 +73,13 @@ func (l *Lease) kindNow() kind {
 		return shared
 	}
 	return l.kind
+}
+
+// lower notes that a Downgrade begins, and reports false if others count on the
+// lease's being exclusive.
+func (l *Lease) lower() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lowering = l.lowering || l.more == 0 // who has come since then wants to share
+	return l.lowering
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Elect makes one of the callers the leader of name, and another when that one is
@@ -25,26 +27,34 @@ import (
 // first then.
 //
 // Elect goes on through outages of the store, but for one that is there from the
-// beginning. It returns ctx.Err() if ctx ends while it waits, and else the errors
-// of Acquire. Who leads is told by Inspect to everybody, and by the Observer to
+// beginning. It returns ctx.Err() if ctx ends while it waits, an error if there is
+// Shared or Slots, with which several would lead, and else the errors of Acquire. Who
+// leads is told by Inspect to everybody, and by the Observer to
 // this client.
 //
 // A leader that is paused does not know that another leads by now: what it
 // writes then is refused only by a resource that looks at tokens.
 func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	set, err := c.settings(opts)
+	if err == nil && (set.shared || set.hasSlots) {
+		err = errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")
+	}
+	if err != nil {
+		return &Error{Op: "elect", Name: driver.Shorten(name), Err: err}
+	}
 	pause, contact := minPause, false
 	for {
 		began := time.Now()
 		over, err := c.term(ctx, name, lead, opts)
+		var cut *outage
+		contact = contact || err == nil || errors.As(err, &cut)
 		switch {
 		case over:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil:
-			contact = true
-		case c.ctx.Err() != nil,
-			!errors.Is(err, ErrUncertain) && !(contact && errors.Is(err, ErrUnavailable)):
+		case err != nil && (c.ctx.Err() != nil ||
+			!errors.Is(err, ErrUncertain) && !(contact && errors.Is(err, ErrUnavailable))):
 			return err
 		}
 		if time.Since(began) > time.Minute {

@@ -5,6 +5,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -192,4 +193,136 @@ func TestElectWithTerms(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A candidate that has stood in line while the store answered goes on too when that is
+// away for longer than a TTL.
+func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		c, other := open(t, d, &pawl.Options{TTL: time.Second}), open(t, s.Driver(), nil)
+		l := acquire(t, other, "a")
+		led := make(chan error)
+		go func() {
+			led <- c.Elect(context.Background(), "a", func(context.Context, *pawl.Lease) error { return nil })
+		}()
+		time.Sleep(time.Minute)
+		for _, err := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
+			set(d, &d.try, func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) { return nil, err })
+			time.Sleep(time.Minute)
+			set(d, &d.try, nil)
+			time.Sleep(time.Minute)
+		}
+		select {
+		case err := <-led:
+			t.Fatalf("Elect = %v in an outage", err)
+		default:
+		}
+		release(t, l)
+		if err := <-led; err != nil {
+			t.Errorf("Elect = %v", err)
+		}
+	})
+}
+
+// Who loses the lead again and again stands for election more and more seldom; after
+// a term that went well it is as quick as before.
+func TestElectBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		var vacant time.Time
+		var pauses []time.Duration
+		_ = c.Elect(context.Background(), "a", func(ctx context.Context, l *pawl.Lease) error {
+			if !vacant.IsZero() {
+				pauses = append(pauses, time.Since(vacant))
+			}
+			switch len(pauses) {
+			case 12:
+				time.Sleep(2 * time.Minute)
+			case 13:
+				return nil
+			}
+			if err := other.Break(context.Background(), "a", l.ID(), "enough"); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			vacant = time.Now()
+			return nil
+		})
+		t.Logf("pauses between terms: %v", pauses)
+		if first, last := pauses[0], pauses[11]; first > 20*time.Millisecond || last < 100*time.Millisecond || last > time.Second {
+			t.Errorf("pauses grow from %v to %v; want from some milliseconds to half a second", first, last)
+		}
+		if again := pauses[12]; again > 20*time.Millisecond {
+			t.Errorf("a pause of %v after a long term", again)
+		}
+	})
+}
+
+// Everybody can see who leads and who stands for election, and each client hears of
+// its own terms.
+func TestElectTellsWhoLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		watcher := open(t, s.Driver(), nil)
+		var mu sync.Mutex
+		var heard []string
+		candidate := func(who string, stop context.Context) {
+			note := func(what string) func(pawl.Event) {
+				return func(pawl.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					heard = append(heard, who+" "+what)
+				}
+			}
+			c := open(t, s.Driver(), &pawl.Options{Holder: pawl.Holder{Who: who},
+				Observer: pawl.Observer{Acquired: note("leads"), Lost: note("has lost"), Released: note("resigns")}})
+			_ = c.Elect(stop, "a", func(ctx context.Context, _ *pawl.Lease) error {
+				<-ctx.Done()
+				return nil
+			}, pawl.Why("to tidy up"))
+		}
+		var all sync.WaitGroup
+		first, stopFirst := context.WithCancel(context.Background())
+		second, stopSecond := context.WithCancel(context.Background())
+		all.Go(func() { candidate("one", first) })
+		synctest.Wait()
+		all.Go(func() { candidate("two", second) })
+		synctest.Wait()
+		info, err := watcher.Inspect(context.Background(), "a")
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Who != "one" || info.Holders[0].Why != "to tidy up" ||
+			len(info.Waiters) != 1 || info.Waiters[0].Who != "two" {
+			t.Fatalf("Inspect = %+v, %v", info, err)
+		}
+		if err := watcher.Break(context.Background(), "a", info.Holders[0].Lease, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		stopFirst()
+		stopSecond()
+		all.Wait()
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"one leads", "one has lost", "two leads", "two resigns"}; len(heard) != len(want) ||
+			!slices.Equal(slices.Sorted(slices.Values(heard)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("the observers hear %q; want %q", heard, want)
+		}
+	})
+}
+
+func TestElectRefusesSeveralLeaders(t *testing.T) {
+	c := open(t, new(memlock.Store).Driver(), nil)
+	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(1), pawl.Slots(3)} {
+		err := c.Elect(context.Background(), "a", func(context.Context, *pawl.Lease) error {
+			t.Error("it leads")
+			return nil
+		}, opt)
+		var e *pawl.Error
+		if !errors.As(err, &e) || e.Op != "elect" || e.Name != "a" {
+			t.Errorf("%T: error is %v, want one of elect", opt, err)
+		}
+	}
 }

@@ -46,7 +46,7 @@ var (
 
 // Error is the error of every operation of this package but those of contexts.
 type Error struct {
-	Op   string // acquire, try, hold, extend, downgrade, release, inspect, list, break, open
+	Op   string // acquire, try, hold, extend, downgrade, release, elect, inspect, list, break, open
 	Name string // of the lock; empty if the operation has none
 	Err  error
 }

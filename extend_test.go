@@ -165,3 +165,52 @@ func TestRefusedExtendLeavesTheLeaseAsItWas(t *testing.T) {
 		release(t, l)
 	})
 }
+
+// Extend is bounded by MaxHold, on stores whose leases expire and on others.
+func TestExtendWithinMaxHold(t *testing.T) {
+	for _, noExpiry := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &memlock.Store{NoExpiry: noExpiry}
+			l := acquire(t, open(t, s.Driver(), nil), "a", pawl.NoRenew(), pawl.TTL(20*time.Second), pawl.MaxHold(time.Minute))
+			began := time.Now()
+			for range 3 {
+				time.Sleep(15 * time.Second)
+				if err := l.Extend(context.Background(), time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if left := time.Until(l.Deadline()); left != 15*time.Second {
+				t.Errorf("the deadline is in %v, want in 15s", left)
+			}
+			<-l.Done()
+			var lost *pawl.LostError
+			if held := time.Since(began); held != time.Minute || !errors.As(l.Err(), &lost) || lost.Reason != driver.Limit {
+				t.Errorf("held for %v, %v; want a minute and reason %q", held, l.Err(), driver.Limit)
+			}
+			l.Release(context.Background())
+		})
+	}
+}
+
+// A store whose leases do not expire leaves the fixed length to the client.
+func TestNoRenewWhereLeasesDoNotExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &memlock.Store{NoExpiry: true}
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a", pawl.NoRenew(), pawl.TTL(10*time.Second))
+		time.Sleep(5 * time.Second)
+		if err := l.Extend(context.Background(), 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		if err := l.Err(); err != nil {
+			t.Errorf("after an extension: %v", err)
+		}
+		<-l.Done()
+		wantIs(t, l.Err(), pawl.ErrLost)
+		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
+		if !isFree(t, other, "a") {
+			t.Error("the name is held after the release")
+		}
+	})
+}

@@ -58,7 +58,8 @@ type Lease struct {
 	asking    bool           // a request that renews is under way
 	free      chan struct{}  // closed when asking ends; nil if nobody waits for that
 	contexts  map[*leaseContext]struct{}
-	lowered   bool // is shared since a Downgrade
+	lowering  bool // a Downgrade has begun
+	lowered   bool // and was confirmed: it is shared
 	more      int  // holds by Reentrant, beyond the first
 
 	releasing bool // Release has been called

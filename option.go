@@ -114,8 +114,10 @@ func Slots(n int) Option { return slotsOption(n) }
 //
 // The context is what tells who the holder is. Goroutines that share it are one
 // holder and do not exclude each other; a function that does not pass it on is
-// somebody else, and waits. Release once for each call, in any order: one call
-// too many takes a hold from somebody else who counts on it.
+// somebody else, and waits, and so is another Client. Release once for each call, in
+// any order: one call too many takes a hold from somebody else who counts on it.
+// A lease that is lost is lost for all its holds, and one that has ended is
+// nobody's: a call under its context returns that context's error.
 func Reentrant() Option { return reentrantOption{} }
 
 // maxWhy keeps a holder's record small enough for every store.
@@ -149,9 +151,9 @@ func (c *Client) checkKind(s settings) error {
 	case s.hasSlots && s.slots < 1:
 		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
 	case s.shared && !c.guarantees.Shared:
-		return fmt.Errorf("this store has no shared leases; filelock, zklock, etcdlock and memlock have them: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no shared leases; filelock, redislock, zklock, etcdlock and memlock have them: %w", errors.ErrUnsupported)
 	case s.hasSlots && !c.guarantees.Slots:
-		return fmt.Errorf("this store has no slots; filelock, zklock, etcdlock and memlock have them: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no slots; filelock, redislock, zklock, etcdlock and memlock have them: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -20,16 +20,14 @@ func (l *Lease) Holds() int {
 // itself, or, behind a writer, for somebody who waits for it. It returns neither
 // if l has just ended.
 func (l *Lease) again(set settings, k kind) (*Lease, error) {
-	now := l.kindNow()
-	serves := k == now || k == shared && now == exclusive
+	now, serves, held := l.hold(set, k)
 	if set.reentrant && serves {
-		if l.hold() {
-			return l, nil
-		}
-		return nil, nil
+		return held, nil
 	}
 	advice := ""
 	switch {
+	case now == exclusive && !serves && k == exclusive:
+		advice = " (it is being downgraded)"
 	case k == exclusive && now == shared:
 		advice = " (acquire the exclusive lease first and Downgrade it, or release the shared one before)"
 	case !serves:
@@ -40,13 +38,20 @@ func (l *Lease) again(set settings, k kind) (*Lease, error) {
 	return nil, fmt.Errorf("the lease %s of this very context would wait for itself%s: %w", l.id, advice, l.heldError())
 }
 
-// hold adds one hold, unless the lease is being given back.
-func (l *Lease) hold() bool {
+// hold adds one hold if l serves for k and set has Reentrant. It returns no lease
+// if l is being given back. Kind and hold go together: after a Downgrade has begun,
+// nobody may come to count on the lease's being exclusive.
+func (l *Lease) hold(set settings, k kind) (now kind, serves bool, held *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.releasing {
-		return false
+	now = l.kind
+	if l.lowered {
+		now = shared
+	}
+	serves = k == now && !(k == exclusive && l.lowering) || k == shared && now == exclusive
+	if !set.reentrant || !serves || l.cause != nil || l.releasing {
+		return now, serves, nil
 	}
 	l.more++
-	return true
+	return now, serves, l
 }

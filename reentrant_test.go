@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -179,4 +180,84 @@ func TestContextLooksAtEveryLease(t *testing.T) {
 		}
 		wantIs(t, context.Cause(ctx), pawl.ErrLost)
 	})
+}
+
+// Who does not have the context is somebody else: another client in the same
+// process, and a goroutine that was not given it. They wait.
+func TestReentrantIsTheContextsBusiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a", pawl.Reentrant())
+		holding, cancel := l.Context(context.Background())
+		defer cancel()
+		for what, call := range map[string]struct {
+			c   *pawl.Client
+			ctx context.Context
+		}{
+			"another client":  {other, holding},
+			"another context": {c, context.Background()},
+		} {
+			ctx, cancel := context.WithTimeout(call.ctx, time.Minute)
+			_, err := call.c.Acquire(ctx, "a", pawl.Reentrant())
+			cancel()
+			if err != context.DeadlineExceeded {
+				t.Errorf("%s: error is %v, want that of the context", what, err)
+			}
+		}
+		if l.Holds() != 1 {
+			t.Errorf("%d holds", l.Holds())
+		}
+		release(t, l)
+	})
+}
+
+// slowDowngrade has a store that takes its time.
+type slowDowngrade struct {
+	driver.Driver
+	asked, answer chan struct{}
+}
+
+type slowGrant struct {
+	driver.Grant
+	d *slowDowngrade
+}
+
+func (d *slowDowngrade) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return slowGrant{g, d}, nil
+}
+
+func (g slowGrant) Downgrade(ctx context.Context) error {
+	close(g.d.asked)
+	<-g.d.answer
+	return g.Grant.(driver.Downgrader).Downgrade(ctx)
+}
+
+// A goroutine that shares the context must not get to count on the lease's being
+// exclusive while another makes it shared.
+func TestReentrantWhileItIsDowngraded(t *testing.T) {
+	d := &slowDowngrade{new(memlock.Store).Driver(), make(chan struct{}), make(chan struct{})}
+	c := open(t, d, nil)
+	l := acquire(t, c, "a")
+	ctx, cancel := l.Context(context.Background())
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- l.Downgrade(context.Background()) }()
+	<-d.asked
+	_, err := c.Acquire(ctx, "a", pawl.Reentrant())
+	wantIs(t, err, pawl.ErrHeld)
+	reader, err := c.Acquire(ctx, "a", pawl.Reentrant(), pawl.Shared())
+	if err != nil || reader != l {
+		t.Errorf("Acquire of a reader = %v, %v, want the same lease", reader, err)
+	}
+	close(d.answer)
+	if err := <-done; err != nil {
+		t.Errorf("Downgrade = %v", err)
+	}
+	release(t, l)
+	release(t, l)
 }

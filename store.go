@@ -29,7 +29,7 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	if err == nil {
 		err = c.over(ctx)
 	}
-	if err == nil && c.guarantees.Expiry && driver.Now() >= grant.Since().Add(req.TTL-driver.Drift(req.TTL)) {
+	if err == nil && c.late(grant, req) {
 		err = fmt.Errorf("the grant took longer than its TTL of %v: use a longer one: %w", req.TTL, &LostError{Reason: driver.Expired})
 	}
 	if err != nil {
@@ -39,6 +39,11 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 		return nil, err
 	}
 	return grant, nil
+}
+
+// late reports whether nothing is left of the TTL of a grant.
+func (c *Client) late(grant driver.Grant, req *driver.Request) bool {
+	return c.guarantees.Expiry && driver.Now() >= grant.Since().Add(req.TTL-driver.Drift(req.TTL))
 }
 
 // ask asks the store until it grants: in the store's own queue, or again and
@@ -91,7 +96,7 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 			return nil, nil, err
 		}
 		if driver.Now().Sub(heard) > req.TTL {
-			return nil, nil, err
+			return nil, nil, &outage{err}
 		}
 		select {
 		case <-time.After(pause/2 + c.random.spread(pause/2)):
@@ -102,6 +107,11 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 		req = renamed(req)
 	}
 }
+
+// outage is the error of a store that answered the same call before.
+type outage struct{ error }
+
+func (o *outage) Unwrap() error { return o.error }
 
 // renamed returns req for another attempt after one that may be about to be
 // undone: the new one must not be undone with it.

@@ -36,9 +36,13 @@ const (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	drivertest.Run(t, harness())
+}
+
+func harness() drivertest.Harness {
 	opts := new(Options)
 	opts.TTL = suiteTTL
-	drivertest.Run(t, drivertest.Harness{
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			m := startServer(t)
 			return drivertest.Store{
@@ -47,12 +51,17 @@ func TestConformance(t *testing.T) {
 				Restart: func(testing.TB) { m.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Left: func(t testing.TB, prefix string) []string {
+					d := openThrough(t, startProxy(t, m.addr), opts)
+					defer d.Close()
+					return keys(t, d.store, d.prefix+lockPart+escape(prefix))
+				},
 			}
 		},
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     200 * time.Millisecond,
-		Histories: 4,
+		Histories: 8,
 		Parallel:  true,
-	})
+	}
 }

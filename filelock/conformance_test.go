@@ -6,6 +6,7 @@ package filelock
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -24,14 +25,29 @@ func TestConformance(t *testing.T) {
 					return &crasher{store: open(t, dir)}
 				},
 				Crash: func(_ testing.TB, d driver.Driver) { d.(*crasher).crash() },
+				Left:  func(t testing.TB, prefix string) []string { return left(t, dir, prefix) },
 			}
 		},
 		TTL:       300 * time.Millisecond,
 		Slack:     1500 * time.Millisecond,
 		Pause:     20 * time.Millisecond,
-		Histories: 4,
+		Histories: 8,
 		Parallel:  true,
 	})
+}
+
+// left lists what is in the directories of those who hold names that begin with
+// prefix, or wait for them.
+func left(t testing.TB, dir, prefix string) (files []string) {
+	t.Helper()
+	for _, suffix := range []string{queueSuffix, heldSuffix} {
+		some, err := filepath.Glob(filepath.Join(dir, encode(prefix)+"*"+suffix, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, some...)
+	}
+	return files
 }
 
 // crasher is a participant whose files can be closed as the end of its process

@@ -70,13 +70,37 @@ func (s *Store) ask(p *participant, l *lock, req *driver.Request, now driver.Ins
 	if g := l.holder(req.Lease); g != nil {
 		return g, nil
 	}
-	if held := l.slots(); held > 0 && req.Slots > 0 && held != req.Slots {
-		return nil, &driver.SlotsError{Held: held, Wanted: req.Slots}
+	if err := l.otherSlots(req); err != nil {
+		return nil, err
 	}
-	if l.head == nil && l.fits(req) {
+	if l.admits(req) {
 		return l.grant(p, req, now), nil
 	}
 	return nil, nil
+}
+
+// refusal returns nil if ask grants a settled l to req, and why not otherwise.
+func (l *lock) refusal(req *driver.Request, now driver.Instant) error {
+	if l.holder(req.Lease) != nil {
+		return nil
+	}
+	if err := l.otherSlots(req); err != nil {
+		return err
+	}
+	if l.admits(req) {
+		return nil
+	}
+	return &driver.HeldError{Info: l.info(now, false)}
+}
+
+// admits reports whether req may be granted now: it does not overtake.
+func (l *lock) admits(req *driver.Request) bool { return l.head == nil && l.fits(req) }
+
+func (l *lock) otherSlots(req *driver.Request) error {
+	if held := l.slots(); held > 0 && req.Slots > 0 && held != req.Slots {
+		return &driver.SlotsError{Held: held, Wanted: req.Slots}
+	}
+	return nil
 }
 
 // holder returns the holder with the given lease, or nil.

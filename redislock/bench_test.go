@@ -179,3 +179,19 @@ func BenchmarkRenew(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReaders is a reader that comes and goes while others hold the lock.
+func BenchmarkReaders(b *testing.B) {
+	for _, n := range []int{0, 10, 100, 1000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			r := blessedServer(b)
+			s := openLong(b, r)
+			for range n {
+				take(b, s, reading(long("deploy")))
+			}
+			for b.Loop() {
+				release(b, take(b, s, reading(long("deploy"))))
+			}
+		})
+	}
+}

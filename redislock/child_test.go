@@ -128,9 +128,13 @@ type childProcess struct {
 // do does what one line says, on the lock "deploy".
 func (p *childProcess) do(words []string) {
 	switch words[0] {
-	case "acquire": // with a TTL; says when it has come to pass
+	case "acquire", "read": // with a TTL; says when it has come to pass
 		ttl, _ := time.ParseDuration(words[1])
-		l, err := p.c.Acquire(p.ctx, "deploy", pawl.TTL(ttl))
+		opts := []pawl.Option{pawl.TTL(ttl)}
+		if words[0] == "read" {
+			opts = append(opts, pawl.Shared())
+		}
+		l, err := p.c.Acquire(p.ctx, "deploy", opts...)
 		if err != nil {
 			fmt.Println(err)
 			return

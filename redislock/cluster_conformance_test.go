@@ -109,7 +109,7 @@ func TestClusterConformance(t *testing.T) {
 		Slack:     suiteSlack,
 		Pause:     10 * suitePause, // the first request to a node connects to it
 		Recovery:  suiteMaxTTL + clusterRecovery,
-		Histories: 4,
+		Histories: 8,
 		Parallel:  true,
 		Golden:    "testdata/conformance-cluster.txt",
 	})

@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,16 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 	return &participant{store: d.(*store), link: link}
 }
 
+// left lists the keys of names that begin with prefix, but for the last tokens.
+func (s *redis) left(prefix string) (keys []string) {
+	for key := range strings.Lines(s.do("keys", lockKey("*", prefix+"*")+"*")) {
+		if key = strings.TrimSpace(key); key != "" && !strings.HasSuffix(key, floorSuffix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 const (
 	suiteTTL    = time.Second
 	suiteSlack  = time.Second
@@ -37,9 +48,15 @@ const (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	opts := &Options{MaxTTL: suiteMaxTTL}
+	drivertest.Run(t, harness(suiteMaxTTL))
+}
+
+// harness is for leases of at most maxTTL, for which a server that was restarted
+// grants nothing.
+func harness(maxTTL time.Duration) drivertest.Harness {
+	opts := &Options{MaxTTL: maxTTL}
 	opts.TTL = suiteTTL
-	drivertest.Run(t, drivertest.Harness{
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			s := startServer(t)
 			if err := Bless(context.Background(), s.url(), opts); err != nil {
@@ -51,13 +68,14 @@ func TestConformance(t *testing.T) {
 				Restart: func(testing.TB) { s.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Left:    func(_ testing.TB, prefix string) []string { return s.left(prefix) },
 			}
 		},
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     suitePause,
-		Recovery:  suiteMaxTTL,
-		Histories: 4,
+		Recovery:  maxTTL,
+		Histories: 8,
 		Parallel:  true,
-	})
+	}
 }

@@ -53,8 +53,8 @@ func conform(t *testing.T, url string) {
 		},
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
-		Pause:     suitePause,
-		Histories: 2,
+		Pause:     10 * suitePause, // each participant makes a connection for messages first
+		Histories: 8,
 		Parallel:  true,
 		Golden:    "testdata/conformance-deployments.txt",
 	})

@@ -144,7 +144,7 @@ func TestOwnClient(t *testing.T) {
 
 // leastRights are those that docs/redis-protocol.md lists.
 var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire " +
-	"+mget +zadd +zrange +zrank +zrem +publish +scan")
+	"+mget +zadd +zrange +zrangebyscore +zrank +zrem +zscore +zcard +publish +scan")
 
 func TestLeastRights(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,10 @@
 // that does not answer, after a second. Nobody polls but the first in the queue,
 // which looks every two seconds in case that a message is lost.
 //
+// Readers and writers, and those who want slots, stand in the same queue: who follow
+// each other and fit together are granted the lock together, and nobody is overtaken.
+// Leases that are held together are a sorted set in the place of the string.
+//
 // # A restart cannot give a lock away
 //
 // A server without persistence that restarts has forgotten who holds what. So the

@@ -4,4 +4,7 @@ go 1.26.0
 
 require github.com/redis/rueidis v1.0.79
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	github.com/anishathalye/porcupine v1.3.1 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

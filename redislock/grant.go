@@ -22,10 +22,12 @@ type grant struct {
 	s      *store
 	key    string
 	lease  string
+	kind   string // as in the store; becomes shared with the first call of Downgrade
+	record string // empty if not known
 	token  uint64
 	since  driver.Instant
-	unsure string // the attempt as a member of the queue; empty if it was granted
-	doubt  bool   // a request for the lease was sent whose answer did not come
+	unsure bool // it may not have been granted, and be in the queue
+	doubt  bool // a request for the lease was sent whose answer did not come
 
 	term   term              // the present one; zero if not known
 	ended  bool              // released or passed on
@@ -36,8 +38,9 @@ type grant struct {
 }
 
 var (
-	_ driver.Notifier = (*grant)(nil)
-	_ driver.Passer   = (*grant)(nil)
+	_ driver.Notifier   = (*grant)(nil)
+	_ driver.Passer     = (*grant)(nil)
+	_ driver.Downgrader = (*grant)(nil)
 )
 
 // Token implements driver.Grant.
@@ -55,7 +58,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, err
 	}
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key}, []string{g.lease, server.Millis(ttl)})
+		[]string{g.key}, []string{g.lease, server.Millis(ttl), g.shares()})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = term{}
@@ -85,7 +88,7 @@ func (g *grant) over() error {
 		return driver.ErrReleased
 	case g.lost != nil:
 		return g.lost
-	case g.unsure != "":
+	case g.unsure:
 		return driver.ErrUncertain
 	}
 	return nil
@@ -103,7 +106,7 @@ func (g *grant) Release(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	again := g.asked || g.unsure != ""
+	again := g.asked || g.unsure
 	leases := []string{g.lease}
 	if g.heir != "" {
 		leases = append(leases, g.heir)
@@ -132,7 +135,7 @@ func (g *grant) release(ctx context.Context, lease string) (found bool, err erro
 	s := g.s
 	reply, _, fail := s.server.Run(ctx, releaseScript,
 		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key), g.key + endedSuffix + lease},
-		[]string{lease, server.Millis(claimTTL), s.server.ChannelFor(g.key), g.unsure, server.Bit(g.doubt)})
+		[]string{lease, server.Millis(claimTTL), s.server.ChannelFor(g.key), g.attempt(lease), server.Bit(g.unsure), server.Bit(g.doubt)})
 	if fail == nil {
 		return server.Code(reply) == 1, nil
 	}
@@ -157,6 +160,9 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := g.over(); err != nil {
 		return nil, err
 	}
+	if g.shares() != "" || a.kind != exclusive {
+		return nil, errors.New("redislock: only exclusive leases are passed on")
+	}
 	s.mu.Lock()
 	heir := g.heir
 	s.mu.Unlock()
@@ -165,7 +171,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
 		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
-		[]string{g.lease, req.Lease, s.id, a.record, server.Millis(req.TTL)})
+		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), server.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {
 			g.end(false, req.Lease)
@@ -183,11 +189,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		g.end(true, "")
 		return next, nil
 	case 0:
-		news := ""
-		if len(reply) > 1 {
-			news, _ = reply[1].ToString()
-		}
-		return nil, g.gone(news)
+		return nil, g.gone(secondText(reply))
 	}
 	return nil, server.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
 }
@@ -212,7 +214,8 @@ func (g *grant) gone(news string) error {
 	if news != "" && g.lost == nil {
 		g.lost = readNews(news)
 	}
-	return g.lostError()
+	g.lost = g.lostError() // for good, whatever is asked of it next
+	return g.lost
 }
 
 // broken asks who has broken a lease. That it has ended is certain, so it does not
@@ -239,7 +242,7 @@ func text(r rueidis.RedisResult) string {
 }
 
 // lostError returns why the grant is lost. store.mu is held.
-func (g *grant) lostError() error {
+func (g *grant) lostError() *driver.LostError {
 	if g.lost != nil {
 		return g.lost
 	}

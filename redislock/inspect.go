@@ -111,7 +111,10 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	now := time.Now()
 	infos := make([]*driver.Info, len(names))
 	for i, name := range names {
-		info, err := readInfo(name, replies[i], now)
+		info, several, err := readInfo(name, replies[i], now)
+		if err == nil && several {
+			err = s.lookAtSharers(ctx, keys[i], info)
+		}
 		if err != nil {
 			return nil, readError(ctx, err)
 		}
@@ -120,17 +123,54 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	return infos, nil
 }
 
-func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info, error) {
-	info := &driver.Info{Name: name, Holders: []driver.Held{}}
-	value, err := r[0].ToString()
+// lookAtSharers adds those who hold a lock together.
+func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info) error {
+	replies, err := s.server.Read(ctx, []string{key}, func(b rueidis.Builder, key string) []rueidis.Completed {
+		return []rueidis.Completed{
+			b.Zrange().Key(key).Min("0").Max("-1").Withscores().Build(),
+			b.Time().Build(),
+			b.Get().Key(key).Build(),
+		}
+	})
+	if err != nil {
+		return err
+	}
+	members, err := replies[0][0].AsZScores()
+	if isWrongType(err) && !isWrongType(replies[0][2].Error()) {
+		return nil // the last of them has gone, and somebody has it alone by now
+	}
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, server.Lacking(err, "get")
+		return server.Lacking(err, "zrange")
+	}
+	at, err := replies[0][1].AsIntSlice()
+	if err != nil || len(at) != 2 {
+		return server.Lacking(err, "time")
+	}
+	info.Holders = append(info.Holders, readSharers(members, time.Unix(at[0], at[1]*1000))...)
+	for _, h := range info.Holders {
+		info.Token = max(info.Token, h.Token)
+	}
+	return nil
+}
+
+func isWrongType(err error) bool {
+	ret, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(ret.Error(), "WRONGTYPE")
+}
+
+// readInfo also says whether the lock is one that several can hold together, which
+// are not in the reply.
+func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver.Info, several bool, err error) {
+	info = &driver.Info{Name: name, Holders: []driver.Held{}}
+	value, err := r[0].ToString()
+	if several = isWrongType(err); err != nil && !several && !rueidis.IsRedisNil(err) {
+		return nil, false, server.Lacking(err, "get")
 	}
 	pttl, err := r[1].AsInt64()
 	if err != nil {
-		return nil, server.Lacking(err, "pttl")
+		return nil, false, server.Lacking(err, "pttl")
 	}
-	if value != "" {
+	if value != "" && !several {
 		info.Holders = append(info.Holders, parseHeld(value, pttl, now))
 		info.Token = info.Holders[0].Token
 	}
@@ -139,12 +179,12 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (*driver.Info
 	}
 	queue, err := r[3].AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, server.Lacking(err, "zrange")
+		return nil, false, server.Lacking(err, "zrange")
 	}
 	for _, m := range queue {
 		info.Waiters = append(info.Waiters, parseWaiter(m.Member, m.Score))
 	}
-	return info, nil
+	return info, several, nil
 }
 
 // Break implements driver.Inspector.

@@ -92,14 +92,12 @@ func parseHeld(value string, pttl int64, now time.Time) driver.Held {
 	return h
 }
 
-// parseWaiter reads a member of the queue: lease, client, record. Its score is
-// the time in microseconds at which it came.
-func parseWaiter(member string, score float64) driver.Waiter {
-	var w driver.Waiter
-	if f := strings.SplitN(member, " ", 3); len(f) == 3 {
-		r := readRecord(f[2])
-		w.Holder, w.Why = r.Holder, r.Why
+// parseWaiter reads a member of the queue. Its score is the time in microseconds at
+// which it came.
+func parseWaiter(attempt string, score float64) driver.Waiter {
+	_, kind, r := parseAttempt(attempt)
+	return driver.Waiter{
+		Holder: r.Holder, Why: r.Why, Since: time.UnixMicro(int64(score)),
+		Shared: kind == shared, Slots: slotsOf(kind),
 	}
-	w.Since = time.UnixMicro(int64(score))
-	return w
 }

@@ -14,7 +14,7 @@ const (
 	// is SET NX PX and a compare-and-delete, nothing else, and many of them take half
 	// the time. What is lost: after a restart, a failover, an eviction or
 	// FLUSHALL two can hold the same lock, until the first one renews; leases have no
-	// fencing token; who waits asks again and again, in no order, and overtakes who
+	// fencing token, and are exclusive; who waits asks again and again, in no order, and overtakes who
 	// waits with Correctness; steps of the server's clock are not noticed; a request
 	// that comes when it has been given up, and its undoing was carried out before it on
 	// another connection, holds the name until the TTL ends. AllowUnguarded is implied;

@@ -104,20 +104,38 @@ func (p *plain) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case server.Code(reply) == 1:
 		return g, nil
 	}
-	if err := held(req.Name, reply); !errors.Is(err, driver.ErrReleased) {
+	if err := p.held(ctx, req.Name, reply); !errors.Is(err, driver.ErrReleased) {
 		return nil, err
 	}
 	return nil, driver.ErrHeld // it was, and has just ended
 }
 
+// held is as the function, and looks for those who hold a lock together. Not every
+// user may do that, and it is a courtesy.
+func (p *plain) held(ctx context.Context, name string, reply []rueidis.RedisMessage) error {
+	err := held(name, reply)
+	if len(reply) == 3 && errors.Is(err, driver.ErrReleased) {
+		if pttl, _ := reply[2].AsInt64(); pttl != noKey {
+			info, _ := p.s.Inspect(ctx, name)
+			return &driver.HeldError{Info: info}
+		}
+	}
+	return err
+}
+
+const noKey = -2 // what PTTL says if there is none
+
 // held reads who holds a lock instead of the lease that a script was run for.
 func held(name string, reply []rueidis.RedisMessage) error {
 	var t turn
-	if len(reply) == 3 {
+	if len(reply) >= 3 {
 		t.value, _ = reply[1].ToString()
 		t.pttl, _ = reply[2].AsInt64()
 	}
-	if t.value == "" {
+	if len(reply) > 3 {
+		t.sharers = parseSharers(reply[3])
+	}
+	if t.value == "" && t.sharers == nil {
 		return driver.ErrReleased
 	}
 	return &driver.HeldError{Info: t.info(name)}
@@ -151,7 +169,7 @@ func (p *plain) Break(ctx context.Context, name, lease string, by *driver.Holder
 	case server.Code(reply) == 1:
 		return nil
 	}
-	return held(name, reply)
+	return p.held(ctx, name, reply)
 }
 
 // Close implements driver.Driver.

@@ -59,7 +59,7 @@ func TestEfficiencyConformance(t *testing.T) {
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     suitePause,
-		Histories: 4,
+		Histories: 8,
 		Parallel:  true,
 		Golden:    "testdata/conformance-efficiency.txt",
 	})

@@ -130,12 +130,15 @@ func (t turn) next() time.Duration {
 	switch t.pttl {
 	case -1: // another library's, without end
 		free = lookEvery
-	case -2: // free
+	case noKey: // free
 		free = 0
 	}
 	free = max(free, t.shut) + time.Millisecond
 	if t.rank == 0 {
 		return min(free, firstLook)
+	}
+	if t.rank == 1 && t.value == "" && t.pttl >= 0 {
+		return minLook // the first keeps this one out of what others hold: it may be dead
 	}
 	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
 }

@@ -278,16 +278,18 @@ func TestGrantToNobody(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	a, b := openLong(t, r), openLong(t, r)
-	g := take(t, a, long("deploy"))
 	eventually(patience, func() bool { open, _, _ := b.server.Ear("").State(); return open })
-	ghost := rand.Text() + " " + b.id + " {}"
-	r.do("zadd", lockKey(defaultPrefix, "deploy")+queueSuffix, "1", ghost)
-	w := wait(t, r, a, long("deploy"))
-	began := driver.Now()
-	release(t, g)
-	release(t, w.granted(patience))
-	if d := w.at.Sub(began); d > claimTTL/2 {
-		t.Errorf("the lock came after %v; want it at once", d)
+	for _, kind := range []string{exclusive, shared, "3"} {
+		g := take(t, a, long(kind))
+		ghost := attemptText(rand.Text(), b.id, kind, "{}")
+		r.do("zadd", lockKey(defaultPrefix, kind)+queueSuffix, "1", ghost)
+		w := wait(t, r, a, long(kind))
+		began := driver.Now()
+		release(t, g)
+		release(t, w.granted(patience))
+		if d := w.at.Sub(began); d > claimTTL/2 {
+			t.Errorf("the lock came after %v to one behind a ghost that is %s; want it at once", d, kind)
+		}
 	}
 }
 

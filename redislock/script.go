@@ -17,6 +17,10 @@ var (
 	passLua string
 	//go:embed lua/break.lua
 	breakLua string
+	//go:embed lua/downgrade.lua
+	downgradeLua string
+	//go:embed lua/all.lua
+	allLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -28,8 +32,11 @@ const (
 	releaseScript
 	passScript
 	breakScript
+	downgradeScript
+	allScript
 )
 
 var scripts = []string{
 	commonLua + acquireLua, commonLua + extendLua, commonLua + releaseLua, commonLua + passLua, commonLua + breakLua,
+	commonLua + downgradeLua, commonLua + allLua,
 }

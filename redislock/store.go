@@ -75,7 +75,7 @@ var (
 // SurvivesRestart is false although no restart gives a name to a second holder:
 // a server without persistence forgets leases, and their holders lose them.
 func (s *store) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Fencing: true, FIFO: true, CrossHost: true, Expiry: true}
+	return driver.Guarantees{Fencing: true, FIFO: true, CrossHost: true, Expiry: true, Shared: true, Slots: true}
 }
 
 // TryAcquire implements driver.Driver. It does not overtake those who wait.
@@ -90,10 +90,14 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 		return a.undo(ctx, fail)
 	case g != nil:
 		return g, nil
-	case turn.value != "":
+	case turn.value != "" || turn.sharers != nil:
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: turn.shut})
+	return nil, closedFor(turn.shut)
+}
+
+func closedFor(left time.Duration) error {
+	return fmt.Errorf("%w; if there are none, end the wait with redislock.Bless", &driver.ClosedError{Left: left})
 }
 
 func (s *store) usable(ctx context.Context, req *driver.Request) error {
@@ -124,13 +128,14 @@ type attempt struct {
 	s      *store
 	req    *driver.Request
 	key    string
+	kind   string
 	record string
 	place  string // in the queue, once there
 	doubt  bool   // a request was sent whose answer did not come
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
-	return &attempt{s: s, req: req, key: lockKey(s.prefix, req.Name), record: s.newRecord(req.Holder, req.Why)}
+	return &attempt{s: s, req: req, key: lockKey(s.prefix, req.Name), kind: kindOf(req), record: s.newRecord(req.Holder, req.Why)}
 }
 
 // turn is what the store said instead of granting.
@@ -139,11 +144,19 @@ type turn struct {
 	pttl  int64  // of the lock, in ms; negative if it has none
 	rank  int64  // in the queue; negative if not there
 	shut  time.Duration
+
+	sharers []driver.Held // who hold it together, for who does not wait
 }
 
 func (t turn) info(name string) *driver.Info {
-	h := parseHeld(t.value, t.pttl, time.Now())
-	return &driver.Info{Name: name, Token: h.Token, Holders: []driver.Held{h}}
+	info := &driver.Info{Name: name, Holders: t.sharers}
+	if t.value != "" {
+		info.Holders = []driver.Held{parseHeld(t.value, t.pttl, time.Now())}
+	}
+	for _, h := range info.Holders {
+		info.Token = max(info.Token, h.Token)
+	}
+	return info
 }
 
 // ask runs the script that grants, once, and joins the queue if wait is set.
@@ -151,13 +164,17 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	s := a.s
 	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript,
 		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(a.key), a.key + endedSuffix + a.req.Lease},
-		[]string{a.req.Lease, s.id, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.server.ChannelFor(a.key), server.Bit(wait), a.place})
+		[]string{a.req.Lease, s.id, a.kind, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.server.ChannelFor(a.key), server.Bit(wait), a.place})
 	if fail != nil {
 		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail
 	}
 	if server.Code(reply) == ended {
-		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain), Lasting: true}
+		return nil, turn{}, &server.Failure{Err: errEnded, Lasting: true}
+	}
+	if server.Code(reply) == otherSlots && len(reply) == 2 {
+		n, _ := reply[1].AsInt64()
+		return nil, turn{}, &server.Failure{Err: &driver.SlotsError{Held: int(n), Wanted: a.req.Slots}, Maybe: a.doubt, Lasting: true}
 	}
 	if server.Code(reply) == 1 && len(reply) == 3 {
 		token, err := reply[1].AsUint64()
@@ -168,7 +185,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 		s.saw(by, since, reply)
 		return g, turn{}, nil
 	}
-	if len(reply) != 6 {
+	if len(reply) != 7 {
 		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
 	}
 	var t turn
@@ -178,15 +195,23 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	a.place, _ = reply[4].ToString()
 	ms, _ := reply[5].AsInt64()
 	t.shut = time.Duration(ms) * time.Millisecond
+	t.sharers = parseSharers(reply[6])
 	return nil, t, nil
 }
 
-const ended = -3
+// What the scripts that grant say besides 1 and 0.
+const (
+	closedNow  = -2
+	ended      = -3
+	otherSlots = -4
+)
+
+var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
 
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, token: token, since: since, doubt: a.doubt, term: term{since, driver.Now(), a.req.TTL}}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, token: token, since: since, doubt: a.doubt, term: term{since, driver.Now(), a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	delete(a.s.waiters, g.lease)
@@ -201,7 +226,7 @@ func (a *attempt) undo(ctx context.Context, fail *server.Failure) (driver.Grant,
 	if !fail.Maybe {
 		return nil, fail.Err
 	}
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, doubt: a.doubt, unsure: a.req.Lease + " " + a.s.id + " " + a.record}
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, doubt: a.doubt, unsure: true}
 	if fail.Behind != nil && g.Release(ctx) == nil {
 		return nil, server.Unavailable(fail.Behind)
 	}

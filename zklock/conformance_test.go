@@ -41,9 +41,37 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 	return &participant{store: d.(*store), link: link}
 }
 
+// left lists the nodes below those of names that begin with prefix.
+func left(t testing.TB, s *server, prefix string) (nodes []string) {
+	t.Helper()
+	d := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+	defer d.Close()
+	n, err := d.usual(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.conn.Sync(d.root)
+	names, _, err := n.conn.Children(d.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range names {
+		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
+			nodes = append(nodes, childrenOf(t, d.store, name)...)
+		}
+	}
+	return nodes
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{
+	drivertest.Run(t, harness(suiteLong))
+}
+
+// harness is for leases of at most long. Tests that restart the server, and say so
+// in their names, have one of their own.
+func harness(long time.Duration) drivertest.Harness {
+	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			var s *server
 			if strings.Contains(t.Name(), "restart") {
@@ -54,8 +82,8 @@ func TestConformance(t *testing.T) {
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
 					p := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
-					// That of the suite's long leases, so that nobody waits for it later.
-					if _, err := p.session(context.Background(), suiteLong); err != nil {
+					// That of the longest leases, so that nobody waits for it later.
+					if _, err := p.session(context.Background(), long); err != nil {
 						t.Fatal(err)
 					}
 					return p
@@ -64,12 +92,13 @@ func TestConformance(t *testing.T) {
 				Restart: func(testing.TB) { s.restart(t) },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Left:    func(t testing.TB, prefix string) []string { return left(t, s, prefix) },
 			}
 		},
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     100 * time.Millisecond,
-		Histories: 3,
+		Histories: 8,
 		Parallel:  true,
-	})
+	}
 }

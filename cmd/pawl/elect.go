@@ -74,11 +74,24 @@ func (r *runner) terms(path string) (int, error) {
 		if time.Since(began) > time.Minute {
 			pause = minElectPause
 		}
-		select {
-		case sig := <-r.signals:
-			return 0, r.signalled(sig)
-		case <-time.After(pause):
+		if err := r.rest(pause); err != nil {
+			return 0, err
 		}
 		pause = min(2*pause, maxElectPause)
+	}
+}
+
+// rest waits for d, or until a signal ends us.
+func (r *runner) rest(d time.Duration) error {
+	over := time.After(d)
+	for {
+		select {
+		case sig := <-r.signals:
+			if err := r.signalled(sig); err != nil {
+				return err
+			}
+		case <-over:
+			return nil
+		}
 	}
 }

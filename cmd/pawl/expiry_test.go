@@ -122,6 +122,19 @@ func TestStoppedWhileRenewing(t *testing.T) {
 	p.end(exitLost)
 }
 
+// TestStoppedAndBackInTime: the wrapper is stopped until the guard has ended the command,
+// and goes on before the lease ends. That the command has ended was not its own doing.
+func TestStoppedAndBackInTime(t *testing.T) {
+	w := newWorld(t)
+	p := w.pawl("run", "-s", "memory:", "--ttl", "6s", "--grace", "2s", "x", "--", "sh", "-c", "echo $$ >pid; touch in; exec sleep 1000")
+	w.appears("in")
+	p.signal(syscall.SIGSTOP)
+	pid := strings.TrimSpace(w.read("pid"))
+	w.until("the command is dead", func() bool { return w.isZombie(pid) })
+	p.signal(syscall.SIGCONT)
+	p.end(exitLost)
+}
+
 // instant reads what date(1) has written.
 func (w *world) instant(name string) time.Time {
 	sec, err := strconv.ParseFloat(strings.TrimSpace(w.read(name)), 64)

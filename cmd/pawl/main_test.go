@@ -15,12 +15,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain makes this program "pawl" when it is called by that name, so that
-// tests run the real command in real processes.
+// programs are what this program is when it is called by their names, so that tests
+// run the real command in real processes.
+var programs = map[string]func(){"pawl": func() { os.Args[0] = program; main() }}
+
 func TestMain(m *testing.M) {
 	// With -race every process would sleep for a second when it ends.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Args[0] = program; main() }})
+	testscript.Main(m, programs)
 }
 
 // program is the name that this process was started by, which testscript
@@ -28,11 +30,17 @@ func TestMain(m *testing.M) {
 var program = os.Args[0]
 
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	p := scripts(func(workDir string) string { return "file://" + workDir + "/locks" })
+	p.Dir = "testdata/script"
+	testscript.Run(t, p)
+}
+
+// scripts returns what the scripts run with, on a store that may be in their directory.
+func scripts(store func(workDir string) string) testscript.Params {
+	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
-			env.Setenv("PAWL_STORE", "file://"+env.WorkDir+"/locks")
+			env.Setenv("PAWL_STORE", store(env.WorkDir))
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -46,7 +54,7 @@ func TestScript(t *testing.T) {
 			"waitfor": scriptWaitFor,
 			"elapsed": scriptElapsed,
 		},
-	})
+	}
 }
 
 // scriptStatus runs a command and checks its exit code: status CODE CMD...

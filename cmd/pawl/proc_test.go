@@ -106,6 +106,7 @@ func (w *world) start(path string, words ...string) *proc {
 	defer errs.Close()
 	p := &proc{Cmd: exec.Command(path, words...), w: w, name: out.Name(), done: make(chan struct{})}
 	p.Env, p.Dir, p.Stdout, p.Stderr = w.env(), w.dir, out, errs
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
 		w.Fatal(err)
 	}

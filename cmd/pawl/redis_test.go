@@ -15,6 +15,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-go/pawl/redislock"
 )
 
 // startRedis starts a redis-server without persistence and returns its address.
@@ -126,6 +130,17 @@ func testRedis(t *testing.T, addr string) {
 	}
 	waiter.end(0)
 	w.appears("next")
+}
+
+// TestScriptRedis: readers and slots are on Redis as they are on files.
+func TestScriptRedis(t *testing.T) {
+	store := "redis://" + startRedis(t)
+	if err := redislock.Bless(t.Context(), store, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := scripts(func(string) string { return store })
+	p.Files = []string{"testdata/script/kinds.txtar"}
+	testscript.Run(t, p)
 }
 
 // TestNoRedis: a store that cannot be used is told in one line without password.

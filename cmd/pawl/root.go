@@ -56,6 +56,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl show deploy                          who holds it, since when, why, who waits
   pawl break deploy --force --why "hangs"   end somebody's lease
   pawl bless -s redis://localhost --yes     a new Redis server need not wait
+  pawl bench -s redis://localhost           what a lock costs there
   pawl sim --scenario restart               what can happen to a lock in Redis`,
 		Version:            version().Version,
 		SilenceErrors:      true,
@@ -64,7 +65,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.simCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.simCommand(), a.benchCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
 	})

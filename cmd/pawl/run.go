@@ -154,6 +154,7 @@ func (r *runner) once(path string) (int, error) {
 	}
 	r.tell(event{Event: "acquired", Lease: lease.ID(), Token: uint64(lease.Token())})
 	listen(r.signals, others)
+	defer unlisten()
 	s, status, err := r.work(lease, path)
 	if err != nil {
 		_ = lease.Release(context.Background())
@@ -202,8 +203,8 @@ func (r *runner) stepped(e pawl.Event) {
 func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job.Status, err error) {
 	select {
 	case sig := <-r.signals:
-		if slices.Contains(ending, sig) {
-			return nil, status, r.signalled(sig)
+		if err := r.signalled(sig); err != nil {
+			return nil, status, err
 		}
 	default:
 	}
@@ -265,7 +266,12 @@ func (r *runner) lost(err error, then string) error {
 }
 
 // signalled is the result of a signal before the command runs.
+// signalled returns the failure of a signal that ends us while there is no command.
+// It returns nil for one of the others, which was for the command of the term before.
 func (r *runner) signalled(sig os.Signal) error {
+	if !slices.Contains(ending, sig) {
+		return nil
+	}
 	n, _ := sig.(syscall.Signal)
 	r.interrupted = n == syscall.SIGINT
 	return &failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true}

@@ -32,6 +32,9 @@ func listen(ch chan<- os.Signal, signals []os.Signal) {
 	}
 }
 
+// unlisten gives others back their effect on us, while there is no command.
+func unlisten() { signal.Reset(others...) }
+
 // keepWriting makes a write to a closed pipe on stderr an error. Otherwise the
 // signal would end us, and leave the command without its wrapper. A signal that
 // is caught here, unlike one that is ignored, has its default effect in the

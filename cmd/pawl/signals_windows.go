@@ -19,6 +19,8 @@ func listen(ch chan<- os.Signal, signals []os.Signal) {
 	}
 }
 
+func unlisten() {}
+
 func keepWriting() {}
 
 func isContinue(os.Signal) bool { return false }

@@ -23,6 +23,7 @@ type supervisor struct {
 	job      *job.Job
 	began    time.Time
 	deadline time.Time // that the guard knows
+	late     bool      // the guard has heard of a deadline after it had to act on the one before
 	asked    time.Time // when the first INT or TERM came
 
 	interrupted bool // INT came
@@ -39,7 +40,9 @@ func (s *supervisor) supervise() (job.Status, error) {
 		}
 		var tick <-chan time.Time
 		if limited {
-			tick = time.After(min(left, time.Second))
+			// At half time a renewal has moved the deadline, and the guard hears of
+			// it in good time: it ends the command a moment after left is over.
+			tick = time.After(min(max(left/2, 10*time.Millisecond), left, time.Second))
 		}
 		select {
 		case e := <-s.job.Events():
@@ -59,10 +62,11 @@ func (s *supervisor) supervise() (job.Status, error) {
 
 // ended is the end of the command without our doing. If the lease was lost by
 // then, the command may have worked without. If a signal ended it in the time
-// in which we should have, the guard has done our work.
+// in which we should have, or after we were late for the guard, the guard has done
+// our work.
 func (s *supervisor) ended(status job.Status) (job.Status, error) {
 	left, limited := s.left()
-	if s.lease.Err() != nil || limited && left <= 0 && status.Signal != 0 {
+	if s.lease.Err() != nil || limited && (left <= 0 || s.late) && status.Signal != 0 {
 		err := s.cause()
 		s.tellLost(err)
 		return status, s.lost(err, s.clear(fmt.Sprintf("the command has ended (%v)", status)))
@@ -124,6 +128,7 @@ func (s *supervisor) left() (left time.Duration, limited bool) {
 	// Deadline is computed anew by every call, from clocks that do not agree
 	// to the nanosecond.
 	if moved := d.Sub(s.deadline); moved > time.Millisecond || moved < -time.Millisecond {
+		s.late = s.late || !s.deadline.IsZero() && time.Until(s.deadline) < s.grace-job.Margin(s.grace)
 		s.deadline = d
 		s.job.Deadline(d)
 	}

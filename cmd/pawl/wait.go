@@ -46,12 +46,16 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 			}
 			return res.lease, nil
 		case sig := <-r.signals:
+			end := r.signalled(sig)
+			if end == nil {
+				continue
+			}
 			cancel()
 			// The lease may have been granted in this very moment.
 			if res := <-results; res.lease != nil {
 				_ = res.lease.Release(ctx)
 			}
-			return nil, r.signalled(sig)
+			return nil, end
 		case <-patient.C:
 			if len(r.news) > 0 {
 				<-r.news // is told with the rest

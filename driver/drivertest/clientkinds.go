@@ -5,6 +5,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,10 @@ import (
 // Tests of package pawl with leases that are not exclusive.
 var clientKindTests = []Test{
 	{Name: "client-readers-share", Needs: []string{"Shared"}, run: clientReaders},
-	{Name: "client-writer-is-not-starved-by-readers", Needs: []string{"Shared", "Queuer", "FIFO", "Inspector"}, run: clientWriter},
+	{Name: "client-writer-is-not-starved-by-readers", Needs: []string{"Shared", "Queuer", "FIFO", "Inspector"},
+		run: func(e *env) { e.writerAmong(12, 2) }},
+	{Name: "client-writer-gets-in-between-a-hundred-readers", Needs: []string{"Shared", "Queuer", "FIFO", "Inspector"},
+		run: func(e *env) { e.writerAmong(100, 10) }},
 	{Name: "client-downgrade-lets-readers-in", Needs: downgrader, run: clientDowngrade},
 	{Name: "client-slots-are-shared-out", Needs: []string{"Slots"}, run: clientSlots},
 	{Name: "clients-of-every-kind-never-overlap-under-random-faults", Needs: []string{"Shared"}, run: faultKinds},
@@ -46,31 +50,40 @@ func clientReaders(e *env) {
 	e.give(reader.got(e.soon()))
 }
 
-// clientWriter has readers of two clients, the writer's own among them, share a
-// name without a gap. No reader that comes after the writer gets it first.
-func clientWriter(e *env) {
-	a, b, name := e.client(), e.client(), e.name("deploy")
+// writerAmong has a stream of readers of some clients, the writer's own among them,
+// share a name without a gap. No reader that comes after the writer gets it first:
+// so the writer waits for those that hold the name already, and for nobody else. How
+// long that takes is logged, since it depends on the machine too.
+func (e *env) writerAmong(readers, clients int) {
+	name := e.name("deploy")
+	var cs []*pawl.Client
+	for range clients {
+		cs = append(cs, e.client())
+	}
+	// Shorter, and the stream is more than the machine can bear.
+	hold := max(2*e.h.Pause, time.Duration(readers)*2*time.Millisecond)
 	var phase atomic.Int32 // odd from when a writer waits until it is about to release
+	var reads atomic.Int32
 	ctx, stop := context.WithCancel(e.ctx)
 	var all sync.WaitGroup
-	for i := range 12 {
-		c := []*pawl.Client{a, b}[i%2]
+	for i := range readers {
 		all.Go(func() {
-			time.Sleep(time.Duration(i) * e.h.Pause / 6)
+			time.Sleep(hold * time.Duration(i) / time.Duration(readers))
 			for ctx.Err() == nil {
 				came := phase.Load()
-				l, err := c.Acquire(ctx, name, pawl.Shared())
+				l, err := cs[i%clients].Acquire(ctx, name, pawl.Shared())
 				if err != nil {
 					if ctx.Err() == nil {
 						e.Errorf("Acquire of a reader = %v", err)
 					}
 					return
 				}
+				reads.Add(1)
 				if came%2 == 1 && phase.Load() == came {
 					e.Error("a reader that came after a waiting writer got the name before it")
 					stop()
 				}
-				time.Sleep(2 * e.h.Pause)
+				time.Sleep(hold)
 				l.Release(e.ctx)
 			}
 		})
@@ -78,11 +91,21 @@ func clientWriter(e *env) {
 	defer all.Wait()
 	defer stop()
 	for range 3 {
-		time.Sleep(4 * e.h.Pause)
-		w := e.queue(a, name, pawl.Why(toWrite))
+		before := reads.Load()
+		e.eventually(e.long(), func() error {
+			if n := reads.Load() - before; n < int32(readers) {
+				return fmt.Errorf("the stream does not flow: %d of %d readers", n, readers)
+			}
+			return nil
+		})
+		began := time.Now()
+		w := e.queue(cs[0], name, pawl.Why(toWrite))
 		e.writerWaits(name, w.done) // it may have to wait for the answers to readers first
 		phase.Add(1)
-		l := w.got(e.h.Slack + 20*e.h.Pause)
+		queued := reads.Load()
+		l := w.got(e.long())
+		e.Logf("the writer has waited %v, which is %.2f times as long as a reader holds; %d of %d readers came in meanwhile",
+			w.at.Sub(began), float64(w.at.Sub(began))/float64(hold), reads.Load()-queued, readers)
 		e.pause()
 		phase.Add(1)
 		e.give(l)

@@ -20,13 +20,15 @@
 //
 // Each test has a stable name, a sentence of the contract. What a store does not
 // promise is skipped, by name, and the list of skips is kept in a golden file,
-// so that a test which silently ceases to run turns red.
+// below what the store has and lacks, so that a test which silently ceases to run
+// turns red.
 //
 // Environment variables:
 //
 //	DRIVERTEST_UPDATE=1      write the golden file
 //	DRIVERTEST_SEED=n        run only the generated history of seed n
 //	DRIVERTEST_HISTORIES=n   run n generated histories
+//	DRIVERTEST_SETS=10s      take sets of names for so long, instead of a second
 package drivertest
 
 import (
@@ -93,6 +95,11 @@ type Store struct {
 
 	// Cut loses all that passes between a participant and the store until Heal.
 	Cut, Heal func(t testing.TB, d driver.Driver)
+
+	// Left lists what the store keeps of names that begin with prefix: keys, nodes,
+	// files; but not what it keeps on purpose when nobody holds a name or waits for
+	// it, such as the last token. Nil: it cannot be listed.
+	Left func(t testing.TB, prefix string) []string
 }
 
 func (h Harness) withDefaults() *Harness {
@@ -139,8 +146,8 @@ type Test struct {
 // Tests is the suite.
 var Tests = slices.Concat(
 	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests,
-	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests,
-	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, historyTests,
+	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests,
+	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
 
 // Run runs the suite as subtests of t and compares what was skipped with
@@ -155,8 +162,8 @@ func Run(t *testing.T, h Harness) {
 				t.Parallel()
 			}
 			hp.Bubble(t, func(t *testing.T) {
-				missing := runTest(t, hp, test)
-				rep.add(test.Name, missing)
+				missing, has := runTest(t, hp, test)
+				rep.add(test.Name, missing, has)
 				if missing != "" {
 					t.Skip("the store has no " + missing)
 				}
@@ -165,11 +172,12 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// runTest runs one test and returns "", or what it lacked to be run at all.
-func runTest(t testing.TB, h *Harness, test Test) (missing string) {
+// runTest runs one test and returns "", or what it lacked to be run at all, and
+// what is known of what the store has.
+func runTest(t testing.TB, h *Harness, test Test) (missing string, has map[string]bool) {
 	e := newEnv(t, h)
 	if missing = e.missing(test.Needs); missing == "" {
 		test.run(e)
 	}
-	return missing
+	return missing, e.has
 }

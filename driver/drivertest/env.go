@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ type env struct {
 	store  Store
 	ctx    context.Context // ends with the test
 	prefix string          // of all names of this test
+	has    map[string]bool // what the store has of what tests may need, once looked for
 	calls  sync.WaitGroup  // the goroutines that wait in Acquire
 }
 
@@ -45,6 +47,22 @@ func (e *env) missing(needs []string) string {
 	if len(needs) == 0 {
 		return ""
 	}
+	e.look(slices.Contains(needs, "LongerTTL"))
+	for _, need := range needs {
+		ok, known := e.has[need]
+		if !known {
+			e.Fatalf("drivertest: unknown need %q", need)
+		}
+		if !ok {
+			return need
+		}
+	}
+	return ""
+}
+
+// look finds out what the store has: guarantees, interfaces, hooks, and, if longer
+// is set, whether a lease can be renewed for longer than it was asked for.
+func (e *env) look(longer bool) {
 	d := e.open()
 	g := e.try(d, e.name("probe"))
 	defer e.release(g)
@@ -54,30 +72,22 @@ func (e *env) missing(needs []string) string {
 	_, notifier := g.(driver.Notifier)
 	_, passer := g.(driver.Passer)
 	_, downgrader := g.(driver.Downgrader)
-	have := map[string]bool{
-		"Fencing": sure.Fencing, "FIFO": sure.FIFO, "Expiry": sure.Expiry,
-		"SurvivesRestart": sure.SurvivesRestart, "Shared": sure.Shared, "Slots": sure.Slots,
+	_, sets := d.(driver.Sets)
+	e.has = map[string]bool{
+		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer, "Sets": sets,
 		"Downgrader": downgrader && sure.Shared,
-		"Queuer":     queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer,
-		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
+		"Crash":      e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,
 	}
-	if slices.Contains(needs, "LongerTTL") {
+	for i, v := 0, reflect.ValueOf(sure); i < v.NumField(); i++ {
+		e.has[v.Type().Field(i).Name] = v.Field(i).Bool()
+	}
+	if longer {
 		short := e.tryReq(d, e.short(e.name("short")))
 		_, err := short.Renew(e.ctx, e.long())
-		have["LongerTTL"] = !errors.Is(err, errors.ErrUnsupported)
+		e.has["LongerTTL"] = !errors.Is(err, errors.ErrUnsupported)
 		e.release(short)
 	}
-	for _, need := range needs {
-		ok, known := have[need]
-		if !known {
-			e.Fatalf("drivertest: unknown need %q", need)
-		}
-		if !ok {
-			return need
-		}
-	}
-	return ""
 }
 
 // open returns a new participant, closed when the test ends.

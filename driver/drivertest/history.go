@@ -112,11 +112,16 @@ func (e *env) generate(seed uint64, weight map[action]int) []operation {
 		total += w
 	}
 	ops := make([]operation, 30+r.IntN(30))
+	asked := []int{0} // the ids of operations that may have a grant or an attempt
 	for i := range ops {
 		ops[i] = operation{
 			id: i, do: draw(r, weight, total), who: r.IntN(historyParticipants),
-			name: string(rune('a' + r.IntN(2))), ref: max(0, i-1-r.IntN(12)),
+			name: string(rune('a' + r.IntN(2))), ref: asked[max(0, len(asked)-1-r.IntN(6))],
 			d: e.h.TTL * time.Duration([]int{1, 1, 3}[r.IntN(3)]),
+		}
+		switch ops[i].do {
+		case doTry, doWait, doPass:
+			asked = append(asked, i)
 		}
 		if weight[doSleep] == 0 {
 			ops[i].d = e.long()
@@ -130,13 +135,14 @@ func (e *env) generate(seed uint64, weight map[action]int) []operation {
 	return ops
 }
 
-// drawKinds makes operations ask for leases of other kinds. In some histories all
-// are exclusive; in the others one kind is more frequent than the rest, as they
-// would only refuse each other.
+// drawKinds makes operations ask for leases of other kinds. In each fourth history
+// all are exclusive; in the others one kind is more frequent than the rest, as they
+// would only refuse each other. The kinds take turns, so that three histories have
+// all of them (everyKind).
 func drawKinds(seed uint64, ops []operation, sure driver.Guarantees) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	often := r.IntN(5)
-	if often >= 3 {
+	often := int(seed-1) % 4
+	if often == 3 {
 		return
 	}
 	for i := range ops {
@@ -176,17 +182,18 @@ func histories(e *env) {
 		n = 1
 	}
 	weight, sure := e.abilities(), e.open().Guarantees()
+	done := make(map[string]int)
 	for seed := first; seed < first+uint64(n); seed++ {
 		ops := e.generate(seed, weight)
 		drawKinds(seed, ops, sure)
-		if _, bad := e.runHistory(ops); !bad {
+		if _, bad := e.runHistory(ops, done); !bad {
 			continue
 		}
 		few := reduce(ops, func(ops []operation) bool {
-			_, bad := e.runHistory(ops)
+			_, bad := e.runHistory(ops, done)
 			return bad
 		})
-		trace, bad := e.runHistory(few)
+		trace, bad := e.runHistory(few, done)
 		if !bad {
 			trace = append(trace, "(the reduced history does not fail every time)")
 		}
@@ -194,7 +201,26 @@ func histories(e *env) {
 			"The history, reduced from %d operations to %d:\n\n%s\n",
 			seed, len(ops), len(few), strings.Join(trace, "\n"))
 	}
+	if n >= everyKind {
+		e.covered(done, sure, weight[doDowngrade] > 0)
+	}
 }
+
+// covered checks that there were leases of all kinds that the store has: histories
+// without any show nothing about them.
+func (e *env) covered(done map[string]int, sure driver.Guarantees, downgrade bool) {
+	e.Helper()
+	for what, some := range map[string]bool{
+		"exclusive": true, "shared": sure.Shared, "slots": sure.Slots, "downgraded": downgrade,
+	} {
+		if some && done[what] == 0 {
+			e.Errorf("in no history was a lease %s: they show nothing about such leases", what)
+		}
+	}
+}
+
+// everyKind is how many histories have all kinds of leases.
+const everyKind = 3
 
 // reduce returns a part of ops that still fails and of which no single operation
 // can be left out. It tries to leave out large parts first (Zeller's ddmin).

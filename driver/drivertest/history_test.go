@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // TestHistoryIsReduced gives wrong stores to the generated histories and checks
@@ -74,5 +77,53 @@ func TestGenerateIsDeterministic(t *testing.T) {
 	}
 	if slices.Equal(a, c) {
 		t.Error("two seeds give one history")
+	}
+}
+
+// TestFewHistoriesFindWrongKinds: as few as are run on a real server, where nothing
+// waits and nothing expires, find each of these.
+func TestFewHistoriesFindWrongKinds(t *testing.T) {
+	for _, name := range []string{
+		"shared is exclusive", "exclusive is shared", "one slot too many", "one slot too few", "slots are shared leases",
+		"exclusive takes a slot", "slots of another number are only held", "release of one reader ends all",
+		"readers have one token", "slots have one token", "downgrade does nothing", "downgrade releases", "downgrade revives",
+		"inspect hides the kinds",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := slices.IndexFunc(mutants, func(m *mutant) bool { return m.name == name })
+			synctest.Test(t, func(t *testing.T) {
+				h := mutants[i].harness()
+				h.Slack, h.Pause, h.Histories = h.TTL, h.TTL/20, realHistories
+				failed, log := record(t, func(tb testing.TB) { runTest(tb, h, historyTests[0]) })
+				if !failed {
+					t.Error("the histories do not find it")
+				}
+				t.Log(log)
+			})
+		})
+	}
+}
+
+// realHistories is the least number that a store of ours runs.
+const realHistories = 8
+
+// TestHistoriesHaveEveryKind: where nobody got a lease of a kind, the histories do
+// not pass for having shown something about it.
+func TestHistoriesHaveEveryKind(t *testing.T) {
+	all := driver.Guarantees{Shared: true, Slots: true}
+	for _, kind := range []string{"exclusive", "shared", "slots", "downgraded", ""} {
+		done := map[string]int{"exclusive": 1, "shared": 1, "slots": 1, "downgraded": 1}
+		delete(done, kind)
+		failed, log := record(t, func(tb testing.TB) { (&env{TB: tb}).covered(done, all, true) })
+		if failed != (kind != "") || failed && !strings.Contains(log[0], "was a lease "+kind) {
+			t.Errorf("without %q: failed %v, %q", kind, failed, log)
+		}
+	}
+	failed, log := record(t, func(tb testing.TB) {
+		(&env{TB: tb}).covered(map[string]int{"exclusive": 1}, driver.Guarantees{}, false)
+	})
+	if failed {
+		t.Errorf("kinds that the store does not have: %q", log)
 	}
 }

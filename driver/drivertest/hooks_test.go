@@ -64,7 +64,7 @@ func TestHooks(t *testing.T) {
 			t.Run(test.Name+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					failed, log := record(t, func(tb testing.TB) {
-						if missing := runTest(tb, h, test); missing != "" {
+						if missing, _ := runTest(tb, h, test); missing != "" {
 							tb.Error("skipped for want of", missing)
 						}
 					})

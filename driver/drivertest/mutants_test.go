@@ -24,7 +24,7 @@ var onlyPawl = map[string]bool{
 }
 
 var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants,
-	sharedMutants, downgradeMutants, slotsMutants)
+	sharedMutants, downgradeMutants, slotsMutants, setMutants)
 
 var grantMutants = []*mutant{
 	{

@@ -13,10 +13,10 @@ import (
 func full(skipped ...string) *report {
 	r := new(report)
 	for _, test := range Tests {
-		r.add(test.Name, "")
+		r.add(test.Name, "", map[string]bool{"Expiry": len(skipped) == 0})
 	}
 	for _, name := range skipped {
-		r.add(name, "Expiry")
+		r.add(name, "Expiry", nil)
 	}
 	return r
 }
@@ -48,8 +48,14 @@ func TestGolden(t *testing.T) {
 		}
 	}
 
+	fickle := full("renewal-extends")
+	fickle.add("renewal-extends", "Expiry", map[string]bool{"Expiry": true})
+	if failed, log := compare(fickle); !failed || !strings.Contains(log, `these changed: ["Expiry"]`) {
+		t.Errorf("guarantees that change: failed %v, %q; want it to say which", failed, log)
+	}
+
 	partial := new(report)
-	partial.add("renewal-extends", "")
+	partial.add("renewal-extends", "", nil)
 	if failed, log := compare(partial); failed {
 		t.Errorf("a run of one test: %q; want no opinion", log)
 	}

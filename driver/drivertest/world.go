@@ -25,7 +25,8 @@ type world struct {
 	drivers [historyParticipants]driver.Driver
 	made    map[int]*made // by the id of the operation
 	token   map[string]uint64
-	wrong   []string // what needs no model to be seen to be wrong
+	done    map[string]int // leases that were granted, by their kind, and "downgraded"; nil: not counted
+	wrong   []string       // what needs no model to be seen to be wrong
 }
 
 // made is what an operation has left behind: an attempt, a waiter, a grant.
@@ -35,7 +36,7 @@ type made struct {
 	call  *call        // waiting, until it is done
 	grant driver.Grant // once granted
 	over  bool         // released, broken, passed on, or its participant is dead
-	lower bool         // downgraded
+	lower bool         // to be taken for shared, since a Downgrade
 }
 
 func (e *env) newWorld(s Store) *world {
@@ -57,9 +58,16 @@ func (e *env) model(like *world) *world {
 }
 
 // runHistory runs ops in the store under test and in the model, side by side. It
-// returns what happened, and whether they differ or anything is wrong.
-func (e *env) runHistory(ops []operation) (trace []string, bad bool) {
+// returns what happened, and whether they differ or anything is wrong. What leases
+// there were is counted in done.
+func (e *env) runHistory(ops []operation, done map[string]int) (trace []string, bad bool) {
+	// A limit of its own, as all of them together may take longer than one test.
+	before := e.ctx
+	ctx, cancel := context.WithTimeout(context.Background(), 10*e.long())
+	defer func() { cancel(); e.ctx = before }()
+	e.ctx = ctx
 	real := e.newWorld(e.h.Start(e.TB))
+	real.done = done
 	model := e.model(real)
 	defer real.end()
 	defer model.end()
@@ -79,7 +87,8 @@ func (e *env) runHistory(ops []operation) (trace []string, bad bool) {
 			line += "    <-- the model says: " + want
 		}
 		trace = append(trace, line)
-		if got != want || real.wrong != nil {
+		// An error that is no outcome is wrong, even if both have it.
+		if got != want || real.wrong != nil || strings.Contains(got, "error: ") {
 			return append(trace, real.wrong...), true
 		}
 	}
@@ -155,6 +164,7 @@ func (w *world) acquire(op operation) string {
 // got notes a grant.
 func (w *world) got(m *made, g driver.Grant) {
 	m.grant = g
+	w.count(kindOf(m.req))
 	if last := w.token[m.req.Name]; g.Token() <= last && w.drivers[0].Guarantees().Fencing {
 		w.wrong = append(w.wrong, fmt.Sprintf("token %d after %d", g.Token(), last))
 	}
@@ -162,6 +172,12 @@ func (w *world) got(m *made, g driver.Grant) {
 	if n, ok := g.(driver.Notifier); ok && !w.expiry {
 		// Where only the holder can let go, it must.
 		n.OnLost(func(error) { g.Release(w.e.ctx) })
+	}
+}
+
+func (w *world) count(what string) {
+	if w.done != nil {
+		w.done[what]++
 	}
 }
 
@@ -178,7 +194,10 @@ func (w *world) use(op operation, m *made) string {
 		m.over = true
 	case doDowngrade:
 		err = m.grant.(driver.Downgrader).Downgrade(w.e.ctx)
-		m.lower = m.lower || err == nil
+		if err == nil && !m.lower && !m.req.Shared {
+			w.count("downgraded")
+		}
+		m.lower = true // for its caller, whatever has become of it
 	case doPass:
 		next := &made{who: m.who, req: w.request(op)}
 		next.req.Name, next.req.Shared, next.req.Slots = m.req.Name, false, 0

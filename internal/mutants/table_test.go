@@ -174,7 +174,7 @@ var mutants = []mutant{
 	{
 		name: "late grant is taken for a lease",
 		file: "store.go",
-		old:  "err == nil && c.guarantees.Expiry && driver.Now() >=", new: "false && driver.Now() >=",
+		old:  "return c.guarantees.Expiry && driver.Now() >=", new: "return false && driver.Now() >=",
 		pkg: ".", test: "TestGrantThatTookLongerThanItsTTLIsNoLease",
 	},
 	{
@@ -300,8 +300,14 @@ var mutants = []mutant{
 	{
 		name: "sets of which each lease has a fate of its own",
 		file: "all.go",
-		old:  "\tcontext.AfterFunc(g.ctx, func() { _ = g.Release(context.Background()) })\n", new: "",
+		old:  "\tcontext.AfterFunc(g.ctx, func() {\n", new: "\t_ = (func() {\n",
 		pkg: ".", test: "TestAcquireAllEndsWithTheFirst",
+	},
+	{
+		name: "sets that end what was held before",
+		file: "all.go",
+		old:  "if l.Holds() == 1 {", new: "if true {",
+		pkg: ".", test: "TestAcquireAllSparesWhatWasHeldBefore",
 	},
 	{
 		name: "sets that keep what they have",
@@ -312,8 +318,20 @@ var mutants = []mutant{
 	{
 		name: "shared leases that become exclusive",
 		file: "reentrant.go",
-		old:  "serves := k == now || k == shared && now == exclusive", new: "serves := true",
+		old:  "serves = k == now && !(k == exclusive && l.lowering) || k == shared && now == exclusive", new: "serves = true",
 		pkg: ".", test: "TestReentrantRefuses",
+	},
+	{
+		name: "holds of a lease that is about to be shared",
+		file: "reentrant.go",
+		old:  "k == now && !(k == exclusive && l.lowering) ||", new: "k == now ||",
+		pkg: ".", test: "TestReentrantWhileItIsDowngraded",
+	},
+	{
+		name: "extension beyond MaxHold",
+		file: "lease.go",
+		old:  "return min(l.limit, l.since.Add(", new: "return min(never, l.since.Add(",
+		pkg: ".", test: "TestExtendWithinMaxHold",
 	},
 	{
 		name: "release that does not count holds",
@@ -338,5 +356,36 @@ var mutants = []mutant{
 		file: "elect.go",
 		old:  "!(contact && errors.Is(err, ErrUnavailable))", new: "!(contact && false)",
 		pkg: ".", test: "TestElectOutlivesOutages",
+	},
+	{
+		name: "candidate that gives up in an outage while it waits",
+		file: "elect.go",
+		old:  "err == nil || errors.As(err, &cut)", new: "err == nil || errors.As(err, &cut) && false",
+		pkg: ".", test: "TestElectOutlivesOutagesWhileItWaits",
+	},
+	{
+		name: "candidate that does not back off",
+		file: "elect.go",
+		old:  "\t\tpause = min(2*pause, maxPause)\n", new: "",
+		pkg: ".", test: "TestElectBacksOff",
+	},
+	{
+		name: "several leaders",
+		file: "elect.go",
+		old:  "set.shared || set.hasSlots", new: "set.shared && set.hasSlots",
+		pkg: ".", test: "TestElectRefusesSeveralLeaders",
+	},
+	{
+		name: "candidate ended by a signal for its last command",
+		file: "cmd/pawl/run.go",
+		old:  "if !slices.Contains(ending, sig) {", new: "if false && !slices.Contains(ending, sig) {",
+		pkg: "cmd/pawl", test: "TestCandidateAndSignals",
+		also: []edit{{"cmd/pawl/signals_unix.go", "signal.Reset(others...)", "_ = others"}},
+	},
+	{
+		name: "guard that hears of renewals late",
+		file: "cmd/pawl/supervise.go",
+		old:  "min(max(left/2, 10*time.Millisecond), left, time.Second)", new: "left + 500*time.Millisecond",
+		pkg: "cmd/pawl", test: "TestRenewed",
 	},
 }

@@ -2,15 +2,16 @@
 -- acquire asks for a lock, claims one that was handed over, and looks again
 -- while waiting. To repeat it is harmless.
 -- KEYS: lock, floor, queue, epoch, ended
--- ARGV: lease, client, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''
--- Returns {1, token, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms};
--- {-1} if the record of the epoch is missing; {-3} if the lease has ended already.
+-- ARGV: lease, client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''
+-- Returns {1, token, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms,
+-- those who hold it together, with scores, or {}}; {-1} if the record of the epoch is missing; {-3} if
+-- the lease has ended already; {-4, n} if n slots are shared out, and another number was asked for.
 
 local lock, floor, queue, epoch, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local lease, client, record, ttl, claim, channel, wait, place = unpack(ARGV)
+local lease, client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV)
 
 local known = redis.call('MGET', lock, floor, epoch, ended)
-local value, last = known[1], known[2]
+local value = known[1]
 if known[4] then return {-3} end
 local at = now()
 if owned(value, lease) then
@@ -18,24 +19,36 @@ if owned(value, lease) then
   return {1, string.match(value, '^%S+ %S+ (%S+)'), at}
 end
 
+local me, s = nil, state(lock, floor, queue, at, known[2], claim, channel)
+if value then
+  s.n, s.kind = 1, 'exclusive'
+elseif redis.call('EXISTS', lock) == 1 then
+  me = join(lease, client, kind, record)
+  s.n, s.kind = sharers(lock, at)
+  if s.n > 0 and stay(lock, me, ttl, at) then
+    return {1, digits(-redis.call('ZSCORE', lock, '@' .. me)), at}
+  end
+  local slots = tonumber(s.kind)
+  if slots and place == '' and tonumber(kind) and slots ~= tonumber(kind) then return {-4, slots} end
+end
+
 local shut = closed(epoch, known[3], at)
 if shut < 0 then return {-1} end
-
 if not value and shut == 0 then
-  -- MGET takes what is no string for nothing.
-  if redis.call('EXISTS', lock) == 1 then return redis.error_reply('WRONGTYPE the lock is no string') end
-  local handed = hand(lock, floor, last, queue, at, claim, channel, lease)
-  if not handed then
-    local token = give(lock, floor, last, lease, client, record, at, ttl)
-    if handed == nil then announce(lock, queue, channel) end
-    return {1, token, at}
+  local token
+  if s.n == 0 and redis.call('EXISTS', queue) == 0 then -- most of the time
+    token = give(s, ttl, lease, client, kind, record)
+  else
+    me = me or join(lease, client, kind, record)
+    token = admit(s, false, me, ttl)
   end
-  value = redis.call('GET', lock)
+  if token then return {1, token, at} end
+  value = alone(lock)
 end
 
 local rank = -1
 if wait == '1' then
-  local me = lease .. ' ' .. client .. ' ' .. record
+  me = me or join(lease, client, kind, record)
   if place == '' then
     place = at
     local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
@@ -46,4 +59,6 @@ if wait == '1' then
   redis.call('PEXPIRE', queue, QUEUE)
   rank = redis.call('ZRANK', queue, me)
 end
-return {0, value or '', redis.call('PTTL', lock), rank, place, math.ceil(shut / 1000)}
+local holders = {}
+if wait ~= '1' and s.n > 0 and not value then holders = redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES') end
+return {0, value or '', left(s, kind), rank, place, math.ceil(shut / 1000), holders}

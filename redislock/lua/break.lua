@@ -2,21 +2,26 @@
 -- break ends the lease of somebody else, and tells its client.
 -- KEYS: lock, floor, queue, epoch, broken, ended
 -- ARGV: lease, claim ms, channel, who and why, how long to remember that in ms
--- Returns {1}, or {0, value or '', pttl ms} if that lease is not the holder.
+-- Returns {1}, or {0, value or '', pttl ms, those who hold it together, with scores, or {}} if that
+-- lease holds nothing.
 
 local lock, floor, queue, epoch, broken, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local lease, claim, channel, news, remember = unpack(ARGV)
 
-local value = redis.call('GET', lock)
-if not owned(value, lease) then
-  return {0, value or '', redis.call('PTTL', lock)}
+local value, at = alone(lock), now()
+local attempt = not value and sharers(lock, at) > 0 and find(lock, lease)
+if not owned(value, lease) and not attempt then
+  return {0, value or '', redis.call('PTTL', lock), value and {} or redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES')}
 end
 redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
 redis.call('SET', ended, '', 'PX', ENDED)
-local client = string.match(value, '^%S+ (%S+)')
+local client = string.match(value or attempt, '^%S+ (%S+)')
 if client then
   -- In a cluster holders listen on a channel that all nodes pass on.
   redis.call('PUBLISH', string.match(channel, '^[^{]*') .. client, 'lost ' .. lease .. ' ' .. news)
 end
-free(lock, floor, queue, epoch, claim, channel)
+if value then redis.call('DEL', lock) else leave(lock, attempt, at) end
+if redis.call('EXISTS', queue) == 1 then
+  go(lock, floor, queue, epoch, claim, channel, at, false)
+end
 return {1}

@@ -9,6 +9,7 @@ local missing = {}
 for _, call in ipairs({
   {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {boot == '' and 'TIME' or 'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'ZADD', z, 'NX', 1, 'x'}, {'ZRANGE', z, 0, 0}, {'ZRANK', z, 'x'}, {'ZREM', z, 'x'},
+  {'ZSCORE', z, 'x'}, {'ZRANGEBYSCORE', z, 0, 0}, {'ZCARD', z},
   {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'}, {publish, channel, 'check'},
 }) do
   local r = redis.pcall(unpack(call))

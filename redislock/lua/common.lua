@@ -5,23 +5,23 @@ local FLOOR = 86400000 -- how long a token is remembered, in ms
 local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
 local ENDED = 300000   -- how long a request may be under way to the server, in ms
 
--- owned says whether value, that of a lock, is that of the lease.
+-- An attempt is 'lease client kind record', in the queue and among those who hold a
+-- lock together. Its kind is exclusive, shared, or the number of slots.
+local function join(lease, client, kind, record) return lease .. ' ' .. client .. ' ' .. kind .. ' ' .. record end
+
+local function parse(attempt)
+  local lease, client, kind, record = string.match(attempt, '^(%S+) (%S+) (%S+) (.*)$')
+  return lease, client, kind, record
+end
+
+-- owned says whether what holds a lock, or an attempt, is that of the lease.
 local function owned(value, lease)
   return value and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
 end
 
--- give makes the lease the holder for px ms and returns its token, which is
--- greater than last. The floor is written first: what is refused for lack of
--- memory has then recorded nothing.
-local function give(lock, floor, last, lease, client, record, at, px)
-  last = tonumber(last) or 0
-  local granted = digits(at)
-  local token = at > last and granted or digits(last + 1)
-  redis.call('SET', floor, token, 'PX', FLOOR)
-  local value = lease .. ' ' .. client .. ' ' .. token .. ' ' .. granted .. ' ' .. record
-  redis.call('SET', lock, value, 'PX', px)
-  return token
-end
+-- alone returns the value of the lock if one lease holds it for itself. For MGET
+-- what is no string is nothing, and no error.
+local function alone(lock) return redis.call('MGET', lock)[1] end
 
 -- lengthen makes the lock live for ttl ms at least, and returns how many were
 -- left. A request that was given up may come late, after one for a longer TTL.
@@ -31,46 +31,132 @@ local function lengthen(lock, ttl)
   return left
 end
 
-local function member(m) return string.match(m, '^(%S+) (%S+) (.*)$') end
+-- Leases that hold a lock together are in a sorted set in its place. Each has two
+-- members: the attempt, with the time of its end as the score, and the same after
+-- an @, with its token as a negative number. So what is asked about one of them
+-- takes O(log n), and all is under one key.
 
--- announce tells the first live waiter that it is the first now, and in how many
--- ms the lock will expire. Those whose client hears nothing leave the queue.
-local function announce(lock, queue, channel)
-  local head = redis.call('ZRANGE', queue, 0, 0)[1]
-  while head do
-    local lease, client = member(head)
-    if redis.call(publish, channel .. client, 'first ' .. lease .. ' ' .. redis.call('PTTL', lock)) > 0 then
-      return
-    end
-    redis.call('ZREM', queue, head)
-    head = redis.call('ZRANGE', queue, 0, 0)[1]
+-- sharers returns how many hold the lock together, and the kind of their leases,
+-- when those whose time is over are out.
+local function sharers(lock, at)
+  local last = redis.call('ZRANGE', lock, -1, -1)[1]
+  if not last then return 0 end
+  local _, _, kind = parse(last)
+  if not kind then redis.call('GET', lock) end -- of another program: WRONGTYPE
+  for _, attempt in ipairs(redis.call('ZRANGEBYSCORE', lock, 0, digits(at))) do
+    redis.call('ZREM', lock, attempt, '@' .. attempt)
+  end
+  local n = redis.call('ZCARD', lock) / 2
+  if n == 0 then return 0 end
+  return n, kind
+end
+
+-- stay is lengthen for one of several. It returns nil if its time is over.
+local function stay(lock, attempt, ttl, at)
+  local ends = tonumber(redis.call('ZSCORE', lock, attempt) or nil)
+  if not ends or ends <= at then return nil end
+  -- PEXPIRE needs no memory, and after it a server that has none accepts the rest.
+  redis.call('PEXPIRE', lock, math.max(ttl, redis.call('PTTL', lock)))
+  if at + ttl * 1000 > ends then redis.call('ZADD', lock, digits(at + ttl * 1000), attempt) end
+  return math.floor((ends - at) / 1000)
+end
+
+-- leave takes one of several out, and says whether its time was not over yet.
+local function leave(lock, attempt, at)
+  local ends = tonumber(redis.call('ZSCORE', lock, attempt) or nil)
+  if not ends then return false end
+  redis.call('ZREM', lock, attempt, '@' .. attempt)
+  -- The key lives no longer than the last of them: other libraries wait for its end.
+  local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2]
+  if last then redis.call('PEXPIRE', lock, math.ceil((last - at) / 1000)) end
+  return ends > at
+end
+
+-- find returns the attempt of a lease that is one of several. It looks at them all.
+local function find(lock, lease)
+  for _, attempt in ipairs(redis.call('ZRANGEBYSCORE', lock, 0, '+inf')) do
+    if owned(attempt, lease) then return attempt end
   end
 end
 
--- hand gives the lock to the first live waiter for claim ms, in which it has to
--- make itself known, and returns true; false if there is none. It returns nil
--- when the turn is that of the lease mine, which is asking and needs no message.
-local function hand(lock, floor, last, queue, at, claim, channel, mine)
-  local head = redis.call('ZRANGE', queue, 0, 0)[1]
-  while head do
-    redis.call('ZREM', queue, head)
-    local lease, client, record = member(head)
-    if lease == mine then return nil end
-    if redis.call(publish, channel .. client, 'grant ' .. lease .. ' ' .. lock) > 0 then
-      give(lock, floor, last, lease, client, record, at, claim)
-      announce(lock, queue, channel)
-      return true
-    end
-    head = redis.call('ZRANGE', queue, 0, 0)[1]
-  end
-  return false
+-- state returns what the functions below need to know of a lock.
+local function state(lock, floor, queue, at, last, claim, channel)
+  return {lock = lock, floor = floor, queue = queue, at = at, last = tonumber(last or 0), claim = claim, channel = channel, n = 0}
 end
 
--- free ends the lease that holds the lock.
-local function free(lock, floor, queue, epoch, claim, channel)
-  if redis.call('EXISTS', queue) == 1 then
-    local at, known = now(), redis.call('MGET', floor, epoch)
-    if closed(epoch, known[2], at) == 0 and hand(lock, floor, known[1], queue, at, claim, channel) then return end
+-- fits says whether a lease of a kind may be held together with those that are.
+local function fits(s, kind)
+  return s.n == 0 or kind == s.kind and (kind == 'shared' or s.n < (tonumber(kind) or 1))
+end
+
+-- left returns in how many ms a lease of a kind may be granted if none is renewed.
+local function left(s, kind)
+  if s.n > 0 and kind == s.kind and tonumber(kind) then -- one of them has to go
+    local first = redis.call('ZRANGEBYSCORE', s.lock, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    return math.max(0, math.ceil((first - s.at) / 1000))
   end
-  redis.call('DEL', lock)
+  return redis.call('PTTL', s.lock)
+end
+
+-- give grants the lock for px ms and returns the token, which is greater than the
+-- last. The floor is written first: what is refused for lack of memory has then
+-- recorded nothing.
+local function give(s, px, lease, client, kind, record)
+  local token = math.max(s.at, s.last + 1)
+  redis.call('SET', s.floor, digits(token), 'PX', FLOOR)
+  if kind == 'exclusive' then
+    redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. digits(token) .. ' ' .. digits(s.at) .. ' ' .. record, 'PX', px)
+  else
+    local attempt = join(lease, client, kind, record)
+    redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-token), '@' .. attempt)
+    lengthen(s.lock, px)
+  end
+  s.last, s.kind, s.n = token, kind, s.n + 1
+  return digits(token)
+end
+
+-- admit goes through the queue from its head. Whoever may have the lock now gets it
+-- for the claim, in which it has to make itself known. The first who may not is
+-- told that it is the first, if it was not (moved) or keeps out who is asking, and
+-- in how many ms its turn may come. Those whose client hears nothing leave the queue.
+-- Who is asking is me: it needs no message and gets the lock for px ms. admit returns
+-- its token if its turn has come: it was the first, or nobody waits.
+local function admit(s, moved, me, px)
+  local mine, token = me and string.match(me, '^%S+ %S+ (%S+)'), nil
+  local head = redis.call('ZRANGE', s.queue, 0, 0)[1]
+  while head do
+    local lease, client, kind = parse(head)
+    local function tell(word, what) return redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what) > 0 end
+    if fits(s, kind) then
+      redis.call('ZREM', s.queue, head)
+      if head == me then
+        token = give(s, px, parse(head))
+      elseif tell('grant', s.lock) then
+        give(s, s.claim, parse(head))
+      end
+    else
+      if not moved and (not mine or head == me) then break end
+      if tell('first', left(s, kind)) then break end
+      redis.call('ZREM', s.queue, head)
+    end
+    moved = true
+    head = redis.call('ZRANGE', s.queue, 0, 0)[1]
+  end
+  if mine and not token and not head and fits(s, mine) then token = give(s, px, parse(me)) end
+  return token
+end
+
+-- go lets in who may have the lock after something has ended, unless nothing may
+-- be granted now: then the new head of the queue is told only that it is that.
+local function go(lock, floor, queue, epoch, claim, channel, at, moved)
+  local known = redis.call('MGET', lock, floor, epoch)
+  local s = state(lock, floor, queue, at, known[2], claim, channel)
+  if known[1] then
+    s.n, s.kind = 1, 'exclusive'
+  elseif closed(epoch, known[3], at) ~= 0 then
+    s.n, s.kind = 1, 'closed'
+  else
+    s.n, s.kind = sharers(lock, at)
+  end
+  admit(s, moved)
 end

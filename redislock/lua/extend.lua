@@ -2,13 +2,16 @@
 -- extend begins the TTL of a lease anew.
 -- KEYS: lock. It must be the only one: so a lease can be renewed while its hash slot
 -- moves to another node, which refuses scripts with several keys.
--- ARGV: lease, ttl ms
+-- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else ''
 -- Returns {1, ms that were left, server time}, or {0, server time}.
 
 local lock = KEYS[1]
-local lease, ttl = unpack(ARGV)
+local lease, ttl, attempt = unpack(ARGV)
 
-if not owned(redis.call('GET', lock), lease) then
-  return {0, now()}
+local value, at = alone(lock), now()
+if owned(value, lease) then
+  return {1, lengthen(lock, ttl), at}
 end
-return {1, lengthen(lock, ttl), now()}
+local left = not value and attempt ~= '' and stay(lock, attempt, ttl, at)
+if not left then return {0, at} end
+return {1, left, at}

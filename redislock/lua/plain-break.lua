@@ -8,12 +8,22 @@
 local lock, broken = KEYS[1], KEYS[2]
 local lease, channel, news, remember = unpack(ARGV)
 
-local value = redis.call('GET', lock)
-if not value or value ~= lease and string.sub(value, 1, #lease + 1) ~= lease .. ' ' then
+local function owned(value) return value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ' end
+
+-- What several hold together is a sorted set; see common.lua. Who is behind it in the
+-- queue notices at its next look.
+local value, attempt = redis.pcall('GET', lock), nil
+if type(value) == 'table' then
+  for _, m in ipairs(redis.call('ZRANGE', lock, 0, -1)) do
+    if owned(m) then attempt = m end
+  end
+  value = ''
+end
+if not value or not attempt and not owned(value) then
   return {0, value or '', redis.call('PTTL', lock)}
 end
 redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
-redis.call('DEL', lock)
-local client = string.match(value, '^%S+ (%S+)')
+if attempt then redis.call('ZREM', lock, attempt, '@' .. attempt) else redis.call('DEL', lock) end
+local client = string.match(attempt or value, '^%S+ (%S+)')
 if client then redis.pcall('PUBLISH', channel .. client, 'lost ' .. lease .. ' ' .. news) end
 return {1}

@@ -6,9 +6,10 @@
 
 local lock, lease, ttl = KEYS[1], ARGV[1], ARGV[2]
 
-local value, left = redis.call('GET', lock), redis.call('PTTL', lock)
-if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then
-  return {0, value or '', left}
+-- What several hold together is no string.
+local value, left = redis.pcall('GET', lock), redis.call('PTTL', lock)
+if type(value) ~= 'string' or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then
+  return {0, type(value) == 'string' and value or '', left}
 end
 -- PEXPIRE GT would do, from Redis 7 on.
 if tonumber(ttl) > left then redis.call('PEXPIRE', lock, ttl) end

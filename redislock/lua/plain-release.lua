@@ -6,6 +6,6 @@
 
 local lock, lease = KEYS[1], ARGV[1]
 
-local value = redis.call('GET', lock)
-if not value or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then return {0} end
+local value = redis.pcall('GET', lock) -- what several hold together is no string
+if type(value) ~= 'string' or string.sub(value, 1, #lease + 1) ~= lease .. ' ' then return {0} end
 return {redis.call('DEL', lock)}

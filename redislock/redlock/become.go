@@ -39,6 +39,9 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
 	}
+	if err := g.ended(); err != nil {
+		return nil, err
+	}
 	g.mu.Lock()
 	shared := g.shared || req.Shared
 	g.mu.Unlock()
@@ -47,9 +50,6 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	if req.Name != g.name {
 		return nil, fmt.Errorf("redlock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
-	}
-	if err := g.ended(); err != nil {
-		return nil, err
 	}
 	s := d.search(req)
 	s.from, s.floor = g.lease, g.token

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adapthttp puts requests of net/http under leases.
+package adapthttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Middleware lets one request at a time through for each name, on all servers that
+// share the store. It must not be changed once it is in use.
+//
+//	lock := adapthttp.Middleware{Locks: locks, Name: func(r *http.Request) string { return "invoice/" + r.PathValue("id") }}
+//	mux.Handle("POST /invoice/{id}", lock.Handler(pay))
+//
+// The handler's request has a context that ends with the lease, and Lease finds the
+// lease in it, for its token. The lease ends when the handler returns.
+//
+// Who asks for a name that is held gets 423 Locked with Retry-After and a JSON body
+// that says who has it, as far as Show allows. While the store cannot be reached
+// the answer is 503, and the handler does not run.
+//
+// If the lease is lost while the handler runs, no success is answered: a status
+// below 400 that is written after the loss becomes 503, and a response that was
+// begun before is broken off (http.ErrAbortHandler). What the handler has done by then
+// is done: it has to look at its context, or send the token. A connection that it has
+// hijacked is its own.
+type Middleware struct {
+	Locks *pawl.Client
+
+	// Name says what a request locks. What it takes from the request decides what a
+	// stranger can lock. A name that cannot be one, see driver.CheckName, is
+	// answered with 400, an empty one with 500 and told to Report: requests that
+	// need no lock should not come here.
+	Name func(*http.Request) string
+
+	// Wait is for how long a request waits for the lock. With 0 it does not.
+	Wait time.Duration
+
+	// RetryAfter is what a request that is refused is told; 0 means a second. If the
+	// store knows better, see pawl.ClosedError, it is told that.
+	RetryAfter time.Duration
+
+	// Show chooses what the answer tells of the holder. Nil means Anonymous. It may
+	// return another Info, and must not change this one. Users, hosts, commands and
+	// reasons are for colleagues only, and the id of a lease for nobody who may not
+	// break it.
+	Show func(*http.Request, *pawl.Info) *pawl.Info
+
+	// Report is told of what the client of a request cannot mend: the store could not
+	// be reached, the lease was lost or could not be given back, there is no name. If
+	// it is nil, slog.Default() is told.
+	Report func(*http.Request, error)
+
+	Options []pawl.Option
+}
+
+// leaseKey is the key of the lease in a request's context.
+type leaseKey struct{}
+
+// Lease returns the lease under which a request runs, or nil if there is none.
+func Lease(ctx context.Context) *pawl.Lease {
+	lease, _ := ctx.Value(leaseKey{}).(*pawl.Lease)
+	return lease
+}
+
+// Handler returns next under the lock.
+func (m *Middleware) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lease, err := m.acquire(r)
+		if err != nil {
+			m.refuse(w, r, err)
+			return
+		}
+		defer func() {
+			if err := lease.Release(r.Context()); err != nil {
+				m.report(r, err)
+			}
+		}()
+		ctx, cancel := lease.Context(r.Context())
+		defer cancel()
+		answer := &response{ResponseWriter: w, lease: lease}
+		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
+		answer.finish()
+	})
+}
+
+var errNoName = errors.New("adapthttp: Name returns no name for this request: let it return one, or keep such requests from here")
+
+// badName is the error of a name that the request is to blame for.
+type badName struct{ error }
+
+func (m *Middleware) acquire(r *http.Request) (*pawl.Lease, error) {
+	name := m.Name(r)
+	if name == "" {
+		return nil, errNoName
+	}
+	if err := driver.CheckName(name); err != nil {
+		return nil, badName{err}
+	}
+	if m.Wait <= 0 {
+		return m.Locks.TryAcquire(r.Context(), name, m.Options...)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), m.Wait)
+	defer cancel()
+	lease, err := m.Locks.Acquire(ctx, name, m.Options...)
+	if ctx.Err() != nil && r.Context().Err() == nil && errors.Is(err, ctx.Err()) {
+		return nil, m.waited(r, name)
+	}
+	return lease, err
+}
+
+// waited returns the error of a request that has waited in vain. Where the store
+// cannot say who holds the name, it was held all the same.
+func (m *Middleware) waited(r *http.Request, name string) error {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	info, err := m.Locks.Inspect(ctx, name)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return &pawl.Error{Op: "acquire", Name: name, Err: &pawl.HeldError{Info: info}}
+}
+
+// refuse answers a request that has no lease. What the store said is for Report: it
+// may name servers.
+func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var held *pawl.HeldError
+	var closed *pawl.ClosedError
+	var bad badName
+	switch {
+	case errors.As(err, &held):
+		m.locked(w, r, held.Info)
+		return
+	case errors.Is(err, pawl.ErrHeld):
+		m.locked(w, r, nil)
+		return
+	case errors.As(err, &bad):
+		http.Error(w, "this request cannot be locked: "+bad.Error(), http.StatusBadRequest)
+		return
+	case r.Context().Err() != nil: // nobody reads it, but it must not be a success
+		http.Error(w, "the request was given up", http.StatusServiceUnavailable)
+		return
+	case errors.As(err, &closed):
+		retryAfter(w, closed.Left)
+		http.Error(w, "locks cannot be had at present", http.StatusServiceUnavailable)
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrUncertain), errors.Is(err, pawl.ErrLost),
+		errors.Is(err, context.DeadlineExceeded):
+		retryAfter(w, m.RetryAfter)
+		http.Error(w, "locks cannot be had at present", http.StatusServiceUnavailable)
+	default:
+		http.Error(w, "this request cannot be locked", http.StatusInternalServerError)
+	}
+	m.report(r, err)
+}
+
+func (m *Middleware) report(r *http.Request, err error) {
+	if m.Report != nil {
+		m.Report(r, err)
+		return
+	}
+	slog.ErrorContext(r.Context(), "pawl: a request", "method", r.Method, "path", r.URL.Path, "error", err)
+}
+
+func (m *Middleware) locked(w http.ResponseWriter, r *http.Request, info *pawl.Info) {
+	if info == nil {
+		info = &pawl.Info{}
+	}
+	show := m.Show
+	if show == nil {
+		show = Anonymous
+	}
+	retryAfter(w, m.RetryAfter)
+	writeLocked(w, cmp.Or(show(r, info), &pawl.Info{}))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adapthttp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/pawl-go/pawl"
+)
+
+// response keeps a success from being answered after the loss of the lease.
+type response struct {
+	http.ResponseWriter
+	lease   *pawl.Lease
+	status  int   // 0 until it is written
+	refused error // the loss, once it has been answered
+}
+
+// lost returns why the lease was lost, or nil. A handler may release it early.
+func (a *response) lost() error {
+	if err := a.lease.Err(); errors.Is(err, pawl.ErrLost) {
+		return err
+	}
+	return nil
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *response) WriteHeader(status int) {
+	if a.status != 0 || status < 200 && status != http.StatusSwitchingProtocols {
+		if a.refused == nil { // superfluous, which the server logs, or informational
+			a.ResponseWriter.WriteHeader(status)
+		}
+		return
+	}
+	a.status = status
+	if status < 400 {
+		if a.refused = a.lost(); a.refused != nil {
+			a.status = http.StatusServiceUnavailable
+			for _, of := range []string{"Content-Encoding", "Etag", "Last-Modified", "Cache-Control", "Location"} {
+				a.Header().Del(of) // the answer that is not given
+			}
+			http.Error(a.ResponseWriter, "the lock was lost while the request was handled", a.status)
+			return
+		}
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *response) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.refused != nil {
+		return 0, a.refused
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// FlushError is what http.ResponseController calls.
+func (a *response) FlushError() error {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.refused != nil {
+		return a.refused
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Flush implements http.Flusher, for handlers that ask for one.
+func (a *response) Flush() { _ = a.FlushError() }
+
+// Unwrap lets http.ResponseController find what else the server can do.
+func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// finish is called when the handler has returned. A success that has been begun
+// cannot be taken back, but it can be kept from looking complete.
+func (a *response) finish() {
+	switch {
+	case a.lost() == nil:
+	case a.status == 0:
+		a.WriteHeader(http.StatusOK)
+	case a.status < 400:
+		panic(http.ErrAbortHandler)
+	}
+}

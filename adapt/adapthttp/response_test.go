@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adapthttp_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/adapt/adapthttp"
+)
+
+// Whatever a handler answers after its lease was lost, it is no success.
+func TestNoSuccessAfterALoss(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		answer func(rw http.ResponseWriter) error
+	}{
+		{"nothing", 503, func(http.ResponseWriter) error { return nil }},
+		{"status", 503, func(rw http.ResponseWriter) error { rw.WriteHeader(204); return nil }},
+		{"body", 503, func(rw http.ResponseWriter) error {
+			rw.Header().Set("Content-Encoding", "gzip")
+			if _, err := fmt.Fprint(rw, "paid"); !errors.Is(err, pawl.ErrLost) {
+				return fmt.Errorf("Write = %v, want ErrLost", err)
+			}
+			return nil
+		}},
+		{"redirect", 503, func(rw http.ResponseWriter) error { rw.WriteHeader(303); return nil }},
+		{"flush", 503, func(rw http.ResponseWriter) error {
+			if err := http.NewResponseController(rw).Flush(); !errors.Is(err, pawl.ErrLost) {
+				return fmt.Errorf("Flush = %v, want ErrLost", err)
+			}
+			return nil
+		}},
+		{"failure", 409, func(rw http.ResponseWriter) error { rw.WriteHeader(409); return nil }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				answer := w.get(t, "/a", c.status, pawl.ErrLost, func(rw http.ResponseWriter, r *http.Request) {
+					w.breakLease(t, r)
+					if err := c.answer(rw); err != nil {
+						t.Error(err)
+					}
+				})
+				if h := answer.Header().Get("Content-Encoding"); h != "" {
+					t.Errorf("Content-Encoding %s", h)
+				}
+				w.wantFree(t, "a")
+			})
+		})
+	}
+}
+
+// A response that has been begun is broken off, over a real connection.
+func TestBrokenOffAfterALoss(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		name string
+		lose bool
+		want error
+	}{
+		{"lost", true, io.ErrUnexpectedEOF},
+		{"held", false, nil}, // or it would prove nothing
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w.told = nil
+			srv := httptest.NewServer(w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(rw, "half")
+				rw.(http.Flusher).Flush()
+				if c.lose {
+					w.breakLease(t, r)
+				}
+			})))
+			resp, err := http.Get(srv.URL + "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			srv.Close() // the handler has returned
+			if !errors.Is(err, c.want) || string(body) != "half" {
+				t.Errorf("body %q, %v; want %v", body, err, c.want)
+			}
+			if c.lose != (len(w.told) == 1) {
+				t.Errorf("Report is told %v", w.told)
+			}
+			w.wantFree(t, "a")
+		})
+	}
+}
+
+// A lease that the handler has given back early is not a lost one.
+func TestReleasedEarly(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.get(t, "/a", 200, nil, func(rw http.ResponseWriter, r *http.Request) {
+			give(t, adapthttp.Lease(r.Context()))
+			fmt.Fprint(rw, "and now for what takes long")
+		})
+	})
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adapt
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pawl-go/pawl"
+)
+
+// turns are the leases of an adapter whose Unlock is told a name at most, and not
+// which lease it means. After a loss two of this process could hold one name by
+// the adapter's reckoning, and the Unlock of the first would end the lease of the
+// second. So a name is used by one caller at a time here, from Lock to Unlock,
+// whatever has become of the lease in between.
+type turns struct {
+	mu    sync.Mutex
+	names map[string]*turn
+}
+
+// turn is one name. It exists while somebody holds it or waits for it.
+type turn struct {
+	taken chan struct{} // full from Lock to Unlock; not a mutex, so that ctx ends the waiting
+
+	// Guarded by turns.mu.
+	users int
+	lease *pawl.Lease // nil if it is not locked
+}
+
+var errNotHeld = fmt.Errorf("it is not locked here: unlock once for each lock: %w", pawl.ErrReleased)
+
+// join returns the turn of name, to be left again.
+func (t *turns) join(name string) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names == nil {
+		t.names = make(map[string]*turn)
+	}
+	u := t.names[name]
+	if u == nil {
+		u = &turn{taken: make(chan struct{}, 1)}
+		t.names[name] = u
+	}
+	u.users++
+	return u
+}
+
+func (t *turns) leave(name string, u *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u.users--; u.users == 0 {
+		delete(t.names, name)
+	}
+}
+
+// acquirer is a method of pawl.Client.
+type acquirer func(ctx context.Context, name string, opts ...pawl.Option) (*pawl.Lease, error)
+
+// lock waits for its turn and for a lease.
+func (t *turns) lock(ctx context.Context, acquire acquirer, name string, opts []pawl.Option) error {
+	u := t.join(name)
+	select {
+	case u.taken <- struct{}{}:
+		return t.fill(ctx, u, acquire, name, opts)
+	case <-ctx.Done():
+		t.leave(name, u)
+		return ctx.Err()
+	}
+}
+
+// tryLock returns pawl.ErrHeld if it is not its turn.
+func (t *turns) tryLock(ctx context.Context, acquire acquirer, name string, opts []pawl.Option) error {
+	u := t.join(name)
+	select {
+	case u.taken <- struct{}{}:
+		return t.fill(ctx, u, acquire, name, opts)
+	default:
+		t.leave(name, u)
+		return &pawl.Error{Op: "try", Name: name, Err: pawl.ErrHeld}
+	}
+}
+
+// fill gets the lease of a turn, or gives the turn back.
+func (t *turns) fill(ctx context.Context, u *turn, acquire acquirer, name string, opts []pawl.Option) (err error) {
+	var lease *pawl.Lease
+	defer func() {
+		if lease == nil { // also if a driver panics
+			<-u.taken
+			t.leave(name, u)
+		}
+	}()
+	if lease, err = acquire(ctx, name, opts...); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u.lease = lease
+	return nil
+}
+
+// unlock gives the lease back and lets the next one have its turn. It returns an
+// error that is ErrReleased if the name is not locked, and those of
+// Lease.Release.
+func (t *turns) unlock(ctx context.Context, name string) error {
+	t.mu.Lock()
+	u := t.names[name]
+	if u == nil || u.lease == nil {
+		t.mu.Unlock()
+		return &pawl.Error{Op: "release", Name: name, Err: errNotHeld}
+	}
+	lease := u.lease
+	u.lease = nil
+	t.mu.Unlock()
+	defer func() {
+		<-u.taken
+		t.leave(name, u)
+	}()
+	return lease.Release(ctx)
+}
+
+// held returns the lease on name, or nil.
+func (t *turns) held(name string) *pawl.Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u := t.names[name]; u != nil {
+		return u.lease
+	}
+	return nil
+}
+
+// exchange puts next in the place of old, and reports whether old was still there.
+func (t *turns) exchange(name string, old, next *pawl.Lease) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.names[name]
+	if u == nil || u.lease != old {
+		return false
+	}
+	u.lease = next
+	return true
+}

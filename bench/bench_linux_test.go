@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(taskEnv); text != "" {
+		if err := work(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestEveryContenderIsKnown: a name in a workload that leads nowhere would be an error
+// at the end of ten minutes.
+func TestEveryContenderIsKnown(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range workloads {
+		if seen[w.id] {
+			t.Errorf("two workloads %s", w.id)
+		}
+		seen[w.id] = true
+		for _, name := range w.contenders {
+			if contenders[name] == nil && commands[name] == nil {
+				t.Errorf("%s: no contender %q", w.id, name)
+			}
+		}
+	}
+	for _, a := range aims {
+		if !seen[a.workload] {
+			t.Errorf("the aim %q is of no workload", a.key())
+		}
+	}
+	if all, unknown := chosen("S2,S9/zk"); len(all) != 6 || unknown != "" {
+		t.Errorf("S2,S9/zk are %d workloads, %q", len(all), unknown)
+	}
+	if _, unknown := chosen("S1,S99"); unknown != "S99" {
+		t.Errorf("unknown is %q", unknown)
+	}
+}
+
+// TestSmoke runs one short round of S1, and its report.
+func TestSmoke(t *testing.T) {
+	todo, _ := chosen("S1")
+	f := &flags{rounds: 1, cell: 100 * time.Millisecond}
+	r, err := f.measure(todo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.cells {
+		if c.err() != "" {
+			t.Errorf("%s: %s", c.contender, c.err())
+			continue
+		}
+		s := c.rounds[0]
+		if s.Ops < 1 || s.All < s.Ops || s.Longest <= 0 {
+			t.Errorf("%s: %d operations, %d in all, longest %d", c.contender, s.Ops, s.All, s.Longest)
+		}
+		if n := perOp(s.Requests, s); n < 1.5 || n > 6 {
+			t.Errorf("%s: %v requests for acquire and release", c.contender, n)
+		}
+	}
+	if !strings.Contains(r.text(), "S1  p50 ≤ 1.10 × the floor") {
+		t.Errorf("the report has no verdict:\n%s", r.text())
+	}
+}
+
+// TestProcesses: a lock that several processes want is measured, and a hand-off counts
+// only between them.
+func TestProcesses(t *testing.T) {
+	r := testRun(t)
+	for _, l := range []load{{Procs: 2, Seats: 2, Measure: waiting}, passing(2, 1)} {
+		r.workload = &workload{id: "T", load: l}
+		s := r.measure("pawl", 0)
+		if s.Error != "" {
+			t.Fatal(s.Error)
+		}
+		if s.Ops == 0 || len(s.Shares) != 2 || s.Crossed == 0 || s.Requests == 0 || s.Times.quantile(0.5) <= 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestCrash: the waiter of a killed holder comes after the TTL.
+func TestCrash(t *testing.T) {
+	r := testRun(t)
+	r.world.TTL = crashTTL
+	r.workload = &workload{id: "T", special: (*run).crash}
+	if s := r.measure("pawl", 0); s.Error != "" || s.Times.quantile(0.5) < 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestBrokenLocksAreSeen: a lock that excludes nobody, and one whose tokens stand still,
+// have no figures.
+func TestBrokenLocksAreSeen(t *testing.T) {
+	r := testRun(t)
+	for _, c := range []struct {
+		contender string
+		load      load
+		want      string
+	}{
+		{"open door", load{Seats: 4, Hold: time.Millisecond, Measure: waiting}, "two held the lock at the same time"},
+		{"open door", load{Procs: 2, Seats: 1, Hold: time.Millisecond, Measure: waiting}, "two held the lock at the same time"},
+		{"one token", load{Seats: 1, Hold: time.Millisecond, Measure: waiting}, "tokens did not grow"},
+		{"one token", load{Seats: 1, Own: true, Hold: time.Millisecond, Measure: pair}, "a token did not grow"},
+	} {
+		r.workload = &workload{id: "T", load: c.load}
+		if s := r.measure(c.contender, 0); !strings.Contains(s.Error, c.want) {
+			t.Errorf("%s: error %q, want %q", c.contender, s.Error, c.want)
+		}
+	}
+}
+
+// fake is a lock that everybody gets.
+type fake struct{ token uint64 }
+
+func init() { // also in the processes that tests start
+	enlist(
+		&contender{name: "open door", open: func(context.Context, *world, seat) (locker, error) { return fake{0}, nil }},
+		&contender{name: "one token", open: func(context.Context, *world, seat) (locker, error) { return fake{7}, nil }},
+	)
+}
+
+func (f fake) lock(context.Context, string) (func() error, uint64, error) {
+	return func() error { return nil }, f.token, nil
+}
+
+func (f fake) close() {}
+
+func testRun(t *testing.T) *run {
+	t.Helper()
+	w, err := newWorld(oneRedis, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.stop)
+	return &run{world: w, dir: t.TempDir(), cell: 300 * time.Millisecond}
+}
+
+// TestInfo reads what Redis tells, and does not count our own question.
+func TestInfo(t *testing.T) {
+	before, after := &counts{calls: map[string]int64{}}, &counts{calls: map[string]int64{}}
+	before.add("# Commandstats\r\ncmdstat_evalsha:calls=10,usec=1\r\ncmdstat_info:calls=1,usec=1\r\ntotal_reads_processed:5\r\n")
+	after.add("cmdstat_evalsha:calls=14,usec=1\r\ncmdstat_get:calls=4,usec=2\r\ncmdstat_set:calls=3,usec=2\r\ncmdstat_info:calls=2\r\ntotal_reads_processed:9\r\n")
+	if requests, commands := after.since(before, nil); requests != 4 || commands != 11 {
+		t.Errorf("%d requests, %d commands; want 4, 11", requests, commands)
+	}
+	if requests, _ := after.since(before, []string{"set"}); requests != 7 {
+		t.Errorf("%d requests with set; want 7", requests)
+	}
+	if after.reads-before.reads != 4 {
+		t.Errorf("%d reads", after.reads)
+	}
+}
+
+// TestOneClock: instants of all processes can be compared.
+func TestOneClock(t *testing.T) {
+	before := nano()
+	if cpu, err := cpuOf(os.Getpid()); err != nil || cpu < 0 {
+		t.Errorf("cpuOf = %v, %v", cpu, err)
+	}
+	if d := nano() - before; d < 0 || d > int64(10*time.Second) {
+		t.Errorf("nano went by %d", d)
+	}
+}

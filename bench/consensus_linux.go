@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+)
+
+func init() {
+	enlist(
+		&contender{name: "create + children + delete", kind: floor, open: openRawZK},
+		&contender{name: "zk.Lock", open: openZKLock},
+		&contender{name: "put under a lease + delete", kind: floor, open: openRawEtcd},
+		&contender{name: "concurrency.Mutex", open: openEtcdMutex},
+	)
+}
+
+var anybody = zk.WorldACL(zk.PermAll)
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func dialZK(ctx context.Context, w *world) (*zk.Conn, error) {
+	conn, events, err := zk.Connect([]string{w.ZK}, w.TTL, zk.WithLogger(quiet{}))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		select {
+		case e := <-events:
+			if e.State == zk.StateHasSession {
+				return conn, nil
+			}
+		case <-ctx.Done():
+			conn.Close()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// rawZK is what a lock needs: make a node, look who is first, delete the node.
+type rawZK struct{ conn *zk.Conn }
+
+func openRawZK(ctx context.Context, w *world, _ seat) (locker, error) {
+	conn, err := dialZK(ctx, w)
+	return rawZK{conn}, err
+}
+
+func (r rawZK) lock(_ context.Context, name string) (func() error, uint64, error) {
+	dir := "/raw-" + name
+	path, err := r.conn.Create(dir+"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, anybody)
+	if errors.Is(err, zk.ErrNoNode) {
+		if _, err := r.conn.Create(dir, nil, 0, anybody); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return nil, 0, err
+		}
+		path, err = r.conn.Create(dir+"/n-", nil, zk.FlagEphemeral|zk.FlagSequence, anybody)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, _, err := r.conn.Children(dir); err != nil {
+		return nil, 0, err
+	}
+	return func() error { return r.conn.Delete(path, -1) }, 0, nil
+}
+
+func (r rawZK) close() { r.conn.Close() }
+
+type zkLocker struct{ conn *zk.Conn }
+
+func openZKLock(ctx context.Context, w *world, _ seat) (locker, error) {
+	conn, err := dialZK(ctx, w)
+	return zkLocker{conn}, err
+}
+
+// lock cannot be given up: zk.Lock knows no context.
+func (l zkLocker) lock(_ context.Context, name string) (func() error, uint64, error) {
+	lock := zk.NewLock(l.conn, "/zklock-"+name, anybody)
+	if err := lock.Lock(); err != nil {
+		return nil, 0, err
+	}
+	return lock.Unlock, 0, nil
+}
+
+func (l zkLocker) close() { l.conn.Close() }
+
+func dialEtcd(w *world) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{w.Etcd}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+}
+
+// rawEtcd is what a lock needs: put a key if there is none, under a lease that is
+// there already, and delete it.
+type rawEtcd struct {
+	c     *clientv3.Client
+	lease clientv3.LeaseID
+}
+
+func openRawEtcd(ctx context.Context, w *world, _ seat) (locker, error) {
+	c, err := dialEtcd(w)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := c.Grant(ctx, int64(w.TTL.Seconds()))
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return rawEtcd{c, grant.ID}, nil
+}
+
+func (r rawEtcd) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	key := "raw/" + name + "/" + strconv.FormatInt(int64(r.lease), 16)
+	reply, err := r.c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(clientv3.OpPut(key, "", clientv3.WithLease(r.lease))).Commit()
+	if err == nil && !reply.Succeeded {
+		err = errNotAlone
+	}
+	return func() error {
+		_, err := r.c.Delete(context.Background(), key)
+		return err
+	}, 0, err
+}
+
+func (r rawEtcd) close() {
+	ctx, cancel := background()
+	defer cancel()
+	_, _ = r.c.Revoke(ctx, r.lease)
+	_ = r.c.Close()
+}
+
+// etcdMutex keeps a session for each goroutine that locks: two goroutines of one
+// session would both hold a Mutex.
+type etcdMutex struct {
+	c    *clientv3.Client
+	ttl  int
+	mu   sync.Mutex
+	idle []*concurrency.Session
+	all  []*concurrency.Session
+}
+
+func openEtcdMutex(_ context.Context, w *world, _ seat) (locker, error) {
+	c, err := dialEtcd(w)
+	return &etcdMutex{c: c, ttl: int(w.TTL.Seconds())}, err
+}
+
+func (l *etcdMutex) session() (*concurrency.Session, error) {
+	l.mu.Lock()
+	if n := len(l.idle); n > 0 {
+		s := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		l.mu.Unlock()
+		return s, nil
+	}
+	l.mu.Unlock()
+	s, err := concurrency.NewSession(l.c, concurrency.WithTTL(l.ttl))
+	if err == nil {
+		l.mu.Lock()
+		l.all = append(l.all, s)
+		l.mu.Unlock()
+	}
+	return s, err
+}
+
+func (l *etcdMutex) putBack(s *concurrency.Session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = append(l.idle, s)
+}
+
+func (l *etcdMutex) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	s, err := l.session()
+	if err != nil {
+		return nil, 0, err
+	}
+	m := concurrency.NewMutex(s, "mutex/"+name)
+	if err := m.Lock(ctx); err != nil {
+		l.putBack(s)
+		return nil, 0, err
+	}
+	return func() error {
+		defer l.putBack(s)
+		return m.Unlock(context.Background())
+	}, 0, nil
+}
+
+func (l *etcdMutex) close() {
+	var all sync.WaitGroup
+	for _, s := range l.all {
+		all.Go(func() { _ = s.Close() })
+	}
+	all.Wait()
+	_ = l.c.Close()
+}

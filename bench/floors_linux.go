@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/redis/rueidis"
+)
+
+func init() {
+	enlist(
+		&contender{name: "SET NX PX + compare-delete", kind: floor, open: openRaw, direct: []string{"set"}},
+		&contender{name: "5 × SET NX PX + compare-delete", kind: floor, open: openRaw, direct: []string{"set"}},
+		&contender{name: "PING, twice", kind: floor, open: openPing, direct: []string{"ping"}},
+		&contender{name: "PUBLISH to delivery", kind: floor, open: openRing, direct: []string{"publish"}},
+		&contender{name: "FIFO of Go channels", kind: floor, open: openChannels},
+	)
+}
+
+// dial returns a client with the settings of package redislock.
+func dial(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, ForceSingleClient: true, AlwaysPipelining: true, DisableCache: true, DisableRetry: true,
+		PipelineMultiplex:  -1,
+		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+	})
+}
+
+func dialAll(addrs []string) (list []rueidis.Client, err error) {
+	for _, addr := range addrs {
+		c, err := dial(addr)
+		if err != nil {
+			closeAll(list)
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+func closeAll(list []rueidis.Client) {
+	for _, c := range list {
+		c.Close()
+	}
+}
+
+// raw is the two round trips that any lock in Redis needs, at all servers at once.
+type raw struct{ clients []rueidis.Client }
+
+var compareDelete = rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
+
+func openRaw(_ context.Context, w *world, _ seat) (locker, error) {
+	clients, err := dialAll(w.Redis)
+	return raw{clients}, err
+}
+
+var errNotAlone = errors.New("the key was not ours")
+
+func (r raw) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	id := rand.Text()
+	err := r.each(func(c rueidis.Client) error {
+		return c.Do(ctx, c.B().Set().Key(name).Value(id).Nx().PxMilliseconds(30000).Build()).Error()
+	})
+	return func() error {
+		return r.each(func(c rueidis.Client) error {
+			n, err := compareDelete.Exec(context.Background(), c, []string{name}, []string{id}).AsInt64()
+			if err == nil && n != 1 {
+				err = errNotAlone
+			}
+			return err
+		})
+	}, 0, err
+}
+
+// each calls f for all servers at the same time and waits for all.
+func (r raw) each(f func(rueidis.Client) error) error {
+	if len(r.clients) == 1 {
+		return f(r.clients[0])
+	}
+	errs := make([]error, len(r.clients))
+	var all sync.WaitGroup
+	for i, c := range r.clients {
+		all.Go(func() { errs[i] = f(c) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (r raw) close() { closeAll(r.clients) }
+
+type ping struct{ rueidis.Client }
+
+func openPing(_ context.Context, w *world, _ seat) (locker, error) {
+	c, err := dial(w.Redis[0])
+	return ping{c}, err
+}
+
+func (p ping) lock(ctx context.Context, _ string) (func() error, uint64, error) {
+	once := func() error { return p.Do(ctx, p.B().Ping().Build()).Error() }
+	return once, 0, once()
+}
+
+func (p ping) close() { p.Close() }
+
+// ring passes a message around among all seats: to give the lock back is to publish
+// to the next one, and to get it is to receive that.
+type ring struct {
+	seat
+	hear, speak rueidis.Client
+	in          chan struct{}
+	first       sync.Once
+}
+
+func openRing(ctx context.Context, w *world, s seat) (locker, error) {
+	both, err := dialAll([]string{w.Redis[0], w.Redis[0]})
+	if err != nil {
+		return nil, err
+	}
+	r := &ring{seat: s, hear: both[0], speak: both[1], in: make(chan struct{}, 1)}
+	ready := make(chan struct{})
+	conn, release := r.hear.Dedicate()
+	conn.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(rueidis.PubSubMessage) { r.in <- struct{}{} },
+		OnSubscription: func(rueidis.PubSubSubscription) { close(ready) },
+	})
+	if err := conn.Do(ctx, conn.B().Subscribe().Channel(r.channel(s.Index)).Build()).Error(); err != nil {
+		release()
+		return nil, err
+	}
+	select {
+	case <-ready:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (r *ring) channel(seat int) string { return fmt.Sprint("ring/", seat%r.Total) }
+
+func (r *ring) lock(ctx context.Context, _ string) (func() error, uint64, error) {
+	begin := false
+	r.first.Do(func() { begin = r.Index == 0 })
+	if !begin {
+		select {
+		case <-r.in:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+	return func() error {
+		c := r.speak
+		return c.Do(context.Background(), c.B().Publish().Channel(r.channel(r.Index+1)).Message("x").Build()).Error()
+	}, 0, nil
+}
+
+func (r *ring) close() { closeAll([]rueidis.Client{r.hear, r.speak}) }
+
+// channels is a lock within one process, whose holder wakes the first who waits.
+type channels struct {
+	mu    sync.Mutex
+	held  bool
+	queue []chan struct{}
+}
+
+func openChannels(context.Context, *world, seat) (locker, error) { return new(channels), nil }
+
+func (c *channels) lock(ctx context.Context, _ string) (func() error, uint64, error) {
+	c.mu.Lock()
+	if !c.held {
+		c.held = true
+		c.mu.Unlock()
+		// On one processor nobody else would have asked yet, and nothing be handed over.
+		runtime.Gosched()
+		return c.unlock, 0, nil
+	}
+	turn := make(chan struct{})
+	c.queue = append(c.queue, turn)
+	c.mu.Unlock()
+	<-turn // the cell ends when everybody had a turn
+	return c.unlock, 0, nil
+}
+
+func (c *channels) unlock() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		c.held = false
+		return nil
+	}
+	close(c.queue[0])
+	c.queue = c.queue[1:]
+	return nil
+}
+
+func (c *channels) close() {}

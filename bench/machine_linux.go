@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pinnedEnv is set for a process that runs on the clients' processor.
+const pinnedEnv = "PAWL_BENCH_PINNED"
+
+// pin puts this program on the first of exactly two processors: the second is the
+// servers'. On more of them the kernel does better than we would.
+func pin() error {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	if all.Count() != 2 || os.Getenv(pinnedEnv) != "" {
+		return nil
+	}
+	runtime.LockOSThread() // which is the one that lives on in the new program
+	first := processors(all)[0]
+	if err := affinity(first); err != nil {
+		return err
+	}
+	other := processors(all)[1]
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, append(os.Environ(), fmt.Sprintf("%s=%d,%d", pinnedEnv, first, other)))
+}
+
+func processors(set unix.CPUSet) (list []int) {
+	for cpu := 0; len(list) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list
+}
+
+// pinned returns the processors of clients and servers, if they are kept apart.
+func pinned() (clients, servers int, ok bool) {
+	n, _ := fmt.Sscanf(os.Getenv(pinnedEnv), "%d,%d", &clients, &servers)
+	return clients, servers, n == 2
+}
+
+func affinity(cpus ...int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	return unix.SchedSetaffinity(0, &set)
+}
+
+// startOn starts cmd on the given processors: a process inherits those of the thread
+// that starts it.
+func startOn(cmd *exec.Cmd, cpus ...int) error {
+	clients, _, ok := pinned()
+	if !ok {
+		return cmd.Start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := affinity(cpus...); err != nil {
+		return err
+	}
+	err := cmd.Start()
+	if back := affinity(clients); err == nil {
+		err = back
+	}
+	return err
+}
+
+// ownCPU returns what this process has used so far.
+func ownCPU() time.Duration { return usage(unix.RUSAGE_SELF) }
+
+func usage(who int) time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(who, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// cpuOf returns what a process has used so far, to a hundredth of a second.
+func cpuOf(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may contain anything; utime and stime are fields 14 and 15.
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 13 {
+		return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
+	}
+	utime, err1 := strconv.ParseInt(f[11], 10, 64)
+	stime, err2 := strconv.ParseInt(f[12], 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that Go knows
+	return time.Duration(utime+stime) * tick, nil
+}
+
+// stolen returns how much time the machine has had, and how much of it others took:
+// other machines on the same hardware, as far as the hypervisor tells.
+func stolen() (total, steal int64) {
+	b, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(b), "\n")
+	for i, f := range strings.Fields(line) {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil || i > 8 {
+			continue // the label; guests, who are counted as users already
+		}
+		total += n
+		if i == 8 {
+			steal = n
+		}
+	}
+	return total, steal
+}
+
+// facts describes the machine and the software, without its name.
+func facts() []string {
+	cpu := "unknown processor"
+	b, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			cpu = strings.TrimSpace(value)
+			break
+		}
+	}
+	var un unix.Utsname
+	_ = unix.Uname(&un)
+	memory := new(unix.Sysinfo_t)
+	_ = unix.Sysinfo(memory)
+	list := []string{
+		fmt.Sprintf("%d processors (%s), %d GiB, Linux %s, %s", runtime.NumCPU(), cpu, (memory.Totalram*uint64(memory.Unit)+1<<29)>>30,
+			unix.ByteSliceToString(un.Release[:]), runtime.Version()),
+	}
+	if _, _, ok := pinned(); ok {
+		list[0] = strings.Replace(list[0], "1 processors", "2 processors", 1)
+		list = append(list, "servers on one processor, clients on the other, over loopback")
+	} else {
+		list = append(list, "servers and clients on the same processors, over loopback")
+	}
+	return append(list, "clients: "+strings.Join(libraries(), ", "))
+}
+
+// libraries returns the peers' modules with their versions.
+func libraries() (list []string) {
+	info, _ := debug.ReadBuildInfo()
+	for _, want := range []string{"github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",
+		"github.com/redis/go-redis/v9", "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3"} {
+		if info == nil {
+			break
+		}
+		for _, dep := range info.Deps {
+			if dep.Path == want {
+				list = append(list, strings.TrimPrefix(dep.Path, "github.com/")+" "+dep.Version)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/zklock"
+)
+
+func init() {
+	key := func(name string) string { return "pawl:{" + name + "}" }
+	enlist(
+		&contender{name: "pawl", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
+			return client(redislock.Open(ctx, "redis://"+w.Redis[0], &redislock.Options{Options: pawl.Options{TTL: w.TTL}}))
+		}},
+		// Each call of a driver stands in the store's queue for itself, and not in its
+		// client's line, so that one process can be a thousand waiters.
+		&contender{name: "pawl, no local line", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
+			d, err := redislock.NewDriver(ctx, "redis://"+w.Redis[0], nil)
+			if err != nil {
+				return nil, err
+			}
+			return &rawDriver{d.(driver.Queuer), w}, nil
+		}},
+		&contender{name: "pawl redlock", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
+			return client(redlock.Open(ctx, w.redlockURL(), &redlock.Options{Options: redislock.Options{Options: pawl.Options{TTL: w.TTL}}}))
+		}},
+		&contender{name: "pawl zk", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
+			return client(zklock.Open(ctx, "zk://"+w.ZK, &zklock.Options{Options: pawl.Options{TTL: w.TTL}}))
+		}},
+		&contender{name: "pawl etcd", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
+			return client(etcdlock.Open(ctx, "etcd://"+w.Etcd, &etcdlock.Options{Options: pawl.Options{TTL: w.TTL}}))
+		}},
+	)
+}
+
+func client(c *pawl.Client, err error) (locker, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pawlClient{c}, nil
+}
+
+type pawlClient struct{ c *pawl.Client }
+
+func (p pawlClient) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	lease, err := p.c.Acquire(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return func() error { return lease.Release(context.Background()) }, uint64(lease.Token()), nil
+}
+
+func (p pawlClient) close() { _ = p.c.Close() }
+
+type rawDriver struct {
+	d driver.Queuer
+	w *world
+}
+
+func (r *rawDriver) lock(ctx context.Context, name string) (func() error, uint64, error) {
+	g, err := r.d.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: r.w.TTL, Holder: &driver.Holder{Who: "bench"}})
+	if err != nil {
+		if g != nil {
+			ctx, cancel := background()
+			defer cancel()
+			_ = g.Release(ctx)
+		}
+		return nil, 0, err
+	}
+	return func() error { return g.Release(context.Background()) }, g.Token(), nil
+}
+
+func (r *rawDriver) close() { _ = r.d.Close() }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"time"
+)
+
+// workload is a question, and who is asked. All its cells run in turn, again and
+// again.
+type workload struct {
+	id, title  string
+	servers    []string // kinds, see start
+	ttl        time.Duration
+	by         metric // what ratios are of
+	load       load
+	contenders []string
+	special    func(*run, string, string) (*sample, error) // instead of the load
+	once       bool                                        // one round is enough
+	warm       time.Duration                               // until all wait; an eighth of a cell unless that is less
+}
+
+var (
+	oneRedis   = []string{"redis"}
+	fiveRedis  = []string{"redis", "redis", "redis", "redis", "redis"}
+	shared     = load{Seats: 64, Measure: waiting}
+	processes  = load{Procs: 8, Seats: 8, Measure: waiting}
+	rawRedis   = "SET NX PX + compare-delete"
+	rawRedis5  = "5 × SET NX PX + compare-delete"
+	rawZKName  = "create + children + delete"
+	rawEtcdKey = "put under a lease + delete"
+	pollers    = []string{"redislock, 100 ms", "redislock, 5 ms", "redsync", "redsync, 5 ms"}
+	listeners  = []string{"rueidislock", "rueidislock, tuned"}
+)
+
+// alone is a load of goroutines with a lock each.
+func alone(seats int) load { return load{Seats: seats, Own: true, Measure: pair} }
+
+// passing is a lock that goes round among n+1 clients, of which n wait.
+func passing(procs, seats int) load {
+	return load{Procs: procs, Seats: seats, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
+}
+
+func all(lists ...[]string) (sum []string) {
+	for _, l := range lists {
+		sum = append(sum, l...)
+	}
+	return sum
+}
+
+var workloads = []*workload{
+	{id: "S1", title: "One goroutine, its own lock, Redis", servers: oneRedis, by: byTime, load: alone(1),
+		contenders: all([]string{"pawl", rawRedis, "PING, twice", "redislock, 100 ms", "redsync"}, listeners)},
+	{id: "S2/64", title: "64 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(64),
+		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
+	{id: "S2/512", title: "512 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(512),
+		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
+	{id: "S2/aof", title: "64 goroutines, each its own lock, Redis with appendfsync always", servers: []string{"redis-aof"}, by: byRate, load: alone(64),
+		contenders: []string{"pawl", rawRedis, "redislock, 100 ms", "redsync", "rueidislock, tuned"}},
+	{id: "S3", title: "64 goroutines of one process, one lock, Redis", servers: oneRedis, by: byRate, load: shared,
+		contenders: all([]string{"pawl", "FIFO of Go channels"}, pollers, listeners)},
+	{id: "S4", title: "8 processes of 8 goroutines, one lock, Redis", servers: oneRedis, by: byRate, load: processes,
+		contenders: all([]string{"pawl"}, pollers, listeners)},
+	{id: "S5/1", title: "Hand-off to another process, 1 waiter, Redis", servers: oneRedis, by: byTime, load: passing(2, 1),
+		contenders: all([]string{"pawl", "PUBLISH to delivery"}, pollers, listeners)},
+	{id: "S5/16", title: "Hand-off to another process, 16 waiters, Redis", servers: oneRedis, by: byTime, load: passing(17, 1),
+		contenders: []string{"pawl", "PUBLISH to delivery", "redislock, 5 ms", "redsync, 5 ms", "rueidislock, tuned"}},
+	{id: "S5/1000", title: "Hand-off to another process, 999 waiters, Redis", servers: oneRedis, by: byTime, load: crowd(4, 250),
+		contenders: []string{"pawl, no local line"}, warm: time.Second},
+	{id: "S6", title: "Holder killed with -9, TTL 2 s: end of the TTL to the next holder, Redis", servers: oneRedis, ttl: crashTTL, by: byTime, special: (*run).crash,
+		contenders: []string{"pawl", "redislock, 5 ms", "redsync, 5 ms", "rueidislock, tuned"}},
+	{id: "S7", title: "100,000 leases of one client, TTL 30 s, Redis", servers: oneRedis, special: (*run).many, once: true,
+		contenders: []string{"pawl"}},
+	{id: "S8/1", title: "One goroutine, its own lock, five Redis servers", servers: fiveRedis, by: byTime, load: alone(1),
+		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
+	{id: "S8/64", title: "64 goroutines, each its own lock, five Redis servers", servers: fiveRedis, by: byRate, load: alone(64),
+		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
+	{id: "S9/zk/1", title: "One goroutine, its own lock, ZooKeeper", servers: []string{"zk"}, by: byTime, load: alone(1),
+		contenders: []string{"pawl zk", rawZKName, "zk.Lock"}},
+	{id: "S9/zk/64", title: "64 goroutines of one process, one lock, ZooKeeper", servers: []string{"zk"}, by: byRate, load: shared,
+		contenders: []string{"pawl zk", "zk.Lock"}},
+	{id: "S9/zk/8x8", title: "8 processes of 8 goroutines, one lock, ZooKeeper", servers: []string{"zk"}, by: byRate, load: processes,
+		contenders: []string{"pawl zk", "zk.Lock"}},
+	{id: "S9/etcd/1", title: "One goroutine, its own lock, etcd", servers: []string{"etcd"}, by: byTime, load: alone(1),
+		contenders: []string{"pawl etcd", rawEtcdKey, "concurrency.Mutex"}},
+	{id: "S9/etcd/64", title: "64 goroutines of one process, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: shared,
+		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
+	{id: "S9/etcd/8x8", title: "8 processes of 8 goroutines, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: processes,
+		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
+	{id: "S10", title: "A command under a lock on files, wall time", by: byTime, special: (*run).command,
+		contenders: []string{"pawl run x -- true", "flock x true", "true"}},
+}
+
+// crowd is passing with clients that have many waiters each, which needs a contender
+// without a local line. It takes a while until all are in the queue.
+func crowd(procs, seats int) load {
+	l := passing(procs, seats)
+	l.Apart = false
+	return l
+}
+
+// chosen returns the workloads that a list such as "S1,S2/64" names; an empty list
+// names all.
+func chosen(list string) (sum []*workload, unknown string) {
+	if list == "" {
+		return workloads, ""
+	}
+	for _, want := range strings.Split(list, ",") {
+		found := false
+		for _, w := range workloads {
+			if w.id == want || strings.HasPrefix(w.id, want+"/") {
+				sum, found = append(sum, w), true
+			}
+		}
+		if !found {
+			return nil, want
+		}
+	}
+	return sum, ""
+}
+
+// kindOf returns what a contender is; programs are no lockers.
+func kindOf(name string) kind {
+	if c := contenders[name]; c != nil {
+		return c.kind
+	}
+	switch {
+	case strings.HasPrefix(name, "pawl "):
+		return ours
+	case name == "true":
+		return floor
+	}
+	return peer
+}
+
+// leaseTTL is the TTL of the leases; too long for any of them to need it.
+func (w *workload) leaseTTL() time.Duration {
+	if w.ttl > 0 {
+		return w.ttl
+	}
+	return 30 * time.Second
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+const (
+	benchPrefix = "pawl-bench/"
+	benchMany   = 64 // goroutines
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	var each time.Duration
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how long locks take in a store",
+		Long: `Measure what locks cost in a store, from this machine, in five parts: a round
+trip, which is to ask who has a lock that nobody has; the same after a rest of
+10 ms, when everything takes longer; acquire and release, one after the other;
+the same by 64 at a time, each with a lock of its own; and the hand-off of a
+lock, from release to the return of the other client's acquire. Locks that are
+handed off were held for 10 ms, so hand-offs are compared with rested round trips.
+
+The locks are called pawl-bench/…, and are given back at the end. What stays is
+what a store keeps of any name: its token, in Redis for a day. Only one bench
+runs in a store at a time. 64 at a time is load that other users of the server
+may notice.`,
+		Example: `  pawl bench --store redis://localhost:6379
+  pawl bench --for 5s --json`,
+		Args: args(0, 0, "try: pawl bench --store redis://localhost:6379"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if each <= 0 || each > time.Minute {
+				return usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
+			}
+			return a.bench(cmd.Context(), each)
+		},
+	}
+	cmd.Flags().DurationVar(&each, "for", 2*time.Second, "`DURATION` of each of the five parts")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// benchJSON is what bench prints. Durations are in nanoseconds.
+type benchJSON struct {
+	Schema int    `json:"schema"`
+	Store  string `json:"store"`
+
+	RoundTrip benchPart `json:"round_trip"`
+	Rested    benchPart `json:"round_trip_rested"` // 10 ms after the one before
+	Pair      benchPart `json:"acquire_release"`
+	Many      benchPart `json:"acquire_release_64"`
+	HandOff   benchPart `json:"hand_off"`
+}
+
+type benchPart struct {
+	Count      int     `json:"count"`
+	PerSecond  float64 `json:"per_second"`
+	P50        int64   `json:"p50_ns"`
+	P99        int64   `json:"p99_ns"`
+	RoundTrips float64 `json:"round_trips,omitempty"` // in p50, where there is a network
+}
+
+func (a *app) bench(ctx context.Context, each time.Duration) error {
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	other, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case sig := <-signals:
+			n, _ := sig.(syscall.Signal)
+			cancel(&failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true})
+		case <-ctx.Done():
+		}
+	}()
+
+	out := benchJSON{Schema: schema, Store: s.url.String()}
+	m := &meter{s, other, each}
+	only := func(ctx context.Context, _ *pawl.Lease) error { return m.run(ctx, &out) }
+	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
+	if f := new(failure); errors.As(context.Cause(ctx), &f) {
+		a.interrupted = f.code == 128+int(syscall.SIGINT)
+		return f
+	}
+	if err != nil {
+		return storeFailure(err, out.Store)
+	}
+	return a.print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
+}
+
+// tryDo is Client.Do that does not wait.
+func tryDo(ctx context.Context, c *pawl.Client, name string, f func(context.Context, *pawl.Lease) error) error {
+	lease, err := c.TryAcquire(ctx, name, pawl.Why("pawl bench"))
+	if err != nil {
+		return err
+	}
+	held, cancel := lease.Context(ctx)
+	defer cancel()
+	return errors.Join(f(held, lease), lease.Release(context.Background()))
+}
+
+// text says in words what the figures mean.
+func (out *benchJSON) text(w io.Writer, network bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tp50\tp99\ta second\t")
+	trip := "round trip"
+	if !network {
+		trip = "look"
+	}
+	for _, row := range []struct {
+		name string
+		part benchPart
+	}{
+		{trip, out.RoundTrip}, {trip + " after a rest", out.Rested}, {"acquire and release", out.Pair},
+		{strconv.Itoa(benchMany) + " at a time", out.Many}, {"hand-off", out.HandOff},
+	} {
+		fmt.Fprintf(t, "%s\t%v\t%v\t%.0f\t\n", row.name, rounded(row.part.P50), rounded(row.part.P99), row.part.PerSecond)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n"+out.verdict(network))
+	return err
+}
+
+func (out *benchJSON) verdict(network bool) string {
+	if !network {
+		return fmt.Sprintf("There is no network in between: a lock costs %v, and a hand-off %v.\n", rounded(out.Pair.P50), rounded(out.HandOff.P50))
+	}
+	return fmt.Sprintf("A lock costs %.1f network round trips, of the two that it needs.\n", out.Pair.RoundTrips) +
+		fmt.Sprintf("A hand-off costs %.1f network round trips.\n", out.HandOff.RoundTrips) +
+		fmt.Sprintf("%d at a time are %.0f times as many as one after the other.\n", benchMany, out.Many.PerSecond/max(out.Pair.PerSecond, 1e-9))
+}
+
+// rounded shows three digits or so.
+func rounded(ns int64) time.Duration {
+	d := time.Duration(ns)
+	for unit := time.Nanosecond; ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/filelock"
+)
+
+func pawlBench(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := execute(append([]string{"bench"}, args...), &stdout, &stderr); code != want {
+		t.Fatalf("pawl bench %v: exit code %d, %s", args, code, &stderr)
+	}
+	return stdout.String() + stderr.String()
+}
+
+// TestBench: every part is measured, on files and on Redis, and nobody holds or waits
+// for anything afterwards.
+func TestBench(t *testing.T) {
+	redis := "redis://" + startRedis(t)
+	var out bytes.Buffer
+	if code := execute([]string{"bless", "--yes", "-s", redis}, &out, &out); code != 0 {
+		t.Fatal(out.String())
+	}
+	for _, c := range []struct {
+		store   string
+		network bool
+		says    []string
+	}{
+		{"file://" + t.TempDir(), false, []string{"There is no network in between: a lock costs", "look after a rest"}},
+		{redis, true, []string{"A lock costs ", "network round trips, of the two that it needs", "A hand-off costs ", "64 at a time are "}},
+	} {
+		var got benchJSON
+		if err := json.Unmarshal([]byte(pawlBench(t, 0, "-s", c.store, "--for", "200ms", "--json")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Schema != schema || got.Store != c.store {
+			t.Errorf("%+v", got)
+		}
+		for name, p := range map[string]benchPart{"round trip": got.RoundTrip, "rested": got.Rested, "pair": got.Pair, "many": got.Many, "hand-off": got.HandOff} {
+			if p.Count < 1 || p.P50 <= 0 || p.P99 < p.P50 || p.PerSecond <= 0 || (p.RoundTrips > 0) != c.network {
+				t.Errorf("%s, %s: %+v", c.store, name, p)
+			}
+		}
+		text := pawlBench(t, 0, "-s", c.store, "--for", "50ms")
+		for _, want := range append(c.says, "acquire and release", "64 at a time", "hand-off") {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %q:\n%s", c.store, want, text)
+			}
+		}
+		out.Reset()
+		if code := execute([]string{"ls", "-s", c.store}, &out, &out); code != 0 || out.Len() > 0 {
+			t.Errorf("left behind in %s: %s", c.store, &out)
+		}
+	}
+}
+
+// TestBenchVerdict: the words are those of the figures.
+func TestBenchVerdict(t *testing.T) {
+	out := &benchJSON{
+		Pair:    benchPart{P50: 290_000, PerSecond: 3000, RoundTrips: 2.04},
+		Many:    benchPart{PerSecond: 45000},
+		HandOff: benchPart{P50: 191_234, RoundTrips: 1.31},
+	}
+	const want = "A lock costs 2.0 network round trips, of the two that it needs.\nA hand-off costs 1.3 network round trips.\n" +
+		"64 at a time are 15 times as many as one after the other.\n"
+	if got := out.verdict(true); got != want {
+		t.Errorf("verdict = %q", got)
+	}
+	if got := out.verdict(false); got != "There is no network in between: a lock costs 290µs, and a hand-off 191µs.\n" {
+		t.Errorf("verdict = %q", got)
+	}
+	p := part([]time.Duration{4, 1, 3, 2, 100}, time.Second)
+	if p.P50 != 3 || p.P99 != 4 || p.Count != 5 || p.PerSecond != 5 {
+		t.Errorf("part = %+v", p)
+	}
+}
+
+// TestBenchRefuses: mistakes say what to type, and two do not measure each other.
+func TestBenchRefuses(t *testing.T) {
+	if got := pawlBench(t, 64, "--for", "0s"); !strings.Contains(got, "use something like 2s") {
+		t.Error(got)
+	}
+	if got := pawlBench(t, 64, "x"); !strings.Contains(got, "pawl bench --store") {
+		t.Error(got)
+	}
+	dir := t.TempDir()
+	locks, err := filelock.Open(dir, &filelock.Options{Options: pawl.Options{Holder: pawl.Holder{Who: "somebody"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	if _, err := locks.TryAcquire(t.Context(), benchPrefix+"running"); err != nil {
+		t.Fatal(err)
+	}
+	if got := pawlBench(t, 75, "-s", "file:"+dir, "--for", "50ms"); !strings.Contains(got, "held by somebody") {
+		t.Error(got)
+	}
+	if got := pawlBench(t, 69, "-s", "redis://127.0.0.1:1", "--for", "50ms"); strings.Contains(got, "A lock costs") {
+		t.Error(got)
+	}
+}
+
+// TestBenchInterrupted: a bench that is ended early gives back what it has, says
+// nothing, and ends as a command does that a signal ends.
+func TestBenchInterrupted(t *testing.T) {
+	w := newWorld(t)
+	holds := func() bool { // to try the lock would be in its way
+		p := w.pawl("ls", benchPrefix)
+		p.end(0)
+		return p.stdout() != ""
+	}
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: -2, syscall.SIGTERM: 143} {
+		p := w.pawl("bench", "--for", "1m")
+		w.until("it measures", func() bool { return holds() })
+		p.signal(sig)
+		p.end(code)
+		if p.stdout()+p.stderr() != "" {
+			t.Errorf("it says %q", p.stdout()+p.stderr())
+		}
+		if holds() {
+			t.Error("it has kept its lock")
+		}
+	}
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	candidates = 5
+	electTTL   = time.Second
+)
+
+// electTime is for how long leaders are killed: $PAWL_ELECT, or 10 s.
+func electTime(t *testing.T) (d time.Duration, full bool) {
+	s := os.Getenv("PAWL_ELECT")
+	if s == "" {
+		return 10 * time.Second, false
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("PAWL_ELECT: %v", err)
+	}
+	return d, true
+}
+
+// electStores are stores for elections. On files a process that is stopped keeps
+// its lock, and one that is killed does not.
+var electStores = []struct {
+	name  string
+	url   func(*world) string
+	stops bool
+	gone  time.Duration // after this the store lets another in, when a leader was killed
+}{
+	{"file", func(w *world) string { return "file://" + w.dir + "/elect" }, false, 0},
+	{"redis", func(w *world) string { return w.blessed("redis://" + startRedis(w.T)) }, true, electTTL},
+	{"redlock", func(w *world) string {
+		store, _ := startRedlock(w.T, electTTL)
+		return w.blessed(store)
+	}, true, electTTL},
+	{"zookeeper", func(w *world) string { return "zk://" + startZooKeeper(w.T) + "/locks?tick_time=200ms" }, true, electTTL},
+	{"etcd", func(w *world) string { return "etcd://me:s3cret@" + startEtcd(w.T) + "/ci/locks" }, true, electTTL},
+}
+
+func (w *world) blessed(store string) string {
+	w.pawl("bless", "-s", store, "--yes").end(0)
+	return store
+}
+
+// TestElectedProcesses has five processes stand for election. Every two seconds, or
+// so, the leader is killed or stopped for longer than its TTL. There are never
+// two, tokens grow, and soon there is another.
+func TestElectedProcesses(t *testing.T) {
+	t.Parallel()
+	for _, s := range electStores {
+		t.Run(s.name, func(t *testing.T) {
+			w := newWorld(t)
+			url, dir := s.url(w), w.mkdir("reigns")
+			w.election(dir, s.stops, s.gone, func(id string) *proc {
+				return w.candidate(url, electTTL.String(), filepath.Join(dir, id))
+			})
+		})
+	}
+}
+
+// TestElectCommand is the same with the command: where pawl is killed or stopped, what
+// it runs is dead before another runs.
+func TestElectCommand(t *testing.T) {
+	t.Parallel()
+	subject, err := exec.LookPath("subject")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range electStores[:2] {
+		t.Run(s.name, func(t *testing.T) {
+			w := newWorld(t)
+			url, dir := s.url(w), w.mkdir("reigns")
+			w.election(dir, s.stops, s.gone, func(id string) *proc {
+				return w.pawl("elect", "boss", "-q", "-s", url, "--ttl", electTTL.String(), "--grace", "200ms", "--", subject, filepath.Join(dir, id))
+			})
+		})
+	}
+}
+
+func (w *world) mkdir(name string) string {
+	w.Helper()
+	dir := filepath.Join(w.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		w.Fatal(err)
+	}
+	return dir
+}
+
+// candidate starts a candidate, which dies with the test.
+func (w *world) candidate(words ...string) *proc {
+	w.Helper()
+	path, err := exec.LookPath("candidate")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.start(path, words...)
+}
+
+// election lets processes that start makes lead and fall, and checks what they have
+// written to dir. They are known by their id.
+func (w *world) election(dir string, stops bool, gone time.Duration, start func(id string) *proc) {
+	w.Helper()
+	living := make(map[string]*proc)
+	w.Cleanup(func() {
+		for _, p := range living {
+			_ = p.Process.Kill()
+			<-p.done
+		}
+	})
+	started := 0
+	stand := func() {
+		started++
+		id := fmt.Sprint("p", started)
+		living[id] = start(id)
+	}
+	for range candidates {
+		stand()
+	}
+	d, full := electTime(w.T)
+	var fell, longest int64
+	kills, pauses := 0, 0
+	for next, end := time.Now(), time.Now().Add(d); ; next = next.Add(2 * time.Second) {
+		var leader reign
+		w.until("somebody leads", func() bool {
+			for _, r := range reigns(dir) {
+				for id, p := range living {
+					if p.ended() {
+						w.Fatalf("%s does not stand for election any more: %v; stderr %q", id, p.err, p.stderr())
+					}
+				}
+				id, _, _ := strings.Cut(r.who, "-")
+				if r.who = id; r.first > fell && living[id] != nil {
+					leader = r
+				}
+			}
+			return leader.who != ""
+		})
+		if fell > 0 {
+			longest = max(longest, leader.first-fell)
+		}
+		if time.Now().After(end) {
+			break
+		}
+		time.Sleep(time.Until(next) + time.Second + rand.N(time.Second))
+		p := living[leader.who]
+		fell = bootTime()
+		if stops && rand.IntN(3) == 0 {
+			pauses++
+			p.signal(syscall.SIGSTOP)
+			time.AfterFunc(electTTL+rand.N(electTTL), func() { _ = p.Process.Signal(syscall.SIGCONT) })
+			continue
+		}
+		kills++
+		p.signal(syscall.SIGKILL)
+		<-p.done
+		delete(living, leader.who)
+		stand()
+	}
+	for id, p := range living {
+		_ = p.Process.Signal(syscall.SIGCONT)
+		_ = p.Process.Kill()
+		<-p.done
+		delete(living, id)
+	}
+	w.noneLeft() // what they ran has ended too
+	all := reigns(dir)
+	for _, what := range disorder(all) {
+		w.Error(what)
+	}
+	w.Logf("%d killed and %d stopped, %d terms; nobody led for %v at most", kills, pauses, len(all), time.Duration(longest))
+	limit := gone + time.Second
+	if !full {
+		limit += 10 * time.Second // the machine may be busy
+	}
+	if time.Duration(longest) > limit {
+		w.Errorf("nobody led for %v; want %v at most", time.Duration(longest), limit)
+	}
+	if len(all) < kills {
+		w.Errorf("%d terms after %d deaths", len(all), kills)
+	}
+}
+
+// TestElectionNeedsTheTime shows what the check above finds. Renewals of the leader do
+// not reach the store. It falls in time; and if it does not look at the time, there
+// are two leaders.
+func TestElectionNeedsTheTime(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cut", "blind"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			url, dir := w.blessed("redis://"+startRedis(t)), w.mkdir("reigns")
+			leads := func(id string) func() bool {
+				return func() bool {
+					all := reigns(dir)
+					return len(all) > 0 && all[len(all)-1].who == id
+				}
+			}
+			first := w.candidate(url, electTTL.String(), filepath.Join(dir, "first"), mode)
+			w.until("the first leads", leads("first"))
+			second := w.candidate(url, electTTL.String(), filepath.Join(dir, "second"))
+			w.until("the second leads", leads("second"))
+			time.Sleep(200 * time.Millisecond)
+			for _, p := range []*proc{first, second} {
+				p.signal(syscall.SIGKILL)
+				<-p.done
+			}
+			wrong := disorder(reigns(dir))
+			if two := len(wrong) > 0; two != (mode == "blind") {
+				t.Errorf("found %q", wrong)
+			}
+		})
+	}
+}
+
+// TestCandidateAndSignals: a candidate that has led before is not ended by what it would
+// have passed on to its command, such as the news that its terminal has another
+// size. What ends a process ends it.
+func TestCandidateAndSignals(t *testing.T) {
+	w := newWorld(t)
+	elect := func(name string) *proc {
+		return w.pawl("elect", "boss", "--who", name, "--", "sh", "-c",
+			"touch $W/"+name+"-$PAWL_TOKEN; while ! test -e $W/out-"+name+"; do sleep 0.02; done")
+	}
+	led := func(name string) func() bool {
+		return func() bool {
+			names, _ := filepath.Glob(filepath.Join(w.dir, name+"-*"))
+			return len(names) > 0
+		}
+	}
+	waits := func(name string) func() bool {
+		return func() bool {
+			show := w.pawl("show", "boss")
+			<-show.done
+			_, waiters, _ := strings.Cut(show.stdout(), "waiting")
+			return strings.Contains(waiters, name)
+		}
+	}
+	one := elect("one")
+	w.until("one leads", led("one"))
+	two := elect("two")
+	w.until("two waits", waits("two"))
+	w.pawl("break", "boss", "--force", "--why", "a test").end(0)
+	w.until("two leads", led("two"))
+	w.until("one waits", waits("one"))
+	for _, s := range []syscall.Signal{syscall.SIGWINCH, syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT} {
+		one.signal(s)
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.create("out-two")
+	two.end(0)
+	w.until("one leads again", func() bool {
+		names, _ := filepath.Glob(filepath.Join(w.dir, "one-*"))
+		return len(names) == 2 || one.ended()
+	})
+	if one.ended() {
+		t.Fatalf("the candidate has ended: %v, stderr %q", one.err, one.stderr())
+	}
+	one.signal(syscall.SIGTERM)
+	<-one.done
+	if code := exitCode(one.err); code != "143" && code != "-15" {
+		t.Errorf("exit code %s; want that of SIGTERM", code)
+	}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// meter measures one store for "pawl bench".
+type meter struct {
+	store, other *store // two clients
+	each         time.Duration
+}
+
+// run fills in all parts.
+func (m *meter) run(ctx context.Context, out *benchJSON) error {
+	for _, p := range []struct {
+		into, trip *benchPart // what it is compared with
+		f          func(context.Context) ([]time.Duration, error)
+	}{
+		{&out.RoundTrip, &out.RoundTrip, m.roundTrips},
+		{&out.Rested, &out.RoundTrip, m.restedTrips},
+		{&out.Pair, &out.RoundTrip, m.pairs},
+		{&out.Many, &out.RoundTrip, m.many},
+		{&out.HandOff, &out.Rested, m.handOffs},
+	} {
+		began := time.Now()
+		list, err := p.f(ctx)
+		if err != nil {
+			return err
+		}
+		*p.into = part(list, time.Since(began))
+		if p.trip.P50 > 0 && m.store.Guarantees().CrossHost {
+			p.into.RoundTrips = float64(p.into.P50) / float64(p.trip.P50)
+		}
+	}
+	return nil
+}
+
+func part(list []time.Duration, all time.Duration) benchPart {
+	if len(list) == 0 {
+		return benchPart{}
+	}
+	slices.Sort(list)
+	n := len(list)
+	return benchPart{Count: n, PerSecond: float64(n) / all.Seconds(), P50: int64(list[(n-1)/2]), P99: int64(list[(n-1)*99/100])}
+}
+
+// again calls f until the time is over, and returns how long each call took.
+func (m *meter) again(ctx context.Context, f func() error) (list []time.Duration, err error) {
+	for end := time.Now().Add(m.each); ; {
+		began := time.Now()
+		if began.After(end) && len(list) > 0 {
+			return list, nil
+		}
+		// Not every store looks at the context when it need not wait.
+		if err := errors.Join(ctx.Err(), f()); err != nil {
+			return nil, err
+		}
+		list = append(list, time.Since(began))
+	}
+}
+
+// roundTrips asks who holds a name that nobody holds: one request that changes
+// nothing.
+func (m *meter) roundTrips(ctx context.Context) ([]time.Duration, error) {
+	return m.again(ctx, func() error {
+		_, err := m.store.Inspect(ctx, benchPrefix+"1")
+		return err
+	})
+}
+
+// rest is how long a lock is held before it is handed off, so that the other client
+// waits for it by then. After a rest everything takes longer: processors and caches
+// have turned to something else.
+const rest = 10 * time.Millisecond
+
+// restedTrips are round trips with a rest before each.
+func (m *meter) restedTrips(ctx context.Context) (list []time.Duration, err error) {
+	for end := time.Now().Add(m.each); len(list) == 0 || time.Now().Before(end); {
+		time.Sleep(rest)
+		began := time.Now()
+		if _, err := m.store.Inspect(ctx, benchPrefix+"1"); err != nil {
+			return nil, err
+		}
+		list = append(list, time.Since(began))
+	}
+	return list, nil
+}
+
+func (m *meter) pairs(ctx context.Context) ([]time.Duration, error) { return m.pair(ctx, "1") }
+
+func (m *meter) pair(ctx context.Context, name string) ([]time.Duration, error) {
+	return m.again(ctx, func() error {
+		lease, err := m.store.Acquire(ctx, benchPrefix+name, pawl.Why("pawl bench"))
+		if err != nil {
+			return err
+		}
+		return lease.Release(context.Background())
+	})
+}
+
+func (m *meter) many(ctx context.Context) (list []time.Duration, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range benchMany {
+		all.Go(func() {
+			l, e := m.pair(ctx, strconv.Itoa(i+1))
+			mu.Lock()
+			defer mu.Unlock()
+			list = append(list, l...)
+			if e != nil && err == nil {
+				err = e
+				cancel() // the others would fail in the same way
+			}
+		})
+	}
+	all.Wait()
+	return list, err
+}
+
+// handOffs lets two clients take turns, with a rest while each has the lock.
+func (m *meter) handOffs(ctx context.Context) ([]time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h := &handOffs{end: time.Now().Add(m.each)}
+	errs := make([]error, 2)
+	var both sync.WaitGroup
+	for i, s := range []*store{m.store, m.other} {
+		both.Go(func() {
+			if errs[i] = h.take(ctx, s, i); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	both.Wait()
+	return h.list, errors.Join(errs...)
+}
+
+type handOffs struct {
+	end time.Time
+	// By who holds the lock. The mutex is for a store that is broken.
+	mu       sync.Mutex
+	list     []time.Duration
+	last     int // who had it before
+	released time.Time
+}
+
+func (h *handOffs) take(ctx context.Context, s *store, me int) error {
+	for {
+		lease, err := s.Acquire(ctx, benchPrefix+"hand-off", pawl.Why("pawl bench"))
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		if !h.released.IsZero() && h.last != me {
+			h.list = append(h.list, time.Since(h.released))
+		}
+		h.mu.Unlock()
+		time.Sleep(rest)
+		h.mu.Lock()
+		h.last, h.released = me, time.Now()
+		over := len(h.list) > 0 && h.released.After(h.end)
+		h.mu.Unlock()
+		if err := lease.Release(context.Background()); err != nil || over {
+			return err // the other one gets the lock, sees the same, and nobody waits any more
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linear
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// kind is what is asked for: an exclusive lease, a shared one, or one of so many
+// slots.
+type kind int
+
+const (
+	exclusive kind = 0
+	shared    kind = -1
+)
+
+func (k kind) String() string {
+	switch k {
+	case exclusive:
+		return "exclusive"
+	case shared:
+		return "shared"
+	}
+	return fmt.Sprintf("one of %d slots", int(k))
+}
+
+// action is what an operation has done, as its answer has it.
+type action int
+
+const (
+	granted    action = iota // somebody was given a lease
+	refused                  // nobody was: others hold the name
+	otherSlots               // nobody was: slots of another number are held
+	released                 // the lease was held until its holder gave it back
+	trusted                  // the lease was held: its holder looked, or extended it
+	downgraded               // the lease was held, and is shared from then on
+	broke                    // the lease was held until somebody broke it
+	missed                   // the lease was not held: it could not be broken
+	mayEnd                   // from then on the lease may end unseen, or may have ended
+	mayLower                 // the lease is shared from some moment on, if it is held
+)
+
+func (a action) String() string {
+	return [...]string{"granted", "refused", "other slots are held", "released", "trusted", "downgraded", "broken",
+		"not there to be broken", "may end", "may become shared"}[a]
+}
+
+// operation is one step of a history of one name. It has happened, all at once, at
+// some moment between call and ret.
+type operation struct {
+	do     action
+	lease  int    // number of the lease that it is about
+	kind   kind   // what was asked for
+	held   kind   // with otherSlots: those that are held
+	token  uint64 // of what was granted
+	worker int
+	call   int64
+	ret    int64
+
+	rank int // of the token among those of all grants, from 0; -1 if the store has none
+}
+
+func (o operation) String() string {
+	s := fmt.Sprintf("worker %d, %5d to %5d: ", o.worker, o.call, o.ret)
+	if o.ret == never {
+		s = fmt.Sprintf("worker %d, from  %5d on: ", o.worker, o.call)
+	}
+	switch o.do {
+	case granted:
+		return s + fmt.Sprintf("#%d granted, %v, token %d", o.lease, o.kind, o.token)
+	case refused:
+		return s + fmt.Sprintf("%v refused", o.kind)
+	case otherSlots:
+		return s + fmt.Sprintf("%v refused: %v is held", o.kind, o.held)
+	}
+	return s + fmt.Sprintf("#%d %v", o.lease, o.do)
+}
+
+// state is that of one name. It is comparable.
+//
+// What may end does not end in the state until it must: so nobody has to search for the
+// moment, which takes time that is exponential in the number of such leases.
+type state struct {
+	grants int    // so far, if the store has tokens
+	kind   kind   // of those who hold it
+	firm   string // the numbers of the leases that hold it, one rune each, sorted
+	loose  string // of those that hold it, or have ended
+}
+
+func (s state) String() string {
+	if s.firm+s.loose == "" {
+		return "free"
+	}
+	return fmt.Sprintf("%v, held by #%d, and perhaps by #%d", s.kind, []rune(s.firm), []rune(s.loose))
+}
+
+func (s state) has(lease int) bool { return strings.ContainsRune(s.firm+s.loose, rune(lease)) }
+
+// admits reports whether a lease of kind k may begin while the leases in holders hold
+// the name.
+func (s state) admits(k kind, holders string) bool {
+	switch {
+	case holders == "":
+		return true
+	case k != s.kind || k == exclusive:
+		return false
+	}
+	return k == shared || len([]rune(holders)) < int(k)
+}
+
+// step returns whether o may happen in s, and the state after it. It is the whole
+// contract of package driver about one name, but for time and for who comes first.
+func (s state) step(o operation) (bool, state) {
+	switch o.do {
+	case granted:
+		if !s.admits(o.kind, s.firm) || o.rank >= 0 && o.rank != s.grants {
+			return false, s
+		}
+		return true, s.with(o)
+	case refused:
+		return !s.admits(o.kind, s.firm+s.loose), s
+	case otherSlots:
+		return s.firm+s.loose != "" && s.kind == o.held && o.held > 0 && o.held != o.kind, s
+	case trusted:
+		return s.has(o.lease), s
+	case missed:
+		return !strings.ContainsRune(s.firm, rune(o.lease)), s.without(o.lease)
+	case released, broke:
+		return s.has(o.lease), s.without(o.lease)
+	case mayEnd:
+		if !s.has(o.lease) {
+			return true, s
+		}
+		k := s.kind
+		s = s.without(o.lease)
+		s.kind, s.loose = k, insert(s.loose, o.lease)
+		return true, s
+	}
+	// Downgraded. Of a lease that is neither exclusive nor shared it cannot be.
+	ok := s.has(o.lease) && s.kind <= exclusive
+	if ok {
+		s.kind = shared
+	}
+	return ok || o.do == mayLower, s
+}
+
+// with returns s with the lease that o grants. What it cannot be held beside has ended.
+// Of slots, nobody knows which.
+func (s state) with(o operation) state {
+	if o.rank >= 0 {
+		s.grants++
+	}
+	if o.kind != s.kind || o.kind == exclusive {
+		s.loose = ""
+	}
+	s.kind, s.firm = o.kind, insert(s.firm, o.lease)
+	return s
+}
+
+func (s state) without(lease int) state {
+	s.firm = strings.ReplaceAll(s.firm, string(rune(lease)), "")
+	s.loose = strings.ReplaceAll(s.loose, string(rune(lease)), "")
+	if s.firm+s.loose == "" {
+		s.kind = exclusive // so that there is one free state
+	}
+	return s
+}
+
+func insert(holders string, lease int) string {
+	all := append([]rune(holders), rune(lease))
+	slices.Sort(all)
+	return string(all)
+}

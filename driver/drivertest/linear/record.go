@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linear
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// clock counts instead of measuring: each stamp is larger than all that were taken
+// before it, by whomever, so that no two are the same.
+type clock struct{ atomic.Int64 }
+
+func (c *clock) now() int64 { return c.Add(1) }
+
+// span is the time of one call.
+type span struct{ call, ret int64 }
+
+func (s span) overlaps(o span) bool { return s.call <= o.ret && o.call <= s.ret }
+
+// held is a lease and what is known of it.
+type held struct {
+	*pawl.Lease
+	n      int  // its number in the history
+	kind   kind // as it was granted
+	worker int
+	seen   span // when it was last seen to be held
+	over   int64
+	lost   bool   // other than by a break
+	early  bool   // the store ended it while its holder could trust it
+	breaks []span // calls that have ended it, or may have
+}
+
+// history is what happened to one name.
+type history struct {
+	name   string
+	kinds  []kind
+	waited bool // some wait for it, and some of them give up
+
+	mu    sync.Mutex
+	doubt bool // an attempt has failed
+	left  int  // calls that may still be made
+	ops   []operation
+	known []*held
+	tries []span // all attempts, whatever has become of them
+}
+
+// begin asks for leave to make one more call.
+func (h *history) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left--
+	return h.left >= 0
+}
+
+func (h *history) add(at span, o operation) {
+	o.call, o.ret = at.call, at.ret
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, o)
+}
+
+// attempt notes that a call of Acquire or TryAcquire has returned, and returns the
+// lease, if there is one.
+func (h *history) attempt(at span, worker int, k kind, l *pawl.Lease, err error) *held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tries = append(h.tries, at)
+	o := operation{worker: worker, kind: k, call: at.call, ret: at.ret}
+	var slots *pawl.SlotsError
+	switch {
+	case err == nil:
+		g := &held{Lease: l, n: len(h.known) + 1, kind: k, worker: worker, seen: at, over: never}
+		h.known = append(h.known, g)
+		o.do, o.lease, o.token = granted, g.n, uint64(l.Token())
+		h.ops = append(h.ops, o)
+		return g
+	case errors.As(err, &slots):
+		o.do, o.held = otherSlots, kind(slots.Held)
+	case errors.Is(err, pawl.ErrHeld):
+		o.do = refused
+	default:
+		h.doubt = true // what it has left is undone, and nobody ever had it, but it may be in the way
+		return nil
+	}
+	h.ops = append(h.ops, o)
+	return nil
+}
+
+// conditions are those of a run, by which operations mean more or less.
+type conditions struct {
+	sure      driver.Guarantees
+	calm      bool // nothing failed: nothing is left of attempts that were refused
+	restarted bool // the store was
+}
+
+// forgets reports whether the store may not know a lease any more that it still keeps
+// the name for.
+func (c conditions) forgets() bool { return c.restarted && !c.sure.SurvivesRestart }
+
+// operations returns the history as the model has it, without what means nothing.
+func (h *history) operations(c conditions) []operation {
+	back := make(map[int]span) // when leases were released
+	for _, o := range h.ops {
+		if o.do == released {
+			back[o.lease] = span{o.call, o.ret}
+		}
+	}
+	var ops []operation
+	for _, o := range h.ops {
+		switch o.do {
+		case refused, otherSlots:
+			// Who asks at the same time, waits, or has given up, may be in the way.
+			if !c.calm || !c.sure.FIFO || h.waited || h.doubt || !h.alone(o) {
+				continue
+			}
+		case missed:
+			if c.forgets() {
+				continue
+			}
+		case released, broke:
+			// Where requests have no order, some nodes do as who breaks it says, others as
+			// who gives it back, and both have ended it. And who repeats a request, as the
+			// answer was lost, finds only that the lease is over.
+			at, ok := back[o.lease]
+			both := o.do == broke && ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret})
+			if both || !c.calm {
+				o.do = mayEnd
+			}
+		}
+		ops = append(ops, o)
+	}
+	for _, g := range h.known {
+		o := operation{do: trusted, lease: g.n, worker: g.worker, call: g.seen.call, ret: g.seen.ret}
+		broken := func(b span) bool { return b.call < g.seen.ret }
+		if !slices.ContainsFunc(g.breaks, broken) { // else it is trusted until the news come
+			ops = append(ops, o)
+		}
+		if g.lost {
+			o.do = mayEnd
+			ops = append(ops, o)
+		}
+	}
+	return ops
+}
+
+// alone reports whether a call that was refused was the only one to ask, and no
+// lease was broken of which the holder, who may be of the same client, did not know
+// yet.
+func (h *history) alone(o operation) bool {
+	at, n := span{o.call, o.ret}, 0
+	for _, t := range h.tries {
+		if t.overlaps(at) {
+			n++
+		}
+	}
+	for _, g := range h.known {
+		for _, b := range g.breaks {
+			if at.overlaps(span{b.call, g.over}) {
+				n++
+			}
+		}
+	}
+	return n == 1
+}

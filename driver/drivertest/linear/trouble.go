@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linear
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// breakLinks cuts clients off, one at a time and for longer than they may trust their
+// leases, and has requests and answers be lost or late.
+func (r *run) breakLinks(ctx context.Context) {
+	for i := range 2 * clients {
+		d, link := r.drivers[i%clients], r.links[i%clients]
+		other := r.links[(i+1)%clients]
+		for range 10 {
+			other.Add(drivertest.Rule{
+				Effect: []drivertest.Effect{drivertest.FailBefore, drivertest.FailAfter, drivertest.SlowBefore, drivertest.SlowAfter}[rand.IntN(4)],
+				After:  rand.IntN(40), Count: 1 + rand.IntN(3), Delay: rand.N(r.ttl / 3),
+			})
+		}
+		heal := link.Heal
+		if r.store.Cut != nil && i >= clients {
+			r.store.Cut(r.t, d)
+			heal = func() { r.store.Heal(r.t, d) }
+		} else {
+			link.Cut()
+		}
+		pause(ctx, r.ttl*5/4)
+		heal()
+		other.Clear()
+		pause(ctx, r.ttl/4)
+	}
+}
+
+// restart restarts the store once, in the middle.
+func (r *run) restart(ctx context.Context) {
+	pause(ctx, r.ttl)
+	r.restarted = true
+	r.store.Restart(r.t)
+	pause(ctx, r.h.Recovery+2*r.ttl)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linear
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// work makes calls on one name until as many as the history wants have been made.
+func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) {
+	for ctx.Err() == nil && h.begin() {
+		began := time.Now()
+		g := r.get(ctx, h, worker, c)
+		took := min(time.Since(began), 20*time.Millisecond)
+		if g != nil {
+			r.hold(ctx, h, g, took)
+			r.give(h, g)
+		}
+		switch {
+		case !r.calm:
+			time.Sleep(rand.N(r.ttl / 8)) // the calls have to last for as long as there is trouble
+		case !h.waited:
+			time.Sleep(rand.N(time.Millisecond + 6*took)) // so that some are alone
+		}
+		if c.Guarantees() != r.sure {
+			r.t.Errorf("the guarantees have changed to %+v", c.Guarantees())
+		}
+		if rand.IntN(8) == 0 && r.inspector && h.begin() {
+			r.breakOne(ctx, h, worker, c)
+		}
+	}
+}
+
+// get tries, waits, or waits and gives up.
+func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *held {
+	k := h.kinds[rand.IntN(len(h.kinds))]
+	var opts []pawl.Option
+	switch {
+	case k == shared:
+		opts = append(opts, pawl.Shared())
+	case k > 0:
+		opts = append(opts, pawl.Slots(int(k)))
+	}
+	acquire, giveUp := c.Acquire, ctx
+	switch n := rand.IntN(10); {
+	case n < 4 || !h.waited:
+		acquire = c.TryAcquire
+	case n < 6:
+		var cancel context.CancelFunc
+		giveUp, cancel = context.WithTimeout(ctx, rand.N(5*time.Millisecond))
+		defer cancel()
+	}
+	at := span{call: r.clock.now()}
+	l, err := acquire(giveUp, h.name, opts...)
+	at.ret = r.clock.now()
+	r.calls.Add(1)
+	switch {
+	case err == nil, refusal(err), giveUp.Err() != nil:
+	case slow(err), !r.calm: // with faults between, any error may come
+		r.failed.Add(1)
+		pause(ctx, r.ttl/8)
+	default:
+		r.t.Errorf("%q: an attempt has failed: %v", h.name, err)
+	}
+	return h.attempt(at, worker, k, l, err)
+}
+
+func refusal(err error) bool {
+	var slots *pawl.SlotsError
+	return errors.Is(err, pawl.ErrHeld) || errors.As(err, &slots)
+}
+
+// slow reports whether an attempt may fail so even where all is well, on a machine that
+// is busy: no answer in time, or a lease that was over when it came.
+func slow(err error) bool {
+	return errors.Is(err, pawl.ErrUnavailable) || errors.Is(err, pawl.ErrUncertain) || errors.Is(err, pawl.ErrLost)
+}
+
+// hold holds a lease for a while, as long as it takes to ask the store, and looks at
+// it again and again.
+func (r *run) hold(ctx context.Context, h *history, g *held, took time.Duration) {
+	until := time.Now().Add(rand.N(time.Millisecond + took))
+	if !r.calm && rand.IntN(3) == 0 {
+		until = time.Now().Add(rand.N(3 * r.ttl / 2)) // longer than who is cut off may trust it
+	}
+	first := rand.IntN(2) == 0
+	if first {
+		r.change(ctx, h, g)
+	}
+	for r.look(g) && ctx.Err() == nil && time.Now().Before(until) {
+		time.Sleep(min(r.ttl/200, time.Until(until)))
+	}
+	if !first {
+		r.change(ctx, h, g)
+	}
+}
+
+// look reports whether the holder may still trust the lease.
+func (r *run) look(g *held) bool {
+	at := span{call: r.clock.now()}
+	if err := g.Err(); err != nil {
+		return false
+	}
+	at.ret = r.clock.now()
+	g.seen = at
+	return true
+}
+
+// change extends or downgrades a lease, now and then.
+func (r *run) change(ctx context.Context, h *history, g *held) {
+	switch {
+	case rand.IntN(4) == 0 && h.begin():
+		r.extend(ctx, h, g)
+	case rand.IntN(2) == 0 && g.kind == exclusive && r.sure.Shared && h.begin():
+		r.downgrade(ctx, h, g)
+	}
+}
+
+func (r *run) extend(ctx context.Context, h *history, g *held) {
+	at := span{call: r.clock.now()}
+	err := g.Extend(ctx, r.ttl)
+	at.ret = r.clock.now()
+	r.calls.Add(1)
+	if err != nil {
+		return // if it is lost, Release says so
+	}
+	if r.sure.Expiry { // else nobody has asked the store
+		h.add(at, operation{do: trusted, lease: g.n, worker: g.worker})
+	}
+}
+
+func (r *run) downgrade(ctx context.Context, h *history, g *held) {
+	at := span{call: r.clock.now()}
+	err := g.Downgrade(ctx)
+	at.ret = r.clock.now()
+	r.calls.Add(1)
+	switch {
+	case err == nil:
+		h.add(at, operation{do: downgraded, lease: g.n, worker: g.worker})
+	case !errors.Is(err, pawl.ErrLost):
+		at.ret = never
+		h.add(at, operation{do: mayLower, lease: g.n, worker: g.worker})
+	}
+}
+
+// give releases a lease. What is lost may still be held in the store, for a while.
+func (r *run) give(h *history, g *held) {
+	deadline := g.Deadline()
+	at := span{call: r.clock.now()}
+	err := g.Release(context.Background())
+	at.ret = r.clock.now()
+	r.calls.Add(1)
+	var lost *pawl.LostError
+	why := driver.Gone
+	if errors.As(err, &lost) {
+		why = lost.Reason
+	}
+	ended := errors.Is(err, pawl.ErrLost)
+	h.mu.Lock()
+	g.over = at.ret
+	g.lost = ended && why != driver.Broken
+	g.early = g.lost && why == driver.Gone && time.Now().Before(deadline)
+	h.mu.Unlock()
+	switch {
+	case err == nil:
+		h.add(at, operation{do: released, lease: g.n, worker: g.worker})
+	case !ended:
+		h.add(at, operation{do: mayEnd, lease: g.n, worker: g.worker})
+	}
+}
+
+// breakOne breaks one of the leases that were granted last, held or not.
+func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Client) {
+	h.mu.Lock()
+	if len(h.known) == 0 {
+		h.mu.Unlock()
+		return
+	}
+	g := h.known[len(h.known)-1-rand.IntN(min(6, len(h.known)))]
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, r.ttl)
+	defer cancel()
+	at := span{call: r.clock.now()}
+	err := c.Break(ctx, h.name, g.ID(), "a test")
+	at.ret = r.clock.now()
+	r.calls.Add(1)
+	o := operation{do: broke, lease: g.n, worker: worker}
+	switch {
+	case errors.Is(err, pawl.ErrReleased), errors.Is(err, pawl.ErrHeld):
+		o.do = missed
+		h.add(at, o)
+		return
+	case err != nil, !r.sure.Expiry: // or it has only asked the holder, who may have let go by itself
+		o.do = mayEnd
+	}
+	h.add(at, o)
+	h.mu.Lock()
+	g.breaks = append(g.breaks, at)
+	h.mu.Unlock()
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Dir is a Guard in a directory of a local file system, for the processes of one
+// machine. What Do was given is on the disk before it calls the function: neither
+// kill -9 nor a power cut makes it forget. If a process is killed in Do, the next
+// one gets in; while it is stopped there, the others wait. Processes get in in no order,
+// and look for that up to 50 ms late.
+//
+// A resource has two small files, NAME.lock and NAME.token, for ever; NAME is made
+// of its SHA-256. Who deletes them makes the resource forget its token, and one
+// that is restored from a backup knows an older one. A file that is damaged is refused.
+type Dir struct {
+	path  string
+	gates gates
+}
+
+// OpenDir returns a Guard in an existing directory. Who may write there may write
+// as a holder of any token. It returns an error that is errors.ErrUnsupported on
+// systems without flock(2), such as Windows.
+func OpenDir(path string) (*Dir, error) {
+	d, err := openDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("fence: a guard in %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// Do implements Guard.
+func (d *Dir) Do(ctx context.Context, resource string, token pawl.Token, f func() error) error {
+	if err := Check(resource, token); err != nil {
+		return err
+	}
+	// Goroutines wait for each other here, and only one of them for other processes.
+	g, err := d.gates.enter(ctx, resource)
+	if err != nil {
+		return err
+	}
+	defer g.leave()
+	sum := sha256.Sum256([]byte(resource))
+	name := filepath.Join(d.path, hex.EncodeToString(sum[:16]))
+	lock, err := waitLock(ctx, name+".lock")
+	if err != nil {
+		return failed(ctx, resource, err)
+	}
+	defer lock.Close()
+	if err := d.raise(g, name+".token", resource, token); err != nil {
+		return failed(ctx, resource, err)
+	}
+	if f == nil {
+		return nil
+	}
+	return f()
+}
+
+// failed adds the resource to an error that does not say it.
+func failed(ctx context.Context, resource string, err error) error {
+	if errors.Is(err, ErrStale) || ctx.Err() != nil && err == ctx.Err() {
+		return err
+	}
+	return fmt.Errorf("fence: resource %q: %w", resource, err)
+}
+
+// waitLock polls for the flock: nobody tells that a process has let go, and a
+// thread that waits in flock(2) could not be called back.
+func waitLock(ctx context.Context, path string) (*os.File, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		lock, err := tryLock(path)
+		if err != nil {
+			return nil, err
+		}
+		if lock != nil {
+			if err := ctx.Err(); err != nil {
+				lock.Close()
+				return nil, err
+			}
+			return lock, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// raise returns when token is the largest that the disk knows. The flock is ours.
+func (d *Dir) raise(g *gate, path, resource string, token pawl.Token) error {
+	seen, err := readToken(path, resource)
+	if err != nil {
+		return err
+	}
+	if token < seen {
+		return &StaleError{resource, token, seen}
+	}
+	if token > seen {
+		g.seen = 0
+		if err := writeToken(path, resource, token); err != nil {
+			return err
+		}
+	}
+	// What another process has written, or this one before an error, may be in the
+	// file and not yet on the disk. Here seen is what this process has made durable.
+	if g.seen == token {
+		return nil
+	}
+	if err := syncDir(d.path); err != nil {
+		return err
+	}
+	g.seen = token
+	return nil
+}
+
+// The content of a file is one line: what it is, the checksum of what follows, the
+// token, the resource.
+const magic = "pawl-fence1"
+
+// readToken returns the token in a file, or 0 if there is no file.
+func readToken(path, resource string) (pawl.Token, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	token, _, _ := strings.Cut(body(string(content)), " ")
+	n, err := ParseToken(token)
+	if err != nil || string(content) != line(resource, n) {
+		// To begin at 0 would let every old token in.
+		return 0, &fs.PathError{Op: "read", Path: path, Err: errors.New(
+			"the file is damaged, so the largest token is not known: make sure that nobody holds the lock, and delete the file")}
+	}
+	return n, nil
+}
+
+// body returns a line without what it is and its checksum.
+func body(line string) string {
+	fields := strings.SplitN(line, " ", 3)
+	return fields[len(fields)-1]
+}
+
+func line(resource string, token pawl.Token) string {
+	body := strconv.FormatUint(uint64(token), 10) + " " + strconv.Quote(resource) + "\n"
+	return fmt.Sprintf("%s %08x %s", magic, crc32.ChecksumIEEE([]byte(body)), body)
+}
+
+// writeToken replaces the file: it is the old one or the new one, whole, whatever
+// happens. The name of what it writes first is always the same, so that nothing is
+// left behind by those who are killed here.
+func writeToken(path, resource string, token pawl.Token) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line(resource, token))
+	if err == nil {
+		err = syncFile(f)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+var syncFile = (*os.File).Sync // a variable for tests

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package fence
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+func openDir(path string) (*Dir, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	return &Dir{path: path}, nil
+}
+
+// tryLock takes the flock of the file at path, which it makes if need be, or
+// returns nil if somebody else has it. Closing the file ends it, as does the end of
+// the process. A child does not inherit it.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
+		case nil:
+			return f, nil
+		case syscall.EINTR:
+			continue
+		case syscall.EWOULDBLOCK:
+			err = nil
+		default:
+			err = &fs.PathError{Op: "flock", Path: path, Err: err}
+		}
+		f.Close()
+		return nil, err
+	}
+}
+
+// syncDir makes what was renamed in a directory durable; a variable for tests.
+var syncDir = func(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

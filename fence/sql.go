@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Dialect is a database's way of writing SQL.
+type Dialect int
+
+const (
+	PostgreSQL Dialect = iota + 1 // 9.5 or later
+	SQLite                        // 3.24 or later
+)
+
+// Schema makes the table that Install uses, unless it is there. It is the same in
+// every dialect.
+const Schema = `CREATE TABLE IF NOT EXISTS pawl_fence (
+	resource TEXT PRIMARY KEY,
+	token BIGINT NOT NULL
+)`
+
+// The row is written also if the token is the same. So at REPEATABLE READ and
+// SERIALIZABLE a transaction that has begun to read before another one wrote is told
+// to try again, instead of writing on the ground of what it read too early.
+var (
+	install = map[Dialect]string{
+		PostgreSQL: `INSERT INTO pawl_fence (resource, token) VALUES ($1, $2)
+			ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE pawl_fence.token <= excluded.token`,
+		SQLite: `INSERT INTO pawl_fence (resource, token) VALUES (?, ?)
+			ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE pawl_fence.token <= excluded.token`,
+	}
+	look = map[Dialect]string{
+		PostgreSQL: `SELECT token FROM pawl_fence WHERE resource = $1`,
+		SQLite:     `SELECT token FROM pawl_fence WHERE resource = ?`,
+	}
+)
+
+// Install raises the resource's token in the user's own transaction, of which it
+// should be the first statement: what was read before it in the same transaction
+// may be out of date at READ COMMITTED. Until the transaction ends, Install for
+// the same resource waits in all others, so that both reading and writing is
+// safe after it, at every isolation level, and a rollback takes the token back
+// with the writes.
+//
+// It returns a *StaleError if the resource has seen a larger token, the error of
+// Check, or that of the database; the transaction has to be rolled back then. A
+// database that asks to try again (SQLSTATE 40001 and 40P01, SQLITE_BUSY) means the
+// whole transaction, with the same token. In SQLite begin with BEGIN IMMEDIATE, or let
+// Install be the first statement, and set a busy_timeout.
+//
+// A table of the user's own needs no Install for a write that is one statement, if
+// it has a column for the token:
+//
+//	UPDATE invoice SET total = $1, token = $2 WHERE id = $3 AND token <= $2
+//
+// If that changes no row the token is stale, or there is no such row.
+func (d Dialect) Install(ctx context.Context, tx *sql.Tx, resource string, token pawl.Token) error {
+	if err := Check(resource, token); err != nil {
+		return err
+	}
+	if install[d] == "" {
+		return fmt.Errorf("fence: resource %q: %d is no Dialect: use fence.PostgreSQL or fence.SQLite", resource, d)
+	}
+	result, err := tx.ExecContext(ctx, install[d], resource, int64(token))
+	if err != nil {
+		return sqlError(ctx, resource, err)
+	}
+	n, err := result.RowsAffected()
+	if err != nil {
+		return sqlError(ctx, resource, err)
+	}
+	if n == 1 {
+		return nil
+	}
+	// The row is locked although it was not changed, so this is the token that the
+	// statement has seen.
+	var seen int64
+	if err := tx.QueryRowContext(ctx, look[d], resource).Scan(&seen); err != nil {
+		return sqlError(ctx, resource, err)
+	}
+	if seen <= int64(token) {
+		return fmt.Errorf("fence: resource %q: the table pawl_fence has token %d and did not take %d: has it a trigger or a policy?", resource, seen, token)
+	}
+	return &StaleError{resource, token, pawl.Token(seen)}
+}
+
+func sqlError(ctx context.Context, resource string, err error) error {
+	if cerr := ctx.Err(); cerr != nil && errors.Is(err, cerr) {
+		return err
+	}
+	return fmt.Errorf("fence: resource %q: raise the token in the table pawl_fence: %w", resource, err)
+}

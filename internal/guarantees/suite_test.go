@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guarantees
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// suite is one run of package drivertest, as its golden file has it.
+type suite struct {
+	name  string // what the names of its footnotes begin with
+	file  string
+	title string // of a column of the table; empty if it is another suite of the store before it
+
+	has     map[string]bool   // guarantees, interfaces and hooks
+	skipped map[string]string // for want of what, by the name of the test; "" if it runs
+}
+
+// parse reads a golden file.
+func (s *suite) parse(text string) error {
+	s.has, s.skipped = make(map[string]bool), make(map[string]string)
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		rest = strings.TrimSpace(rest)
+		switch word {
+		case "#":
+		case "yes", "no":
+			s.has[rest] = word == "yes"
+		case "run":
+			s.skipped[rest] = ""
+		case "skip":
+			name, why, ok := strings.Cut(strings.TrimSuffix(rest, ")"), " (no ")
+			if !ok {
+				return fmt.Errorf("%s: a skip without a reason: %q", s.file, line)
+			}
+			s.skipped[name] = why
+		default:
+			return fmt.Errorf("%s: cannot read %q", s.file, line)
+		}
+	}
+	return nil
+}
+
+// mistakes says where the tests that run and those that are skipped are not those
+// that should be, by what the store has.
+func (s suite) mistakes() (wrong []string) {
+	say := func(format string, args ...any) {
+		wrong = append(wrong, s.file+": "+fmt.Sprintf(format, args...))
+	}
+	for _, g := range names() {
+		if _, known := s.has[g]; !known {
+			say("it does not say whether there is %s", g)
+		}
+	}
+	for _, test := range drivertest.Tests {
+		why, known := s.skipped[test.Name]
+		lacks := func(need string) bool { return !s.has[need] }
+		switch {
+		case !known:
+			say("it does not have the test %s", test.Name)
+		case why == "" && slices.ContainsFunc(test.Needs, lacks):
+			say("%s runs, although it needs %q", test.Name, test.Needs)
+		case why != "" && (s.has[why] || !slices.Contains(test.Needs, why)):
+			say("%s is skipped for want of %s, which is there or is not needed", test.Name, why)
+		}
+	}
+	if len(s.skipped) > len(drivertest.Tests) {
+		say("it has %d tests; there are %d", len(s.skipped), len(drivertest.Tests))
+	}
+	return wrong
+}
+
+// column returns the suite that stands in the table for the store of s.
+func (s suite) column(all []suite) suite {
+	i := slices.IndexFunc(all, func(o suite) bool { return o.file == s.file })
+	for all[i].title == "" {
+		i--
+	}
+	return all[i]
+}
+
+// lacks returns what s has not, although the table says nothing of it. What nobody
+// can have without shared leases is not told apart from them.
+func (s suite) lacks(all []suite) (lacks []string) {
+	table := s.column(all)
+	for what, ok := range s.has {
+		_, guarantee := words[what]
+		if !ok && !(guarantee && !table.has[what]) && !(what == "Downgrader" && !s.has["Shared"]) {
+			lacks = append(lacks, what)
+		}
+	}
+	slices.Sort(lacks)
+	return lacks
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+func init() {
+	lua := func(name, file, old, new, test string) {
+		mutants = append(mutants, mutant{name: name, file: "redislock/lua/" + file, old: old, new: new, pkg: "redislock", test: test})
+	}
+	lua("whoever asks fits in", "common.lua",
+		"return s.n == 0 or kind == s.kind and", "return s.n > 0 or kind ~= s.kind or", "TestConformance/readers-keep-a-writer-out")
+	lua("one slot more than there are", "common.lua",
+		"s.n < (tonumber(kind) or 1)", "s.n <= (tonumber(kind) or 1)", "TestConformance/slots-are-held-by-as-many-as-there-are")
+	lua("slots are never over", "common.lua",
+		"redis.call('ZRANGEBYSCORE', lock, 0, digits(at))", "redis.call('ZRANGEBYSCORE', lock, 0, 0)", "TestConformance/waiter-wakes-when-a-slot-expires")
+	lua("a late renewal brings a reader back", "common.lua",
+		"if not ends or ends <= at then return nil end", "if not ends then return nil end", "TestConformance/expiry-of-one-reader-spares-the-others")
+	lua("the release of a reader that was over says nothing", "common.lua",
+		"return ends > at", "return true", "TestConformance/expiry-of-one-reader-spares-the-others")
+	lua("new readers overtake a writer", "common.lua",
+		"if mine and not token and not head and fits(s, mine) then", "if mine and not token and fits(s, mine) then", "TestReadersAndWriters")
+	lua("a dead writer keeps readers out", "common.lua",
+		"if not moved and (not mine or head == me) then break end", "if not moved then break end", "TestDeadWriter")
+	lua("the key outlives the last reader", "common.lua",
+		"if last then redis.call('PEXPIRE'", "if false then redis.call('PEXPIRE'", "TestKeyEndsWithTheLast")
+	lua("a reader shortens the others", "common.lua",
+		"    lengthen(s.lock, px)", "    redis.call('PEXPIRE', s.lock, px)", "TestKeyEndsWithTheLast")
+	lua("readers cannot be renewed without memory", "common.lua",
+		"  redis.call('PEXPIRE', lock, math.max(ttl, redis.call('PTTL', lock)))\n", "", "TestReadersWithoutMemory")
+	lua("a set of another program is taken for readers", "common.lua",
+		"if not kind then redis.call('GET', lock) end", "", "TestTogetherOfAnotherProgram")
+	lua("slots of any number", "acquire.lua",
+		"if slots and place == ''", "if slots and place == 'never'", "TestConformance/slots-of-another-number-are-refused")
+	lua("a reader that asks again is another one", "acquire.lua",
+		"if s.n > 0 and stay(lock, me, ttl, at) then", "if false then", "TestLostReplyOfAReader")
+	lua("readers get in before forgotten leases have ended", "acquire.lua",
+		"if not value and shut == 0 then", "if not value and (shut == 0 or kind == 'shared') then", "TestForgottenReaders/FLUSHALL")
+	lua("a reader's renewal trips over its successor", "extend.lua",
+		"local left = not value and attempt", "local left = attempt", "TestForgottenReaders/FLUSHALL")
+	lua("a reader that nobody waits for stays", "release.lua",
+		"if attempt == '' then attempt = find(lock, lease) or '' end", "", "TestGrantToNobody")
+	lua("downgrade without a look at whose lock it is", "downgrade.lua",
+		"if owned(value, lease) then", "if value then", "TestConformance/late-downgrade-never-revives")
+	lua("downgrade lets no reader in", "downgrade.lua",
+		"if redis.call('EXISTS', queue) == 1 then", "if false then", "TestConformance/downgrade-wakes-readers-up-to-the-first-writer")
+	lua("a set that is refused keeps a part", "all.lua",
+		"  wanted[i] = s\n", "  wanted[i] = s\n  s.token = s.token or give(s, s.ttl, parse(s.me))\n", "TestConformance/set-is-granted-whole-or-not-at-all")
+	lua("a set overtakes", "all.lua",
+		" or redis.call('EXISTS', queue) == 1) then", ") then", "TestConformance/set-does-not-overtake-who-waits")
+	lua("a set is granted before forgotten leases have ended", "all.lua",
+		"if shut > 0 then", "if false then", "TestForgottenSet")
+	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "all.go",
+		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
+	lua("Efficiency trips over readers", "plain-extend.lua",
+		"redis.pcall('GET', lock)", "redis.call('GET', lock)", "TestTogether")
+}

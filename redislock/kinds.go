@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// The kinds of lease as the store has them; that of slots is their number.
+const (
+	exclusive = "exclusive"
+	shared    = "shared"
+)
+
+func kindOf(req *driver.Request) string {
+	switch {
+	case req.Shared:
+		return shared
+	case req.Slots > 0:
+		return strconv.Itoa(req.Slots)
+	}
+	return exclusive
+}
+
+func slotsOf(kind string) int {
+	n, _ := strconv.Atoi(kind)
+	return n
+}
+
+// attemptText is an attempt as it is in the queue, and among those who hold a lock
+// together.
+func attemptText(lease, client, kind, record string) string {
+	return lease + " " + client + " " + kind + " " + record
+}
+
+// parseAttempt reads what attemptText has made.
+func parseAttempt(s string) (lease, kind string, r record) {
+	f := strings.SplitN(s, " ", 4)
+	if len(f) < 4 {
+		return s, "", record{}
+	}
+	return f[0], f[2], readRecord(f[3])
+}
+
+// A lock that several hold together is a sorted set, with two members for each lease: the
+// attempt, with the end of the lease in microseconds since 1970, and the same
+// behind tokenMark, with the token as a negative number.
+const tokenMark = "@"
+
+// readSharers reads the members of such a lock, in the order of the tokens. Leases that
+// have ended by the time at are left out; the zero time leaves out none.
+func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held) {
+	tokens := make(map[string]uint64)
+	for _, m := range members {
+		if attempt, ok := strings.CutPrefix(m.Member, tokenMark); ok {
+			tokens[attempt] = uint64(-m.Score)
+		}
+	}
+	for _, m := range members {
+		token := tokens[m.Member]
+		ends := time.UnixMicro(int64(m.Score))
+		if token == 0 || !ends.After(at) {
+			continue
+		}
+		lease, kind, r := parseAttempt(m.Member)
+		holders = append(holders, driver.Held{
+			Holder: r.Holder, Lease: lease, Token: token, Why: r.Why,
+			Acquired: time.UnixMicro(int64(token)), // unless the clock was set back
+			Expires:  ends, Shared: kind == shared, Slots: slotsOf(kind),
+		})
+	}
+	slices.SortFunc(holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
+	return holders
+}
+
+// parseSharers is readSharers for what a script has answered: members and scores in
+// turn. The script has left out who must be left out.
+func parseSharers(reply rueidis.RedisMessage) []driver.Held {
+	flat, err := reply.AsStrSlice()
+	if err != nil {
+		return nil
+	}
+	var members []rueidis.ZScore
+	for pair := range slices.Chunk(flat, 2) {
+		if len(pair) == 2 {
+			score, _ := strconv.ParseFloat(pair[1], 64)
+			members = append(members, rueidis.ZScore{Member: pair[0], Score: score})
+		}
+	}
+	return readSharers(members, time.Time{})
+}
+
+// attempt returns how the store knows the grant among others, with another lease
+// id perhaps; "" if that is not known here.
+func (g *grant) attempt(lease string) string {
+	if g.record == "" {
+		return ""
+	}
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	return attemptText(lease, g.s.id, g.kind, g.record)
+}
+
+// shares is attempt if others may hold the lock too, or else "".
+func (g *grant) shares() string {
+	g.s.mu.Lock()
+	alone := g.kind == exclusive
+	g.s.mu.Unlock()
+	if alone {
+		return ""
+	}
+	return g.attempt(g.lease)
+}
+
+// Downgrade implements driver.Downgrader. From the first call on the store may have
+// the lease in either form, and every script finds it in both.
+func (g *grant) Downgrade(ctx context.Context) error {
+	s := g.s
+	if err := g.over(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	switch {
+	case g.heir != "":
+		s.mu.Unlock()
+		return driver.ErrUncertain
+	case slotsOf(g.kind) > 0:
+		s.mu.Unlock()
+		return errors.New("redislock: a slot cannot become a shared lease")
+	}
+	g.kind = shared
+	s.mu.Unlock()
+	reply, _, fail := s.server.Run(ctx, downgradeScript,
+		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
+		[]string{g.attempt(g.lease), server.Millis(claimTTL), s.server.ChannelFor(g.key)})
+	if fail != nil {
+		return fail.Err
+	}
+	if server.Code(reply) == 1 {
+		return nil
+	}
+	return g.gone(secondText(reply))
+}
+
+func secondText(reply []rueidis.RedisMessage) string {
+	if len(reply) < 2 {
+		return ""
+	}
+	s, _ := reply[1].ToString()
+	return s
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// reading and slot make requests of other kinds.
+func reading(req *driver.Request) *driver.Request { req.Shared = true; return req }
+
+func slot(req *driver.Request, n int) *driver.Request { req.Slots = n; return req }
+
+// heldBy checks that the name is held for who asks, by so many.
+func heldBy(t *testing.T, d driver.Driver, req *driver.Request, holders int) {
+	t.Helper()
+	_, err := d.TryAcquire(t.Context(), req)
+	var held *driver.HeldError
+	if !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != holders {
+		t.Errorf("TryAcquire = %v; want a *HeldError that shows %d", err, holders)
+	}
+}
+
+// TestTogether: what others of all kinds see of a lock that readers hold: SET NX, and
+// clients with Efficiency.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b, p := openLong(t, r), openLong(t, r), openPlain(t, r.url(), efficient())
+	key := lockKey(defaultPrefix, "deploy")
+	first, second := take(t, a, reading(long("deploy"))), take(t, b, reading(long("deploy")))
+	if out := r.do("set", key, "8f14e45f", "nx", "px", "3000"); out != "" {
+		t.Errorf("SET NX = %q; want nothing: readers have it", out)
+	}
+	heldBy(t, p, long("deploy"), 2)
+	heldBy(t, b, long("deploy"), 2)
+	heldBy(t, b, slot(long("deploy"), 2), 2)
+	if err := p.Break(t.Context(), "deploy", "no such lease", nil, ""); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("Break of none of them, with Efficiency, = %v; want ErrHeld", err)
+	}
+	if err := p.Break(t.Context(), "deploy", second.(*grant).lease, &driver.Holder{Who: "ops"}, "enough"); err != nil {
+		t.Errorf("Break with Efficiency = %v; want nil", err)
+	}
+	_, err := second.Renew(t.Context(), time.Minute)
+	var lost *driver.LostError
+	if !errors.As(err, &lost) || lost.Reason != driver.Broken || lost.Why != "enough" {
+		t.Errorf("Renew of a broken reader = %v; want who broke it", err)
+	}
+	release(t, first)
+	if n := r.do("exists", key); n != "0" {
+		t.Error("the key is there although nobody holds the lock")
+	}
+	g := takePlain(t, p, "deploy")
+	heldBy(t, a, reading(long("deploy")), 1)
+	release(t, g)
+	release(t, take(t, a, slot(long("deploy"), 2)))
+}
+
+// TestKeyEndsWithTheLast: the key of several leases is there until the last of them
+// ends, and no longer: SET NX of another library waits for that.
+func TestKeyEndsWithTheLast(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	key := lockKey(defaultPrefix, "deploy")
+	brief := reading(long("deploy"))
+	brief.TTL = 2 * time.Second
+	g := take(t, s, reading(long("deploy")))
+	take(t, s, brief)
+	began := driver.Now()
+	release(t, g)
+	if !eventually(patience, func() bool { return r.do("exists", key) == "0" }) {
+		t.Fatal("the key is there long after the last lease has ended")
+	}
+	if d := driver.Now().Sub(began); d > 20*time.Second {
+		t.Errorf("the key was there for %v", d)
+	}
+	// And no shorter: the longer of two that are there goes on.
+	brief = reading(long("deploy"))
+	brief.TTL = time.Second
+	g = take(t, s, reading(long("deploy")))
+	release(t, take(t, s, brief))
+	take(t, s, reading(request("deploy")))
+	time.Sleep(testMaxTTL + time.Second)
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v; want nil", err)
+	}
+	heldBy(t, s, long("deploy"), 1)
+}
+
+// TestTogetherOfAnotherProgram: a sorted set that is not ours stays as it is.
+func TestTogetherOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	r.do("zadd", lockKey(defaultPrefix, "deploy"), "1", "x", "2", "y")
+	for _, req := range []*driver.Request{long("deploy"), reading(long("deploy")), slot(long("deploy"), 2)} {
+		if _, err := s.TryAcquire(t.Context(), req); err == nil || !strings.Contains(err.Error(), "Prefix") {
+			t.Errorf("TryAcquire = %v; want an error that says what to do", err)
+		}
+	}
+	if n := r.do("zcard", lockKey(defaultPrefix, "deploy")); n != "2" {
+		t.Errorf("the set has %s members now; want 2", n)
+	}
+}
+
+// TestLostReplyOfAReader: the answer to a request for a shared lease is lost. Asked
+// again it is the same lease, with the same token, and one release ends it; given up,
+// nothing is left.
+func TestLostReplyOfAReader(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, link := openLong(t, r), startProxy(t, r.addr)
+	b := openThrough(t, link, longOptions())
+	other := take(t, a, reading(long("deploy")))
+	req := reading(long("deploy"))
+	first := take(t, b.store, req)
+	again := take(t, b.store, req)
+	if first.Token() != again.Token() {
+		t.Errorf("asked again the token is %d; want %d", again.Token(), first.Token())
+	}
+	heldBy(t, a, long("deploy"), 2)
+	release(t, again)
+	heldBy(t, a, long("deploy"), 1)
+
+	link.setCut(true) // the request is executed when the link is there again
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	g, err := b.TryAcquire(ctx, reading(long("deploy")))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("TryAcquire over a cut link = %v; want the context's error", err)
+	}
+	link.setCut(false)
+	if g != nil {
+		releaseAnyhow(t, g)
+	}
+	release(t, other)
+	release(t, take(t, a, long("deploy")))
+}
+
+// TestDowngradeWithoutAnswer: the answer to Downgrade is lost. Whether the store has done it or not, the
+// lease can be renewed, downgraded again, and released.
+func TestDowngradeWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	for _, done := range []bool{false, true} {
+		t.Run(fmt.Sprint("done ", done), func(t *testing.T) {
+			name := fmt.Sprint("deploy", done)
+			g := take(t, a, long(name))
+			if done {
+				if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				// As a late one finds it, of which nobody knows.
+				if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				g.(*grant).kind = shared
+			}
+			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+				t.Errorf("Renew = %v; want nil", err)
+			}
+			if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+				t.Errorf("Downgrade again = %v; want nil", err)
+			}
+			reader := take(t, b, reading(long(name)))
+			if reader.Token() <= g.Token() {
+				t.Errorf("token %d after %d", reader.Token(), g.Token())
+			}
+			release(t, g)
+			heldBy(t, a, long(name), 1)
+			release(t, reader)
+			release(t, take(t, a, long(name)))
+		})
+	}
+}
+
+// TestDowngradeOfALostLease: once Downgrade has said that the lease is lost, so does all
+// else.
+func TestDowngradeOfALostLease(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	g := take(t, s, long("deploy")).(*grant)
+	r.do("del", lockKey(defaultPrefix, "deploy"))
+	if err := g.Downgrade(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Downgrade = %v; want ErrLost", err)
+	}
+	if _, err := g.Pass(t.Context(), long("deploy")); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Pass = %v; want ErrLost", err)
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want ErrLost", err)
+	}
+	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Release = %v; want ErrLost", err)
+	}
+}
+
+// TestForgottenReaders: the server forgets three readers. No writer gets in before they
+// have ended, whether it came before or after, and no reader either, as a writer may
+// have been forgotten too.
+func TestForgottenReaders(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"kill -9 and restart empty", "FLUSHALL"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := startServer(t)
+			bless(t, r)
+			a, b := open(t, r.url(), testOptions()), open(t, r.url(), testOptions())
+			var last driver.Grant
+			for range 3 {
+				last = take(t, a, reading(request("deploy")))
+			}
+			w := wait(t, r, b, request("deploy"))
+			forgets[what](r)
+			deadline := last.Since().Add(testMaxTTL - driver.Drift(testMaxTTL))
+			if g, err := b.TryAcquire(t.Context(), reading(request("deploy"))); err == nil {
+				if d := deadline.Sub(driver.Now()); d > 0 {
+					t.Errorf("a reader got the name %v before the deadline of those who are forgotten", d)
+				}
+				release(t, g)
+			}
+			g := w.granted(patience)
+			if d := deadline.Sub(w.at); d > 0 {
+				t.Errorf("the writer got the name %v before the deadline of a reader", d)
+			}
+			if _, err := last.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("Renew of a forgotten reader = %v; want ErrLost", err)
+			}
+			release(t, g)
+		})
+	}
+}
+
+// TestTwoCounts: of two that want different numbers of slots at once one gets them, and
+// the other is told both numbers.
+func TestTwoCounts(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	for i := range 20 {
+		name := fmt.Sprint("crawl", i)
+		type result struct {
+			g   driver.Grant
+			err error
+			n   int
+		}
+		results := make(chan result, 2)
+		for n, s := range map[int]*store{2: a, 3: b} {
+			go func() {
+				g, err := s.Acquire(t.Context(), slot(long(name), n))
+				results <- result{g, err, n}
+			}()
+		}
+		one, two := <-results, <-results
+		if one.err != nil {
+			one, two = two, one
+		}
+		var slots *driver.SlotsError
+		if one.err != nil || !errors.As(two.err, &slots) || slots.Held != one.n || slots.Wanted != two.n {
+			t.Fatalf("%d slots: %v, %d slots: %v; want a grant and a *SlotsError", one.n, one.err, two.n, two.err)
+		}
+		release(t, one.g)
+	}
+}
+
+// TestReadersWithoutMemory: a server that has no memory left takes shared leases back, lets the next
+// in, and makes an exclusive lease a shared one.
+func TestReadersWithoutMemory(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	g := take(t, a, reading(long("deploy")))
+	w := wait(t, r, b, long("deploy"))
+	lower := take(t, a, long("other"))
+	reader := wait(t, r, b, reading(long("other")))
+	r.do("config", "set", "maxmemory", "1")
+	time.Sleep(100 * time.Millisecond) // so that the scripts look at the role of the server again
+	release(t, g)
+	release(t, w.granted(patience))
+	if !eventually(patience, func() bool { return lower.(driver.Downgrader).Downgrade(t.Context()) == nil }) {
+		t.Fatal("Downgrade does not succeed")
+	}
+	release(t, lower)
+	release(t, reader.granted(patience))
+}

@@ -1,0 +1,17 @@
+-- fence raises the token that the guard key has, or returns the error reply STALE
+-- with the larger one that it has. Tokens are compared as text, by length first:
+-- a number of Lua is not exact from 2^53.
+local function fence(guard, token)
+  local seen = redis.call('GET', guard)
+  if seen then
+    if not string.match(seen, '^[1-9]%d*$') then
+      return redis.error_reply('GARBLED the guard key holds no fencing token')
+    end
+    if #seen > #token or #seen == #token and seen > token then
+      return redis.error_reply('STALE ' .. seen)
+    end
+  end
+  if seen ~= token then
+    redis.call('SET', guard, token)
+  end
+end
