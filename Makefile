@@ -9,8 +9,10 @@
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-MODULES     := . adapt/adapttest cmd/pawl redislock zklock etcdlock sim driver/drivertest/linear fence/fencetest bench
+SHIPPED     := . cmd/pawl redislock zklock etcdlock sim
+MODULES     := $(SHIPPED) adapt/adapttest bench driver/drivertest/linear fence/fencetest
 PACKAGES    := $(MODULES:%=./%/...)
+PORTABLE    := $(SHIPPED:%=./%/...)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
@@ -34,8 +36,8 @@ deps:
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted"; exit 1; }
 	go vet $(PACKAGES)
-	GOOS=darwin go vet $(PACKAGES)
-	GOOS=windows go vet $(PACKAGES)
+	GOOS=darwin go vet $(PORTABLE)
+	GOOS=windows go vet $(PORTABLE)
 	go run $(STATICCHECK) $(PACKAGES)
 	./internal/tidy.sh --check $(MODULES)
 

@@ -73,7 +73,7 @@ func (s *Store) ask(p *participant, l *lock, req *driver.Request, now driver.Ins
 	if err := l.otherSlots(req); err != nil {
 		return nil, err
 	}
-	if l.head == nil && l.fits(req) {
+	if l.admits(req) {
 		return l.grant(p, req, now), nil
 	}
 	return nil, nil
@@ -87,11 +87,14 @@ func (l *lock) refusal(req *driver.Request, now driver.Instant) error {
 	if err := l.otherSlots(req); err != nil {
 		return err
 	}
-	if l.head == nil && l.fits(req) {
+	if l.admits(req) {
 		return nil
 	}
 	return &driver.HeldError{Info: l.info(now, false)}
 }
+
+// admits reports whether req may be granted now: it does not overtake.
+func (l *lock) admits(req *driver.Request) bool { return l.head == nil && l.fits(req) }
 
 func (l *lock) otherSlots(req *driver.Request) error {
 	if held := l.slots(); held > 0 && req.Slots > 0 && held != req.Slots {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -103,6 +104,45 @@ func TestLostReplyOfASet(t *testing.T) {
 		}
 		for _, name := range names {
 			release(t, take(t, b, long(name)))
+		}
+	}
+}
+
+// TestAcquireAllGivesBack: the answer to AcquireAll is lost, and its caller gives up.
+// The client gives back what the server has granted.
+func TestAcquireAllGivesBack(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	link := startProxy(t, r.addr)
+	c, err := pawl.New(openThrough(t, link, longOptions()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	other, names := openLong(t, r), []string{"a", "b", "c"}
+	all, err := c.AcquireAll(t.Context(), names) // the connection is there
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Release(t.Context())
+	link.setFault(repliesLost)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := c.AcquireAll(ctx, names); done <- err }()
+	if !eventually(patience, func() bool { return r.do("exists", lockKey(defaultPrefix, "c")) == "1" }) {
+		t.Fatal("the server does not grant the names")
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("AcquireAll = %v; want the context's error", err)
+	}
+	link.setFault(healthy)
+	for _, name := range names {
+		if !eventually(patience, func() bool {
+			g, err := other.TryAcquire(t.Context(), long(name))
+			return err == nil && g.Release(t.Context()) == nil
+		}) {
+			t.Errorf("%q is held still", name)
 		}
 	}
 }

@@ -146,6 +146,7 @@ func clusterStuckSlot(t *testing.T, c *cluster) {
 	name := c.nameOn(2, "stuck")
 	slot := c.slotOf(name)
 	g := take(t, a, long(name))
+	readers := []driver.Grant{take(t, a, reading(long(name+"}"))), take(t, b, reading(long(name+"}")))} // in the same slot
 	from, to := c.masters[2], c.masters[0]
 	clusterHalfRelease(t, c, a, b, c.nameOn(2, "whole"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,8 +161,10 @@ func clusterStuckSlot(t *testing.T, c *cluster) {
 		if err := g.Release(short); err == nil {
 			t.Error("Release = nil while the slot is moving")
 		}
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v", err)
+		for _, g := range append(readers, g) {
+			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+				t.Errorf("Renew = %v", err)
+			}
 		}
 		go func() { // waits longer than a request would
 			w, err := b.Acquire(ctx, long(name))
@@ -178,7 +181,10 @@ func clusterStuckSlot(t *testing.T, c *cluster) {
 		t.Errorf("Acquire = %v while the lease was held", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	release(t, g)
+	heldBy(t, b, long(name+"}"), 2)
+	for _, g := range append(readers, g) {
+		release(t, g)
+	}
 	select {
 	case err := <-waiter:
 		if err != nil {

@@ -157,11 +157,11 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if a.key != g.key {
 		return nil, fmt.Errorf("redislock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
 	}
-	if g.shares() != "" || a.kind != exclusive {
-		return nil, errors.New("redislock: only exclusive leases are passed on")
-	}
 	if err := g.over(); err != nil {
 		return nil, err
+	}
+	if g.shares() != "" || a.kind != exclusive {
+		return nil, errors.New("redislock: only exclusive leases are passed on")
 	}
 	s.mu.Lock()
 	heir := g.heir
@@ -214,7 +214,8 @@ func (g *grant) gone(news string) error {
 	if news != "" && g.lost == nil {
 		g.lost = readNews(news)
 	}
-	return g.lostError()
+	g.lost = g.lostError() // for good, whatever is asked of it next
+	return g.lost
 }
 
 // broken asks who has broken a lease. That it has ended is certain, so it does not
@@ -241,7 +242,7 @@ func text(r rueidis.RedisResult) string {
 }
 
 // lostError returns why the grant is lost. store.mu is held.
-func (g *grant) lostError() error {
+func (g *grant) lostError() *driver.LostError {
 	if g.lost != nil {
 		return g.lost
 	}

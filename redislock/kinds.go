@@ -3,6 +3,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -79,7 +80,7 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 			Expires:  ends, Shared: kind == shared, Slots: slotsOf(kind),
 		})
 	}
-	slices.SortFunc(holders, func(a, b driver.Held) int { return int(int64(a.Token) - int64(b.Token)) })
+	slices.SortFunc(holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
 	return holders
 }
 

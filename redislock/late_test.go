@@ -193,7 +193,7 @@ func TestPassTwice(t *testing.T) {
 	pass := a.attempt(first)
 	if reply, _, fail := b.server.Run(t.Context(), passScript,
 		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(g.key), g.key + brokenSuffix},
-		[]string{g.lease, first.Lease, a.id, pass.record, "60000"}); fail != nil || len(reply) != 2 {
+		[]string{g.lease, attemptText(first.Lease, a.id, pass.kind, pass.record), "60000"}); fail != nil || len(reply) != 2 {
 		t.Fatalf("pass: %v, %v", reply, fail)
 	}
 	link.setCut(true) // so the answer is lost, as far as a knows

@@ -36,7 +36,7 @@ type made struct {
 	call  *call        // waiting, until it is done
 	grant driver.Grant // once granted
 	over  bool         // released, broken, passed on, or its participant is dead
-	lower bool         // downgraded
+	lower bool         // to be taken for shared, since a Downgrade
 }
 
 func (e *env) newWorld(s Store) *world {
@@ -195,9 +195,9 @@ func (w *world) use(op operation, m *made) string {
 	case doDowngrade:
 		err = m.grant.(driver.Downgrader).Downgrade(w.e.ctx)
 		if err == nil && !m.lower && !m.req.Shared {
-			m.lower = true
 			w.count("downgraded")
 		}
+		m.lower = true // for its caller, whatever has become of it
 	case doPass:
 		next := &made{who: m.who, req: w.request(op)}
 		next.req.Name, next.req.Shared, next.req.Slots = m.req.Name, false, 0

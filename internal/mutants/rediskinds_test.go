@@ -48,6 +48,8 @@ func init() {
 		" or redis.call('EXISTS', queue) == 1) then", ") then", "TestConformance/set-does-not-overtake-who-waits")
 	lua("a set is granted before forgotten leases have ended", "all.lua",
 		"if shut > 0 then", "if false then", "TestForgottenSet")
+	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "all.go",
+		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
 	lua("Efficiency trips over readers", "plain-extend.lua",
 		"redis.pcall('GET', lock)", "redis.call('GET', lock)", "TestTogether")
 }

@@ -174,7 +174,7 @@ var mutants = []mutant{
 	{
 		name: "late grant is taken for a lease",
 		file: "store.go",
-		old:  "err == nil && c.guarantees.Expiry && driver.Now() >=", new: "false && driver.Now() >=",
+		old:  "return c.guarantees.Expiry && driver.Now() >=", new: "return false && driver.Now() >=",
 		pkg: ".", test: "TestGrantThatTookLongerThanItsTTLIsNoLease",
 	},
 	{

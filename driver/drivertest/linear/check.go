@@ -39,9 +39,6 @@ func check(ops []operation, fencing bool, patience time.Duration) error {
 		}
 	}
 	slices.Sort(tokens)
-	if fencing {
-		ops = bounded(ops)
-	}
 	history := make([]porcupine.Operation, len(ops))
 	for i, o := range ops {
 		o.rank = -1
@@ -57,37 +54,6 @@ func check(ops []operation, fencing bool, patience time.Duration) error {
 		return fmt.Errorf("whether the history is linearizable was not found out in %v, for %d operations", patience, len(ops))
 	}
 	return fmt.Errorf("the history is not linearizable:\n%s", explain(history, patience))
-}
-
-// bounded returns ops in which what may end has an end, so that few operations are
-// pending at a time: the search takes time that is exponential in their number. A
-// lease has ended before another begins that has a greater token and cannot be held
-// beside it. If it had ended in another way by then, that it may end changes nothing
-// whenever it happens.
-func bounded(ops []operation) []operation {
-	grants, lowered := make(map[int]operation), make(map[int]bool)
-	for _, o := range ops {
-		switch o.do {
-		case granted:
-			grants[o.lease] = o
-		case downgraded, mayLower:
-			lowered[o.lease] = true
-		}
-	}
-	ops = slices.Clone(ops)
-	for i, o := range ops {
-		g, known := grants[o.lease]
-		if o.do != mayEnd || o.ret != never || !known {
-			continue
-		}
-		for _, next := range grants {
-			beside := next.kind == g.kind && g.kind != exclusive || next.kind == shared && lowered[o.lease]
-			if next.token > g.token && !beside {
-				ops[i].ret = max(o.call, min(ops[i].ret, next.ret))
-			}
-		}
-	}
-	return ops
 }
 
 // explain shows how far an order can be found, what is known then, and what cannot

@@ -53,9 +53,11 @@ func TestGoodHistories(t *testing.T) {
 		"waiters, the second first": at(grant(1, exclusive), of(1, released),
 			from(3, token(103, grant(2, exclusive))), from(4, token(102, grant(3, exclusive))), from(13, of(3, released))),
 		"downgrade":             at(grant(1, exclusive), of(1, downgraded), grant(2, shared), of(1, downgraded), no(exclusive)),
-		"expiry":                at(grant(1, exclusive), of(1, trusted), late(from(12, of(1, mayEnd))), grant(2, exclusive), of(1, missed)),
+		"expiry":                at(grant(1, exclusive), of(1, trusted), from(12, of(1, mayEnd)), grant(2, exclusive), of(1, missed)),
 		"broken":                at(grant(1, shared), grant(2, shared), of(1, broke), of(1, missed), of(2, trusted), of(2, released), grant(3, 2)),
-		"release in doubt":      at(grant(1, exclusive), late(of(1, mayEnd)), no(exclusive), grant(2, exclusive)),
+		"slots in doubt":        at(grant(1, 2), grant(2, 2), of(1, mayEnd), grant(3, 2), of(1, released), of(2, released), of(3, trusted)),
+		"seen when in doubt":    at(grant(1, shared), of(1, mayEnd), grant(2, shared), of(1, trusted), of(1, missed)),
+		"release in doubt":      at(grant(1, exclusive), of(1, mayEnd), no(exclusive), grant(2, exclusive)),
 		"downgrade in doubt":    at(grant(1, exclusive), late(of(1, mayLower)), no(shared), grant(2, shared)),
 		"downgrade of no lease": at(grant(1, exclusive), of(1, released), of(1, mayLower), grant(2, exclusive), no(shared)),
 		"release during a break that comes too late": at(grant(1, exclusive), of(1, released), from(12, of(1, missed))),
@@ -81,8 +83,8 @@ func TestBadHistories(t *testing.T) {
 		"smaller token":                  at(grant(1, exclusive), of(1, released), token(7, grant(2, exclusive))),
 		"smaller token while waiting":    at(grant(1, shared), from(3, grant(2, shared)), token(7, grant(3, shared))),
 		"trusted after its release":      at(grant(1, exclusive), of(1, released), of(1, trusted)),
-		"resurrected":                    at(grant(1, exclusive), of(1, trusted), late(from(12, of(1, mayEnd))), grant(2, exclusive), of(2, released), of(1, trusted)),
-		"trusted when another has it":    at(grant(1, exclusive), late(of(1, mayEnd)), grant(2, exclusive), of(1, trusted)),
+		"resurrected":                    at(grant(1, exclusive), of(1, trusted), from(12, of(1, mayEnd)), grant(2, exclusive), of(2, released), of(1, trusted)),
+		"trusted when another has it":    at(grant(1, exclusive), of(1, mayEnd), grant(2, exclusive), of(1, trusted)),
 		"released twice":                 at(grant(1, exclusive), of(1, released), of(1, released)),
 		"released and broken":            at(grant(1, exclusive), of(1, broke), from(12, of(1, released))),
 		"broken after its release":       at(grant(1, exclusive), of(1, released), of(1, broke)),
@@ -121,7 +123,7 @@ func TestBroadHistory(t *testing.T) {
 		ops = append(ops,
 			operation{do: granted, lease: i, token: uint64(i), call: first, ret: int64(20*i + 2)},
 			operation{do: trusted, lease: i, call: int64(20*i + 3), ret: int64(20*i + 4)},
-			operation{do: mayEnd, lease: i, call: int64(20*i + 3), ret: never})
+			operation{do: mayEnd, lease: i, call: int64(20*i + 3), ret: int64(20*i + 4)})
 	}
 	if err := check(ops, true, patience); err != nil {
 		t.Error(err)

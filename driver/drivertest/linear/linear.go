@@ -111,8 +111,9 @@ type run struct {
 	ttl       time.Duration
 	inspector bool
 
-	clock clock
-	calls atomic.Int64
+	clock  clock
+	calls  atomic.Int64
+	failed atomic.Int64 // attempts without an answer
 }
 
 // start opens the clients.
@@ -234,12 +235,15 @@ func (r *run) check() {
 			}
 		})
 		for _, g := range h.known {
-			if g.early && g.breaks == nil && !r.forgets() {
+			if g.early && g.breaks == nil && (!r.restarted || r.sure.SurvivesRestart) {
 				r.t.Errorf("%q: the store has ended #%d, token %d, before its time", h.name, g.n, g.Token())
 			}
 		}
 	}
 	all.Wait()
-	r.t.Logf("%d calls on %d names; %d operations checked in %v: %v", r.calls.Load(), len(r.names), n,
-		time.Since(began).Round(time.Millisecond), did)
+	r.t.Logf("%d calls on %d names, %d attempts without an answer; %d operations checked in %v: %v", r.calls.Load(), len(r.names),
+		r.failed.Load(), n, time.Since(began).Round(time.Millisecond), did)
+	if r.calm && did[granted] < len(r.names)*perName/20 {
+		r.t.Errorf("only %d leases were granted: this shows nothing", did[granted])
+	}
 }

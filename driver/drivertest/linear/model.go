@@ -39,7 +39,7 @@ const (
 	downgraded               // the lease was held, and is shared from then on
 	broke                    // the lease was held until somebody broke it
 	missed                   // the lease was not held: it could not be broken
-	mayEnd                   // the lease is held no more from some moment on, unless it ended before
+	mayEnd                   // from then on the lease may end unseen, or may have ended
 	mayLower                 // the lease is shared from some moment on, if it is held
 )
 
@@ -80,30 +80,35 @@ func (o operation) String() string {
 }
 
 // state is that of one name. It is comparable.
+//
+// What may end does not end in the state until it must: so nobody has to search for the
+// moment, which takes time that is exponential in the number of such leases.
 type state struct {
-	grants  int    // so far, if the store has tokens
-	kind    kind   // of those who hold it
-	holders string // the numbers of their leases, one rune each, sorted
+	grants int    // so far, if the store has tokens
+	kind   kind   // of those who hold it
+	firm   string // the numbers of the leases that hold it, one rune each, sorted
+	loose  string // of those that hold it, or have ended
 }
 
 func (s state) String() string {
-	if s.holders == "" {
+	if s.firm+s.loose == "" {
 		return "free"
 	}
-	return fmt.Sprintf("%v held by #%d", s.kind, []rune(s.holders))
+	return fmt.Sprintf("%v, held by #%d, and perhaps by #%d", s.kind, []rune(s.firm), []rune(s.loose))
 }
 
-func (s state) has(lease int) bool { return strings.ContainsRune(s.holders, rune(lease)) }
+func (s state) has(lease int) bool { return strings.ContainsRune(s.firm+s.loose, rune(lease)) }
 
-// admits reports whether a lease of kind k may begin.
-func (s state) admits(k kind) bool {
+// admits reports whether a lease of kind k may begin while the leases in holders hold
+// the name.
+func (s state) admits(k kind, holders string) bool {
 	switch {
-	case s.holders == "":
+	case holders == "":
 		return true
 	case k != s.kind || k == exclusive:
 		return false
 	}
-	return k == shared || len([]rune(s.holders)) < int(k)
+	return k == shared || len([]rune(holders)) < int(k)
 }
 
 // step returns whether o may happen in s, and the state after it. It is the whole
@@ -111,29 +116,28 @@ func (s state) admits(k kind) bool {
 func (s state) step(o operation) (bool, state) {
 	switch o.do {
 	case granted:
-		if !s.admits(o.kind) || o.rank >= 0 && o.rank != s.grants {
+		if !s.admits(o.kind, s.firm) || o.rank >= 0 && o.rank != s.grants {
 			return false, s
 		}
-		if o.rank >= 0 {
-			s.grants++
-		}
-		s.kind = o.kind
-		all := append([]rune(s.holders), rune(o.lease))
-		slices.Sort(all)
-		s.holders = string(all)
-		return true, s
+		return true, s.with(o)
 	case refused:
-		return !s.admits(o.kind), s
+		return !s.admits(o.kind, s.firm+s.loose), s
 	case otherSlots:
-		return s.holders != "" && s.kind == o.held && o.held > 0 && o.held != o.kind, s
+		return s.firm+s.loose != "" && s.kind == o.held && o.held > 0 && o.held != o.kind, s
 	case trusted:
 		return s.has(o.lease), s
 	case missed:
-		return !s.has(o.lease), s
+		return !strings.ContainsRune(s.firm, rune(o.lease)), s.without(o.lease)
 	case released, broke:
 		return s.has(o.lease), s.without(o.lease)
 	case mayEnd:
-		return true, s.without(o.lease)
+		if !s.has(o.lease) {
+			return true, s
+		}
+		k := s.kind
+		s = s.without(o.lease)
+		s.kind, s.loose = k, insert(s.loose, o.lease)
+		return true, s
 	}
 	// Downgraded. Of a lease that is neither exclusive nor shared it cannot be.
 	ok := s.has(o.lease) && s.kind <= exclusive
@@ -143,10 +147,30 @@ func (s state) step(o operation) (bool, state) {
 	return ok || o.do == mayLower, s
 }
 
+// with returns s with the lease that o grants. What it cannot be held beside has ended.
+// Of slots, nobody knows which.
+func (s state) with(o operation) state {
+	if o.rank >= 0 {
+		s.grants++
+	}
+	if o.kind != s.kind || o.kind == exclusive {
+		s.loose = ""
+	}
+	s.kind, s.firm = o.kind, insert(s.firm, o.lease)
+	return s
+}
+
 func (s state) without(lease int) state {
-	s.holders = strings.ReplaceAll(s.holders, string(rune(lease)), "")
-	if s.holders == "" {
+	s.firm = strings.ReplaceAll(s.firm, string(rune(lease)), "")
+	s.loose = strings.ReplaceAll(s.loose, string(rune(lease)), "")
+	if s.firm+s.loose == "" {
 		s.kind = exclusive // so that there is one free state
 	}
 	return s
+}
+
+func insert(holders string, lease int) string {
+	all := append([]rune(holders), rune(lease))
+	slices.Sort(all)
+	return string(all)
 }

@@ -60,17 +60,26 @@ func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *
 	l, err := acquire(giveUp, h.name, opts...)
 	at.ret = r.clock.now()
 	r.calls.Add(1)
-	if err != nil && r.calm && !expected(err) && giveUp.Err() == nil {
+	switch {
+	case err == nil, refusal(err), giveUp.Err() != nil:
+	case slow(err), !r.calm: // with faults between, any error may come
+		r.failed.Add(1)
+		pause(ctx, r.ttl/8)
+	default:
 		r.t.Errorf("%q: an attempt has failed: %v", h.name, err)
 	}
 	return h.attempt(at, worker, k, l, err)
 }
 
-// expected reports whether an attempt may fail so where all is well: ErrLost says that
-// this machine was so slow that the lease was over when it came.
-func expected(err error) bool {
+func refusal(err error) bool {
 	var slots *pawl.SlotsError
-	return errors.Is(err, pawl.ErrHeld) || errors.As(err, &slots) || errors.Is(err, pawl.ErrLost)
+	return errors.Is(err, pawl.ErrHeld) || errors.As(err, &slots)
+}
+
+// slow reports whether an attempt may fail so even where all is well, on a machine that
+// is busy: no answer in time, or a lease that was over when it came.
+func slow(err error) bool {
+	return errors.Is(err, pawl.ErrUnavailable) || errors.Is(err, pawl.ErrUncertain) || errors.Is(err, pawl.ErrLost)
 }
 
 // hold holds a lease for a while, as long as it takes to ask the store, and looks at
@@ -162,7 +171,6 @@ func (r *run) give(h *history, g *held) {
 	case err == nil:
 		h.add(at, operation{do: released, lease: g.n, worker: g.worker})
 	case !ended:
-		at.ret = never
 		h.add(at, operation{do: mayEnd, lease: g.n, worker: g.worker})
 	}
 }
@@ -186,16 +194,14 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 	switch {
 	case errors.Is(err, pawl.ErrReleased), errors.Is(err, pawl.ErrHeld):
 		o.do = missed
-		h.add(at, o)
-		return
-	case err != nil:
-		at.ret = never
+	case err != nil, !r.sure.Expiry: // or it has only asked the holder, who may have let go by itself
 		o.do = mayEnd
-	case !r.sure.Expiry:
-		o.do = mayEnd // it has only asked the holder, who may have let go by itself
 	}
 	h.add(at, o)
-	h.mu.Lock()
+	if o.do == missed && r.calm {
+		return
+	}
+	h.mu.Lock() // it has been broken, or may have been: an answer that was lost is asked for again
 	g.breaks = append(g.breaks, at)
 	h.mu.Unlock()
 }
