@@ -88,5 +88,11 @@ func init() {
 		mutate("wishes outlive a writer's turn", "claim.go", "Held: c.held", "Held: false", "TestStreamOfWriters"),
 		mutate("a wish looks like a free node", "round.go", "case t.shared && v.Wished > 0:", "case false:", "TestWishOfTheDead"),
 		mutate("renewals after a downgrade ask for all", "claim.go", "p.Shared = c.shared", "p.Shared = c.shared && mode == Take", "TestDowngradeInPart"),
+
+		// The simulator's nodes are no others.
+		mutant{name: "sim: a node heals nobody whom a reader has overtaken", file: "sim/node.go",
+			old: "p.Token >= s.writer", new: "p.Token > s.writer", pkg: "sim", test: "TestNodesAnswerAsServersDo"},
+		mutant{name: "sim: a node forgets the writers' floor", file: "sim/node.go",
+			old: "s.writer = p.Token", new: "s.writer = 0", pkg: "sim", test: "TestNodesAnswerAsServersDo"},
 	)
 }
