@@ -376,6 +376,11 @@ var mutants = []mutant{
 		pkg: ".", test: "TestElectRefusesSeveralLeaders",
 	},
 	{
+		name: "a candidate that waits ends with an outage",
+		file: "cmd/pawl/wait.go", old: "r.known = r.known || n.info != nil", new: "_ = r.known",
+		pkg: "cmd/pawl", test: "TestCandidateAndOutage",
+	},
+	{
 		name: "candidate ended by a signal for its last command",
 		file: "cmd/pawl/run.go",
 		old:  "if !slices.Contains(ending, sig) {", new: "if false && !slices.Contains(ending, sig) {",
