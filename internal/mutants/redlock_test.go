@@ -87,6 +87,7 @@ func init() {
 		mutate("a writer rests before it says that it waits", "wait.go", "\tif s.readers && !s.wished {\n", "\tif false {\n", "TestStreamOfReaders"),
 		mutate("wishes outlive a writer's turn", "claim.go", "Held: c.held", "Held: false", "TestStreamOfWriters"),
 		mutate("a wish looks like a free node", "round.go", "case t.shared && v.Wished > 0:", "case false:", "TestWishOfTheDead"),
+		mutate("a loss behind a wish is told late", "round.go", "\t\t\tt.free++\n", "\t\t\t_ = t.free\n", "TestLossBehindAWish"),
 		mutate("renewals after a downgrade ask for all", "claim.go", "p.Shared = c.shared", "p.Shared = c.shared && mode == Take", "TestDowngradeInPart"),
 
 		// The simulator's nodes are no others.

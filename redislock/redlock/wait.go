@@ -57,7 +57,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 		switch {
 		case g != nil:
-			return g, nil // its release ends the wish
+			return g, nil // its release ends the wish where it has the lock
 		case f.kind == final, f.kind == silent && !s.heard:
 			s.giveUp()
 			return nil, f.err
