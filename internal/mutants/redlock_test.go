@@ -81,6 +81,7 @@ func init() {
 			"if held == '1' then redis.call('DEL', wishes) end", "", "TestScriptsDoWhatNodeSays"),
 		mutate("a writer that waits does not say so", "wait.go", "\tif !s.readers {", "\tif true {", "TestStreamOfReaders"),
 		mutate("a wish stays when its writer gives up", "wait.go", "\tif !s.wished {", "\tif true {", "TestWishOfTheDead"),
+		mutate("a wish overtakes the one before it", "wait.go", "\t\t\t\tcase <-before:\n", "\t\t\t\tcase <-before:\n\t\t\t\tdefault:\n", "TestGiveUpWhileLooking"),
 		mutate("a wish lasts for an hour", "wait.go", "min(s.req.TTL, 3*lookEvery)", "time.Hour", "TestWishOfTheDead"),
 		mutate("a writer makes way for the readers that wait for it", "wait.go",
 			"waiters = min(waiters, st.Wishes)", "_ = st.Wishes", "TestStreamOfReaders"),

@@ -219,3 +219,37 @@ func TestWishOfTheDead(t *testing.T) {
 		}
 	})
 }
+
+// TestGiveUpWhileLooking: a writer that gives up at any time leaves no wish, also where
+// requests overtake each other on the way.
+func TestGiveUpWhileLooking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		wan(all, 200*time.Microsecond, 1)
+		d, writer := start(t, all, nil), start(t, all, nil)
+		g := tryShared(t, d)
+		wished := 0
+		for i := range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*5*time.Microsecond)
+			if g, err := writer.Acquire(ctx, request()); err == nil {
+				t.Fatalf("a writer has token %d beside a reader", g.Token())
+			}
+			cancel()
+			for _, m := range all {
+				wished += m.stateOf(name).Wishes
+			}
+			time.Sleep(10 * time.Millisecond)
+			for _, m := range all {
+				if n := m.stateOf(name).Wishes; n > 0 {
+					t.Errorf("after %d µs: %d wishes at %s", 5*i, n, m.addr)
+				}
+			}
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if wished == 0 {
+			t.Error("no wish was ever made; this test cannot fail")
+		}
+	})
+}
