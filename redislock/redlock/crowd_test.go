@@ -3,6 +3,7 @@
 package redlock
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,6 +13,17 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 )
+
+// deaf are nodes that make nothing of wishes.
+type deaf struct{ *master }
+
+func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
+	s, err := d.Read(ctx, []string{w.Name})
+	if err != nil {
+		return State{}, err
+	}
+	return s[0], nil
+}
 
 // wan makes each request to and each reply from a master take least to twice that,
 // by a source of its own.

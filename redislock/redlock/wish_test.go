@@ -12,17 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deaf are nodes that make nothing of wishes.
-type deaf struct{ *master }
-
-func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
-	s, err := d.Read(ctx, []string{w.Name})
-	if err != nil {
-		return State{}, err
-	}
-	return s[0], nil
-}
-
 // TestStreamOfReaders: a hundred readers, of whom many hold the name at any time, and a
 // writer that gets it all the same, within the time for which two of them hold it,
 // one after the other. It does not where nodes are deaf to wishes.
