@@ -118,9 +118,12 @@ func (a *runArgs) parse(args []string) error {
 	dash := fs.ArgsLenAtDash() == 0
 	a.name, words = words[0], words[1:]
 	if dash {
-		// "run -- NAME -- CMD": for a name that looks like a flag.
+		// "run -- NAME -- CMD": for a name that looks like a flag. Any other was more
+		// likely forgotten, and the command's first word must not be taken for it.
 		if len(words) > 0 && words[0] == "--" {
 			words = words[1:]
+		} else if len(words) > 0 && !strings.HasPrefix(a.name, "-") {
+			return usage(`there is no name before "--"`, "try: pawl "+a.verb()+" NAME -- "+shorten(shellQuote(a.name), 40)+" …")
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
