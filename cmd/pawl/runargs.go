@@ -159,6 +159,8 @@ func (a *runArgs) flagError(err error) error {
 		return usage(shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
 		return usage(shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "int":
+		return usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, shorten(value.GetValue(), 40)), "use a whole number, such as 3")
 	}
 	return usage(shorten(err.Error(), 200), help)
 }

@@ -54,6 +54,16 @@ func TestParseRunRefuses(t *testing.T) {
 	}
 }
 
+// TestParseRunNumbers: the words of strconv are not for users.
+func TestParseRunNumbers(t *testing.T) {
+	for _, flag := range []string{"--slots", "-E"} {
+		_, err := parseRun([]string{"x", flag, "many", "cmd"})
+		if f := asFailure(err); f.code != exitUsage || !strings.Contains(f.line(), `"many" is no number; use a whole number`) {
+			t.Errorf("%s: exit code %d, %s", flag, f.code, f.line())
+		}
+	}
+}
+
 // TestParseRunWithoutName: the command's first word is not taken for the name.
 func TestParseRunWithoutName(t *testing.T) {
 	_, err := parseRun([]string{"-n", "--", "sudo", "reboot"})
