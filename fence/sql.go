@@ -98,5 +98,5 @@ func sqlError(ctx context.Context, resource string, err error) error {
 	if cerr := ctx.Err(); cerr != nil && errors.Is(err, cerr) {
 		return err
 	}
-	return fmt.Errorf("fence: resource %q: raise the token in the table pawl_fence: %w", resource, err)
+	return fmt.Errorf("fence: resource %q: raise the token in the table pawl_fence, which fence.Schema makes: %w", resource, err)
 }
