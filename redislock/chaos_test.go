@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // chaosTime is how long TestChaos lasts, unless $REDISLOCK_CHAOS says otherwise.
@@ -84,12 +85,12 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options) *witne
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := &witness{stop: cancel}
-	var links []*proxy
+	var links []*drivertest.Link
 	var work sync.WaitGroup
 	for range 4 {
-		link := startProxy(t, r.addr)
+		link := drivertest.NewLink(t, r.addr)
 		links = append(links, link)
-		d, err := NewDriver(t.Context(), link.url(), opts)
+		d, err := NewDriver(t.Context(), "redis://"+link.Addr(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,13 +106,13 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options) *witne
 	work.Go(func() { chaos(ctx, r, links) })
 	work.Wait()
 	for _, link := range links {
-		link.setCut(false)
+		link.Set(drivertest.Healthy)
 	}
 	return w
 }
 
 // chaos does harm until ctx ends, and leaves the server running.
-func chaos(ctx context.Context, r *redis, links []*proxy) {
+func chaos(ctx context.Context, r *redis, links []*drivertest.Link) {
 	pause := func(d time.Duration) {
 		select {
 		case <-time.After(rand.N(d)):
@@ -126,9 +127,9 @@ func chaos(ctx context.Context, r *redis, links []*proxy) {
 		link := links[rand.IntN(len(links))]
 		switch rand.IntN(10) {
 		case 0, 1, 2:
-			link.setCut(true)
+			link.Set(drivertest.BlackHole)
 			pause(600 * time.Millisecond)
-			link.setCut(false)
+			link.Set(drivertest.Healthy)
 		case 3:
 			cli("client", "kill", "type", "pubsub")
 		case 4:
