@@ -134,7 +134,7 @@ func TestLinkHangsUp(t *testing.T) {
 	works(t, e, l)
 }
 
-// TestLinkSetAfter: the text arrives, and nothing behind it.
+// TestLinkSetAfter: the text arrives, and nothing behind it, once.
 func TestLinkSetAfter(t *testing.T) {
 	e, l, c := linked(t)
 	l.SetAfter("one grant", RepliesLost)
@@ -151,6 +151,11 @@ func TestLinkSetAfter(t *testing.T) {
 	c.silent()
 	if f := l.Fault(); f != RepliesLost {
 		t.Errorf("the link is %v behind the text", f)
+	}
+	l.Set(Healthy)
+	works(t, e, l)
+	if f := l.Fault(); f != Healthy {
+		t.Errorf("the link is %v again; want it once", f)
 	}
 }
 
