@@ -16,12 +16,12 @@ import (
 // participant is a store with a link that can be cut.
 type participant struct {
 	*store
-	link *proxy
+	link *drivertest.Link
 }
 
-func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
 	t.Helper()
-	d, err := NewDriver(context.Background(), link.url(), opts)
+	d, err := NewDriver(context.Background(), "etcd://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +46,13 @@ func harness() drivertest.Harness {
 		Start: func(t testing.TB) drivertest.Store {
 			m := startServer(t)
 			return drivertest.Store{
-				Open:    func(t testing.TB) driver.Driver { return openThrough(t, startProxy(t, m.addr), opts) },
-				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
+				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, m.addr), opts) },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { m.restart() },
-				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
-				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
 				Left: func(t testing.TB, prefix string) []string {
-					d := openThrough(t, startProxy(t, m.addr), opts)
+					d := openThrough(t, drivertest.NewLink(t, m.addr), opts)
 					defer d.Close()
 					return keys(t, d.store, d.prefix+lockPart+escape(prefix))
 				},

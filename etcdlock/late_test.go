@@ -14,13 +14,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // cutReplies is a client's KV whose n-th transaction is carried out, and its answer
 // lost with the connection.
 type cutReplies struct {
 	clientv3.KV
-	link *proxy
+	link *drivertest.Link
 	next int // transactions until then; counts down
 }
 
@@ -37,8 +38,8 @@ func (x *cutTxn) Else(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(o...);
 func (x *cutTxn) Commit() (*clientv3.TxnResponse, error) {
 	x.kv.next--
 	if x.kv.next == 0 {
-		x.kv.link.eatReplies(true)
-		defer x.kv.link.eatReplies(false)
+		x.kv.link.Set(drivertest.HangsUp)
+		defer x.kv.link.Set(drivertest.Healthy)
 	}
 	return x.Txn.Commit()
 }
@@ -47,8 +48,8 @@ func (x *cutTxn) Commit() (*clientv3.TxnResponse, error) {
 // transaction and then breaks the connection.
 func eating(t *testing.T, m *member, n int) *store {
 	t.Helper()
-	link := startProxy(t, m.addr)
-	s := openStore(t, link.url())
+	link := drivertest.NewLink(t, m.addr)
+	s := openStore(t, "etcd://"+link.Addr())
 	s.client.KV = &cutReplies{KV: s.client.KV, link: link, next: n}
 	return s
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestRevoked: a holder whose etcd lease was revoked hears of it at once, well
@@ -64,18 +65,18 @@ func TestDeletedKey(t *testing.T) {
 func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	link := startProxy(t, m.addr)
-	a, b := openStore(t, link.url()), openStore(t, m.url())
+	link := drivertest.NewLink(t, m.addr)
+	a, b := openStore(t, "etcd://"+link.Addr()), openStore(t, m.url())
 	held := take(t, b, request("deploy"))
 	req := requestFor("deploy", 2*time.Second)
 	first := wait(t, a, req)
 	second := wait(t, b, request("deploy"))
-	link.setCut(true)
+	link.Set(drivertest.BlackHole)
 	key := b.place(req.Name).key(req)
 	if !eventually(patience, func() bool { return len(keys(t, b, key)) == 0 }) {
 		t.Fatal("the key of the waiter that was cut off does not go")
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	if !eventually(patience, func() bool { return len(keys(t, b, key)) == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
@@ -94,14 +95,14 @@ func TestExpiryWhileWaiting(t *testing.T) {
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	link := startProxy(t, m.addr)
-	a, b := openStore(t, link.url()), openStore(t, m.url())
+	link := drivertest.NewLink(t, m.addr)
+	a, b := openStore(t, "etcd://"+link.Addr()), openStore(t, m.url())
 	held := take(t, b, request("deploy"))
 	mine := take(t, a, request("other"))
 	lost := make(chan error, 1)
 	mine.OnLost(func(err error) { lost <- err })
 	w := wait(t, a, request("deploy"))
-	link.setCut(true)
+	link.Set(drivertest.BlackHole)
 	release(t, held)
 	m.ctl("del", mine.key)
 	m.ctl("del", mine.mark)
@@ -115,7 +116,7 @@ func TestCompaction(t *testing.T) {
 	if _, err := b.client.Compact(t.Context(), resp.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	g := w.granted(patience)
 	if g.Token() <= held.Token() {
 		t.Errorf("token %d after %d", g.Token(), held.Token())
@@ -392,14 +393,14 @@ func TestRejoinWithoutLease(t *testing.T) {
 func TestDeadConnection(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	link := startProxy(t, m.addr)
+	link := drivertest.NewLink(t, m.addr)
 	const ttl = 9 * time.Second
-	c := openClient(t, link.url(), ttl)
+	c := openClient(t, "etcd://"+link.Addr(), ttl)
 	l, err := c.Acquire(t.Context(), "deploy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	link.deaden()
+	link.Set(drivertest.Forgotten)
 	select {
 	case <-l.Done():
 		t.Errorf("the lease is lost: %v", l.Err())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestAcquireAllAtOnce: ten names cost the server one request if nobody has any of
@@ -69,7 +70,7 @@ func TestAcquireAllAtOnce(t *testing.T) {
 func TestLostReplyOfASet(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	names := []string{"a", "b", "c"}
 	reqs := func() (reqs []*driver.Request) {
@@ -90,7 +91,7 @@ func TestLostReplyOfASet(t *testing.T) {
 		if how == "late" {
 			r.stop()
 		} else {
-			link.setFault(repliesLost)
+			link.Set(drivertest.RepliesLost)
 		}
 		grants, err := a.TryAcquireAll(ctx, reqs())
 		cancel()
@@ -98,7 +99,7 @@ func TestLostReplyOfASet(t *testing.T) {
 			t.Errorf("%s: TryAcquireAll = %v, %v; want an error, and what undoes it", how, grants, err)
 		}
 		r.cont()
-		link.setFault(healthy)
+		link.Set(drivertest.Healthy)
 		for _, g := range grants {
 			releaseAnyhow(t, g)
 		}
@@ -113,7 +114,7 @@ func TestLostReplyOfASet(t *testing.T) {
 func TestAcquireAllGivesBack(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	c, err := pawl.New(openThrough(t, link, longOptions()), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func TestAcquireAllGivesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	all.Release(t.Context())
-	link.setFault(repliesLost)
+	link.Set(drivertest.RepliesLost)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { _, err := c.AcquireAll(ctx, names); done <- err }()
@@ -136,7 +137,7 @@ func TestAcquireAllGivesBack(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("AcquireAll = %v; want the context's error", err)
 	}
-	link.setFault(healthy)
+	link.Set(drivertest.Healthy)
 	for _, name := range names {
 		if !eventually(patience, func() bool {
 			g, err := other.TryAcquire(t.Context(), long(name))

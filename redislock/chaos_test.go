@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // chaosTime is how long TestChaos lasts, unless $REDISLOCK_CHAOS says otherwise.
@@ -86,12 +87,12 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options, harm i
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	*stop = cancel
-	var links []*proxy
+	var links []*drivertest.Link
 	var work sync.WaitGroup
 	for range 4 {
-		link := startProxy(t, r.addr)
+		link := drivertest.NewLink(t, r.addr)
 		links = append(links, link)
-		d, err := NewDriver(t.Context(), link.url(), opts)
+		d, err := NewDriver(t.Context(), "redis://"+link.Addr(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options, harm i
 	work.Go(func() { chaos(ctx, r, links, harm) })
 	work.Wait()
 	for _, link := range links {
-		link.setCut(false)
+		link.Set(drivertest.Healthy)
 	}
 }
 
@@ -118,7 +119,7 @@ const (
 )
 
 // chaos does harm until ctx ends, and leaves the server running.
-func chaos(ctx context.Context, r *redis, links []*proxy, harm int) {
+func chaos(ctx context.Context, r *redis, links []*drivertest.Link, harm int) {
 	pause := func(d time.Duration) {
 		select {
 		case <-time.After(rand.N(d)):
@@ -133,9 +134,9 @@ func chaos(ctx context.Context, r *redis, links []*proxy, harm int) {
 		link := links[rand.IntN(len(links))]
 		switch rand.IntN(harm) {
 		case 0, 1, 2:
-			link.setFault([]fault{blackHole, repliesLost}[rand.IntN(2)])
+			link.Set([]drivertest.Fault{drivertest.BlackHole, drivertest.RepliesLost}[rand.IntN(2)])
 			pause(600 * time.Millisecond)
-			link.setFault(healthy)
+			link.Set(drivertest.Healthy)
 		case 3:
 			cli("client", "kill", "type", "pubsub")
 		case 4:

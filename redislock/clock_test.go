@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // clockProgram is the server whatever $PAWL_REDIS_SERVER says: others, such as
@@ -174,12 +175,12 @@ func TestClockStepBack(t *testing.T) {
 	t.Parallel()
 	r, set := clockServer(t)
 	a, seen := openClock(t, r.url())
-	link := startProxy(t, r.addr)
-	b, _ := openClock(t, link.url())
+	link := drivertest.NewLink(t, r.addr)
+	b, _ := openClock(t, "redis://"+link.Addr())
 	held, crashed := try(t, a, "held", pawl.Slots(2)), try(t, b, "crashed")
 	seen.unmoved(t)
 	set(-time.Hour)
-	link.close()
+	link.Close()
 	seen.stepped(t, -time.Hour)
 	select {
 	case <-crashed.Done():

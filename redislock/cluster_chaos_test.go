@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestClusterChaos is TestChaos for what can happen to a cluster: slots move, with their
@@ -79,7 +80,7 @@ func runClusterChaos(t *testing.T, c *cluster, opts *Options, d time.Duration, k
 	}
 	clusterChaos(ctx, c, links, kinds)
 	for _, l := range links {
-		l.setCut(false)
+		l.set(drivertest.Healthy)
 	}
 	work.Wait()
 	return w
@@ -105,9 +106,9 @@ func clusterChaos(ctx context.Context, c *cluster, links []*clusterLinks, kinds 
 			owner = next
 		case 3, 4:
 			link := links[rand.IntN(len(links))]
-			link.setCut(true)
+			link.set(drivertest.BlackHole)
 			pause(600 * time.Millisecond)
-			link.setCut(false)
+			link.set(drivertest.Healthy)
 		case 5:
 			at.do("client", "kill", "type", "pubsub")
 		case 6, 7, 8, 9:

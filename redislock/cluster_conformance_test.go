@@ -22,37 +22,37 @@ type clusterLinks struct {
 	server.Nodes
 	t testing.TB
 
-	mu      sync.Mutex
-	proxies map[string]*proxy // by the address of the node
-	cut     bool
+	mu    sync.Mutex
+	links map[string]*drivertest.Link // by the address of the node
+	fault drivertest.Fault
 }
 
-// Dial goes through a proxy.
+// Dial goes through a link.
 func (l *clusterLinks) Dial(ctx context.Context, addr string) (rueidis.Client, error) {
 	l.mu.Lock()
-	p := l.proxies[addr]
-	if p == nil {
-		p = startProxy(l.t, addr)
-		p.setCut(l.cut)
-		l.proxies[addr] = p
+	link := l.links[addr]
+	if link == nil {
+		link = drivertest.NewLink(l.t, addr)
+		link.Set(l.fault)
+		l.links[addr] = link
 	}
 	l.mu.Unlock()
-	return l.Nodes.Dial(ctx, p.listener.Addr().String())
+	return l.Nodes.Dial(ctx, link.Addr())
 }
 
-func (l *clusterLinks) each(f func(*proxy)) {
+func (l *clusterLinks) each(f func(*drivertest.Link)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range l.proxies {
-		f(p)
+	for _, link := range l.links {
+		f(link)
 	}
 }
 
-func (l *clusterLinks) setCut(cut bool) {
+func (l *clusterLinks) set(f drivertest.Fault) {
 	l.mu.Lock()
-	l.cut = cut
+	l.fault = f
 	l.mu.Unlock()
-	l.each(func(p *proxy) { p.setCut(cut) })
+	l.each(func(link *drivertest.Link) { link.Set(f) })
 }
 
 // clusterParticipant is a store with links that can be cut.
@@ -71,7 +71,7 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := &clusterLinks{Nodes: nodes, t: t, proxies: make(map[string]*proxy)}
+	links := &clusterLinks{Nodes: nodes, t: t, links: make(map[string]*drivertest.Link)}
 	s, err := newStore(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -99,10 +99,10 @@ func TestClusterConformance(t *testing.T) {
 			links := func(d driver.Driver) *clusterLinks { return d.(*clusterParticipant).links }
 			return drivertest.Store{
 				Open:    func(t testing.TB) driver.Driver { return openClusterThrough(t, c.url(), opts) },
-				Crash:   func(_ testing.TB, d driver.Driver) { links(d).each((*proxy).close) },
+				Crash:   func(_ testing.TB, d driver.Driver) { links(d).each((*drivertest.Link).Close) },
 				Restart: func(testing.TB) { c.restart() },
-				Cut:     func(_ testing.TB, d driver.Driver) { links(d).setCut(true) },
-				Heal:    func(_ testing.TB, d driver.Driver) { links(d).setCut(false) },
+				Cut:     func(_ testing.TB, d driver.Driver) { links(d).set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { links(d).set(drivertest.Healthy) },
 			}
 		},
 		TTL:       suiteTTL,

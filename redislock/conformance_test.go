@@ -17,12 +17,12 @@ import (
 // participant is a store with a link that can be cut.
 type participant struct {
 	*store
-	link *proxy
+	link *drivertest.Link
 }
 
-func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
 	t.Helper()
-	d, err := NewDriver(context.Background(), link.url(), opts)
+	d, err := NewDriver(context.Background(), "redis://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func harness(maxTTL time.Duration) drivertest.Harness {
 				t.Fatal(err)
 			}
 			return drivertest.Store{
-				Open:    func(t testing.TB) driver.Driver { return openThrough(t, startProxy(t, s.addr), opts) },
-				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
+				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, s.addr), opts) },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { s.restart() },
-				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
-				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
 				Left:    func(_ testing.TB, prefix string) []string { return s.left(prefix) },
 			}
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -22,12 +23,12 @@ import (
 func TestKilledHolder(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	req := request("deploy")
 	old := take(t, a.store, req)
 	w := wait(t, r, b, long("deploy"))
-	link.close()
+	link.Close()
 	release(t, w.granted(patience))
 	if late := w.at.Sub(old.Since().Add(req.TTL)); late < -driver.Drift(req.TTL) || late > time.Second {
 		t.Errorf("the waiter got the lock %v after the TTL", late)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 type cell struct {
 	*testing.T
 	r       *redis
-	link    *proxy
-	fault   fault
+	link    *drivertest.Link
+	fault   drivertest.Fault
 	ttl     time.Duration
 	a, b, c *pawl.Client // a is behind the link
 	w       *witness
@@ -42,9 +43,9 @@ func TestFaults(t *testing.T) {
 	phases := map[string]func(*cell){
 		"acquire": (*cell).acquire, "wait": (*cell).wait, "grant": (*cell).grant, "extend": (*cell).extend, "release": (*cell).release,
 	}
-	for _, f := range []fault{blackHole, requestsLost, repliesLost, delayed, resets} {
+	for _, f := range []drivertest.Fault{drivertest.BlackHole, drivertest.RequestsLost, drivertest.RepliesLost, drivertest.Delayed, drivertest.Resets} {
 		for name, phase := range phases {
-			t.Run(name+"/"+string(f), func(t *testing.T) {
+			t.Run(name+"/"+f.String(), func(t *testing.T) {
 				t.Parallel()
 				c := newCell(t, f)
 				phase(c)
@@ -54,14 +55,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func newCell(t *testing.T, f fault) *cell {
+func newCell(t *testing.T, f drivertest.Fault) *cell {
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	c := &cell{T: t, r: r, link: link, fault: f, ttl: 3 * time.Second, w: &witness{stop: func() {}}}
-	if f == delayed {
+	if f == drivertest.Delayed {
 		c.ttl = 8 * time.Second // renewals must fit in, on a busy machine too
 	}
-	c.a, c.b, c.c = c.open(link.url()), c.open(r.url()), c.open(r.url())
+	c.a, c.b, c.c = c.open("redis://"+link.Addr()), c.open(r.url()), c.open(r.url())
 	return c
 }
 
@@ -143,7 +144,7 @@ func (c *cell) give(l *pawl.Lease) {
 
 // acquire: what the server has granted without our knowing is undone.
 func (c *cell) acquire() {
-	c.link.setFault(c.fault)
+	c.link.Set(c.fault)
 	for _, op := range []func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){c.a.TryAcquire, c.a.Acquire} {
 		var l *pawl.Lease
 		err := c.bounded("Acquire", func(ctx context.Context) (err error) {
@@ -151,27 +152,27 @@ func (c *cell) acquire() {
 			return err
 		})
 		switch {
-		case err == nil && c.fault != delayed:
+		case err == nil && c.fault != drivertest.Delayed:
 			c.Fatal("the link is not broken")
 		case err == nil:
 			c.w.saw(l)
 			c.give(l)
-		case c.fault == delayed:
+		case c.fault == drivertest.Delayed:
 			c.Errorf("on a slow link Acquire = %v", err)
 		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrUncertain):
 			c.Errorf("Acquire = %v; want an error of the context or the store", err)
 		}
 	}
-	c.link.setFault(healthy)
+	c.link.Set(drivertest.Healthy)
 	c.give(c.got(c.begin(c.b), patience))
 }
 
 // wait: a waiter that is cut off costs the next one no more than the claim, and
 // gets its turn when it can be reached again.
-func (c *cell) wait() { c.handOff(func() { c.link.setFault(c.fault) }) }
+func (c *cell) wait() { c.handOff(func() { c.link.Set(c.fault) }) }
 
 // grant: the same if the link breaks right behind the message of the grant.
-func (c *cell) grant() { c.handOff(func() { c.link.setFaultAfter("grant ", c.fault) }) }
+func (c *cell) grant() { c.handOff(func() { c.link.SetAfter("grant ", c.fault) }) }
 
 func (c *cell) handOff(breakLink func()) {
 	held := c.got(c.begin(c.b), patience)
@@ -181,16 +182,16 @@ func (c *cell) handOff(breakLink func()) {
 	c.inLine(2)
 	breakLink()
 	c.give(held)
-	if c.fault == delayed { // slow, but there
+	if c.fault == drivertest.Delayed { // slow, but there
 		c.give(c.got(cutOff, patience))
 		c.give(c.got(next, patience))
 		return
 	}
 	c.give(c.got(next, patience))
-	if c.link.now() != c.fault {
+	if c.link.Fault() != c.fault {
 		c.Error("the link did not break when the lock was handed over")
 	}
-	c.link.setFault(healthy)
+	c.link.Set(drivertest.Healthy)
 	c.give(c.got(cutOff, patience))
 }
 
@@ -200,9 +201,9 @@ func (c *cell) extend() {
 	held := c.got(c.begin(c.a), patience)
 	next := c.begin(c.b)
 	c.inLine(1)
-	c.link.setFault(c.fault)
+	c.link.Set(c.fault)
 	err := c.bounded("Extend", func(ctx context.Context) error { return held.Extend(ctx, c.ttl) })
-	if c.fault == delayed {
+	if c.fault == drivertest.Delayed {
 		if err != nil {
 			c.Errorf("on a slow link Extend = %v", err)
 		}
@@ -230,19 +231,19 @@ func (c *cell) release() {
 	held := c.got(c.begin(c.a, pawl.TTL(time.Minute)), patience)
 	next := c.begin(c.b)
 	c.inLine(1)
-	c.link.setFault(c.fault)
+	c.link.Set(c.fault)
 	err := c.bounded("Release", held.Release)
-	if err != nil && (c.fault == delayed || errors.Is(err, pawl.ErrLost)) {
+	if err != nil && (c.fault == drivertest.Delayed || errors.Is(err, pawl.ErrLost)) {
 		c.Errorf("Release = %v", err)
 	}
-	c.link.setFault(healthy)
+	c.link.Set(drivertest.Healthy)
 	c.give(c.got(next, patience))
 }
 
 // finish checks that all is well.
 func (c *cell) finish() {
 	c.Helper()
-	c.link.setFault(healthy)
+	c.link.Set(drivertest.Healthy)
 	for _, client := range []*pawl.Client{c.a, c.b} {
 		c.give(c.got(c.begin(client), patience))
 	}

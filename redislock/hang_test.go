@@ -8,6 +8,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestHangingDial: the connection ends while nobody asks for anything, and the server
@@ -16,16 +18,12 @@ import (
 func TestHangingDial(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	for range 3 {
 		a := openThrough(t, link, longOptions())
 		g := take(t, a.store, long("deploy"))
-		link.mu.Lock()
-		link.fault = blackHole
-		for c := range link.conns {
-			c.Close()
-		}
-		link.mu.Unlock()
+		link.Set(drivertest.BlackHole)
+		link.Redirect(r.addr) // which closes what there is
 		time.Sleep(20 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		began := time.Now()
@@ -36,7 +34,7 @@ func TestHangingDial(t *testing.T) {
 			t.Errorf("Renew took %v with 300 ms to do it in", d)
 		}
 		cancel()
-		link.setFault(healthy)
+		link.Set(drivertest.Healthy)
 		if !eventually(patience, func() bool { return g.Release(t.Context()) == nil }) {
 			t.Error("the lease is not released when the server is there again")
 		}

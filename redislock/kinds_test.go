@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // reading and slot make requests of other kinds.
@@ -130,7 +131,7 @@ func TestTogetherOfAnotherProgram(t *testing.T) {
 func TestLostReplyOfAReader(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	a, link := openLong(t, r), startProxy(t, r.addr)
+	a, link := openLong(t, r), drivertest.NewLink(t, r.addr)
 	b := openThrough(t, link, longOptions())
 	other := take(t, a, reading(long("deploy")))
 	req := reading(long("deploy"))
@@ -143,14 +144,14 @@ func TestLostReplyOfAReader(t *testing.T) {
 	release(t, again)
 	heldBy(t, a, long("deploy"), 1)
 
-	link.setCut(true) // the request is executed when the link is there again
+	link.Set(drivertest.BlackHole) // the request is executed when the link is there again
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	g, err := b.TryAcquire(ctx, reading(long("deploy")))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("TryAcquire over a cut link = %v; want the context's error", err)
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	if g != nil {
 		releaseAnyhow(t, g)
 	}

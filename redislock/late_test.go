@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestLateCommand: a server that was stopped executes, when it goes on, what was
@@ -115,16 +116,16 @@ func TestStoppedServer(t *testing.T) {
 func TestRepeatedRelease(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	g := take(t, a.store, long("deploy"))
-	link.setCut(true)
+	link.Set(drivertest.BlackHole)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := g.Release(ctx); err == nil {
 		t.Error("Release = nil although nothing could be sent")
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	if !eventually(patience, func() bool { return g.Release(t.Context()) == nil }) {
 		t.Fatal("Release does not succeed")
 	}
@@ -144,7 +145,7 @@ func TestRepeatedRelease(t *testing.T) {
 func TestLateLook(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	defer a.Close()
 	for name, end := range map[string]func(driver.Grant, *driver.Request) error{
@@ -160,8 +161,8 @@ func TestLateLook(t *testing.T) {
 			if g, err := a.TryAcquire(t.Context(), long("other")); err != nil || g.Release(t.Context()) != nil {
 				return false
 			}
-			link.setCut(true)
-			defer link.setCut(false)
+			link.Set(drivertest.BlackHole)
+			defer link.Set(drivertest.Healthy)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, _, fail := look.ask(ctx, true)
@@ -211,7 +212,7 @@ func TestLateLookOfAReader(t *testing.T) {
 func TestPassTwice(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	defer a.Close()
 	g := take(t, a.store, long("deploy")).(*grant)
@@ -222,13 +223,13 @@ func TestPassTwice(t *testing.T) {
 		[]string{g.lease, attemptText(first.Lease, a.id, pass.kind, pass.record), "60000"}); fail != nil || len(reply) != 2 {
 		t.Fatalf("pass: %v, %v", reply, fail)
 	}
-	link.setCut(true) // so the answer is lost, as far as a knows
+	link.Set(drivertest.BlackHole) // so the answer is lost, as far as a knows
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := g.Pass(ctx, first); err == nil {
 		t.Fatal("Pass = nil although nothing can be sent")
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	if _, err := g.Pass(t.Context(), long("deploy")); !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("another Pass = %v; want ErrUncertain", err)
 	}

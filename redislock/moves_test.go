@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -57,20 +58,20 @@ func TestOtherServer(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t), startServer(t)
 	grownUp(t, first, second)
-	link := startProxy(t, first.addr)
+	link := drivertest.NewLink(t, first.addr)
 	a, b, idle := openThrough(t, link, testOptions()), openThrough(t, link, testOptions()), openThrough(t, link, testOptions())
 	defer a.Close()
 	defer b.Close()
 	defer idle.Close()
 	held := take(t, a.store, request("deploy"))
-	link.redirect(second.addr)
+	link.Redirect(second.addr)
 	next := notBefore(t, b.store, held, testMaxTTL) // in the second server
 	for i := range 2 {
 		// Back again: the first has its scripts and its record still, and it may be
 		// asked by one who has done nothing since.
-		link.redirect(first.addr)
+		link.Redirect(first.addr)
 		next = notBefore(t, []*store{idle.store, b.store}[i], next, testMaxTTL)
-		link.redirect(second.addr)
+		link.Redirect(second.addr)
 		next = notBefore(t, a.store, next, testMaxTTL)
 	}
 }
@@ -97,17 +98,17 @@ func TestLateArrival(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
 			bless(t, r)
-			link := startProxy(t, r.addr)
+			link := drivertest.NewLink(t, r.addr)
 			late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
 			defer late.Close()
 			take(t, late.store, request("other"))
-			link.setCut(true)
+			link.Set(drivertest.BlackHole)
 			time.Sleep(3 * time.Second) // longer than it may take to notice that nothing is heard
 			r.restart()
 			if err := ready(r, early); err != nil {
 				t.Fatal(err)
 			}
-			link.setCut(false)
+			link.Set(drivertest.Healthy)
 			if !eventually(patience, func() bool { _, err := late.Inspect(t.Context(), "deploy"); return err == nil }) {
 				t.Fatal("the other participant does not come back")
 			}

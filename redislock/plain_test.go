@@ -33,7 +33,7 @@ func openPlain(t testing.TB, url string, opts *Options) *plain {
 // plainParticipant is a plain one with a link that can be cut.
 type plainParticipant struct {
 	*plain
-	link *proxy
+	link *drivertest.Link
 }
 
 // TestEfficiencyConformance restarts no server: what the suite wants then is what
@@ -42,18 +42,18 @@ func TestEfficiencyConformance(t *testing.T) {
 	t.Parallel()
 	opts := &Options{MaxTTL: suiteMaxTTL, Mode: Efficiency}
 	opts.TTL = suiteTTL
-	link := func(d driver.Driver) *proxy { return d.(*plainParticipant).link }
+	link := func(d driver.Driver) *drivertest.Link { return d.(*plainParticipant).link }
 	drivertest.Run(t, drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			s := startServer(t)
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
-					p := startProxy(t, s.addr)
-					return &plainParticipant{openPlain(t, p.url(), opts), p}
+					p := drivertest.NewLink(t, s.addr)
+					return &plainParticipant{openPlain(t, "redis://"+p.Addr(), opts), p}
 				},
-				Crash: func(_ testing.TB, d driver.Driver) { link(d).close() },
-				Cut:   func(_ testing.TB, d driver.Driver) { link(d).setCut(true) },
-				Heal:  func(_ testing.TB, d driver.Driver) { link(d).setCut(false) },
+				Crash: func(_ testing.TB, d driver.Driver) { link(d).Close() },
+				Cut:   func(_ testing.TB, d driver.Driver) { link(d).Set(drivertest.BlackHole) },
+				Heal:  func(_ testing.TB, d driver.Driver) { link(d).Set(drivertest.Healthy) },
 			}
 		},
 		TTL:       suiteTTL,
@@ -156,11 +156,11 @@ func TestEfficiencyLostReply(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
 		r := startServer(t)
-		link := startProxy(t, r.addr)
-		a, b := openPlain(t, link.url(), efficient()), openPlain(t, r.url(), efficient())
+		link := drivertest.NewLink(t, r.addr)
+		a, b := openPlain(t, "redis://"+link.Addr(), efficient()), openPlain(t, r.url(), efficient())
 		release(t, takePlain(t, a, "other")) // the server knows the scripts
 		req := long("deploy")
-		link.setFault(repliesLost)
+		link.Set(drivertest.RepliesLost)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		g, err := a.TryAcquire(ctx, req)
 		cancel()
@@ -173,7 +173,7 @@ func TestEfficiencyLostReply(t *testing.T) {
 		if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("TryAcquire = %v; want ErrHeld: the request has arrived", err)
 		}
-		link.setFault(healthy)
+		link.Set(drivertest.Healthy)
 		if again {
 			r.do("pexpire", lockKey(defaultPrefix, "deploy"), "20000")
 			began := driver.Now()

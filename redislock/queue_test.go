@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // patience is for what takes no time unless the machine is busy.
@@ -164,19 +165,19 @@ func TestStalledWaiter(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	a, c := openLong(t, r), openLong(t, r)
-	link := startProxy(t, r.addr)
+	link := drivertest.NewLink(t, r.addr)
 	b := openThrough(t, link, longOptions())
 	g := take(t, a, long("deploy"))
 	stalled := wait(t, r, b.store, long("deploy"))
 	next := wait(t, r, c, long("deploy"))
-	link.setCut(true)
+	link.Set(drivertest.BlackHole)
 	release(t, g)
 	began := driver.Now()
 	g = next.granted(patience)
 	if d := next.at.Sub(began); d < claimTTL/2 || d > claimTTL+500*time.Millisecond {
 		t.Errorf("the next waiter got the lock after %v; want %v", d, claimTTL)
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	release(t, g)
 	release(t, stalled.granted(patience))
 }
@@ -187,15 +188,15 @@ func TestKilledWaiter(t *testing.T) {
 	r := blessedServer(t)
 	a, c := openLong(t, r), openLong(t, r)
 	g := take(t, a, long("deploy"))
-	var links []*proxy
+	var links []*drivertest.Link
 	for range 5 {
-		link := startProxy(t, r.addr)
+		link := drivertest.NewLink(t, r.addr)
 		links = append(links, link)
 		wait(t, r, openThrough(t, link, longOptions()).store, long("deploy"))
 	}
 	next := wait(t, r, c, long("deploy"))
 	for _, link := range links {
-		link.close()
+		link.Close()
 	}
 	if !eventually(patience, func() bool { return r.do("pubsub", "numsub") == "" && len(r.do("pubsub", "channels")) < 100 }) {
 		t.Fatal("the server does not notice that the clients have gone")

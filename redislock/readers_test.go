@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestReaderProcess: the process of one of two readers is killed, or stopped. The
@@ -100,7 +101,7 @@ func TestFailoverOfReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	lasting := func(name string) *driver.Request { req := request(name); req.TTL = ttl; return req }
-	link := startProxy(t, master.addr)
+	link := drivertest.NewLink(t, master.addr)
 	s := openThrough(t, link, opts)
 	var readers []driver.Grant
 	for range 3 {
@@ -117,7 +118,7 @@ func TestFailoverOfReaders(t *testing.T) {
 	master.kill()
 	replica.do("replicaof", "no", "one")
 	moved := driver.Now()
-	link.redirect(replica.addr)
+	link.Redirect(replica.addr)
 	for _, g := range readers {
 		if !eventually(ttl/2, func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil }) {
 			t.Error("a reader cannot renew its lease at the new master")

@@ -17,7 +17,7 @@ import (
 // participant is a store with a link that can be cut.
 type participant struct {
 	*store
-	link *proxy
+	link *drivertest.Link
 }
 
 const (
@@ -32,9 +32,9 @@ func options(ttl time.Duration) *Options {
 	return o
 }
 
-func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
 	t.Helper()
-	d, err := NewDriver(context.Background(), link.url(), opts)
+	d, err := NewDriver(context.Background(), "zk://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func openThrough(t testing.TB, link *proxy, opts *Options) *participant {
 // left lists the nodes below those of names that begin with prefix.
 func left(t testing.TB, s *server, prefix string) (nodes []string) {
 	t.Helper()
-	d := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+	d := openThrough(t, drivertest.NewLink(t, s.addr), options(suiteTTL))
 	defer d.Close()
 	n, err := d.usual(t.Context())
 	if err != nil {
@@ -81,17 +81,17 @@ func harness(long time.Duration) drivertest.Harness {
 			}
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
-					p := openThrough(t, startProxy(t, s.addr), options(suiteTTL))
+					p := openThrough(t, drivertest.NewLink(t, s.addr), options(suiteTTL))
 					// That of the longest leases, so that nobody waits for it later.
 					if _, err := p.session(context.Background(), long); err != nil {
 						t.Fatal(err)
 					}
 					return p
 				},
-				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.close() },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { s.restart(t) },
-				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(true) },
-				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.setCut(false) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
 				Left:    func(t testing.TB, prefix string) []string { return left(t, s, prefix) },
 			}
 		},

@@ -20,6 +20,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // Kinds of requests, as the protocol numbers them.
@@ -267,7 +268,7 @@ func TestLostAnswerToDelete(t *testing.T) {
 func TestLostRelease(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	link := startProxy(t, s.addr)
+	link := drivertest.NewLink(t, s.addr)
 	p := openThrough(t, link, options(20*time.Second))
 	c := clientOf(t, p.store, 20*time.Second)
 	l, err := c.TryAcquire(t.Context(), "lost-release")
@@ -276,11 +277,11 @@ func TestLostRelease(t *testing.T) {
 	}
 	other := openURL(t, s.url(), 20*time.Second)
 	w := wait(t, other, request("lost-release", 20*time.Second))
-	link.setCut(true)
+	link.Set(drivertest.BlackHole)
 	if err := l.Release(t.Context()); err == nil {
 		t.Error("Release = nil although nobody was told")
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	release(t, w.granted(t))
 }
 
@@ -289,7 +290,7 @@ func TestLostRelease(t *testing.T) {
 func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	link := startProxy(t, s.addr)
+	link := drivertest.NewLink(t, s.addr)
 	const name, ttl = "expired-waiter", time.Second
 	p := openThrough(t, link, options(ttl))
 	t.Cleanup(func() { p.Close() })
@@ -302,11 +303,11 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	first := wait(t, p.store, request(name, ttl))
 	old := firstSession(p.store).sessionID()
 	second := wait(t, openURL(t, s.url(), 60*time.Second), request(name, 60*time.Second))
-	link.setCut(true)
+	link.Set(drivertest.BlackHole)
 	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 2 }) {
 		t.Fatal("the session does not end")
 	}
-	link.setCut(false)
+	link.Set(drivertest.Healthy)
 	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 3 }) {
 		t.Fatal("the waiter does not join the queue again")
 	}

@@ -51,41 +51,7 @@ func startEtcd(t *testing.T) string {
 func TestEtcd(t *testing.T) {
 	w := newWorld(t)
 	addr := startEtcd(t)
-	store := "etcd://me:s3cret@" + addr + "/ci/locks"
-	run := func(words ...string) *proc {
-		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
-	}
-	holder := run("run", "deploy/prod", "--ttl", "5s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
-	w.appears("in")
-	if got := holder.stderr(); got != "" {
-		t.Errorf("stderr is %q; want nothing", got)
-	}
-	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
-		t.Errorf("the command gets the store and token %q", got)
-	}
-	busy := run("run", "-n", "--ttl", "5s", "deploy/prod", "true")
-	busy.end(exitBusy)
-	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
-		t.Errorf("stderr is %q; want the holder", got)
-	}
-	waiter := run("run", "--ttl", "5s", "--why", "release 8", "deploy/prod", "touch", "next")
-	w.until("the waiter waits", func() bool {
-		show := run("show", "deploy/prod")
-		show.end(0)
-		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
-	})
-	ls := run("ls")
-	ls.end(0)
-	if !strings.Contains(ls.stdout(), "deploy/prod") {
-		t.Errorf("ls says %q", ls.stdout())
-	}
-	run("break", "deploy/prod", "--force", "--why", "it hangs").end(0)
-	holder.end(exitLost)
-	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
-		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
-	}
-	waiter.end(0)
-	w.appears("next")
+	w.serves("etcd://me:s3cret@"+addr+"/ci/locks", addr, "deploy/prod", "5s")
 }
 
 // TestNoEtcd: a store that cannot be used is told in one line without password.

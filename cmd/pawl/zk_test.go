@@ -68,37 +68,7 @@ func TestZooKeeper(t *testing.T) {
 	w := newWorld(t)
 	addr := startZooKeeper(t)
 	store := "zk://me:s3cret@" + addr + "/locks?tick_time=200ms"
-	run := func(words ...string) *proc {
-		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
-	}
-	holder := run("run", "deploy", "--ttl", "2s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
-	w.appears("in")
-	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
-		t.Errorf("the command gets the store and token %q", got)
-	}
-	busy := run("run", "-n", "--ttl", "2s", "deploy", "true")
-	busy.end(exitBusy)
-	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
-		t.Errorf("stderr is %q; want the holder", got)
-	}
-	waiter := run("run", "--ttl", "2s", "--why", "release 8", "deploy", "touch", "next")
-	w.until("the waiter waits", func() bool {
-		show := run("show", "deploy")
-		show.end(0)
-		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
-	})
-	ls := run("ls")
-	ls.end(0)
-	if !strings.Contains(ls.stdout(), "deploy") {
-		t.Errorf("ls says %q", ls.stdout())
-	}
-	run("break", "deploy", "--force", "--why", "it hangs").end(0)
-	holder.end(exitLost)
-	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
-		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
-	}
-	waiter.end(0)
-	w.appears("next")
+	w.serves(store, addr, "deploy", "2s")
 
 	for _, c := range []struct {
 		store, want string

@@ -18,7 +18,7 @@ import (
 // participant is a driver with links that can be cut.
 type participant struct {
 	*Driver
-	links []*proxy
+	links []*drivertest.Link
 }
 
 func openThrough(t testing.TB, f fleet, opts *Options) *participant {
@@ -26,9 +26,9 @@ func openThrough(t testing.TB, f fleet, opts *Options) *participant {
 	p := new(participant)
 	var addrs []string
 	for _, s := range f {
-		link := startProxy(t, s.addr)
+		link := drivertest.NewLink(t, s.addr)
 		p.links = append(p.links, link)
-		addrs = append(addrs, link.listener.Addr().String())
+		addrs = append(addrs, link.Addr())
 	}
 	var err error
 	if p.Driver, err = NewDriver(context.Background(), "redlock://"+strings.Join(addrs, ","), opts); err != nil {
@@ -37,9 +37,9 @@ func openThrough(t testing.TB, f fleet, opts *Options) *participant {
 	return p
 }
 
-func (p *participant) setCut(cut bool) {
+func (p *participant) set(f drivertest.Fault) {
 	for _, l := range p.links {
-		l.setCut(cut)
+		l.Set(f)
 	}
 }
 
@@ -73,7 +73,7 @@ func harness(n int, maxTTL time.Duration) drivertest.Harness {
 				Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
 				Crash: func(_ testing.TB, d driver.Driver) {
 					for _, l := range d.(*participant).links {
-						l.close()
+						l.Close()
 					}
 				},
 				Restart: func(testing.TB) {
@@ -81,8 +81,8 @@ func harness(n int, maxTTL time.Duration) drivertest.Harness {
 						s.restart()
 					}
 				},
-				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).setCut(true) },
-				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).setCut(false) },
+				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.BlackHole) },
+				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.Healthy) },
 				Left: func(_ testing.TB, prefix string) (keys []string) {
 					for _, s := range f {
 						keys = append(keys, s.left(prefix)...)

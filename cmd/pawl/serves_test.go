@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import "strings"
+
+// serves checks that the commands do on a store at addr what they do on files, and
+// that nobody sees its password.
+func (w *world) serves(store, addr, name, ttl string) {
+	w.Helper()
+	run := func(words ...string) *proc {
+		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
+	}
+	holder := run("run", name, "--ttl", ttl, "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	w.appears("in")
+	for line := range strings.Lines(holder.stderr()) {
+		if !strings.HasPrefix(line, "pawl: waiting for ") {
+			w.Errorf("stderr has %q; want at most that it waits", line)
+		}
+	}
+	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, addr) {
+		w.Errorf("the command gets the store and token %q", got)
+	}
+	busy := run("run", "-n", "--ttl", ttl, name, "true")
+	busy.end(exitBusy)
+	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
+		w.Errorf("stderr is %q; want the holder", got)
+	}
+	waiter := run("run", "--ttl", ttl, "--why", "release 8", name, "touch", "next")
+	w.until("the waiter waits", func() bool {
+		show := run("show", name)
+		show.end(0)
+		return strings.Contains(show.stdout(), "release 7") && strings.Contains(show.stdout(), "release 8")
+	})
+	ls := run("ls")
+	ls.end(0)
+	if !strings.Contains(ls.stdout(), name) {
+		w.Errorf("ls says %q", ls.stdout())
+	}
+	run("break", name, "--force", "--why", "it hangs").end(0)
+	holder.end(exitLost)
+	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
+		w.Errorf("stderr of the holder is %q; want why its lock was broken", got)
+	}
+	waiter.end(0)
+	w.appears("next")
+}

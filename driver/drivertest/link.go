@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Link is a TCP proxy between one participant and a server of its store, for the
+// hooks Crash, Cut and Heal of a Store, and for tests of what a driver makes of a
+// broken network. A connection that has lost something stays open and silent until
+// the link is Healthy again, and is closed then: a stream does not go on behind a
+// gap. It is safe for concurrent use.
+type Link struct {
+	listener net.Listener
+	work     sync.WaitGroup
+
+	mu     sync.Mutex
+	fault  Fault
+	after  string // text from the server behind which the fault next begins; empty if none
+	next   Fault
+	target string
+	closed bool
+	conns  map[net.Conn]bool // both ends; true if it has lost something
+}
+
+// NewLink returns a healthy link to the server at target, a host and a port. It
+// is closed when the test ends.
+func NewLink(t testing.TB, target string) *Link {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Link{listener: listener, target: target, conns: make(map[net.Conn]bool)}
+	l.work.Go(l.serve)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// Addr returns the address, a host and a port, to which the participant connects.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
+
+// Fault returns what becomes of the link now.
+func (l *Link) Fault() Fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fault
+}
+
+// Set changes what becomes of the link, from the next bytes on. Healthy closes the
+// connections that have lost something.
+func (l *Link) Set(f Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(f)
+}
+
+func (l *Link) set(f Fault) {
+	l.fault = f
+	for c, lost := range l.conns {
+		switch {
+		case f == Resets:
+			reset(c)
+		case f == Forgotten:
+			l.conns[c] = true
+		case f == Healthy && lost:
+			c.Close()
+		}
+	}
+}
+
+// SetAfter lets a fault begin as soon as text has come from the server, which is
+// found if it comes in one read: a short message.
+func (l *Link) SetAfter(text string, f Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.after, l.next = text, f
+}
+
+// Redirect puts another server behind the address, and closes all connections.
+func (l *Link) Redirect(target string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.target = target
+	for c := range l.conns {
+		c.Close()
+	}
+}
+
+// Close ends all connections, as the end of the process at one of their ends does,
+// and takes no more. It may be called again.
+func (l *Link) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.listener.Close()
+	for c := range l.conns {
+		c.Close()
+	}
+	l.mu.Unlock()
+	l.work.Wait()
+}
+
+func (l *Link) serve() {
+	for {
+		in, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		l.work.Go(func() { l.join(in) })
+	}
+}
+
+// join serves one connection. While everything is lost, so is what would have
+// made the connection to the server, and it is closed when all is well again.
+func (l *Link) join(in net.Conn) {
+	defer l.forget(in)
+	if !l.keep(in) {
+		return
+	}
+	if l.Fault() == BlackHole && l.loses(up, in, nil) {
+		l.pass(nil, in, up)
+		return
+	}
+	l.mu.Lock()
+	target := l.target
+	l.mu.Unlock()
+	out, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer l.forget(out)
+	if !l.keep(out) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { l.pass(out, in, up); out.Close(); in.Close() })
+	both.Go(func() { l.pass(in, out, down); in.Close(); out.Close() })
+	both.Wait()
+}
+
+// pass copies from src to dst, but for what comes while that direction is dead: it
+// is read and lost, and the connection is good for nothing any more.
+func (l *Link) pass(dst, src net.Conn, d direction) {
+	buf := make([]byte, 32<<10)
+	lost := dst == nil
+	for {
+		n, err := src.Read(buf)
+		if l.loses(d, src, dst) {
+			lost = true
+			if err == io.EOF && dst != nil { // an end that is lost leaves the other one open
+				io.Copy(io.Discard, dst)
+			}
+		} else if n > 0 && !lost {
+			switch f := l.Fault(); {
+			case f == Delayed:
+				time.Sleep(linkDelay)
+			case f == HangsUp && d == down:
+				time.Sleep(linkHangUp)
+				return
+			}
+			if _, err := dst.Write(buf[:n]); err != nil {
+				if !l.loses(1-d, src, dst) { // else src does not hear that dst has gone
+					return
+				}
+				lost = true
+			}
+			if d == down {
+				l.passed(buf[:n])
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// loses reports whether the link loses what comes from src now, even if that is its
+// end, and notes it in one step: else Healthy in between would leave a stream with a
+// gap.
+func (l *Link) loses(d direction, src, dst net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.fault.loses(d) && !(l.fault == Forgotten && l.conns[src]) {
+		return false
+	}
+	for _, c := range []net.Conn{src, dst} {
+		if _, ok := l.conns[c]; ok {
+			l.conns[c] = true
+		}
+	}
+	return true
+}
+
+// passed begins the fault that is to come behind some text.
+func (l *Link) passed(text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.after != "" && bytes.Contains(text, []byte(l.after)) {
+		l.after = ""
+		l.set(l.next)
+	}
+}
+
+func (l *Link) keep(c net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.fault == Resets {
+		reset(c)
+		return false
+	}
+	l.conns[c] = l.fault == BlackHole
+	return true
+}
+
+func (l *Link) forget(c net.Conn) {
+	c.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+}
+
+// reset ends a connection in the middle of whatever is under way.
+func reset(c net.Conn) {
+	c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+}

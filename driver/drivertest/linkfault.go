@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import "time"
+
+// Fault is what a network does to a Link.
+type Fault int
+
+const (
+	Healthy Fault = iota
+	// BlackHole: what is sent is lost, both ways, and who connects hears nothing.
+	BlackHole
+	// RequestsLost: half-open. What the client sends is lost, what the server sends
+	// arrives.
+	RequestsLost
+	// RepliesLost: half-open. What the client sends arrives, what the server sends
+	// is lost.
+	RepliesLost
+	// Delayed: what is sent takes 200 ms longer each way.
+	Delayed
+	// Resets: connections are reset, old and new.
+	Resets
+	// HangsUp: the next reply on a connection is lost, and 300 ms later the
+	// connection ends, so that the server has carried out what it was asked.
+	HangsUp
+	// Forgotten: the connections of now lose everything and do not end, as behind a
+	// firewall that has forgotten them. New ones are well.
+	Forgotten
+)
+
+func (f Fault) String() string {
+	return [...]string{"healthy", "black hole", "requests lost", "replies lost", "delay", "reset", "hang-up", "forgotten"}[f]
+}
+
+const (
+	linkDelay  = 200 * time.Millisecond
+	linkHangUp = 300 * time.Millisecond
+)
+
+// direction is that of what a link passes on.
+type direction int
+
+const (
+	up   direction = iota // to the server
+	down                  // to the client
+)
+
+// loses reports whether the fault loses what is sent in a direction.
+func (f Fault) loses(d direction) bool {
+	return f == BlackHole || f == RequestsLost && d == up || f == RepliesLost && d == down
+}
