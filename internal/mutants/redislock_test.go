@@ -90,7 +90,7 @@ func init() {
 		mutant{name: "late commands are not undone", file: "redislock/store.go",
 			old: "if !fail.Maybe {", new: "if fail != nil {", pkg: pkg, test: "TestLateCommand"},
 		mutant{name: "an attempt that was granted behind a dead link is kept", file: "redislock/grant.go",
-			old: "[]string{lease, server.Millis(claimTTL)", new: "[]string{map[bool]string{false: lease}[g.unsure], server.Millis(claimTTL)",
+			old: "[]string{lease, claimMillis", new: "[]string{map[bool]string{false: lease}[g.unsure], claimMillis",
 			pkg: pkg, test: "TestFaults/acquire/replies_lost"},
 		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
 			old: "micros); step > 0 {", new: "micros); step < 0 {", pkg: pkg, test: "TestClockStepForward"},
