@@ -44,40 +44,6 @@ func (c *clock) set(now, ahead time.Duration, pace float64) {
 	*c = clock{now, c.at(now) + ahead, pace}
 }
 
-// named is what a node keeps of one name. Times are by its clock.
-type named struct {
-	locks  []*lock       // one that is exclusive, or any number that are shared
-	newest time.Duration // the grant of the last of them
-	floor  uint64
-	owner  string
-	writer uint64 // the writers' floor
-	wishes map[string]time.Duration
-	ended  map[string]mark
-	ears   []*ear
-}
-
-// lock is one that has not ended.
-type lock struct {
-	redlock.Lock
-	granted, ends time.Duration
-}
-
-func newNamed(ears []*ear) *named {
-	return &named{wishes: make(map[string]time.Duration), ended: make(map[string]mark), ears: ears}
-}
-
-// of returns the lock that the lease has, or nil.
-func (s *named) of(lease string) *lock {
-	for _, l := range s.locks {
-		if l.Lease == lease {
-			return l
-		}
-	}
-	return nil
-}
-
-func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared }
-
 type mark struct {
 	news   string
 	forget time.Duration
@@ -193,36 +159,6 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 	v.Locks = nil
 	n.tell(kind, client, p.Lease, p.Token, n.w.now()+l.ends-now, sharing(l.Shared))
 	return v
-}
-
-// takable says whether there is a lock that the proposal may take. n.mu is held.
-func (n *node) takable(s *named, p redlock.Proposal) bool {
-	switch {
-	case p.From != "":
-		return !p.Shared && s.exclusive() && s.of(p.From) != nil
-	case p.Shared:
-		return !s.exclusive() || n.w.plan.Off.Writers
-	}
-	return len(s.locks) == 0
-}
-
-// whose says why a proposal is refused whose lease has no lock.
-func (n *node) whose(s *named) string {
-	switch {
-	case len(s.locks) == 0:
-		return "the lease is not known here"
-	case !s.exclusive():
-		return "it is shared"
-	}
-	return fmt.Sprintf("lease %d has it", n.w.number(s.locks[0].Lease))
-}
-
-// sharing is the text of events of shared locks.
-func sharing(shared bool) string {
-	if shared {
-		return "shared"
-	}
-	return ""
 }
 
 // end carries out an ending. n.mu is held.

@@ -103,14 +103,8 @@ func (g *grant) missing(ctx context.Context) error {
 
 // howLost returns how the lease ended whose node is not there any more.
 func (g *grant) howLost(ctx context.Context) *driver.LostError {
-	data, err := call(ctx, func() ([]byte, error) {
-		data, _, err := g.s.conn.Get(g.n.dir)
-		return data, err
-	})
-	if err == nil {
-		if b := readBroken(data).find(g.n.name); b != nil {
-			return b
-		}
+	if by, err := g.n.brokenBy(ctx); err == nil && by != nil {
+		return by
 	}
 	return &driver.LostError{Reason: driver.Gone}
 }

@@ -444,3 +444,28 @@ func TestTooManySlots(t *testing.T) {
 	req.Slots--
 	release(t, take(t, d, req))
 }
+
+// TestBreakBeforeTheRelease: whose request to delete had no answer finds the node gone.
+// That was the request, unless somebody has broken the lease before.
+func TestBreakBeforeTheRelease(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	d, other := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	for name, end := range map[string]func(*grant, *driver.Request) error{
+		"gone-by-break": func(g *grant, req *driver.Request) error {
+			return other.Break(t.Context(), req.Name, req.Lease, req.Holder, "test")
+		},
+		"gone-by-request": func(g *grant, _ *driver.Request) error { return g.s.conn.Delete(g.n.path(), -1) },
+	} {
+		req := request(name, time.Minute)
+		g := take(t, d, req)
+		if err := end(g, req); err != nil {
+			t.Fatal(err)
+		}
+		g.n.deleting = true // a request is under way
+		if found, err := g.remove(t.Context()); err != nil || found != (name == "gone-by-request") {
+			t.Errorf("%s: found = %t, %v", name, found, err)
+		}
+		_ = g.Release(t.Context())
+	}
+}

@@ -180,13 +180,32 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		case err == nil:
 			n.s.store.sweep(n.s, n.dir)
 			return true, nil
+		case errors.Is(err, zk.ErrNoNode) && !before:
+			return false, nil
 		case errors.Is(err, zk.ErrNoNode):
-			return before, nil // it was the request whose answer was lost
+			// It was the request whose answer was lost, or a Break before that.
+			var by *driver.LostError
+			if by, err = n.brokenBy(ctx); err == nil {
+				return by == nil, nil
+			}
 		}
 		if err := n.s.again(ctx, err); err != nil {
 			return false, err
 		}
 	}
+}
+
+// brokenBy returns how the lease of a node that is gone was broken, or nil if nobody
+// has left word of that.
+func (n *node) brokenBy(ctx context.Context) (*driver.LostError, error) {
+	data, err := call(ctx, func() ([]byte, error) {
+		data, _, err := n.s.conn.Get(n.dir)
+		return data, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return readBroken(data).find(n.name), err
 }
 
 // again returns after a pause, and nil, if a request that has failed with err is

@@ -16,6 +16,7 @@ const (
 	ask   = "redislock/redlock/ask.go"
 	grant = "redislock/redlock/grant.go"
 	node  = "sim/node.go"
+	named = "sim/named.go"
 )
 
 // simulated are mutants that 10,000 schedules of the simulator must catch: of
@@ -106,11 +107,11 @@ var simulated = []mutant{
 	},
 	{
 		name: "readers beside a writer",
-		file: node, old: "return !s.exclusive() || n.w.plan.Off.Writers", new: "return true",
+		file: named, old: "return !s.exclusive() || n.w.plan.Off.Writers", new: "return true",
 	},
 	{
 		name: "a writer beside readers",
-		file: node, old: "\treturn len(s.locks) == 0\n}", new: "\treturn !s.exclusive()\n}",
+		file: named, old: "\treturn len(s.locks) == 0\n}", new: "\treturn !s.exclusive()\n}",
 	},
 	{
 		name: "a minority of readers counted",

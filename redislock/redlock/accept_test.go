@@ -7,6 +7,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -143,47 +144,53 @@ func TestThreeOfFiveKilled(t *testing.T) {
 // crashes and comes back empty; client 2 asks C, D and E. Where restarts go
 // unnoticed there are two holders.
 func TestCrashedNode(t *testing.T) {
-	t.Parallel()
 	for i := range 4 {
 		guarded, shared := i%2 == 0, i/2 == 1 // a reader, and then a writer
-		opts := patient()
-		opts.AllowUnguarded = !guarded
-		opts.ConnectTimeout = 2 * time.Second
-		var args []string
-		if !guarded { // so that nobody can ask a server for its run
-			args = []string{"--rename-command", "INFO", ""}
-		}
-		f := startFleet(t, 5, opts, args...)
-		f[3].kill()
-		f[4].kill()
-		client1 := dialFleet(t, f, opts)
-		req := long()
-		req.Shared = shared
-		g, err := client1.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f[2].restart()
-		f[3].restart()
-		f[4].restart()
-		f[0].stop()
-		f[1].stop()
-		if guarded {
-			fleet(f[3:]).oneByOne(t, opts)
-		}
-		client2 := dialFleet(t, f, opts)
-		second, err := client2.TryAcquire(t.Context(), long())
-		switch {
-		case guarded && err == nil:
-			t.Errorf("token %d while the lease with token %d is trusted", second.Token(), g.Token())
-		case guarded:
-			t.Logf("client 2: %v", err)
-		case err != nil:
-			t.Errorf("without a guard: %v; this test cannot fail", err)
-		}
-		f[0].cont()
-		f[1].cont()
+		t.Run(fmt.Sprintf("guarded=%t,shared=%t", guarded, shared), func(t *testing.T) {
+			t.Parallel()
+			crashedNode(t, guarded, shared)
+		})
 	}
+}
+
+func crashedNode(t *testing.T, guarded, shared bool) {
+	opts := patient()
+	opts.AllowUnguarded = !guarded
+	opts.ConnectTimeout = 5 * time.Second
+	var args []string
+	if !guarded { // so that nobody can ask a server for its run
+		args = []string{"--rename-command", "INFO", ""}
+	}
+	f := startFleet(t, 5, opts, args...)
+	f[3].kill()
+	f[4].kill()
+	client1 := dialFleet(t, f, opts)
+	req := long()
+	req.Shared = shared
+	g, err := client1.TryAcquire(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f[2].restart()
+	f[3].restart()
+	f[4].restart()
+	f[0].stop()
+	f[1].stop()
+	if guarded {
+		fleet(f[3:]).oneByOne(t, opts)
+	}
+	client2 := dialFleet(t, f, opts)
+	second, err := client2.TryAcquire(t.Context(), long())
+	switch {
+	case guarded && err == nil:
+		t.Errorf("token %d while the lease with token %d is trusted", second.Token(), g.Token())
+	case guarded:
+		t.Logf("client 2: %v", err)
+	case err != nil:
+		t.Errorf("without a guard: %v; this test cannot fail", err)
+	}
+	f[0].cont()
+	f[1].cont()
 }
 
 // oneByOne declares for each of the servers that it has forgotten nothing.

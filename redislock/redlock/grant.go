@@ -4,7 +4,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -77,25 +76,6 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 	}
 	return fmt.Errorf("%w: %d of %d nodes %s, and %d have to: %v",
 		driver.ErrUncertain, t.has.n, len(g.d.members), what, g.d.quorum, t.failed)
-}
-
-// Downgrade implements driver.Downgrader. From the first call on every proposal of the
-// lease is one to share. So nodes that do not hear of it now do so at the next
-// renewal; until a quorum has, no reader can have one.
-func (g *grant) Downgrade(ctx context.Context) error {
-	if err := g.ended(); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	g.shared = true
-	left := g.until.Sub(driver.Now())
-	g.mu.Unlock()
-	// Nobody's time becomes longer by that: a node that has lost the lock gets it for as
-	// long as it is trusted.
-	if err := g.heal(ctx, max(left+driver.Drift(left), time.Millisecond), "know that the lease is shared now"); err != nil {
-		return err
-	}
-	return g.ended()
 }
 
 // extended notes an extension that a quorum has confirmed just now.
@@ -238,47 +218,3 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 
 // unheard makes err one of a request that may have been carried out.
 func unheard(err error) error { return fmt.Errorf("%w: %v", driver.ErrUncertain, err) }
-
-// Pass implements driver.Passer. The successor gets the lock where its predecessor
-// has it, and from the others when it is renewed.
-func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	d := g.d
-	if err := d.usable(ctx, req); err != nil {
-		return nil, err
-	}
-	if err := g.ended(); err != nil {
-		return nil, err
-	}
-	g.mu.Lock()
-	shared := g.shared || req.Shared
-	g.mu.Unlock()
-	if shared {
-		return nil, errors.New("redlock: only an exclusive lease can be passed on, to an exclusive one")
-	}
-	if req.Name != g.name {
-		return nil, fmt.Errorf("redlock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
-	}
-	s := d.search(req)
-	s.from, s.floor = g.lease, g.token
-	next, f := s.ask(ctx)
-	if f != nil {
-		if f.kind == final && errors.Is(f.err, driver.ErrLost) {
-			return nil, g.lose(&driver.LostError{Reason: driver.Gone})
-		}
-		// Some nodes may have given the lock to the successor, which has been ended: the
-		// release of this one need not find anything there.
-		g.mu.Lock()
-		g.asked = true
-		g.mu.Unlock()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, unheard(f.err)
-	}
-	g.d.forget(g)
-	g.mu.Lock()
-	g.over, g.tell = true, nil
-	g.mu.Unlock()
-	g.end("") // at the nodes where the successor has not got it
-	return next, nil
-}

@@ -214,7 +214,7 @@ func (r *run) check() {
 			}
 		})
 		for _, g := range h.known {
-			if g.early && g.breaks == nil && !r.forgets() {
+			if g.early && g.breaks == nil && (!r.restarted || r.sure.SurvivesRestart) {
 				r.t.Errorf("%q: the store has ended #%d, token %d, before its time", h.name, g.n, g.Token())
 			}
 		}

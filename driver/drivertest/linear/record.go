@@ -99,10 +99,6 @@ type conditions struct {
 	restarted bool // the store was
 }
 
-// forgets reports whether the store may not know a lease any more that it still keeps
-// the name for.
-func (c conditions) forgets() bool { return c.restarted && !c.sure.SurvivesRestart }
-
 // operations returns the history as the model has it, without what means nothing.
 func (h *history) operations(c conditions) []operation {
 	back := make(map[int]span) // when leases were released
@@ -119,11 +115,7 @@ func (h *history) operations(c conditions) []operation {
 			if !c.calm || !c.sure.FIFO || h.waited || h.doubt || !h.alone(o) {
 				continue
 			}
-		case missed:
-			if c.forgets() {
-				continue
-			}
-		case released, broke:
+		case released, broke, missed:
 			// Where requests have no order, some nodes do as who breaks it says, others as
 			// who gives it back, and both have ended it. And who repeats a request, as the
 			// answer was lost, finds only that the lease is over.

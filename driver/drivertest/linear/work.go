@@ -194,13 +194,14 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 	switch {
 	case errors.Is(err, pawl.ErrReleased), errors.Is(err, pawl.ErrHeld):
 		o.do = missed
-		h.add(at, o)
-		return
 	case err != nil, !r.sure.Expiry: // or it has only asked the holder, who may have let go by itself
 		o.do = mayEnd
 	}
 	h.add(at, o)
-	h.mu.Lock()
+	if o.do == missed && r.calm {
+		return
+	}
+	h.mu.Lock() // it has been broken, or may have been: an answer that was lost is asked for again
 	g.breaks = append(g.breaks, at)
 	h.mu.Unlock()
 }

@@ -18,6 +18,7 @@ local function scored(key, at)
   local all, live = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
   for i = 1, #all, 2 do
     local till = tonumber(all[i + 1])
+    if till < 0 then redis.call('GET', key) end -- a token of package redislock's: WRONGTYPE
     if till > at then
       live[#live + 1], live[#live + 2] = all[i], till
     end

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+)
+
+// world is the servers of a workload.
+type world struct {
+	servers []*server
+	Redis   []string // addresses
+	ZK      string
+	Etcd    string
+	TTL     time.Duration // of leases
+}
+
+// newWorld starts servers of the given kinds, all that the cells of a workload need.
+func newWorld(kinds []string, ttl time.Duration) (*world, error) {
+	w := &world{TTL: ttl}
+	for _, kind := range kinds {
+		s, err := start(kind)
+		if err != nil {
+			w.stop()
+			return nil, err
+		}
+		w.servers = append(w.servers, s)
+		switch s.kind {
+		case "redis":
+			w.Redis = append(w.Redis, s.addr)
+		case "zk":
+			w.ZK = s.addr
+		case "etcd":
+			w.Etcd = s.addr
+		}
+	}
+	if err := w.bless(); err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *world) stop() {
+	for _, s := range w.servers {
+		s.stop()
+	}
+}
+
+// bless says that the new servers have forgotten nothing.
+func (w *world) bless() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	switch len(w.Redis) {
+	case 0:
+		return nil
+	case 1:
+		return redislock.Bless(ctx, "redis://"+w.Redis[0], nil)
+	}
+	return redlock.Bless(ctx, w.redlockURL(), nil)
+}
+
+func (w *world) redlockURL() string { return "redlock://" + strings.Join(w.Redis, ",") }
+
+// versions returns what the servers say they are.
+func (w *world) versions() (list []string) {
+	for kind, args := range map[string][]string{"redis": {"redis-server", "--version"}, "etcd": {"etcd", "--version"}} {
+		for _, s := range w.servers {
+			if s.kind == kind {
+				out, _ := exec.Command(args[0], args[1:]...).Output()
+				line, _, _ := strings.Cut(string(out), "\n")
+				if _, v, ok := strings.Cut(line, "v="); ok {
+					line = "Redis " + strings.Fields(v)[0]
+				}
+				list = append(list, strings.Replace(line, "etcd Version:", "etcd", 1))
+				break
+			}
+		}
+	}
+	if w.ZK != "" {
+		_, v, _ := strings.Cut(word(w.ZK, "srvr"), "Zookeeper version: ")
+		v, _, _ = strings.Cut(v, "-")
+		list = append(list, "ZooKeeper "+v)
+	}
+	return list
+}
+
+// cpu returns what all servers together have used so far.
+func (w *world) cpu() (sum time.Duration, err error) {
+	for _, s := range w.servers {
+		d, err := cpuOf(s.pid())
+		if err != nil {
+			return 0, err
+		}
+		sum += d
+	}
+	return sum, nil
+}
