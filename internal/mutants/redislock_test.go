@@ -56,6 +56,8 @@ func init() {
 			old: "	s.tellClosed(b, closed)\n	if found != joined {\n", new: "	if found != joined {\n		s.tellClosed(b, closed)\n", pkg: pkg, test: "TestClusterClosed"},
 		mutant{name: "requests wait for the connection", file: "redislock/internal/server/server.go",
 			old: "go func() { answer <- s.client.Do(ctx, cmd) }()", new: "answer <- s.client.Do(ctx, cmd)", pkg: pkg, test: "TestHangingDial"},
+		mutant{name: "a late answer is given to another request", file: "redislock/internal/server/server.go",
+			old: "	case <-ctx.Done():\n		return rueidis.NewErrorResult(ctx.Err())", new: "	case <-ctx.Done():\n		s.answers.Put(answer)\n		return rueidis.NewErrorResult(ctx.Err())", pkg: pkg, test: "TestFaults/extend/replies_lost"},
 		lua("hands over before forgotten leases have ended", "common.lua",
 			"elseif closed(epoch, known[3], at) ~= 0 then", "elseif false then", "TestRenewalsGoOnInQuarantine"),
 		lua("waiters who have gone get the lock", "common.lua",
