@@ -115,6 +115,22 @@ func TestAcquireTriesAgainAfterALostAnswer(t *testing.T) {
 	})
 }
 
+// A driver waits in its store's queue for longer than the TTL, and then the answer is lost:
+// that is no outage of a whole TTL.
+func TestAcquireTriesAgainAfterALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			if d.tries.Load() > 1 {
+				return ask()
+			}
+			time.Sleep(time.Hour)
+			return nil, driver.ErrUncertain
+		})
+		release(t, acquire(t, open(t, d, nil), "a"))
+	})
+}
+
 func TestUnreachableStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

@@ -26,11 +26,11 @@ import (
 // not count, as it was told to stop. MaxHold limits a term; others who wait come
 // first then.
 //
-// Elect goes on through outages of the store, but for one that is there from the
-// beginning. It returns ctx.Err() if ctx ends while it waits, an error if there is
-// Shared or Slots, with which several would lead, and else the errors of Acquire. Who
-// leads is told by Inspect to everybody, and by the Observer to
-// this client.
+// Elect goes on through outages of the store, but returns the error of one that cannot
+// be reached at the beginning; for one that is silent then it waits. It returns
+// ctx.Err() if ctx ends while it waits, an error if there is Shared or Slots, with
+// which several would lead, and else the errors of Acquire. Who leads is told by
+// Inspect to everybody, and by the Observer to this client.
 //
 // A leader that is paused does not know that another leads by now: what it
 // writes then is refused only by a resource that looks at tokens.

@@ -48,7 +48,8 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 // ErrHeld, with the present holder, or ErrReleased if there is none.
 //
 // On a store where only the holder itself can let go, as with files, Break
-// asks the holder to, and waits until it has or ctx ends.
+// asks the holder to, and waits until it has or ctx ends. So a goroutine that has
+// to return before its lease is released must not break it there.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	in, err := c.inspector()
 	switch {

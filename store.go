@@ -76,27 +76,30 @@ func (c *Client) untilClose(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { stop(); cancel() }
 }
 
-// repeat asks until the store grants. It goes on through an outage for up to
-// one TTL since the store was last heard of; a store that cannot be reached at
-// all is told at once.
+// repeat asks until the store grants. It goes on through an outage until one TTL after
+// the first attempt that failed by it: how long that had waited in the store's queue
+// before does not count. A store that cannot be reached at all is told at once.
 func (c *Client) repeat(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
-	pause, heard, contact := minPause, driver.Now(), false
+	pause, contact, away := minPause, false, false
+	var since driver.Instant // of the outage, if away
 	for {
 		grant, err := c.attempt(ctx, req, acquire)
 		switch {
 		case err == nil:
 			return grant, req, nil
 		case errors.Is(err, ErrHeld):
-			heard, contact = driver.Now(), true
-		case errors.Is(err, ErrUncertain):
+			contact, away = true, false
+		case errors.Is(err, ErrUncertain), errors.Is(err, ErrUnavailable) && contact:
 			contact = true
-		case errors.Is(err, ErrUnavailable) && contact:
+			if !away {
+				away, since = true, driver.Now()
+			}
+			if driver.Now().Sub(since) > req.TTL {
+				return nil, nil, &outage{err}
+			}
 		default:
 			return nil, nil, err
-		}
-		if driver.Now().Sub(heard) > req.TTL {
-			return nil, nil, &outage{err}
 		}
 		select {
 		case <-time.After(pause/2 + c.random.spread(pause/2)):

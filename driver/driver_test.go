@@ -48,6 +48,8 @@ func TestErrorTexts(t *testing.T) {
 	cause := errors.New("no route to host")
 	for want, err := range map[string]error{
 		`held by somebody else`: &driver.HeldError{},
+		`held by somebody; that process has ended, what it started goes on and holds it`: &driver.HeldError{
+			Info: &driver.Info{Holders: []driver.Held{{Orphan: true}}}},
 		`lease lost: broken by bob@laptop: "runner died"`: &driver.LostError{
 			Reason: driver.Broken, By: &driver.Holder{User: "bob", Host: "laptop"}, Why: "runner died"},
 		`lease lost: it was not renewed in time (last renewal: no route to host)`: &driver.LostError{

@@ -48,6 +48,9 @@ func (e *HeldError) Error() string {
 	if h.Why != "" {
 		s += fmt.Sprintf(" (why: %s)", h.Why)
 	}
+	if h.Orphan {
+		s += "; that process has ended, what it started goes on and holds it"
+	}
 	return s
 }
 

@@ -37,7 +37,11 @@ type Dir struct {
 // as a holder of any token. It returns an error that is errors.ErrUnsupported on
 // systems without flock(2), such as Windows.
 func OpenDir(path string) (*Dir, error) {
-	d, err := openDir(path)
+	abs, err := filepath.Abs(path) // or os.Chdir would make it forget its tokens
+	if err != nil {
+		return nil, fmt.Errorf("fence: a guard in %s: %w", path, err)
+	}
+	d, err := openDir(abs)
 	if err != nil {
 		return nil, fmt.Errorf("fence: a guard in %s: %w", path, err)
 	}
@@ -164,10 +168,14 @@ func line(resource string, token pawl.Token) string {
 }
 
 // writeToken replaces the file: it is the old one or the new one, whole, whatever
-// happens. The name of what it writes first is always the same, so that nothing is
-// left behind by those who are killed here.
+// happens. The name of what it writes first is always the same, so that no more than
+// that one is left behind by those who are killed here. It is made anew: in a directory
+// that others may write to, it might be a link to another file.
 func writeToken(path, resource string, token pawl.Token) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

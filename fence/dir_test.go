@@ -303,9 +303,9 @@ func TestOpenDirRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{file, file + "2"} {
-		if _, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("OpenDir(%s): %v", path, err)
+	for path, hint := range map[string]string{file: "not a directory", file + "2": "make it first"} {
+		if _, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), hint) {
+			t.Errorf("OpenDir(%s): %v; want %q", path, err, hint)
 		}
 	}
 }

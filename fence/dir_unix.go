@@ -5,6 +5,8 @@
 package fence
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -12,6 +14,9 @@ import (
 
 func openDir(path string) (*Dir, error) {
 	fi, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: make it first, such as with mkdir -m 700", err)
+	}
 	if err != nil {
 		return nil, err
 	}

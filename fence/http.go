@@ -52,8 +52,8 @@ func FromHeader(h http.Header) (pawl.Token, error) {
 }
 
 // Handler returns a handler that calls next within g.Do for the resource that the
-// request is about. So next must not go on writing after it has returned. A
-// request that only reads (GET, HEAD, OPTIONS) may come without a token; with one it
+// request is about. So next must not go on writing after it has returned: put an
+// http.TimeoutHandler around this handler, not into it. A request that only reads (GET, HEAD, OPTIONS) may come without a token; with one it
 // raises the resource's token, as a new holder's first read should. The token is in
 // the context that next gets, see Token.
 //
@@ -147,6 +147,10 @@ func Token(ctx context.Context) pawl.Token {
 //
 // When an answer does not come, the request may be carried out later, if it is not
 // stale then.
+//
+// The token goes along when an http.Client follows a redirect, to another host too: a
+// service may send its clients to the server that leads. It is no secret; but a service
+// that is not trusted should not choose where it goes: see http.Client.CheckRedirect.
 type Transport struct {
 	Base http.RoundTripper // http.DefaultTransport if nil
 }

@@ -238,6 +238,19 @@ func TestTransportLeavesTheRequestAlone(t *testing.T) {
 	}
 }
 
+// TestTransportFollows: a write that is sent on to the server that leads is fenced there.
+func TestTransportFollows(t *testing.T) {
+	v, leads := serve(t)
+	follows := httptest.NewServer(http.RedirectHandler(leads.URL+"/x", http.StatusTemporaryRedirect))
+	defer follows.Close()
+	if got, err := send(t.Context(), 34, "PUT", follows.URL, "new"); got != "200 new, by 34" {
+		t.Error(got, err)
+	}
+	if got, err := send(t.Context(), 33, "PUT", follows.URL, "old"); !errors.Is(err, ErrStale) || v.by["/x"] != "new" {
+		t.Errorf("an old token: %s, %v", got, err)
+	}
+}
+
 func TestFromResponse(t *testing.T) {
 	response := func(status int, seen ...string) *http.Response {
 		h := http.Header{TokenHeader: {"33"}, ResourceHeader: {"a%2Fb"}}

@@ -20,7 +20,9 @@ const (
 )
 
 // Schema makes the table that Install uses, unless it is there. It is the same in
-// every dialect.
+// every dialect. When several make it at once, PostgreSQL answers some of them with an
+// error (SQLSTATE 23505 or 42710), and then it is there: let a migration make it, or
+// try a second time.
 const Schema = `CREATE TABLE IF NOT EXISTS pawl_fence (
 	resource TEXT PRIMARY KEY,
 	token BIGINT NOT NULL
@@ -47,7 +49,8 @@ var (
 // may be out of date at READ COMMITTED. Until the transaction ends, Install for
 // the same resource waits in all others, so that both reading and writing is
 // safe after it, at every isolation level, and a rollback takes the token back
-// with the writes.
+// with the writes. So does a rollback to a savepoint that was made before it, after which
+// the rest of the transaction is not fenced.
 //
 // It returns a *StaleError if the resource has seen a larger token, the error of
 // Check, or that of the database; the transaction has to be rolled back then. A
@@ -95,5 +98,5 @@ func sqlError(ctx context.Context, resource string, err error) error {
 	if cerr := ctx.Err(); cerr != nil && errors.Is(err, cerr) {
 		return err
 	}
-	return fmt.Errorf("fence: resource %q: raise the token in the table pawl_fence: %w", resource, err)
+	return fmt.Errorf("fence: resource %q: raise the token in the table pawl_fence, which fence.Schema makes: %w", resource, err)
 }

@@ -54,8 +54,8 @@
 //	holder stopped                held; Break reports that it does not answer
 //	waiter killed                 its successor closes up
 //	waiter frozen by its cgroup   those behind it wait until it is thawed
-//	one of several killed      the others hold on; its place is free at once
-//	killed while it joins      nothing; stopped while it joins: nobody else joins
+//	one of several killed         the others hold on; its place is free at once
+//	killed while it joins         nothing; stopped while it joins: nobody else joins
 //	queue or FIFO deleted         exclusion stays; order may be lost, the head
 //	                              looks every quarter of a second
 //	lock file deleted while held  others may get in: the holder is told it has lost

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/pawl-go/pawl"
@@ -52,6 +53,8 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 	var err error
 	if dir == "" {
 		dir, err = DefaultDir()
+	} else if strings.Contains(dir, "://") {
+		err = fmt.Errorf("%q is a URL: give the path of a directory, such as /var/lock/app", dir)
 	} else if dir, err = filepath.Abs(dir); err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}

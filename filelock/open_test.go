@@ -46,6 +46,17 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestOpenRefusesURL: it would be a directory below the one that each process is in.
+func TestOpenRefusesURL(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := Open("file:///var/lock/app", nil); err == nil || !strings.Contains(err.Error(), "is a URL: give the path") {
+		t.Errorf("Open = %v", err)
+	}
+	if left, _ := os.ReadDir("."); len(left) > 0 {
+		t.Errorf("it has made %v", left)
+	}
+}
+
 func TestUnsafeDir(t *testing.T) {
 	base := t.TempDir()
 	file := filepath.Join(base, "file")

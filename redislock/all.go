@@ -105,19 +105,17 @@ func refusedAll(all []*attempt, reply []rueidis.RedisMessage) error {
 
 // undoAll is as attempt.undo, for all of them.
 func undoAll(ctx context.Context, all []*attempt, fail *server.Failure) ([]driver.Grant, error) {
-	if !fail.Maybe {
-		return nil, fail.Err
-	}
 	var grants []driver.Grant
+	err := fail.Err
 	for _, a := range all {
-		a.doubt = true
-		each := *fail
-		g, err := a.undo(ctx, &each)
-		if g == nil { // it was given back at once
-			fail = &server.Failure{Err: err, Maybe: true}
-			continue
+		a.doubt = fail.Maybe
+		var g driver.Grant
+		if g, err = a.undo(ctx, fail); g != nil { // else there is nothing to give back any more
+			grants = append(grants, g)
 		}
-		grants = append(grants, g)
 	}
-	return grants, fail.Err
+	if len(grants) > 0 {
+		err = fail.Err
+	}
+	return grants, err
 }

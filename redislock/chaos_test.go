@@ -38,7 +38,8 @@ func TestChaos(t *testing.T) {
 	opts := chaosOptions()
 	ctx, cancel := context.WithTimeout(t.Context(), chaosDuration())
 	defer cancel()
-	w := runChaos(ctx, t, r, opts)
+	w := &witness{}
+	runChaos(ctx, t, r, opts, allHarm, &w.stop, w.takeTurns)
 	t.Logf("%d leases", w.n)
 	if w.n == 0 {
 		t.Error("nobody ever had the lock")
@@ -67,7 +68,8 @@ func TestChaosIsSeen(t *testing.T) {
 	opts.AllowUnguarded = true
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	w := runChaos(ctx, t, r, opts)
+	w := &witness{}
+	runChaos(ctx, t, r, opts, allHarm, &w.stop, w.takeTurns)
 	if w.wrong == nil {
 		t.Errorf("nothing wrong was seen in %d leases", w.n)
 	}
@@ -79,11 +81,11 @@ func chaosOptions() *Options {
 	return opts
 }
 
-// runChaos goes on until ctx ends or something wrong was seen.
-func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options) *witness {
+// runChaos goes on until ctx ends or something wrong was seen, and stop called.
+func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options, harm int, stop *func(), takeTurns func(context.Context, *pawl.Client)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &witness{stop: cancel}
+	*stop = cancel
 	var links []*proxy
 	var work sync.WaitGroup
 	for range 4 {
@@ -99,19 +101,24 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options) *witne
 		}
 		defer c.Close()
 		for range 2 {
-			work.Go(func() { w.takeTurns(ctx, c) })
+			work.Go(func() { takeTurns(ctx, c) })
 		}
 	}
-	work.Go(func() { chaos(ctx, r, links) })
+	work.Go(func() { chaos(ctx, r, links, harm) })
 	work.Wait()
 	for _, link := range links {
 		link.setCut(false)
 	}
-	return w
 }
 
+// How much harm is done.
+const (
+	mildHarm = 5 // the server forgets nothing
+	allHarm  = 10
+)
+
 // chaos does harm until ctx ends, and leaves the server running.
-func chaos(ctx context.Context, r *redis, links []*proxy) {
+func chaos(ctx context.Context, r *redis, links []*proxy, harm int) {
 	pause := func(d time.Duration) {
 		select {
 		case <-time.After(rand.N(d)):
@@ -124,11 +131,11 @@ func chaos(ctx context.Context, r *redis, links []*proxy) {
 	}
 	for ctx.Err() == nil {
 		link := links[rand.IntN(len(links))]
-		switch rand.IntN(10) {
+		switch rand.IntN(harm) {
 		case 0, 1, 2:
-			link.setCut(true)
+			link.setFault([]fault{blackHole, repliesLost}[rand.IntN(2)])
 			pause(600 * time.Millisecond)
-			link.setCut(false)
+			link.setFault(healthy)
 		case 3:
 			cli("client", "kill", "type", "pubsub")
 		case 4:

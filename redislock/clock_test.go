@@ -140,7 +140,7 @@ func TestClockStepForward(t *testing.T) {
 	r, set := clockServer(t)
 	a, seen := openClock(t, r.url())
 	b, _ := openClock(t, r.url())
-	short, minute, long := try(t, a, "short"), try(t, a, "minute", pawl.TTL(time.Minute)), try(t, a, "long", pawl.TTL(2*time.Hour))
+	short, minute, long := try(t, a, "short", pawl.Shared()), try(t, a, "minute", pawl.TTL(time.Minute)), try(t, a, "long", pawl.TTL(2*time.Hour))
 	seen.unmoved(t)
 	set(time.Hour)
 	for _, l := range []*pawl.Lease{short, minute} {
@@ -176,7 +176,7 @@ func TestClockStepBack(t *testing.T) {
 	a, seen := openClock(t, r.url())
 	link := startProxy(t, r.addr)
 	b, _ := openClock(t, link.url())
-	held, crashed := try(t, a, "held"), try(t, b, "crashed")
+	held, crashed := try(t, a, "held", pawl.Slots(2)), try(t, b, "crashed")
 	seen.unmoved(t)
 	set(-time.Hour)
 	link.close()

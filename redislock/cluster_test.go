@@ -30,6 +30,7 @@ func TestCluster(t *testing.T) {
 	t.Run("List", func(t *testing.T) { clusterList(t, c) })
 	t.Run("Messages", func(t *testing.T) { clusterMessages(t, c) })
 	t.Run("MovedSlot", func(t *testing.T) { clusterMovedSlot(t, c) })
+	t.Run("MovedReaders", func(t *testing.T) { clusterMovedReaders(t, c) })
 	t.Run("MovedWhileWaiting", func(t *testing.T) { clusterMovedWhileWaiting(t, c) })
 	t.Run("StuckSlot", func(t *testing.T) { clusterStuckSlot(t, c) })
 	t.Run("LeastRights", func(t *testing.T) { clusterLeastRights(t, c) })

@@ -57,8 +57,9 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
+	shares := g.shares()
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key}, []string{g.lease, server.Millis(ttl), g.shares()})
+		[]string{g.key}, []string{g.lease, server.Millis(ttl), shares})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = term{}
@@ -66,6 +67,9 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fail.Err
 	}
 	if server.Code(reply) != 1 || len(reply) != 3 {
+		if g.shares() != shares { // a Downgrade came in between, and the store was asked for the wrong form
+			return g.Renew(ctx, ttl)
+		}
 		g.s.saw(by, since, reply) // it may tell why the lease is gone
 		return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
@@ -132,11 +136,14 @@ func (g *grant) Release(ctx context.Context) error {
 }
 
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
-	s := g.s
+	s, attempt := g.s, g.attempt(lease)
 	reply, _, fail := s.server.Run(ctx, releaseScript, s.keysOf(g.key, lease),
-		[]string{lease, claimMillis, s.server.ChannelFor(g.key), g.attempt(lease), server.Bit(g.unsure), server.Bit(g.doubt)})
+		[]string{lease, claimMillis, s.server.ChannelFor(g.key), attempt, server.Bit(g.unsure), server.Bit(g.doubt)})
 	if fail == nil {
-		return server.Code(reply) == 1, nil
+		if found = server.Code(reply) == 1; !found && g.attempt(lease) != attempt {
+			return g.release(ctx, lease) // as in Renew
+		}
+		return found, nil
 	}
 	if fail.Maybe {
 		s.mu.Lock()

@@ -130,14 +130,20 @@ func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info
 			b.Zrange().Key(key).Min("0").Max("-1").Withscores().Build(),
 			b.Time().Build(),
 			b.Get().Key(key).Build(),
+			b.Pttl().Key(key).Build(),
 		}
 	})
 	if err != nil {
 		return err
 	}
 	members, err := replies[0][0].AsZScores()
-	if isWrongType(err) && !isWrongType(replies[0][2].Error()) {
-		return nil // the last of them has gone, and somebody has it alone by now
+	if isWrongType(err) && !isWrongType(replies[0][2].Error()) { // the last of them has gone
+		if value := text(replies[0][2]); value != "" { // and somebody has it alone by now
+			pttl, _ := replies[0][3].AsInt64()
+			info.Holders = append(info.Holders, parseHeld(value, pttl, time.Now()))
+			info.Token = max(info.Token, info.Holders[0].Token)
+		}
+		return nil
 	}
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return server.Lacking(err, "zrange")

@@ -84,6 +84,17 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	if d := driver.Now().Sub(began); d > 20*time.Second {
 		t.Errorf("the key was there for %v", d)
 	}
+	// Efficiency breaks the one that would have lasted longer.
+	g = take(t, s, reading(long("deploy")))
+	brief = reading(long("deploy"))
+	brief.TTL = 2 * time.Second
+	take(t, s, brief)
+	if err := openPlain(t, r.url(), efficient()).Break(t.Context(), "deploy", g.(*grant).lease, nil, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(patience, func() bool { return r.do("exists", key) == "0" }) {
+		t.Fatal("the key is there long after the last lease has ended")
+	}
 	// And no shorter: the longer of two that are there goes on.
 	brief = reading(long("deploy"))
 	brief.TTL = time.Second

@@ -155,13 +155,20 @@ func TestLateLook(t *testing.T) {
 	} {
 		req := long(name)
 		look := a.attempt(req)
-		link.setCut(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		if _, _, fail := look.ask(ctx, true); fail == nil || !fail.Maybe {
-			t.Fatalf("a look that cannot be answered: %v; want a failure", fail)
+		if !eventually(patience, func() bool {
+			// So the scripts are there, and the look is sent.
+			if g, err := a.TryAcquire(t.Context(), long("other")); err != nil || g.Release(t.Context()) != nil {
+				return false
+			}
+			link.setCut(true)
+			defer link.setCut(false)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, _, fail := look.ask(ctx, true)
+			return fail != nil && fail.Maybe
+		}) {
+			t.Fatal("no look is sent that cannot be answered")
 		}
-		cancel()
-		link.setCut(false)
 		var g *grant
 		if !eventually(patience, func() bool { g, _, _ = look.ask(t.Context(), true); return g != nil }) {
 			t.Fatal("the lock is not granted")
@@ -178,6 +185,25 @@ func TestLateLook(t *testing.T) {
 		}
 		release(t, take(t, b, long(name)))
 	}
+}
+
+// TestLateLookOfAReader: the look of a waiter is executed after the lease was granted
+// and has become a shared one. It must not queue as a writer, and keep readers out.
+func TestLateLookOfAReader(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	req := long("deploy")
+	g := take(t, a, req)
+	if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if late, _, fail := a.attempt(req).ask(t.Context(), true); late == nil || late.Token() != g.Token() {
+		t.Errorf("the late look gets %v, %v; want the lease that there is", late, fail)
+	}
+	release(t, take(t, b, reading(long("deploy"))))
+	release(t, g)
+	release(t, take(t, b, long("deploy")))
 }
 
 // TestPassTwice: a Pass whose answer was lost may have made the first heir the

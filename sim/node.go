@@ -75,6 +75,7 @@ func (n *node) at(name string) *named {
 	now := n.local()
 	s.locks = slices.DeleteFunc(s.locks, func(l *lock) bool { return l.ends <= now })
 	maps.DeleteFunc(s.wishes, func(_ string, ends time.Duration) bool { return ends <= now })
+	maps.DeleteFunc(s.ended, func(_ string, m mark) bool { return m.forget <= now })
 	return s
 }
 
@@ -115,7 +116,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		return v
 	}
 	fits := p.Token > s.floor || p.Token == s.floor && s.owner == p.Lease
-	if m, ok := s.ended[p.Lease]; ok && m.forget >= now { // 1
+	if m, ok := s.ended[p.Lease]; ok { // 1
 		v.Ended, v.News = true, m.news
 		return refused("this lease has ended")
 	}

@@ -22,15 +22,17 @@ import (
 //	mux.Handle("POST /invoice/{id}", lock.Handler(pay))
 //
 // The handler's request has a context that ends with the lease, and Lease finds the
-// lease in it, for its token. The lease ends when the handler returns.
+// lease in it, for its token. The lease ends when the handler returns; that of an
+// http.TimeoutHandler returns while the work goes on, so put it around this one.
 //
 // Who asks for a name that is held gets 423 Locked with Retry-After and a JSON body
 // that says who has it, as far as Show allows. While the store cannot be reached
 // the answer is 503, and the handler does not run.
 //
-// If the lease is lost while the handler runs, no success is answered: a status
-// below 400 that is written after the loss becomes 503, and a response that was
-// begun before is broken off (http.ErrAbortHandler). What the handler has done by then
+// If the lease is lost while the handler runs, no success is answered, also if that
+// is only heard of when it is given back: a status below 400 that is written after
+// the loss becomes 503, and a response that was begun before is broken off
+// (http.ErrAbortHandler). What the handler has done by then
 // is done: it has to look at its context, or send the token. A connection that it has
 // hijacked is its own.
 type Middleware struct {
@@ -80,16 +82,21 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 			m.refuse(w, r, err)
 			return
 		}
+		var answered *response
 		defer func() {
-			if err := lease.Release(r.Context()); err != nil {
+			err := lease.Release(r.Context())
+			if err != nil {
 				m.report(r, err)
+			}
+			if answered != nil { // next has not panicked
+				answered.finish(err)
 			}
 		}()
 		ctx, cancel := lease.Context(r.Context())
 		defer cancel()
 		answer := &response{ResponseWriter: w, lease: lease}
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
-		answer.finish()
+		answered = answer
 	})
 }
 

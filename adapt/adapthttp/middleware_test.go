@@ -210,6 +210,29 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// The name is held until the work is done, also if it is answered that it takes too
+// long. An http.TimeoutHandler within would give it back before that.
+func TestTimeoutHandlerAround(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		worked := make(chan bool)
+		slow := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			time.Sleep(10 * time.Second)
+			if _, err := w.other.TryAcquire(background, "a"); !errors.Is(err, pawl.ErrHeld) {
+				t.Errorf("while the work goes on: %v, want ErrHeld", err)
+			}
+			close(worked)
+		})
+		answer := httptest.NewRecorder()
+		http.TimeoutHandler(w.Handler(slow), time.Second, "").ServeHTTP(answer, httptest.NewRequest("GET", "/a", nil))
+		if answer.Code != 503 {
+			t.Errorf("status %d, want 503", answer.Code)
+		}
+		<-worked
+		synctest.Wait()
+		w.wantFree(t, "a")
+	})
+}
+
 // closed is a store that grants nothing for a while.
 type closed struct{ driver.Driver }
 

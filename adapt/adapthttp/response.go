@@ -33,18 +33,23 @@ func (a *response) WriteHeader(status int) {
 		}
 		return
 	}
-	a.status = status
 	if status < 400 {
-		if a.refused = a.lost(); a.refused != nil {
-			a.status = http.StatusServiceUnavailable
-			for _, of := range []string{"Content-Encoding", "Etag", "Last-Modified", "Cache-Control", "Location"} {
-				a.Header().Del(of) // the answer that is not given
-			}
-			http.Error(a.ResponseWriter, "the lock was lost while the request was handled", a.status)
+		if err := a.lost(); err != nil {
+			a.refuse(err)
 			return
 		}
 	}
+	a.status = status
 	a.ResponseWriter.WriteHeader(status)
+}
+
+// refuse answers that the lease was lost.
+func (a *response) refuse(lost error) {
+	a.status, a.refused = http.StatusServiceUnavailable, lost
+	for _, of := range []string{"Content-Encoding", "Etag", "Last-Modified", "Cache-Control", "Expires", "Location"} {
+		a.Header().Del(of) // the answer that is not given
+	}
+	http.Error(a.ResponseWriter, "the lock was lost while the request was handled", a.status)
 }
 
 // Write implements http.ResponseWriter.
@@ -75,13 +80,14 @@ func (a *response) Flush() { _ = a.FlushError() }
 // Unwrap lets http.ResponseController find what else the server can do.
 func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// finish is called when the handler has returned. A success that has been begun
+// finish is called when the handler has returned and the lease has been given back,
+// which may tell of a loss that nobody had heard of. A success that has been begun
 // cannot be taken back, but it can be kept from looking complete.
-func (a *response) finish() {
+func (a *response) finish(back error) {
 	switch {
-	case a.lost() == nil:
+	case !errors.Is(back, pawl.ErrLost):
 	case a.status == 0:
-		a.WriteHeader(http.StatusOK)
+		a.refuse(back)
 	case a.status < 400:
 		panic(http.ErrAbortHandler)
 	}

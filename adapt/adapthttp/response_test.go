@@ -3,6 +3,7 @@
 package adapthttp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/adapt/adapthttp"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 // Whatever a handler answers after its lease was lost, it is no success.
@@ -102,4 +105,46 @@ func TestReleasedEarly(t *testing.T) {
 			fmt.Fprint(rw, "and now for what takes long")
 		})
 	})
+}
+
+// deaf is a store of whose leases nobody hears that they are lost.
+type deaf struct{ driver.Driver }
+
+func (d deaf) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if g == nil {
+		return nil, err
+	}
+	return struct{ driver.Grant }{g}, err
+}
+
+// What the store tells when the lease is given back, and not before, is a loss too.
+func TestNoSuccessAfterALossHeardOfLate(t *testing.T) {
+	for _, status := range []int{0, 200} {
+		inWorld(t, func(t *testing.T, w *world) {
+			s := new(memlock.Store)
+			w.other, w.Locks = open(t, s.Driver(), "alice"), open(t, deaf{s.Driver()}, "server")
+			var broken any
+			answer := httptest.NewRecorder()
+			func() {
+				defer func() { broken = recover() }()
+				w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					l := adapthttp.Lease(r.Context())
+					if err := w.other.Break(background, l.Name(), l.ID(), "a test"); err != nil {
+						t.Error(err)
+					}
+					if status != 0 {
+						rw.WriteHeader(status)
+					}
+				})).ServeHTTP(answer, httptest.NewRequest("GET", "/a", nil))
+			}()
+			if status == 0 && answer.Code != 503 || status != 0 && broken != http.ErrAbortHandler {
+				t.Errorf("the handler writes %d: it is answered %d, broken off with %v", status, answer.Code, broken)
+			}
+			if len(w.told) != 1 || !errors.Is(w.told[0], pawl.ErrLost) {
+				t.Errorf("Report is told %v", w.told)
+			}
+			w.wantFree(t, "a")
+		})
+	}
 }

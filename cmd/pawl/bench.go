@@ -108,6 +108,9 @@ func (a *app) bench(ctx context.Context, each time.Duration) error {
 		a.interrupted = f.code == 128+int(syscall.SIGINT)
 		return f
 	}
+	if errors.Is(err, pawl.ErrHeld) {
+		return fail(exitBusy, plain(err), "another pawl bench measures this store: try again when it has ended")
+	}
 	if err != nil {
 		return storeFailure(err, out.Store)
 	}

@@ -102,7 +102,7 @@ func TestBenchRefuses(t *testing.T) {
 	if _, err := locks.TryAcquire(t.Context(), benchPrefix+"running"); err != nil {
 		t.Fatal(err)
 	}
-	if got := pawlBench(t, 75, "-s", "file:"+dir, "--for", "50ms"); !strings.Contains(got, "held by somebody") {
+	if got := pawlBench(t, 75, "-s", "file:"+dir, "--for", "50ms"); !strings.Contains(got, "held by somebody") || !strings.Contains(got, "try again when") {
 		t.Error(got)
 	}
 	if got := pawlBench(t, 69, "-s", "redis://127.0.0.1:1", "--for", "50ms"); strings.Contains(got, "A lock costs") {

@@ -53,9 +53,9 @@ const (
 )
 
 // terms leads again and again, until the command ends by itself. An outage of the
-// store ends it only before the first term.
+// store ends it only if the store was not heard of before.
 func (r *runner) terms(path string) (int, error) {
-	pause, led := minElectPause, false
+	pause := minElectPause
 	for {
 		began := time.Now()
 		code, err := r.once(path)
@@ -63,9 +63,7 @@ func (r *runner) terms(path string) (int, error) {
 		if !errors.As(err, &f) {
 			return code, err
 		}
-		lost := f.kind == kinds[exitLost]
-		led = led || lost
-		if !lost && !(led && f.kind == kinds[exitUnavailable]) {
+		if f.kind != kinds[exitLost] && !(r.known && f.kind == kinds[exitUnavailable]) {
 			return code, err
 		}
 		if !r.quiet && !r.json {

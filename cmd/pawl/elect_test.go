@@ -5,8 +5,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -274,5 +276,41 @@ func TestCandidateAndSignals(t *testing.T) {
 	<-one.done
 	if code := exitCode(one.err); code != "143" && code != "-15" {
 		t.Errorf("exit code %s; want that of SIGTERM", code)
+	}
+}
+
+// TestCandidateAndOutage: a candidate that waits, and has not led yet, goes on after an
+// outage of the store that is longer than the TTL, where the store has no queue in which
+// it would wait.
+func TestCandidateAndOutage(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t)
+	redis, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	ask := func(command string) {
+		t.Helper()
+		_ = redis.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := fmt.Fprintf(redis, "%s\r\n", command); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := bufio.NewReader(redis).ReadString('\n'); err != nil || strings.HasPrefix(reply, "-") {
+			t.Fatalf("%s: %q, %v", command, reply, err)
+		}
+	}
+	ask("SET pawl:{boss} somebody-else")
+	p := w.pawl("elect", "boss", "-s", "redis://"+addr+"?mode=efficiency", "--ttl", "1s", "--", "touch", filepath.Join(w.dir, "led"))
+	w.until("it waits", func() bool { return p.ended() || strings.Contains(p.stderr(), "waiting") })
+	ask("CLIENT PAUSE 3000 ALL")
+	w.until("it hears of the outage", func() bool { return p.ended() || strings.Contains(p.stderr(), "standing for election again") })
+	if p.ended() {
+		t.Fatalf("the candidate has ended: %v, stderr %q", p.err, p.stderr())
+	}
+	ask("DEL pawl:{boss}") // answered after the pause
+	p.end(0)
+	if !w.exists("led") {
+		t.Error("it has not led")
 	}
 }

@@ -17,8 +17,8 @@ around it: to take the same lock again inside fails at once.
 
 With --shared, others that use --shared can have the lock too, but nobody else:
 they are readers, and who does not use it is a writer. With --slots 3, three can
-have it at a time. Redis has neither. Who waits is served in the order of coming, so that readers
-do not keep a writer waiting for ever.
+have it at a time. redlock has no slots; a directory has neither on other systems
+than Linux. Readers do not keep a writer waiting for ever.
 
 A Redis server that has just started grants nothing for the longest --ttl that
 is used with it (at least 30s), since it may have forgotten a lock. See pawl

@@ -83,6 +83,16 @@ func connectFlag(fs *pflag.FlagSet, d *time.Duration) {
 	fs.DurationVar(d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
 }
 
+// noStore refuses flags of the store before a command that asks none.
+func noStore(cmd *cobra.Command, _ []string) error {
+	for _, name := range []string{"store", "connect-timeout"} {
+		if cmd.Flags().Changed(name) {
+			return usage(cmd.CommandPath()+" asks no store", "leave --"+name+" out")
+		}
+	}
+	return nil
+}
+
 // print prints v as JSON, or else calls text.
 func (a *app) print(v any, text func(io.Writer) error) error {
 	if !a.json {

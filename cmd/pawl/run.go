@@ -73,6 +73,7 @@ type runner struct {
 	trouble     atomic.Pointer[error] // of the last renewal that failed
 	opens       atomic.Int64          // when the store grants again, in Unix nanoseconds
 	news        chan struct{}         // gets something when that has changed
+	known       bool                  // the store has told who has the lock, or that we have it
 	interrupted bool                  // INT has ended us while we waited, or the command through us
 	keyboard    bool                  // Ctrl-C has ended the command in the foreground
 }
@@ -152,6 +153,7 @@ func (r *runner) once(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	r.known = true
 	r.tell(event{Event: "acquired", Lease: lease.ID(), Token: uint64(lease.Token())})
 	listen(r.signals, others)
 	defer unlisten()

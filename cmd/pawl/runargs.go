@@ -118,9 +118,12 @@ func (a *runArgs) parse(args []string) error {
 	dash := fs.ArgsLenAtDash() == 0
 	a.name, words = words[0], words[1:]
 	if dash {
-		// "run -- NAME -- CMD": for a name that looks like a flag.
+		// "run -- NAME -- CMD": for a name that looks like a flag. Any other was more
+		// likely forgotten, and the command's first word must not be taken for it.
 		if len(words) > 0 && words[0] == "--" {
 			words = words[1:]
+		} else if len(words) > 0 && !strings.HasPrefix(a.name, "-") {
+			return usage(`there is no name before "--"`, "try: pawl "+a.verb()+" NAME -- "+shorten(shellQuote(a.name), 40)+" …")
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
@@ -156,6 +159,8 @@ func (a *runArgs) flagError(err error) error {
 		return usage(shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
 		return usage(shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "int":
+		return usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, shorten(value.GetValue(), 40)), "use a whole number, such as 3")
 	}
 	return usage(shorten(err.Error(), 200), help)
 }

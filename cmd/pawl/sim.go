@@ -39,7 +39,8 @@ Scenarios:
 		Example: `  pawl sim --scenario restart --unsafe --svg restart.svg
   pawl sim --scenario restart
   pawl sim --seed 7`,
-		Args: args(0, 0, "see pawl sim --help"),
+		Args:    args(0, 0, "see pawl sim --help"),
+		PreRunE: noStore,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("seed") == (f.scenario != "") {
 				return usage("name a scenario or a seed, one of the two", "see pawl sim --help")

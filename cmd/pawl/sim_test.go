@@ -59,6 +59,7 @@ func TestSimArguments(t *testing.T) {
 		{"", 64, "name a scenario or a seed"},
 		{"--seed 0 --scenario restart", 64, "name a scenario or a seed"},
 		{"--scenario nonsense", 64, "use one of restart"},
+		{"--seed 0 --store redis://localhost", 64, "leave --store out"},
 		{"--seed 0", 0, "SAFE"},
 		{"--scenario restart --svg /nonexistent/x.svg", 71, "cannot write the picture"},
 	} {

@@ -33,6 +33,7 @@ func TestParseRun(t *testing.T) {
 		{"x cmd -- y", "x", "cmd -- y", forEver},
 		{"-- -x cmd -n", "-x", "cmd -n", forEver},
 		{"-- -x -- -n", "-x", "-n", forEver},
+		{"-- x -- cmd", "x", "cmd", forEver},
 		{"--wait=1m x -n=false cmd", "x", "cmd", time.Minute},
 		{"-qw1s x cmd", "x", "cmd", time.Second},
 	} {
@@ -50,6 +51,24 @@ func TestParseRunRefuses(t *testing.T) {
 		if f.code != exitUsage || len(f.line()) > 300 || strings.ContainsAny(f.line(), "\x00\n") {
 			t.Errorf("%.20q: %d %.300s", name, f.code, f.line())
 		}
+	}
+}
+
+// TestParseRunNumbers: the words of strconv are not for users.
+func TestParseRunNumbers(t *testing.T) {
+	for _, flag := range []string{"--slots", "-E"} {
+		_, err := parseRun([]string{"x", flag, "many", "cmd"})
+		if f := asFailure(err); f.code != exitUsage || !strings.Contains(f.line(), `"many" is no number; use a whole number`) {
+			t.Errorf("%s: exit code %d, %s", flag, f.code, f.line())
+		}
+	}
+}
+
+// TestParseRunWithoutName: the command's first word is not taken for the name.
+func TestParseRunWithoutName(t *testing.T) {
+	_, err := parseRun([]string{"-n", "--", "sudo", "reboot"})
+	if f := asFailure(err); f.code != exitUsage || !strings.Contains(f.line(), "pawl run NAME -- sudo") {
+		t.Errorf("exit code %d, %s", f.code, f.line())
 	}
 }
 

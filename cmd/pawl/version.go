@@ -25,9 +25,10 @@ type versionJSON struct {
 
 func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  args(0, 0, "try: pawl version"),
+		Use:     "version",
+		Short:   "Print the version",
+		Args:    args(0, 0, "try: pawl version"),
+		PreRunE: noStore,
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			return a.print(v, func(w io.Writer) error {

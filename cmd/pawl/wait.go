@@ -65,6 +65,7 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 		case <-news:
 			go look()
 		case n := <-notices:
+			r.known = r.known || n.info != nil
 			if !n.mine() {
 				r.announce(n)
 			}

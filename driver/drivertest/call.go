@@ -25,11 +25,33 @@ type call struct {
 	at    driver.Instant // when it returned
 }
 
-// wait starts an Acquire and returns when it is in the queue, or has returned.
+// wait starts an Acquire and returns when it is in the queue, or has returned. A
+// pause is enough for that unless the machine is busy, and most stores can tell.
 func (e *env) wait(d driver.Driver, req *driver.Request) *call {
+	before := e.queued(d, req.Name)
 	c := e.startWait(d, req)
 	e.pause()
+	for limit := driver.Now().Add(e.h.TTL / 2); before >= 0 && driver.Now() < limit && !closed(c.done, 0); e.pause() {
+		if e.queued(d, req.Name) > before {
+			break
+		}
+	}
 	return c
+}
+
+// queued returns how many wait for the name, or -1 if the store does not list them.
+func (e *env) queued(d driver.Driver, name string) int {
+	i, ok := d.(driver.Inspector)
+	if !ok || !d.Guarantees().FIFO {
+		return -1
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, e.h.TTL/2)
+	defer cancel()
+	info, err := i.Inspect(ctx, name)
+	if err != nil {
+		return -1
+	}
+	return len(info.Waiters)
 }
 
 // startWait starts an Acquire.

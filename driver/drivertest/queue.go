@@ -46,7 +46,7 @@ func waiterRelease(e *env) {
 }
 
 func waiterFree(e *env) {
-	w := e.wait(e.open(), e.request(e.name("deploy")))
+	w := e.startWait(e.open(), e.request(e.name("deploy")))
 	e.release(w.granted(e.h.Slack))
 	e.free(e.open(), e.name("deploy"))
 }

@@ -29,8 +29,8 @@ var sharedQueueTests = []Test{
 
 func readerFree(e *env) {
 	name := e.name("deploy")
-	first := e.wait(e.open(), e.reader(name)).granted(e.h.Slack)
-	second := e.wait(e.open(), e.reader(name)).granted(e.h.Slack)
+	first := e.startWait(e.open(), e.reader(name)).granted(e.h.Slack)
+	second := e.startWait(e.open(), e.reader(name)).granted(e.h.Slack)
 	third := e.tryReq(e.open(), e.reader(name))
 	for _, g := range []driver.Grant{second, first, third} {
 		e.held(e.open(), name)

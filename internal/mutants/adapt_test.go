@@ -36,7 +36,9 @@ func init() {
 	adapt("request whose context outlives the lease", "adapthttp/middleware.go",
 		"ctx, cancel := lease.Context(r.Context())", "ctx, cancel := context.WithCancel(r.Context())", "TestNoSuccessAfterALoss")
 	adapt("success that is answered after a loss", "adapthttp/response.go",
-		"if a.refused = a.lost(); a.refused != nil {", "if a.refused = nil; a.refused != nil {", "TestNoSuccessAfterALoss")
+		"if err := a.lost(); err != nil {", "if err := a.lost(); err != nil && false {", "TestNoSuccessAfterALoss")
+	adapt("success before the lease is given back", "adapthttp/middleware.go",
+		"answered.finish(err)", "answered.finish(lease.Err())", "TestNoSuccessAfterALossHeardOfLate")
 	adapt("response that looks complete after a loss", "adapthttp/response.go",
 		"panic(http.ErrAbortHandler)", "_ = http.ErrAbortHandler", "TestBrokenOffAfterALoss")
 	adapt("holder shown to strangers", "adapthttp/middleware.go",

@@ -29,8 +29,13 @@ func init() {
 	fence("a token that is not on the disk", "dir.go",
 		"err = syncFile(f)", "_ = syncFile(f)", "TestNothingIsWrittenBeforeTheTokenIsOnTheDisk")
 	fence("a file that is written in place", "dir.go",
-		"os.OpenFile(path+\".new\", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)",
+		"os.OpenFile(path+\".new\", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)",
 		"os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)", "TestNothingIsWrittenBeforeTheTokenIsOnTheDisk")
+	fence("a directory by its relative path", "dir.go",
+		"filepath.Abs(path) //", "path, error(nil) //", "TestDirectoryOfItsOwn")
+	fence("a link that is written through", "dir.go",
+		"os.Remove(path + \".new\"); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn err\n\t}\n\tf, err := os.OpenFile(path+\".new\", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)",
+		"error(nil); err != nil {\n\t\treturn err\n\t}\n\tf, err := os.OpenFile(path+\".new\", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)", "TestLinksAreNotFollowed")
 	fence("what was renamed counts as durable", "dir.go",
 		"if g.seen == token {", "if true {", "TestNothingIsWrittenBeforeTheTokenIsOnTheDisk")
 	fence("any text is a token", "token.go",
@@ -56,6 +61,8 @@ func init() {
 		"\tvar was int64\n\tif tx.QueryRowContext(ctx, look[d], resource).Scan(&was); was > 0 && was <= int64(token) {\n\t\treturn nil\n\t}\n"+
 			"\tresult, err := tx.ExecContext(ctx, install[d], resource, int64(token))\n", "TestPausedTransaction/postgres")
 
+	redis("any text is a token in a script", "lua/fence.lua",
+		"if not string.match(token,", "if false and not string.match(token,", "TestNoToken")
 	redis("tokens compared as numbers of Lua", "lua/fence.lua",
 		"#seen > #token or #seen == #token and seen > token", "tonumber(seen) > tonumber(token)", "TestSet")
 	redis("tokens compared as text", "lua/fence.lua",

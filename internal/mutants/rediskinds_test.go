@@ -50,6 +50,23 @@ func init() {
 		"if shut > 0 then", "if false then", "TestForgottenSet")
 	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "all.go",
 		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
+	lua("a late look of a writer that has become a reader queues", "acquire.lua",
+		"kind == 'exclusive' and 'shared' or kind", "kind", "TestLateLookOfAReader")
+	lua("the key outlives the last reader that Efficiency has left", "plain-break.lua",
+		"if last then --", "if false then --", "TestKeyEndsWithTheLast")
+	grant := func(name, old, new, test string) {
+		mutants = append(mutants, mutant{name: name, file: "redislock/grant.go", old: old, new: new, pkg: "redislock", test: test})
+	}
+	grant("a renewal does not see the downgrade beside it",
+		"if g.shares() != shares {", "if false {", "TestDowngradeBeside/renewal")
+	grant("a release does not see the downgrade beside it",
+		"!found && g.attempt(lease) != attempt", "!found && false", "TestDowngradeBeside/release")
+	mutants = append(mutants, mutant{name: "a set whose answer is lost is kept", file: "redislock/all.go", pkg: "redislock",
+		old: "grants = append(grants, g)", new: "_ = g", test: "TestLostReplyOfASet"},
+		mutant{name: "a set that replicas lack is given back in part", file: "redislock/all.go", pkg: "redislock",
+			old: "a.undo(ctx, fail)", new: "a.undo(ctx, &server.Failure{Err: fail.Err, Maybe: true})", test: "TestWaitReplicas"},
+		mutant{name: "Inspect takes a hand-over for a free lock", file: "redislock/inspect.go", pkg: "redislock",
+			old: "value := text(replies[0][2]); value != \"\"", new: "value := text(replies[0][2]); false", test: "TestInspectBesideHandOver"})
 	lua("Efficiency trips over readers", "plain-extend.lua",
 		"redis.pcall('GET', lock)", "redis.call('GET', lock)", "TestTogether")
 }

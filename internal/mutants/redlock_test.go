@@ -81,12 +81,20 @@ func init() {
 			"if held == '1' then redis.call('DEL', wishes) end", "", "TestScriptsDoWhatNodeSays"),
 		mutate("a writer that waits does not say so", "wait.go", "\tif !s.readers {", "\tif true {", "TestStreamOfReaders"),
 		mutate("a wish stays when its writer gives up", "wait.go", "\tif !s.wished {", "\tif true {", "TestWishOfTheDead"),
+		mutate("a wish overtakes the one before it", "wait.go", "\t\t\t\tcase <-before:\n", "\t\t\t\tcase <-before:\n\t\t\t\tdefault:\n", "TestGiveUpWhileLooking"),
 		mutate("a wish lasts for an hour", "wait.go", "min(s.req.TTL, 3*lookEvery)", "time.Hour", "TestWishOfTheDead"),
 		mutate("a writer makes way for the readers that wait for it", "wait.go",
 			"waiters = min(waiters, st.Wishes)", "_ = st.Wishes", "TestStreamOfReaders"),
 		mutate("a writer rests before it says that it waits", "wait.go", "\tif s.readers && !s.wished {\n", "\tif false {\n", "TestStreamOfReaders"),
 		mutate("wishes outlive a writer's turn", "claim.go", "Held: c.held", "Held: false", "TestStreamOfWriters"),
 		mutate("a wish looks like a free node", "round.go", "case t.shared && v.Wished > 0:", "case false:", "TestWishOfTheDead"),
+		mutate("a loss behind a wish is told late", "round.go", "\t\t\tt.free++\n", "\t\t\t_ = t.free\n", "TestLossBehindAWish"),
 		mutate("renewals after a downgrade ask for all", "claim.go", "p.Shared = c.shared", "p.Shared = c.shared && mode == Take", "TestDowngradeInPart"),
+
+		// The simulator's nodes are no others.
+		mutant{name: "sim: a node heals nobody whom a reader has overtaken", file: "sim/node.go",
+			old: "p.Token >= s.writer", new: "p.Token > s.writer", pkg: "sim", test: "TestNodesAnswerAsServersDo"},
+		mutant{name: "sim: a node forgets the writers' floor", file: "sim/node.go",
+			old: "s.writer = p.Token", new: "s.writer = 0", pkg: "sim", test: "TestNodesAnswerAsServersDo"},
 	)
 }

@@ -376,6 +376,17 @@ var mutants = []mutant{
 		pkg: ".", test: "TestElectRefusesSeveralLeaders",
 	},
 	{
+		name: "the wait in a store's queue counts as an outage",
+		file: "store.go", old: "var since driver.Instant // of the outage, if away", new: "since := driver.Now()",
+		also: []edit{{"store.go", "away, since = true, driver.Now()", "away = true"}},
+		pkg:  ".", test: "TestAcquireTriesAgainAfterALongWait",
+	},
+	{
+		name: "a candidate that waits ends with an outage",
+		file: "cmd/pawl/wait.go", old: "r.known = r.known || n.info != nil", new: "_ = r.known",
+		pkg: "cmd/pawl", test: "TestCandidateAndOutage",
+	},
+	{
 		name: "candidate ended by a signal for its last command",
 		file: "cmd/pawl/run.go",
 		old:  "if !slices.Contains(ending, sig) {", new: "if false && !slices.Contains(ending, sig) {",

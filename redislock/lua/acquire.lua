@@ -25,10 +25,11 @@ local me, s = nil, state(lock, floor, queue, at, known[2], claim, channel)
 if value then
   s.n, s.kind = 1, 'exclusive'
 elseif busy and redis.call('EXISTS', lock) == 1 then
-  me = join(lease, client, kind, record)
+  -- A writer's lease is here if it has been downgraded.
+  local mine = join(lease, client, kind == 'exclusive' and 'shared' or kind, record)
   s.n, s.kind = sharers(lock, at)
-  if s.n > 0 and stay(lock, me, ttl, at) then
-    return {1, digits(-redis.call('ZSCORE', lock, '@' .. me)), at}
+  if s.n > 0 and stay(lock, mine, ttl, at) then
+    return {1, digits(-redis.call('ZSCORE', lock, '@' .. mine)), at}
   end
   local slots = tonumber(s.kind)
   if slots and place == '' and tonumber(kind) and slots ~= tonumber(kind) then return {-4, slots} end

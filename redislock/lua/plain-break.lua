@@ -12,10 +12,15 @@ local function owned(value) return value == lease or string.sub(value, 1, #lease
 
 -- What several hold together is a sorted set; see common.lua. Who is behind it in the
 -- queue notices at its next look.
-local value, attempt = redis.pcall('GET', lock), nil
+local value, attempt, last = redis.pcall('GET', lock), nil, nil -- last: when the last of the others ends
 if type(value) == 'table' then
-  for _, m in ipairs(redis.call('ZRANGE', lock, 0, -1)) do
-    if owned(m) then attempt = m end
+  local members = redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES')
+  for i = 1, #members, 2 do
+    if owned(members[i]) then
+      attempt = members[i]
+    elseif tonumber(members[i + 1]) > 0 then
+      last = members[i + 1]
+    end
   end
   value = ''
 end
@@ -24,6 +29,10 @@ if not value or not attempt and not owned(value) then
 end
 redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
 if attempt then redis.call('ZREM', lock, attempt, '@' .. attempt) else redis.call('DEL', lock) end
+if last then -- SET NX waits for the key's end
+  local at = redis.call('TIME')
+  redis.call('PEXPIRE', lock, math.ceil(last / 1000 - at[1] * 1000 - at[2] / 1000))
+end
 local client = string.match(attempt or value, '^%S+ (%S+)')
 if client then redis.pcall('PUBLISH', channel .. client, 'lost ' .. lease .. ' ' .. news) end
 return {1}

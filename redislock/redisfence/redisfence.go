@@ -38,7 +38,7 @@ import (
 //	if stale then return stale end
 //
 // The guard is the key that GuardKey returns and has to be among KEYS; the token is
-// in decimal digits. Error makes a *fence.StaleError of the script's error.
+// in decimal digits, and what is not a token is refused too. Error makes a *fence.StaleError of the script's error.
 //
 //go:embed lua/fence.lua
 var Lua string
@@ -104,8 +104,7 @@ func guardOf(key string, token pawl.Token) (string, error) {
 	return guard, err
 }
 
-// Arg returns a token as an argument of a script. The script's caller has to
-// fence.Check it.
+// Arg returns a token as an argument of a script.
 func Arg(token pawl.Token) string { return strconv.FormatUint(uint64(token), 10) }
 
 // Error returns the error of a script that begins with Lua: a *fence.StaleError if it

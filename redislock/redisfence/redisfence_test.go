@@ -103,6 +103,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestNoToken: a script that is given anything else than a token, such as an empty
+// $PAWL_TOKEN, writes nothing, and the guard key is as it was.
+func TestNoToken(t *testing.T) {
+	_, c := startServer(t)
+	script := rueidis.NewLuaScript(Lua + setLua)
+	for _, before := range []string{"", "33"} {
+		if before != "" {
+			ask(c, "SET", "fence:{x}", before)
+		}
+		for _, token := range []string{"", "0", "-1", "034", "3e9", "34 ", "x", "99999999999999999999"} {
+			err := Error(script.Exec(t.Context(), c, []string{"fence:{x}", "x"}, []string{token, "written"}).Error(), "x", 34)
+			if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "NOTOKEN") {
+				t.Errorf("token %q: %v", token, err)
+			}
+		}
+		if got := ask(c, "GET", "fence:{x}"); count(c, "EXISTS", "x") != 0 || before != "" && got != before {
+			t.Errorf("written; the guard key holds %q", got)
+		}
+		if n := count(c, "EXISTS", "fence:{x}"); (n == 1) != (before != "") {
+			t.Errorf("%d guard keys", n)
+		}
+	}
+}
+
 // TestCluster: guard and data are in one hash slot, whatever the key looks like.
 func TestCluster(t *testing.T) {
 	_, c := startServer(t, "--cluster-enabled", "yes", "--cluster-require-full-coverage", "no")

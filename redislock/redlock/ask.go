@@ -57,12 +57,14 @@ type search struct {
 	closed []driver.Instant // until when each node is taken to be closed
 
 	// Of who waits for an exclusive lease; see wait.go.
-	readers bool // it was found that others share the name
-	wished  bool // and nodes were told to let no more of them in
+	readers bool            // it was found that others share the name
+	wished  bool            // and nodes were told to let no more of them in
+	wants   []chan struct{} // of each node: closed when the last wish was answered
 }
 
 func (d *Driver) search(req *driver.Request) *search {
-	return &search{d: d, req: req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members))}
+	return &search{d: d, req: req, record: newRecord(req.Holder, req.Why), closed: make([]driver.Instant, len(d.members)),
+		wants: make([]chan struct{}, len(d.members))}
 }
 
 // lease returns the id of the next attempt. None is used again once it was ended:

@@ -15,7 +15,8 @@ import (
 
 // Downgrade implements driver.Downgrader. From the first call on every proposal of the
 // lease is one to share. So nodes that do not hear of it now do so at the next
-// renewal; until a quorum has, no reader can have one.
+// renewal. A reader may have a quorum before that, with nodes where the lease has no
+// lock; a writer has none.
 func (g *grant) Downgrade(ctx context.Context) error {
 	if err := g.ended(); err != nil {
 		return err

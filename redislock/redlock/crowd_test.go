@@ -3,6 +3,7 @@
 package redlock
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,6 +13,17 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 )
+
+// deaf are nodes that make nothing of wishes.
+type deaf struct{ *master }
+
+func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
+	s, err := d.Read(ctx, []string{w.Name})
+	if err != nil {
+		return State{}, err
+	}
+	return s[0], nil
+}
 
 // wan makes each request to and each reply from a master take least to twice that,
 // by a source of its own.
@@ -91,5 +103,51 @@ func crowd(t *testing.T, n int) {
 	}
 	if limit := 10 * (hold + time.Millisecond) * participants * each; took > limit {
 		t.Errorf("it took %v; want less than %v", took, limit)
+	}
+}
+
+// TestCrowdOfReaders: 64 participants wait while a writer has the name, and read it at the
+// same time when it is done. Their tokens get into each other's way, their locks do not.
+func TestCrowdOfReaders(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			const readers = 64
+			all := masters(n)
+			wan(all, 200*time.Microsecond, uint64(n))
+			g := try(t, start(t, all, nil))
+			var ds []*Driver
+			var got []<-chan driver.Grant
+			for range readers {
+				d := start(t, all, nil)
+				ds = append(ds, d)
+				got = append(got, acquire(t.Context(), d, reader()))
+			}
+			time.Sleep(time.Second)
+			for _, d := range ds {
+				d.rounds.Store(0)
+			}
+			began := driver.Now()
+			if err := g.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			tokens := map[uint64]bool{g.token: true}
+			rounds := int64(0)
+			for i, got := range got {
+				g := <-got
+				if g == nil || tokens[g.Token()] {
+					t.Fatalf("%v: no lease, or a token that another has", g)
+				}
+				tokens[g.Token()] = true
+				rounds += ds[i].Stats().Rounds
+			}
+			took := driver.Now().Sub(began)
+			t.Logf("%d nodes: %v for all, with %.1f rounds of proposals for each", n, took, float64(rounds)/readers)
+			if took > time.Second || rounds > 8*readers {
+				t.Errorf("%d nodes: it took %v and %d rounds", n, took, rounds)
+			}
+			if info, err := ds[0].Inspect(t.Context(), name); err != nil || len(info.Holders) != readers+1 {
+				t.Errorf("Inspect = %v, %v; want all that share", info, err)
+			}
+		})
 	}
 }

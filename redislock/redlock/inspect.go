@@ -28,22 +28,14 @@ type reading struct {
 
 // read asks all nodes how names are. Each answers once.
 func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
-	return d.each(timeout, func(ctx context.Context, n Node) ([]State, error) {
-		states, err := n.Read(ctx, names)
-		if err == nil && len(states) != len(names) {
-			err = fmt.Errorf("%s: %d answers to %d questions", n.Addr(), len(states), len(names))
-		}
-		return states, err
-	})
-}
-
-// each asks all nodes. Each answers once.
-func (d *Driver) each(timeout time.Duration, ask func(context.Context, Node) ([]State, error)) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	for i, m := range d.members {
 		r := reading{node: i}
 		m.send(timeout, func(ctx context.Context) (err error) {
-			r.states, err = ask(ctx, m)
+			r.states, err = m.Read(ctx, names)
+			if err == nil && len(r.states) != len(names) {
+				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))
+			}
 			return err
 		}, func(err error) {
 			r.err = err

@@ -22,7 +22,7 @@ type tally struct {
 	wished  []State  // of nodes where a writer waits for the readers to go
 	closed  []answer // nodes that grant nothing now
 	ended   []Vote   // nodes where the lease is among the ended ones
-	free    int      // nodes that would have given it, were the token greater
+	free    int      // nodes that would have given it, were the token greater, or did nobody wait
 	failed  misses   // nodes without an answer
 	floor   uint64   // the largest token seen
 	waiters int      // at the node with the most
@@ -67,6 +67,9 @@ func (t *tally) add(a answer) {
 		t.others = append(t.others, v.State)
 	case t.shared && v.Wished > 0:
 		t.wished = append(t.wished, v.State)
+		if v.Closed == 0 {
+			t.free++
+		}
 	case v.Closed > 0:
 		t.closed = append(t.closed, a)
 	default:

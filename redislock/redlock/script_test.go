@@ -70,7 +70,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(fmt.Sprintf("%+v", p), shown(want), shown(got))
+			same(fmt.Sprintf("%+v", p), shown(want, time.Minute), shown(got, time.Minute))
 		case r.IntN(3) == 0:
 			w := Wish{Name: name, Who: lease()}
 			if r.IntN(2) == 0 {
@@ -81,7 +81,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(fmt.Sprintf("%+v", w), seen(want), seen(got))
+			same(fmt.Sprintf("%+v", w), seen(want, time.Minute), seen(got, time.Minute))
 		default:
 			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
 			if r.IntN(6) == 0 {
@@ -100,7 +100,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			t.Fatal(err)
 		}
 		for i := range names {
-			same("read", seen(want[i]), seen(got[i]))
+			same("read", seen(want[i], time.Minute), seen(got[i], time.Minute))
 		}
 	}
 	want, _ := model.List(ctx, "")
@@ -111,29 +111,6 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	slices.Sort(want)
 	slices.Sort(got)
 	same("list", want, got)
-}
-
-// shown is what has to be the same of two votes.
-func shown(v Vote) string {
-	closed := v.Closed.Round(time.Minute)
-	if v.Has || v.Ended || len(v.Locks) > 0 { // it makes no difference
-		closed = 0
-	}
-	state := seen(v.State)
-	if v.Has {
-		state = fmt.Sprint(v.Floor) // of what it has there is no more to say
-	}
-	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
-}
-
-// seen is what has to be the same of two states.
-func seen(s State) string {
-	var locks []string
-	for _, l := range s.Locks {
-		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Minute), " ", !l.Granted.IsZero()))
-	}
-	slices.Sort(locks) // those that end in the same instant come in any order
-	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(time.Minute))
 }
 
 // TestLateProposal: a request that comes long after its lease was ended takes nothing,

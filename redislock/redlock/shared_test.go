@@ -165,115 +165,22 @@ func TestReadersHeal(t *testing.T) {
 	})
 }
 
-// TestWishOfTheDead: what a writer that was cut off has left costs readers its wish's
-// time, and no more; one that gives up costs them nothing.
-func TestWishOfTheDead(t *testing.T) {
+// TestLossBehindAWish: a reader that a writer has overtaken is told at once that its lease
+// is lost, also where another writer waits by then.
+func TestLossBehindAWish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
-		l := new(linked)
-		var ns []Node
-		for _, m := range all {
-			ns = append(ns, link{m, l})
-		}
-		var err error
-		if l.Driver, err = NewDriverFor(t.Context(), ns, nil); err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
 		d := start(t, all, nil)
-		tryShared(t, d)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		got := acquire(ctx, l.Driver, request())
-		time.Sleep(time.Second)
-		refused(t, d, reader())
-		waiting := acquire(t.Context(), d, reader())
-		time.Sleep(time.Millisecond)
-		cancel()
-		began := driver.Now()
-		<-got
-		(<-waiting).Release(t.Context()) // it was woken
-		if took := driver.Now().Sub(began); took > 100*time.Millisecond {
-			t.Errorf("a reader came in %v after a writer had given up", took)
-		}
-		tryShared(t, d).Release(t.Context())
-
-		ctx, cancel = context.WithCancel(t.Context())
-		got = acquire(ctx, l.Driver, request())
-		time.Sleep(time.Second)
-		refused(t, d, reader())
-		l.setCut(true)
-		cancel()
-		<-got
-		began = driver.Now()
-		refused(t, d, reader())
-		g := <-acquire(t.Context(), d, reader())
-		if took := driver.Now().Sub(began); g == nil || took > 3*lookEvery {
-			t.Errorf("a reader got %v, %v after a writer had died; want a lease after %v at most", g, took, 3*lookEvery)
-		}
-	})
-}
-
-// TestDowngradeInPart: a node has heard that a writer has become a reader, and the
-// others have not. No other reader has a quorum until the writer has told one.
-func TestDowngradeInPart(t *testing.T) {
-	for _, lost := range []fault{{lost: true}, {silent: true}} {
-		synctest.Test(t, func(t *testing.T) {
-			all := masters(3)
-			d, other := start(t, all, nil), start(t, all, nil)
-			g := try(t, d)
-			for _, m := range all[1:] {
-				m.set(only("propose", lost))
-			}
-			if err := g.Downgrade(t.Context()); !errors.Is(err, driver.ErrUncertain) {
-				t.Errorf("Downgrade that two of three nodes do not answer = %v; want ErrUncertain", err)
-			}
-			synctest.Wait()
-			for _, m := range all[1:] {
-				m.set(nil)
-			}
-			if lost.lost {
-				refused(t, other, reader())
-			}
-			if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
-				t.Errorf("TryAcquire of a writer = %v; want ErrHeld", err)
-			}
-			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
-				t.Errorf("Renew = %v", err)
-			}
-			synctest.Wait()
-			for _, m := range all {
-				if l := m.lockOf(name); !l.Shared || l.Token != g.token {
-					t.Errorf("%s has %+v; want the lease, shared, with token %d", m.addr, l, g.token)
-				}
-			}
-			tryShared(t, other)
-		})
-	}
-}
-
-// TestLateRenewalAfterDowngrade: a renewal from before that comes late makes nothing
-// exclusive again where the lease is shared.
-func TestLateRenewalAfterDowngrade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d, other := start(t, all, nil), start(t, all, nil)
-		g := try(t, d)
-		late := Proposal{Mode: Heal, Name: name, Lease: g.lease, Token: g.token, TTL: 10 * time.Second, Record: "{}"}
-		if err := g.Downgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		tryShared(t, other)
+		g := tryShared(t, d)
 		for _, m := range all {
-			if v, err := m.Propose(t.Context(), late); err != nil || !v.Has {
-				t.Errorf("Propose = %+v, %v", v, err)
-			}
+			m.mu.Lock()
+			n := m.at(name)
+			n.locks, n.writer, n.floor, n.owner = nil, g.token+1, g.token+1, "writer"
+			n.wishes["another"] = time.Now().Add(lookEvery)
+			m.mu.Unlock()
 		}
-		refused(t, other, request())
-		tryShared(t, other)
-		if _, err := g.Pass(t.Context(), request()); err == nil {
-			t.Error("a shared lease was passed on")
+		if _, err := g.Renew(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Renew = %v; want ErrLost", err)
 		}
 	})
 }

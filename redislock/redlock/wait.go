@@ -57,7 +57,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 		switch {
 		case g != nil:
-			return g, nil // its release ends the wish
+			return g, nil // its release ends the wish where it has the lock
 		case f.kind == final, f.kind == silent && !s.heard:
 			s.giveUp()
 			return nil, f.err
@@ -163,12 +163,32 @@ func (s *search) states() <-chan reading {
 	return s.want(s.wishFor(), timeout)
 }
 
+// want sends a wish to each node once the wish before it has been answered there: one that
+// is taken away must not come first.
 func (s *search) want(long, timeout time.Duration) <-chan reading {
 	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
-	return s.d.each(timeout, func(ctx context.Context, n Node) ([]State, error) {
-		st, err := n.Want(ctx, w)
-		return []State{st}, err
-	})
+	answers := make(chan reading, len(s.d.members))
+	for i, m := range s.d.members {
+		before, answered := s.wants[i], make(chan struct{})
+		s.wants[i] = answered
+		r := reading{node: i}
+		m.send(timeout, func(ctx context.Context) error {
+			if before != nil {
+				select {
+				case <-before:
+				case <-ctx.Done():
+				}
+			}
+			st, err := m.Want(ctx, w)
+			r.states = []State{st}
+			return err
+		}, func(err error) {
+			close(answered)
+			r.err = err
+			answers <- r
+		})
+	}
+	return answers
 }
 
 // saw notes whether readers were found in a writer's way.

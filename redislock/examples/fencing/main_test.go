@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,19 +31,27 @@ func TestStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Who is kept from the processor for longer than the TTL loses its lease and begins
+	// anew, so there may be more tokens than three.
 	acts := strings.Split(told.String(), "\n\n")
-	tokens := make([]uint64, 0, 3)
+	var tokens []uint64
+	refused := false
 	for line := range strings.Lines(acts[len(acts)-1]) {
 		if _, rest, ok := strings.Cut(line, "has the lock, with token "); ok {
 			var n uint64
 			fmt.Sscan(rest, &n)
 			tokens = append(tokens, n)
 		}
+		if _, rest, ok := strings.Cut(line, "is refused: fence: token "); ok {
+			var old, seen uint64
+			fmt.Sscanf(rest, "%d is older than %d", &old, &seen)
+			refused = refused || old < seen && slices.Contains(tokens, old) && slices.Contains(tokens, seen)
+		}
 	}
-	if len(tokens) != 3 || tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
-		t.Fatalf("the tokens are %d; want three that grow", tokens)
+	if len(tokens) < 3 || !slices.IsSorted(tokens) || tokens[0] == 0 || len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
+		t.Errorf("the tokens are %d; want three or more that grow", tokens)
 	}
-	if want := fmt.Sprintf("is refused: fence: token %d is older than %d", tokens[0], tokens[1]); !strings.Contains(told.String(), want) {
-		t.Errorf("nobody %s", want)
+	if !refused {
+		t.Error("nobody is refused with two of these tokens")
 	}
 }

@@ -121,7 +121,7 @@ func (p *Place) params(q url.Values) error {
 			p.more = values
 		default:
 			err = errors.New("there is no such parameter: use db, prefix, max_ttl, connect_timeout, password_file, ca_file, cert_file, key_file, " +
-				"server_name, addr, master_set, sentinel_username, sentinel_password, sentinel_password_file, allow_unguarded or wait_replicas")
+				"server_name, addr, master_set, sentinel_username, sentinel_password, sentinel_password_file, allow_unguarded, wait_replicas or mode")
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)

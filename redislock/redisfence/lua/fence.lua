@@ -2,6 +2,9 @@
 -- with the larger one that it has. Tokens are compared as text, by length first:
 -- a number of Lua is not exact from 2^53.
 local function fence(guard, token)
+  if not string.match(token, '^[1-9]%d*$') or #token > 19 then
+    return redis.error_reply('NOTOKEN what was sent is no fencing token: send the digits of the lease\'s')
+  end
   local seen = redis.call('GET', guard)
   if seen then
     if not string.match(seen, '^[1-9]%d*$') then

@@ -12,17 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deaf are nodes that make nothing of wishes.
-type deaf struct{ *master }
-
-func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
-	s, err := d.Read(ctx, []string{w.Name})
-	if err != nil {
-		return State{}, err
-	}
-	return s[0], nil
-}
-
 // TestStreamOfReaders: a hundred readers, of whom many hold the name at any time, and a
 // writer that gets it all the same, within the time for which two of them hold it,
 // one after the other. It does not where nodes are deaf to wishes.
@@ -171,48 +160,85 @@ func TestStreamOfWriters(t *testing.T) {
 	})
 }
 
-// TestCrowdOfReaders: 64 participants wait while a writer has the name, and read it at the
-// same time when it is done. Their tokens get into each other's way, their locks do not.
-func TestCrowdOfReaders(t *testing.T) {
-	for _, n := range []int{3, 5} {
-		synctest.Test(t, func(t *testing.T) {
-			const readers = 64
-			all := masters(n)
-			wan(all, 200*time.Microsecond, uint64(n))
-			g := try(t, start(t, all, nil))
-			var ds []*Driver
-			var got []<-chan driver.Grant
-			for range readers {
-				d := start(t, all, nil)
-				ds = append(ds, d)
-				got = append(got, acquire(t.Context(), d, reader()))
+// TestWishOfTheDead: what a writer that was cut off has left costs readers its wish's
+// time, and no more; one that gives up costs them nothing.
+func TestWishOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		l := new(linked)
+		var ns []Node
+		for _, m := range all {
+			ns = append(ns, link{m, l})
+		}
+		var err error
+		if l.Driver, err = NewDriverFor(t.Context(), ns, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		d := start(t, all, nil)
+		tryShared(t, d)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		got := acquire(ctx, l.Driver, request())
+		time.Sleep(time.Second)
+		refused(t, d, reader())
+		waiting := acquire(t.Context(), d, reader())
+		time.Sleep(time.Millisecond)
+		cancel()
+		began := driver.Now()
+		<-got
+		(<-waiting).Release(t.Context()) // it was woken
+		if took := driver.Now().Sub(began); took > 100*time.Millisecond {
+			t.Errorf("a reader came in %v after a writer had given up", took)
+		}
+		tryShared(t, d).Release(t.Context())
+
+		ctx, cancel = context.WithCancel(t.Context())
+		got = acquire(ctx, l.Driver, request())
+		time.Sleep(time.Second)
+		refused(t, d, reader())
+		l.setCut(true)
+		cancel()
+		<-got
+		began = driver.Now()
+		refused(t, d, reader())
+		g := <-acquire(t.Context(), d, reader())
+		if took := driver.Now().Sub(began); g == nil || took > 3*lookEvery {
+			t.Errorf("a reader got %v, %v after a writer had died; want a lease after %v at most", g, took, 3*lookEvery)
+		}
+	})
+}
+
+// TestGiveUpWhileLooking: a writer that gives up at any time leaves no wish, also where
+// requests overtake each other on the way.
+func TestGiveUpWhileLooking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		wan(all, 200*time.Microsecond, 1)
+		d, writer := start(t, all, nil), start(t, all, nil)
+		g := tryShared(t, d)
+		wished := 0
+		for i := range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*5*time.Microsecond)
+			if g, err := writer.Acquire(ctx, request()); err == nil {
+				t.Fatalf("a writer has token %d beside a reader", g.Token())
 			}
-			time.Sleep(time.Second)
-			for _, d := range ds {
-				d.rounds.Store(0)
+			cancel()
+			for _, m := range all {
+				wished += m.stateOf(name).Wishes
 			}
-			began := driver.Now()
-			if err := g.Downgrade(t.Context()); err != nil {
+			time.Sleep(10 * time.Millisecond)
+			for _, m := range all {
+				if n := m.stateOf(name).Wishes; n > 0 {
+					t.Errorf("after %d µs: %d wishes at %s", 5*i, n, m.addr)
+				}
+			}
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
 				t.Fatal(err)
 			}
-			tokens := map[uint64]bool{g.token: true}
-			rounds := int64(0)
-			for i, got := range got {
-				g := <-got
-				if g == nil || tokens[g.Token()] {
-					t.Fatalf("%v: no lease, or a token that another has", g)
-				}
-				tokens[g.Token()] = true
-				rounds += ds[i].Stats().Rounds
-			}
-			took := driver.Now().Sub(began)
-			t.Logf("%d nodes: %v for all, with %.1f rounds of proposals for each", n, took, float64(rounds)/readers)
-			if took > time.Second || rounds > 8*readers {
-				t.Errorf("%d nodes: it took %v and %d rounds", n, took, rounds)
-			}
-			if info, err := ds[0].Inspect(t.Context(), name); err != nil || len(info.Holders) != readers+1 {
-				t.Errorf("Inspect = %v, %v; want all that share", info, err)
-			}
-		})
-	}
+		}
+		if wished == 0 {
+			t.Error("no wish was ever made; this test cannot fail")
+		}
+	})
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// clusterMovedReaders: readers, one of which was a writer, renew their leases while the slot
+// moves. A downgrade, and a set of names, wait for that, and leave nothing half-done.
+func clusterMovedReaders(t *testing.T, c *cluster) {
+	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
+	name := c.nameOn(0, "readers")
+	writer := take(t, a, long(name))
+	w := wait(t, c.masters[0], b, reading(long(name)))
+	lower := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		return writer.(driver.Downgrader).Downgrade(ctx)
+	}
+	readers := []driver.Grant{writer}
+	renew := func() {
+		t.Helper()
+		for _, g := range readers {
+			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+				t.Errorf("Renew = %v", err)
+			}
+		}
+	}
+	c.move(name, c.masters[0], c.masters[1], func() {
+		if err := lower(); err == nil {
+			t.Error("Downgrade = nil while the slot is moving")
+		}
+		renew()
+	})
+	renew()
+	c.bless(longOptions())
+	if !eventually(patience, func() bool { return lower() == nil }) {
+		t.Fatal("Downgrade does not succeed")
+	}
+	readers = append(readers, w.granted(patience), take(t, b, reading(long(name))))
+	set := []*driver.Request{reading(long(name)), reading(long(name + "}x"))} // in one hash slot
+	for i := range 4 {
+		c.move(name, c.masters[1-i%2], c.masters[i%2], func() {
+			renew()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if grants, err := a.TryAcquireAll(ctx, set); len(grants) > 0 || err == nil {
+				t.Errorf("TryAcquireAll = %d grants, %v while the slot is moving", len(grants), err)
+			}
+		})
+		renew()
+		c.bless(longOptions())
+		grants, err := a.TryAcquireAll(t.Context(), set)
+		if err != nil {
+			t.Errorf("TryAcquireAll = %v; want two grants", err)
+		}
+		for _, g := range grants {
+			release(t, g)
+		}
+		if info, err := b.Inspect(t.Context(), name); err != nil || len(info.Holders) != len(readers) {
+			t.Errorf("Inspect = %+v, %v; want %d readers", info, err, len(readers))
+		}
+		if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("TryAcquire of a writer = %v; want ErrHeld", err)
+		}
+	}
+	for _, g := range readers {
+		release(t, g)
+	}
+	c.bless(longOptions())
+	release(t, take(t, b, long(name)))
+	c.move(name, c.masters[1], c.masters[0], nil)
+	c.bless(longOptions())
+}

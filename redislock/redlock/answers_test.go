@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock/redlock/nodetest"
+)
+
+// asked is one request, or one that starts anew with an empty node or lets time pass.
+type asked struct {
+	Closed  time.Duration `json:",omitempty"` // an empty node that is closed for so long, negative: open
+	Wait    time.Duration `json:",omitempty"`
+	Propose *Proposal     `json:",omitempty"`
+	End     *Ending       `json:",omitempty"`
+	Want    *Wish         `json:",omitempty"`
+	Answer  string
+}
+
+// TestAnswers: the masters in memory, which TestScriptsDoWhatNodeSays compares with the
+// scripts, answer what package nodetest says. DRIVERTEST_UPDATE=1 writes that.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var file []byte
+		for seed := range uint64(6) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			var m *master
+			for i := range 250 {
+				a := draw(r, seed, uint64(i))
+				if i == 0 {
+					a = asked{Closed: []time.Duration{-1, time.Minute}[seed%2]}
+				}
+				switch {
+				case a.Closed != 0:
+					m = masters(1)[0]
+					m.maxTTL, m.closed = underWay, time.Now().Add(a.Closed)
+				case a.Wait > 0:
+					time.Sleep(a.Wait)
+				case a.Propose != nil:
+					m.mu.Lock()
+					v := m.propose(*a.Propose)
+					m.mu.Unlock()
+					a.Answer = shown(v, time.Millisecond)
+				case a.End != nil:
+					had, err := m.End(t.Context(), *a.End)
+					a.Answer = fmt.Sprint(had, " ", err)
+				default:
+					s, err := m.Want(t.Context(), *a.Want)
+					a.Answer = fmt.Sprint(seen(s, time.Millisecond), " ", err)
+				}
+				if m != nil {
+					a.Answer += " / " + seen(m.stateOf(name), time.Millisecond)
+				}
+				line, err := json.Marshal(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				file = append(append(file, line...), '\n')
+			}
+		}
+		if os.Getenv("DRIVERTEST_UPDATE") != "" {
+			if err := os.WriteFile("nodetest/answers.jsonl", file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if !bytes.Equal(file, nodetest.Answers) {
+			t.Error("nodetest/answers.jsonl is not what the masters answer: if this is meant, run the test with DRIVERTEST_UPDATE=1")
+		}
+	})
+}
+
+// draw draws the request that comes after i others. Times are not round, so that nothing ends in the instant of
+// another request.
+func draw(r *rand.Rand, seed, i uint64) asked {
+	lease := func() string { return fmt.Sprint("lease", r.IntN(3)) }
+	long := func() time.Duration { return time.Duration(1+r.IntN(60)) * time.Second }
+	switch n := r.IntN(20); {
+	case n < 11:
+		p := &Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < []int{0, 50, 90}[seed%3], Lease: lease(),
+			Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}
+		if r.IntN(3) == 0 {
+			p.From = lease()
+		}
+		return asked{Propose: p}
+	case n < 13:
+		w := &Wish{Name: name, Who: lease()}
+		if r.IntN(2) == 0 {
+			w.For = long()
+		}
+		return asked{Want: w}
+	case n < 16:
+		e := &Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
+		if r.IntN(6) == 0 {
+			e.News = fmt.Sprint("news", r.IntN(3))
+		}
+		return asked{End: e}
+	case n < 19:
+		return asked{Wait: long()/4 + 500*time.Microsecond}
+	}
+	return asked{Wait: underWay + 700*time.Microsecond}
+}
+
+// shown is what has to be the same of two votes, with times rounded.
+func shown(v Vote, unit time.Duration) string {
+	closed := v.Closed.Round(unit)
+	if v.Has || v.Ended || len(v.Locks) > 0 { // it makes no difference
+		closed = 0
+	}
+	state := seen(v.State, unit)
+	if v.Has {
+		state = fmt.Sprint(v.Floor) // of what it has there is no more to say
+	}
+	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
+}
+
+// seen is what has to be the same of two states, with times rounded.
+func seen(s State, unit time.Duration) string {
+	var locks []string
+	for _, l := range s.Locks {
+		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(unit), " ", !l.Granted.IsZero()))
+	}
+	slices.Sort(locks) // those that end in the same instant come in any order
+	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(unit))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/redislock/redlock/nodetest"
+)
+
+// TestNodesAnswerAsServersDo: nodes give the answers that package redlock's tests have
+// written down, from masters that it compares with the scripts in a server.
+func TestNodesAnswerAsServersDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n *node
+		lines := bufio.NewScanner(bytes.NewReader(nodetest.Answers))
+		asked := 0
+		for ; lines.Scan(); asked++ {
+			var a struct {
+				Closed, Wait time.Duration
+				Propose      *redlock.Proposal
+				End          *redlock.Ending
+				Want         *redlock.Wish
+				Answer       string
+			}
+			if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+				t.Fatal(err)
+			}
+			name, got := "deploy", ""
+			if n != nil {
+				n.mu.Lock()
+			}
+			switch {
+			case a.Closed != 0:
+				// It remembers what has ended for as long as a server does.
+				n = newWorld(Plan{Nodes: 1, Clients: []Script{nil}, TTL: 5 * time.Minute}).nodes[0]
+				n.mu.Lock()
+				n.closed = a.Closed
+			case a.Wait > 0:
+				time.Sleep(a.Wait)
+			case a.Propose != nil:
+				got = shown(n.propose(1, *a.Propose))
+			case a.End != nil:
+				got = fmt.Sprint(n.end(1, *a.End), " ", nil)
+			default:
+				got = fmt.Sprint(seen(n.want(*a.Want)), " ", nil)
+			}
+			got += " / " + seen(n.look(n.at(name)))
+			n.mu.Unlock()
+			if got != a.Answer {
+				t.Fatalf("line %d: %s\nthe node's answer is %s", asked+1, lines.Bytes(), got)
+			}
+		}
+		if asked == 0 || lines.Err() != nil {
+			t.Errorf("%d requests: %v", asked, lines.Err())
+		}
+	})
+}
+
+// shown is what is written down of a vote, as in package redlock's tests.
+func shown(v redlock.Vote) string {
+	closed := v.Closed.Round(time.Millisecond)
+	if v.Has || v.Ended || len(v.Locks) > 0 {
+		closed = 0
+	}
+	state := seen(v.State)
+	if v.Has {
+		state = fmt.Sprint(v.Floor)
+	}
+	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
+}
+
+func seen(s redlock.State) string {
+	var locks []string
+	for _, l := range s.Locks {
+		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Millisecond), " ", !l.Granted.IsZero()))
+	}
+	slices.Sort(locks)
+	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(time.Millisecond))
+}
