@@ -204,7 +204,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	key := lockKey(s.prefix, name)
 	reply, _, fail := s.server.Run(ctx, breakScript,
 		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(key), key + brokenSuffix, key + endedSuffix + lease},
-		[]string{lease, server.Millis(claimTTL), s.server.ChannelFor(key), newRecord(by, why), server.Millis(s.maxTTL)})
+		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), server.Millis(s.maxTTL)})
 	if fail != nil {
 		return fail.Err
 	}

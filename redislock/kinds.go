@@ -143,7 +143,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	s.mu.Unlock()
 	reply, _, fail := s.server.Run(ctx, downgradeScript,
 		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
-		[]string{g.attempt(g.lease), server.Millis(claimTTL), s.server.ChannelFor(g.key)})
+		[]string{g.attempt(g.lease), claimMillis, s.server.ChannelFor(g.key)})
 	if fail != nil {
 		return fail.Err
 	}

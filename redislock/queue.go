@@ -27,12 +27,12 @@ const (
 	maxPause   = time.Second // between attempts while the server is away
 )
 
-// waiter is a call of Acquire that waits. store.mu guards first and expires.
+// waiter is a call of Acquire that waits. store.mu guards all but ear.
 type waiter struct {
 	ear     *server.Ear
-	wake    chan struct{} // has room for one; look at once, or at expires if first is set
-	granted bool
-	first   bool
+	wake    chan struct{} // has room for one: the two below have changed; nil before it sleeps
+	granted bool          // look at once
+	first   bool          // look at expires
 	expires time.Duration // of the lock, when first was set; negative if it has no end
 }
 
@@ -58,7 +58,8 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 			return nil, fail.Err
 		}
 	}
-	w := &waiter{ear: ear, wake: make(chan struct{}, 1)}
+	w := &a.waiter
+	w.ear = ear
 	s.mu.Lock()
 	s.waiters[req.Lease] = w
 	s.mu.Unlock()
@@ -102,6 +103,13 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *server
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
+		granted, first, expires, wake := a.s.heardOf(w)
+		if granted {
+			return nil
+		}
+		if first {
+			timer.Reset(turn{pttl: expires.Milliseconds()}.next())
+		}
 		select {
 		case <-timer.C:
 			return nil
@@ -109,19 +117,22 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *server
 			return &server.Failure{Err: ctx.Err(), Maybe: true}
 		case <-a.s.ctx.Done():
 			return &server.Failure{Err: server.Unavailable(errClosed), Maybe: true, Lasting: true}
-		case <-w.wake:
+		case <-wake:
 		}
-		a.s.mu.Lock()
-		first, expires := w.first, w.expires
-		w.first = false
-		granted := w.granted
-		w.granted = false
-		a.s.mu.Unlock()
-		if granted || !first {
-			return nil
-		}
-		timer.Reset(turn{pttl: expires.Milliseconds()}.next())
 	}
+}
+
+// heardOf returns what messages have said to a waiter since it was asked last, and
+// where they say more.
+func (s *store) heardOf(w *waiter) (granted, first bool, expires time.Duration, wake <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	granted, first = w.granted, w.first
+	w.granted, w.first = false, false
+	return granted, first, w.expires, w.wake
 }
 
 // next returns after which time to look again.

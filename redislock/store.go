@@ -23,6 +23,8 @@ var errClosed = errors.New("redislock: the client is closed")
 // makes itself known. It is never trusted: the waiter's own request begins the TTL.
 const claimTTL = time.Second
 
+var claimMillis = server.Millis(claimTTL)
+
 // keeper is what keeps the keys: one server, or a cluster of them.
 type keeper interface {
 	Bind(context.Context) error
@@ -128,14 +130,27 @@ type attempt struct {
 	s      *store
 	req    *driver.Request
 	key    string
+	keys   []string // that acquire and release are given
 	kind   string
 	record string
 	place  string // in the queue, once there
 	doubt  bool   // a request was sent whose answer did not come
+	waiter waiter
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
-	return &attempt{s: s, req: req, key: lockKey(s.prefix, req.Name), kind: kindOf(req), record: s.newRecord(req.Holder, req.Why)}
+	key := lockKey(s.prefix, req.Name)
+	return &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.newRecord(req.Holder, req.Why)}
+}
+
+// keysOf returns the keys of the scripts that begin and end a lease: lock, floor,
+// queue, epoch, ended. It makes one string for three of them. A grant does not keep
+// them: there may be many.
+func (s *store) keysOf(key, lease string) []string {
+	all := key + floorSuffix + key + queueSuffix + key + endedSuffix + lease
+	floor := len(key) + len(floorSuffix)
+	queue := floor + len(key) + len(queueSuffix)
+	return []string{key, all[:floor], all[floor:queue], s.server.EpochKey(key), all[queue:]}
 }
 
 // turn is what the store said instead of granting.
@@ -162,9 +177,8 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript,
-		[]string{a.key, a.key + floorSuffix, a.key + queueSuffix, s.server.EpochKey(a.key), a.key + endedSuffix + a.req.Lease},
-		[]string{a.req.Lease, s.id, a.kind, a.record, server.Millis(a.req.TTL), server.Millis(claimTTL), s.server.ChannelFor(a.key), server.Bit(wait), a.place})
+	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys,
+		[]string{a.req.Lease, s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place})
 	if fail != nil {
 		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail

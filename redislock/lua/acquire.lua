@@ -19,10 +19,12 @@ if owned(value, lease) then
   return {1, string.match(value, '^%S+ %S+ (%S+)'), at}
 end
 
+-- Most of the time there is neither of the two.
+local busy = value or redis.call('EXISTS', lock, queue) > 0
 local me, s = nil, state(lock, floor, queue, at, known[2], claim, channel)
 if value then
   s.n, s.kind = 1, 'exclusive'
-elseif redis.call('EXISTS', lock) == 1 then
+elseif busy and redis.call('EXISTS', lock) == 1 then
   -- A writer's lease is here if it has been downgraded.
   local mine = join(lease, client, kind == 'exclusive' and 'shared' or kind, record)
   s.n, s.kind = sharers(lock, at)
@@ -37,7 +39,7 @@ local shut = closed(epoch, known[3], at)
 if shut < 0 then return {-1} end
 if not value and shut == 0 then
   local token
-  if s.n == 0 and redis.call('EXISTS', queue) == 0 then -- most of the time
+  if not busy then
     token = give(s, ttl, lease, client, kind, record)
   else
     me = me or join(lease, client, kind, record)

@@ -103,16 +103,18 @@ end
 -- recorded nothing.
 local function give(s, px, lease, client, kind, record)
   local token = math.max(s.at, s.last + 1)
-  redis.call('SET', s.floor, digits(token), 'PX', FLOOR)
+  local text = digits(token)
+  redis.call('SET', s.floor, text, 'PX', FLOOR)
   if kind == 'exclusive' then
-    redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. digits(token) .. ' ' .. digits(s.at) .. ' ' .. record, 'PX', px)
+    local at = token == s.at and text or digits(s.at)
+    redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. text .. ' ' .. at .. ' ' .. record, 'PX', px)
   else
     local attempt = join(lease, client, kind, record)
     redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-token), '@' .. attempt)
     lengthen(s.lock, px)
   end
   s.last, s.kind, s.n = token, kind, s.n + 1
-  return digits(token)
+  return text
 end
 
 -- admit goes through the queue from its head. Whoever may have the lock now gets it

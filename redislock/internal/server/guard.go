@@ -134,7 +134,7 @@ func epochReply(r rueidis.RedisResult) (closed time.Duration, found int64, err e
 }
 
 // EpochKey is the key of the record of the epoch of a lock's key.
-func (s *Server) EpochKey(string) string { return s.Prefix + "epoch" }
+func (s *Server) EpochKey(string) string { return s.epochKey }
 
 // ChannelFor begins the channels of messages about a lock's key.
 func (s *Server) ChannelFor(string) string { return s.Channel }

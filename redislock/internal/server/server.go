@@ -67,6 +67,9 @@ type Server struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the listener
 
+	epochKey string    // of a server on its own
+	answers  sync.Pool // of channels for Do
+
 	mu      sync.Mutex // guards the fields below
 	binding *binding
 	moves   moves
@@ -78,7 +81,7 @@ type Server struct {
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
 func New(client rueidis.Client, conf Config) *Server {
-	s := &Server{Config: conf, client: client, ear: newEar(conf.Heard)}
+	s := &Server{Config: conf, client: client, ear: newEar(conf.Heard), epochKey: conf.Prefix + "epoch"}
 	s.texts = append(append(s.texts, conf.Scripts...), epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -100,10 +103,14 @@ func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 	if err := ctx.Err(); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	answer := make(chan rueidis.RedisResult, 1)
+	answer, ok := s.answers.Get().(chan rueidis.RedisResult)
+	if !ok {
+		answer = make(chan rueidis.RedisResult, 1)
+	}
 	go func() { answer <- s.client.Do(ctx, cmd) }()
 	select {
 	case res := <-answer:
+		s.answers.Put(answer) // not one that is left: its answer may come yet
 		return res
 	case <-ctx.Done():
 		return rueidis.NewErrorResult(ctx.Err())
