@@ -12,6 +12,7 @@ variants='
 acquisition, extension, tokens          | holds       | quick | -DCRASHES=0
 the same, a node forgets                | holds       |       | -DEXTENSIONS=0
 everything at once                      | holds       | full  |
+a writer and a reader, downgrade        | holds       | quick | -DREADERS=1 -DCRASHES=0 -DEXTENSIONS=0
 no quarantine after a restart           | two holders | quick | -DNO_QUARANTINE -DEXTENSIONS=0 -DHOLDERS_ONLY -DBFS
 quarantine ends too early               | two holders |       | -DSHORT_QUARANTINE -DEXTENSIONS=0 -DHOLDERS_ONLY -DBFS
 one vote is enough                      | two holders | quick | -DQUORUM=1 -DCRASHES=0 -DBFS
@@ -21,6 +22,12 @@ tokens by INCR and max                  | old token   | quick | -DINCR -DCRASHES
 tokens written back if the lock is mine | old token   | quick | -DWRITE_BACK_IF_MINE -DCRASHES=0 -DEXTENSIONS=0
 clock read once for two rounds          | old token   |       | -DOLD_CLOCK -DEXTENSIONS=0
 a node forgets, clocks do not agree     | old token   |       | -DNO_CLOCK -DEXTENSIONS=0 -DBFS
+a reader beside a writer                | two holders | quick | -DREADERS=1 -DREADER_BESIDE_WRITER -DCRASHES=0 -DEXTENSIONS=0 -DBFS
+one vote is enough for a reader         | two holders | quick | -DREADERS=1 -DREADER_QUORUM=1 -DHOLDERS_ONLY -DCRASHES=0 -DEXTENSIONS=0 -DBFS
+a writer until nodes know of downgrade  | two holders |       | -DREADERS=1 -DDOWNGRADE_LATE -DCRASHES=0 -DEXTENSIONS=0 -DBFS
+readers, no quarantine after a restart  | two holders |       | -DREADERS=1 -DNO_QUARANTINE -DHOLDERS_ONLY -DDOWNGRADES=0 -DEXTENSIONS=0 -DBFS
+a reader may have the writer's token    | old token   | quick | -DREADERS=1 -DREADER_EQUAL -DCRASHES=0 -DEXTENSIONS=0 -DBFS
+tokens of readers are not heeded        | old token   |       | -DREADERS=1 -DWRITERS_FLOOR_ONLY -DCRASHES=0 -DEXTENSIONS=0 -DBFS
 '
 
 dir=$(mktemp -d)
