@@ -116,11 +116,11 @@ byte	written;		/* the same of exclusive leases */
 
 /* One trusted holder at a time, or readers only. */
 #if READERS == 2
-#define ALONE(id)	(!(TRUSTS(0) && WRITES(0) && (TRUSTS(1) || TRUSTS(2))))
+#define ALONE	(!(TRUSTS(0) && WRITES(0) && (TRUSTS(1) || TRUSTS(2))))
 #elif READERS == 1
-#define ALONE(id)	(!(TRUSTS(0) && WRITES(0) && TRUSTS(1)))
+#define ALONE	(!(TRUSTS(0) && WRITES(0) && TRUSTS(1)))
 #else
-#define ALONE(id)	(!(TRUSTS(0) && TRUSTS(1)))
+#define ALONE	(!(TRUSTS(0) && TRUSTS(1)))
 #endif
 
 /* What tokens promise. A grant's is greater than those of all grants before it; but
@@ -199,19 +199,19 @@ inline sort() {
 
 /* A quorum has stored the token: the client becomes a holder. */
 inline grant(id, w) {
-	CHECK_TOKEN(GREATER(id));
-	newest = MAX(newest, lease[id].token);
-	if :: !READS(id) -> written = lease[id].token :: else fi;
-	lease[id].phase = HELD;
-	lease[id].votes = 0;
-	lease[id].seen = 0;
 #ifdef NO_ELAPSED
 	lease[id].begun = THIRD;		/* trust counted from the answer */
 	lease[id].trusted = THIRD;
 #else
 	lease[id].trusted = w;
 #endif
-	assert(ALONE(trusted))
+	assert(ALONE);
+	CHECK_TOKEN(GREATER(id));
+	newest = MAX(newest, lease[id].token);
+	if :: !READS(id) -> written = lease[id].token :: else fi;
+	lease[id].phase = HELD;
+	lease[id].votes = 0;
+	lease[id].seen = 0
 }
 
 inline send(id, w, request) {
@@ -238,7 +238,7 @@ inline send(id, w, request) {
 	:: d_step { lease[id].phase == THIRD && HAS_QUORUM(id) && EXTENDS(id) -> \
 		lease[id].phase = HELD; lease[id].trusted = THIRD; lease[id].votes = 0; sort(); \
 		if \
-		:: TRUSTS(id) -> assert(ALONE(trusted)); CHECK_TOKEN(STANDS(id)) \
+		:: TRUSTS(id) -> assert(ALONE); CHECK_TOKEN(STANDS(id)) \
 		:: else \
 		fi } \
 	/* Give up or give back, at any time. */ \
