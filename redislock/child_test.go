@@ -123,6 +123,7 @@ type childProcess struct {
 	cancel context.CancelFunc
 	lease  *pawl.Lease
 	turns  []func() (int, string)
+	race   *race
 }
 
 // do does what one line says, on the lock "deploy".
@@ -151,6 +152,11 @@ func (p *childProcess) do(words []string) {
 		}
 	case "turns": // so many take turns until stop, and look at the file
 		p.takeTurns(words[1], words[2])
+	case "compete": // so many take turns until stop, and note their tokens; says when they have had so many
+		p.compete(words[1], words[2])
+	case "record": // ends that, and writes what was noted to the file
+		p.cancel()
+		fmt.Println("recorded", p.race.record(words[1]))
 	case "stop":
 		p.cancel()
 		n, wrong := 0, "nothing"

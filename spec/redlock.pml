@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Redlock as package redlock does it: acquisition, extension, healing, restart
- * with quarantine, fencing tokens by the strict ballot rule. README.md says what
- * is modelled, and how; run.sh checks every variant.
+ * with quarantine, fencing tokens by the strict ballot rule, readers and a writer
+ * that becomes one. README.md says what is modelled, and how; run.sh checks every
+ * variant.
  */
 
 #ifndef EXTENSIONS
@@ -14,9 +15,23 @@
 #ifndef QUORUM
 #define QUORUM 2
 #endif
+#ifndef READERS
+#define READERS 0		/* 0: two writers; 1 or 2: and one writer */
+#endif
+#ifndef READER_QUORUM
+#define READER_QUORUM QUORUM
+#endif
+#ifndef DOWNGRADES
+#define DOWNGRADES 1		/* 0 or 1: of the writer, if there are readers */
+#endif
 
 #define NODES	3
-#define NONE	2		/* no lease; leases are 0 and 1, one of each client */
+#define NONE	3		/* no lease; leases are 0, 1 and, with two readers, 2, one of each client */
+#if READERS == 2
+#define LEASES	3
+#else
+#define LEASES	2
+#endif
 
 #define BIT(n)		(1 << (n))
 #define COUNT(s)	(((s) & 1) + (((s) >> 1) & 1) + (((s) >> 2) & 1))
@@ -28,6 +43,11 @@
 #define SECOND	2		/* round of acquisition */
 #define THIRD	3		/* extension */
 
+/* Requests: FIRST, SECOND and THIRD, and those to share of a writer that has
+   become a reader. */
+#define DOWN	4		/* for the time that is left: it opens no window */
+#define SHARED	5		/* extension */
+
 #define IDLE	0
 #define HELD	4
 #define DONE	5
@@ -38,27 +58,36 @@ typedef Lease {
 	byte	token;		/* proposed last; then that of the lease */
 	byte	seen;		/* the largest floor that an answer told */
 	byte	votes;		/* set of nodes whose answer to this round was yes */
-	byte	sent;		/* set of windows whose requests have been sent */
+	byte	sent;		/* set of requests that have been sent */
 	byte	begun;		/* the last window that has begun */
 	byte	over;		/* the last window that has ended */
 	byte	trusted;	/* the last window that a quorum confirmed */
+#if READERS
+	bool	down;		/* the writer has become a reader */
+#endif
+#if READERS == 2
+	byte	known;		/* newest, when this round was sent */
+#endif
 };
 
 typedef Node {
-	byte	owner;		/* has the lock, or had it until the TTL was over */
-	byte	window;		/* that of the owner's last request */
+	byte	owners;		/* set of leases that have a lock, or had it until the TTL was over */
+	byte	window[LEASES];	/* that of the owner's last request; 0 if it is none */
+	bool	shared;		/* the locks are */
 	byte	floor;		/* the largest token stored */
 	byte	by;		/* the lease it was stored for */
+	byte	writer;		/* the largest token stored for an exclusive lock */
 	byte	ended;		/* set of leases that may not have the lock again */
 	bool	closed;		/* in quarantine */
-	byte	before[2];	/* windows that had begun when it crashed */
+	byte	before[LEASES];	/* windows that had begun when it crashed */
 };
 
-Lease	lease[2];
+Lease	lease[LEASES];
 Node	node[NODES];
 bool	crashed;
 byte	lost;			/* the largest token that a crash made forget */
 byte	newest;			/* the largest token that a lease was granted with */
+byte	written;		/* the same of exclusive leases */
 
 #ifdef HOLDERS_ONLY
 #define CHECK_TOKEN(x)	skip
@@ -68,7 +97,41 @@ byte	newest;			/* the largest token that a lease was granted with */
 
 #define OVER(id, w)	(lease[id].over >= (w))
 #define TRUSTS(id)	(lease[id].trusted > lease[id].over)
-#define HAS_QUORUM(id)	(COUNT(lease[id].votes) >= QUORUM)
+#define HAS_QUORUM(id)	(COUNT(lease[id].votes) >= (READS(id) -> READER_QUORUM : QUORUM))
+
+#if READERS
+#define READS(id)	(id > 0 || lease[0].down)
+#define BEGINS(id)	(id < 2 || lease[1].phase != IDLE)
+#else
+#define READS(id)	false
+#define BEGINS(id)	(id == 0 || lease[0].phase != IDLE)
+#endif
+
+/* The holder counts as a reader before any node does. */
+#ifdef DOWNGRADE_LATE
+#define WRITES(id)	(id == 0 && !(lease[0].down && HAS_QUORUM(0)))
+#else
+#define WRITES(id)	(!READS(id))
+#endif
+
+/* One trusted holder at a time, or readers only. */
+#if READERS == 2
+#define ALONE	(!(TRUSTS(0) && WRITES(0) && (TRUSTS(1) || TRUSTS(2))))
+#elif READERS == 1
+#define ALONE	(!(TRUSTS(0) && WRITES(0) && TRUSTS(1)))
+#else
+#define ALONE	(!(TRUSTS(0) && TRUSTS(1)))
+#endif
+
+/* What tokens promise. A grant's is greater than those of all grants before it; but
+   of readers that ask at the same time either may have the greater one. Since a
+   lease was granted no writer was, nor a reader beside a writer. */
+#if READERS == 2
+#define GREATER(id)	(lease[id].token > (READS(id) -> MAX(lease[id].known, written) : newest))
+#else
+#define GREATER(id)	(lease[id].token > newest)
+#endif
+#define STANDS(id)	(READS(id) -> written <= lease[id].token : lease[id].token == newest)
 
 /* The wall clock that proposals follow: greater than all that was forgotten
    before, if clocks of clients agree. */
@@ -92,20 +155,36 @@ byte	newest;			/* the largest token that a lease was granted with */
 #endif
 
 /* Nodes that differ in name only make no different state: keep them in order. */
-#define BITS(n)		((lease[0].votes >> n) & 1) + 2 * ((lease[1].votes >> n) & 1)
-#define KEY(n)		((node[n].owner + 4 * node[n].by + 16 * node[n].window + 64 * node[n].ended) + 256 * node[n].floor + 2048 * (BITS(n)))
+#define VOTE(id, n)	((lease[id].votes >> n) & 1)
+#if LEASES == 3
+#define VOTES(n)	(VOTE(0, n) + 2 * VOTE(1, n) + 4 * VOTE(2, n))
+#define WINDOWS(n)	(node[n].window[0] + 4 * node[n].window[1] + 16 * node[n].window[2])
+#else
+#define VOTES(n)	(VOTE(0, n) + 2 * VOTE(1, n))
+#define WINDOWS(n)	(node[n].window[0] + 4 * node[n].window[1])
+#endif
+#define LOCKS(n)	(node[n].owners + 8 * node[n].shared + 16 * node[n].by + 64 * WINDOWS(n) + 4096 * node[n].ended)
+#define KEY(n)		(LOCKS(n) + 32768 * (node[n].floor + 16 * node[n].writer + 256 * VOTES(n)))
+#define SWAP(m, n, field)	tmp = node[m].field; node[m].field = node[n].field; node[n].field = tmp
+#define SWAP_VOTES(m, n, id)	tmp = lease[id].votes; \
+	lease[id].votes = (tmp & ~(BIT(m) | BIT(n))) | (((tmp >> m) & 1) << n) | (((tmp >> n) & 1) << m)
 inline order(m, n) {
 	if
 	:: KEY(m) > KEY(n) ->
-		tmp = node[m].owner; node[m].owner = node[n].owner; node[n].owner = tmp;
-		tmp = node[m].by; node[m].by = node[n].by; node[n].by = tmp;
-		tmp = node[m].window; node[m].window = node[n].window; node[n].window = tmp;
-		tmp = node[m].ended; node[m].ended = node[n].ended; node[n].ended = tmp;
-		tmp = node[m].floor; node[m].floor = node[n].floor; node[n].floor = tmp;
-		tmp = lease[0].votes;
-		lease[0].votes = (tmp & ~(BIT(m) | BIT(n))) | (((tmp >> m) & 1) << n) | (((tmp >> n) & 1) << m);
-		tmp = lease[1].votes;
-		lease[1].votes = (tmp & ~(BIT(m) | BIT(n))) | (((tmp >> m) & 1) << n) | (((tmp >> n) & 1) << m);
+		SWAP(m, n, owners);
+		SWAP(m, n, by);
+		SWAP(m, n, window[0]);
+		SWAP(m, n, window[1]);
+		SWAP(m, n, shared);
+		SWAP(m, n, ended);
+		SWAP(m, n, floor);
+		SWAP(m, n, writer);
+		SWAP_VOTES(m, n, 0);
+		SWAP_VOTES(m, n, 1);
+#if LEASES == 3
+		SWAP(m, n, window[2]);
+		SWAP_VOTES(m, n, 2);
+#endif
 		tmp = 0
 	:: else
 	fi
@@ -120,42 +199,46 @@ inline sort() {
 
 /* A quorum has stored the token: the client becomes a holder. */
 inline grant(id, w) {
-	assert(!TRUSTS(1 - id));		/* one trusted holder at a time */
-	CHECK_TOKEN(lease[id].token > newest);	/* tokens grow */
-	newest = lease[id].token;
-	lease[id].phase = HELD;
-	lease[id].votes = 0;
-	lease[id].seen = 0;
 #ifdef NO_ELAPSED
 	lease[id].begun = THIRD;		/* trust counted from the answer */
-	lease[id].trusted = THIRD
+	lease[id].trusted = THIRD;
 #else
-	lease[id].trusted = w
+	lease[id].trusted = w;
+#endif
+	assert(ALONE);
+	CHECK_TOKEN(GREATER(id));
+	newest = MAX(newest, lease[id].token);
+	if :: !READS(id) -> written = lease[id].token :: else fi;
+	lease[id].phase = HELD;
+	lease[id].votes = 0;
+	lease[id].seen = 0
+}
+
+inline send(id, w, request) {
+	lease[id].phase = w;
+	lease[id].begun = w;
+	lease[id].sent = lease[id].sent | BIT(request);
+	lease[id].votes = 0;
+#if READERS == 2
+	lease[id].known = newest
 #endif
 }
 
-inline send(id, w) {
-	lease[id].phase = w;
-	lease[id].begun = w;
-	lease[id].sent = lease[id].sent | BIT(w);
-	lease[id].votes = 0
-}
-
 #define CLIENT(id) \
-	:: d_step { lease[id].phase == IDLE && (id == 0 || lease[0].phase != IDLE) -> \
-		send(id, FIRST); lease[id].token1 = CLOCK; lease[id].token = CLOCK } \
+	:: d_step { lease[id].phase == IDLE && BEGINS(id) -> \
+		send(id, FIRST, FIRST); lease[id].token1 = CLOCK; lease[id].token = CLOCK } \
 	:: d_step { lease[id].phase == FIRST && HAS_QUORUM(id) && IN_TIME(id, FIRST) -> \
 		grant(id, FIRST); sort() } \
 	:: d_step { lease[id].phase == FIRST && !OVER(id, FIRST) && SECOND_ROUND(id) -> \
-		send(id, SECOND); lease[id].token = MAX(lease[id].seen + 1, CLOCK_AGAIN(id)); lease[id].seen = 0; sort() } \
+		send(id, SECOND, SECOND); lease[id].token = MAX(lease[id].seen + 1, CLOCK_AGAIN(id)); lease[id].seen = 0; sort() } \
 	:: d_step { lease[id].phase == SECOND && HAS_QUORUM(id) && IN_TIME(id, SECOND) -> \
 		grant(id, SECOND); sort() } \
 	:: d_step { EXTENSIONS && lease[id].phase == HELD && lease[id].begun < THIRD && TRUSTS(id) -> \
-		send(id, THIRD); sort() } \
+		send(id, THIRD, THIRD + 2 * (id == 0 && READS(0))); sort() } \
 	:: d_step { lease[id].phase == THIRD && HAS_QUORUM(id) && EXTENDS(id) -> \
 		lease[id].phase = HELD; lease[id].trusted = THIRD; lease[id].votes = 0; sort(); \
 		if \
-		:: TRUSTS(id) -> assert(!TRUSTS(1 - id)); CHECK_TOKEN(lease[id].token == newest) \
+		:: TRUSTS(id) -> assert(ALONE); CHECK_TOKEN(STANDS(id)) \
 		:: else \
 		fi } \
 	/* Give up or give back, at any time. */ \
@@ -176,33 +259,86 @@ inline send(id, w) {
 #endif
 #ifdef SHORT_QUARANTINE
 #define OPENS(n) true
+#elif LEASES == 3
+#define OPENS(n) (OVER(0, node[n].before[0]) && OVER(1, node[n].before[1]) && OVER(2, node[n].before[2]))
 #else
 #define OPENS(n) (OVER(0, node[n].before[0]) && OVER(1, node[n].before[1]))
 #endif
+#if LEASES == 3
+#define FORGET_BEFORE(n) node[n].before[0] = 0; node[n].before[1] = 0; node[n].before[2] = 0
+#else
+#define FORGET_BEFORE(n) node[n].before[0] = 0; node[n].before[1] = 0
+#endif
+
+/* A TTL that may be over is, or the node's clock is not there yet. */
+inline expire(n, id) {
+	if
+	:: (node[n].owners & BIT(id)) && OVER(id, node[n].window[id]) -> node[n].owners = node[n].owners & ~BIT(id)
+	:: true
+	fi
+}
+
+inline tidy(n) {
+	if :: !(node[n].owners & BIT(0)) -> node[n].window[0] = 0 :: else fi;
+	if :: !(node[n].owners & BIT(1)) -> node[n].window[1] = 0 :: else fi;
+#if LEASES == 3
+	if :: !(node[n].owners & BIT(2)) -> node[n].window[2] = 0 :: else fi;
+#endif
+	if :: node[n].owners == 0 -> node[n].shared = false :: else fi
+}
+
+#define HAS(n, id)	((node[n].owners & BIT(id)) != 0)
+
+/* To be taken is a free name's lock, and a shared one beside other shared ones. */
+#ifdef READER_BESIDE_WRITER
+#define FREE(n, share)	(node[n].owners == 0 || share)
+#else
+#define FREE(n, share)	(node[n].owners == 0 || (share && node[n].shared))
+#endif
+
+/* A token can be stored if it is greater than all that were. */
+#define STRICTLY(n, id, proposed)	(proposed > node[n].floor || (proposed == node[n].floor && node[n].by == id))
+#if defined(READER_EQUAL)
+#define STORABLE(n, id, proposed, share)	(STRICTLY(n, id, proposed) || (share && proposed == node[n].floor))
+#elif defined(WRITERS_FLOOR_ONLY)
+#define STORABLE(n, id, proposed, share)	(STRICTLY(n, id, proposed) || (!share && proposed > node[n].writer))
+#else
+#define STORABLE(n, id, proposed, share)	STRICTLY(n, id, proposed)
+#endif
+
+/* A reader is healed beside readers with greater tokens, but not after a writer. */
+#define NOT_OVERTAKEN(n, proposed, share)	(storable || (share && proposed >= node[n].writer))
 
 /* The node carries out a request. Requests arrive at any time after they were
    sent, any number of times, or never; the answer is heard at once or never, and
    the client may act on it as late as it likes. */
-inline propose(n, id, round, proposed) {
+inline propose(n, id, request, round, proposed, share) {
+#ifdef DOWNGRADE_LATE
+	if :: heard = true :: lease[id].phase == round || request == DOWN -> heard = false fi;
+	heard = heard && (lease[id].phase == round || (request == DOWN && lease[id].phase == HELD));
+#else
 	if :: heard = true :: lease[id].phase == round -> heard = false fi;
-	heard = heard && lease[id].phase == round;
-	/* A TTL that may be over is, or the node's clock is not there yet. */
-	if
-	:: node[n].owner != NONE && OVER(node[n].owner, node[n].window) -> node[n].owner = NONE
-	:: true
-	fi;
+	heard = heard && lease[id].phase == round && request != DOWN;
+#endif
+	expire(n, 0);
+	expire(n, 1);
+#if LEASES == 3
+	expire(n, 2);
+#endif
 	/* So is a quarantine: the longest TTL has passed since the start, and
 	   every window that had begun before is over. */
 	if
-	:: node[n].closed && OPENS(n) -> node[n].closed = false; node[n].before[0] = 0; node[n].before[1] = 0
+	:: node[n].closed && OPENS(n) -> node[n].closed = false; FORGET_BEFORE(n)
 	:: true
 	fi;
 	d_step {
-		storable = proposed > node[n].floor || (proposed == node[n].floor && node[n].by == id);
+		tidy(n);
+		storable = STORABLE(n, id, proposed, share);
 		if
-		:: node[n].owner == id || (node[n].owner == NONE && !node[n].closed && (round != THIRD || storable)) ->
-			node[n].window = (node[n].owner == id -> MAX(node[n].window, round) : round);
-			node[n].owner = id;
+		:: HAS(n, id) || (FREE(n, share) && !node[n].closed && (request < THIRD || NOT_OVERTAKEN(n, proposed, share))) ->
+			node[n].shared = (HAS(n, id) && node[n].shared) || share;
+			node[n].window[id] = MAX(node[n].window[id], round);
+			node[n].owners = node[n].owners | BIT(id);
 #ifdef INCR
 			if
 			:: round == FIRST ->
@@ -216,65 +352,92 @@ inline propose(n, id, round, proposed) {
 			storable = storable || round == SECOND;
 #endif
 			if
-			:: storable -> node[n].floor = MAX(proposed, node[n].floor); node[n].by = id
+			:: storable ->
+				node[n].floor = MAX(proposed, node[n].floor);
+				node[n].by = id;
+				node[n].writer = (share -> node[n].writer : MAX(proposed, node[n].writer))
 			:: else
 			fi;
 #endif
-			lease[id].votes = lease[id].votes | (heard && (storable || round == THIRD) -> BIT(n) : 0)
+			lease[id].votes = lease[id].votes | (heard && (storable || request >= THIRD) -> BIT(n) : 0)
 		:: else
 		fi;
-		lease[id].seen = (heard && round == FIRST -> MAX(lease[id].seen, node[n].floor) : lease[id].seen);
-		if :: node[n].owner == NONE -> node[n].window = 0 :: else fi;
+		lease[id].seen = (heard && request == FIRST -> MAX(lease[id].seen, node[n].floor) : lease[id].seen);
 		heard = false; storable = false;
 		sort()
 	}
 }
 
-#define SERVER(n, id) \
-	:: atomic { (lease[id].sent & BIT(FIRST)) && !(node[n].ended & BIT(id)) -> \
-		propose(n, id, FIRST, lease[id].token1) } \
-	:: atomic { (lease[id].sent & BIT(SECOND)) && !(node[n].ended & BIT(id)) -> \
-		propose(n, id, SECOND, lease[id].token) } \
-	:: atomic { (lease[id].sent & BIT(THIRD)) && !(node[n].ended & BIT(id)) -> \
-		propose(n, id, THIRD, lease[id].token) } \
+#define ARRIVES(n, id, request)	(lease[id].sent & BIT(request)) && !(node[n].ended & BIT(id))
+
+#define SERVER(n, id, share) \
+	:: atomic { ARRIVES(n, id, FIRST) -> propose(n, id, FIRST, FIRST, lease[id].token1, share) } \
+	:: atomic { ARRIVES(n, id, SECOND) -> propose(n, id, SECOND, SECOND, lease[id].token, share) } \
+	:: atomic { ARRIVES(n, id, THIRD) -> propose(n, id, THIRD, THIRD, lease[id].token, share) } \
 	/* Release: it ends this lease only, and bars late requests. */ \
 	:: d_step { lease[id].phase == DONE && !(node[n].ended & BIT(id)) -> \
 		node[n].ended = node[n].ended | BIT(id); \
-		if :: MINE(n, id) -> node[n].owner = NONE; node[n].window = 0 :: else fi; sort() }
+		if :: MINE(n, id) -> node[n].owners = node[n].owners & ~BIT(id); tidy(n) :: else fi; sort() }
+
+/* A writer that has become a reader: every proposal is one to share from then on. */
+#if READERS && DOWNGRADES
+#define DOWNGRADE \
+	:: d_step { lease[0].phase == HELD && !lease[0].down && TRUSTS(0) -> \
+		lease[0].down = true; lease[0].sent = lease[0].sent | BIT(DOWN) }
+#define LEFT	((lease[0].sent & BIT(THIRD)) -> THIRD : ((lease[0].sent & BIT(SECOND)) -> SECOND : FIRST))
+#define SHARING(n) \
+	:: atomic { ARRIVES(n, 0, DOWN) -> propose(n, 0, DOWN, LEFT, lease[0].token, true) } \
+	:: atomic { ARRIVES(n, 0, SHARED) -> propose(n, 0, SHARED, THIRD, lease[0].token, true) }
+#else
+#define DOWNGRADE
+#define SHARING(n)
+#endif
 
 #ifdef NO_COMPARE
 #define MINE(n, id) true
 #else
-#define MINE(n, id) node[n].owner == id
+#define MINE(n, id) HAS(n, id)
 #endif
 
 active proctype Redlock() {
 	bool heard, storable;
 	byte tmp;
 	d_step {
-		node[0].owner = NONE; node[1].owner = NONE; node[2].owner = NONE;
 		node[0].by = NONE; node[1].by = NONE; node[2].by = NONE
 	}
 end:	do
 	CLIENT(0)
 	CLIENT(1)
-	SERVER(0, 0)
-	SERVER(1, 0)
-	SERVER(2, 0)
-	SERVER(0, 1)
-	SERVER(1, 1)
-	SERVER(2, 1)
+	DOWNGRADE
+	SERVER(0, 0, false)
+	SERVER(1, 0, false)
+	SERVER(2, 0, false)
+	SHARING(0)
+	SHARING(1)
+	SHARING(2)
+	SERVER(0, 1, (READERS > 0))
+	SERVER(1, 1, (READERS > 0))
+	SERVER(2, 1, (READERS > 0))
+#if LEASES == 3
+	CLIENT(2)
+	SERVER(0, 2, true)
+	SERVER(1, 2, true)
+	SERVER(2, 2, true)
+#endif
 	/* Node 0 crashes and comes back empty: which one makes no difference, and
 	   one that has nothing forgets nothing. */
 	:: d_step { CRASHES && !crashed && node[0].floor > 0 ->
 		crashed = true;
 		lost = node[0].floor;
-		node[0].owner = NONE; node[0].window = 0;
-		node[0].floor = 0; node[0].by = NONE;
+		node[0].owners = 0; tidy(0);
+		node[0].floor = 0; node[0].by = NONE; node[0].writer = 0;
 #ifndef NO_QUARANTINE
 		node[0].closed = true;
 		node[0].before[0] = lease[0].begun;
-		node[0].before[1] = lease[1].begun
+		node[0].before[1] = lease[1].begun;
+#if LEASES == 3
+		node[0].before[2] = lease[2].begun
+#endif
 #endif
 	}
 	od

@@ -85,6 +85,8 @@ func init() {
 		mutant{name: "renewals count before replicas have them", file: "redislock/grant.go",
 			old: "reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript",
 			new: "by, _ := g.s.server.(*server.Server)\n\treply, since, fail := g.s.server.Run(ctx, extendScript", pkg: pkg, test: "TestWaitReplicas"},
+		mutant{name: "leases passed on for ever beside another process", file: "line.go",
+			old: "ln.passes >= maxPasses || ", new: "", pkg: pkg, test: "TestBusyProcessStarvesNobody"},
 		mutant{name: "waiters do not look when they hear again", file: "redislock/hear.go",
 			old: "for _, w := range s.waiters {", new: "for _, w := range map[string]*waiter{} {", pkg: pkg, test: "TestLostSubscription"},
 		mutant{name: "a grant to a waiter who has left is kept", file: "redislock/hear.go",
