@@ -110,6 +110,9 @@ func downgradeReleased(e *env) {
 func downgradeLate(e *env) {
 	old, b, name := e.expired()
 	e.lost("Downgrade of an expired grant", old.(driver.Downgrader).Downgrade(e.ctx))
+	e.free(b, name)
+	// Another one, as that has heard now that it is lost.
+	old, b, name = e.expired()
 	g := e.try(b, name)
 	e.lost("Downgrade of an expired grant with a successor", old.(driver.Downgrader).Downgrade(e.ctx))
 	e.refused(e.open(), e.reader(name))
