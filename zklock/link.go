@@ -25,6 +25,11 @@ type link struct {
 	asked driver.Instant // when the request to connect was sent
 	head  []byte         // of the answer to it, until there is enough of it
 	ready bool           // it has been answered
+	rest  int            // so many bytes of the answer are still to come
+
+	again   chan struct{} // closed when package zk has asked for its watches again
+	watched sync.Once     // closes it
+	open    bool          // what comes may be read
 }
 
 // The answer to a request to connect begins with its length, the version of the
@@ -32,23 +37,34 @@ type link struct {
 // is 0 if the session has expired.
 const headLen = 4 + 4 + 4 + 8
 
+// opSetWatches is the kind of request, the third number of its packet, that sets the
+// watches anew.
+const opSetWatches = 101
+
 func (l *link) Write(b []byte) (int, error) {
 	if l.asked == 0 {
 		l.asked = driver.Now()
+	} else if len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == opSetWatches {
+		l.watched.Do(func() { close(l.again) })
 	}
 	return l.Conn.Write(b)
 }
 
 func (l *link) Read(b []byte) (int, error) {
+	if l.ready && l.rest <= 0 && !l.open {
+		l.open = true
+		l.awaitWatches()
+	}
 	n, err := l.Conn.Read(b)
-	if l.ready || n == 0 {
+	if l.ready {
+		l.rest -= n
 		return n, err
 	}
 	l.head = append(l.head, b[:n]...)
 	if len(l.head) < headLen {
 		return n, err
 	}
-	l.ready = true
+	l.ready, l.rest = true, 4+int(binary.BigEndian.Uint32(l.head))-len(l.head)
 	timeout := time.Duration(binary.BigEndian.Uint32(l.head[8:])) * time.Millisecond
 	id := int64(binary.BigEndian.Uint64(l.head[12:]))
 	if fail := l.s.connected(l, id, timeout); fail != nil {
@@ -56,6 +72,27 @@ func (l *link) Read(b []byte) (int, error) {
 		return 0, fail
 	}
 	return n, err
+}
+
+// watchesTime is more than package zk needs to ask for its watches again. With a
+// password to send before, it does not do so until something has been read.
+const watchesTime = 50 * time.Millisecond
+
+// awaitWatches holds back what the server says on a new connection until package zk has
+// asked for its watches again. That names the last transaction it has seen, of whose
+// reading it does not take care: an answer in between would make the server take a change
+// that was missed for one that is known, and the race detector complain.
+func (l *link) awaitWatches() {
+	l.s.mu.Lock()
+	watches := len(l.s.watches)
+	l.s.mu.Unlock()
+	if watches == 0 {
+		return
+	}
+	select {
+	case <-l.again:
+	case <-time.After(watchesTime):
+	}
 }
 
 func (l *link) SetReadDeadline(t time.Time) error {
@@ -98,7 +135,7 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 		s.trouble(err)
 		return nil, err
 	}
-	l := &link{Conn: conn, s: s}
+	l := &link{Conn: conn, s: s, again: make(chan struct{})}
 	if !s.use(l) {
 		conn.Close()
 		return nil, errSession
