@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -88,7 +89,8 @@ func (m *member) sameFiles() bool {
 // seat is a member as others see it.
 type seat struct {
 	record
-	path string // of its FIFO
+	known bool   // the record could be read; not that of one who is leaving
+	path  string // of its FIFO
 }
 
 // members returns the live members in the order of their tokens.
@@ -102,7 +104,7 @@ func (s *store) members(enc string) []seat {
 		}
 		m := seat{path: q.path(t)}
 		if text, err := os.Readlink(m.path + whoSuffix); err == nil {
-			_ = json.Unmarshal([]byte(text), &m.record)
+			m.known = json.Unmarshal([]byte(text), &m.record) == nil
 		}
 		m.Token = t.seq
 		m.PID = cmp.Or(m.PID, t.pid)
@@ -119,8 +121,10 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 		return []*watch{w}, err
 	}
 	members := s.members(enc)
-	together := len(members) > 0 && members[0].Shared == req.Shared && members[0].Slots == req.Slots
-	if together && (req.Shared || len(members) < req.Slots) {
+	// They are all of one kind, of which who is leaving does not tell.
+	kind := slices.IndexFunc(members, func(m seat) bool { return m.known })
+	alike := kind < 0 || members[kind].Shared == req.Shared && members[kind].Slots == req.Slots
+	if alike && kind >= 0 && (req.Shared || len(members) < req.Slots) {
 		return nil, nil
 	}
 	var ws []*watch
@@ -130,10 +134,15 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 			closeAll(ws)
 			return nil, err
 		}
-		if w != nil {
-			ws = append(ws, w)
+		switch {
+		case w == nil && alike: // it has just gone, and nobody would tell of that
+			closeAll(ws)
+			return nil, nil
+		case w == nil:
+			continue
 		}
-		if w != nil && !together {
+		ws = append(ws, w)
+		if !alike {
 			break // all have to go, so one after the other will do
 		}
 	}

@@ -94,14 +94,32 @@ func TestWokenTogether(t *testing.T) {
 	next = s.waitFor(t, "a", "")
 	release(t, g)
 	held = []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
-	for i := range held { // who waits cannot know which comes free first
-		release(t, held[i])
-		held[i] = come(t, slots[3+i])
+	for i := range held { // the newest first, and then one that is neither that nor the oldest
+		release(t, held[2-i])
+		held[2-i] = come(t, slots[3+i])
 	}
 	for _, g := range held {
 		release(t, g)
 	}
 	release(t, come(t, next))
+}
+
+// TestWaitForTheLeaving: of a holder that is leaving one does not see any more what kind
+// of lease it has. Whoever waits then hears of the others all the same.
+func TestWaitForTheLeaving(t *testing.T) {
+	defer func(d time.Duration) { lookEvery = d }(lookEvery)
+	lookEvery = time.Hour
+	s := open(t, t.TempDir())
+	held := []driver.Grant{s.take(t, "a", "slots3"), s.take(t, "a", "slots3"), s.take(t, "a", "slots3")}
+	if err := os.Remove(s.members(encode("a"))[0].path + whoSuffix); err != nil {
+		t.Fatal(err)
+	}
+	next := s.waitFor(t, "a", "slots3")
+	release(t, held[2])
+	held[2] = come(t, next)
+	for _, g := range held {
+		release(t, g)
+	}
 }
 
 // mix takes leases of every kind again and again. What must not be held together

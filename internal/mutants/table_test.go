@@ -280,9 +280,15 @@ var mutants = []mutant{
 		pkg: "filelock", test: "TestWokenTogether",
 	},
 	{
+		name: "who is leaving is taken for one of another kind",
+		file: "filelock/member_linux.go",
+		old:  "return m.known }", new: "return true }",
+		pkg: "filelock", test: "TestWaitForTheLeaving",
+	},
+	{
 		name: "who waits for a slot watches one holder",
 		file: "filelock/member_linux.go",
-		old:  "if w != nil && !together {", new: "if w != nil {",
+		old:  "if !alike {", new: "if true {",
 		pkg: "filelock", test: "TestWokenTogether",
 	},
 	{
