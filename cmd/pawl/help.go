@@ -12,8 +12,9 @@ begins with "-".
 The command gets stdin, stdout, stderr and the terminal, and in its environment
 PAWL_LOCK, PAWL_LEASE, PAWL_STORE (without its password) and PAWL_TOKEN, a
 number that grows with every lease: send it along with what you write, so that
-the receiver can refuse an older one. PAWL_HELD lists the leases of all pawl run
-around it: to take the same lock again inside fails at once.
+the receiver can refuse an older one. It is empty on a Redis with
+?mode=efficiency, which has no tokens. PAWL_HELD lists the leases of all pawl
+run around it: to take the same lock again inside fails at once.
 
 With --shared, others that use --shared can have the lock too, but nobody else:
 they are readers, and who does not use it is a writer. With --slots 3, three can
