@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/memlock"
@@ -213,5 +214,46 @@ func TestBrokenDrivers(t *testing.T) {
 				t.Errorf("found %.2000q; want %q", text, c.found)
 			}
 		})
+	}
+}
+
+// TestLostDowngrade: a lease may have become shared although its holder hears only
+// that somebody has broken it since.
+func TestLostDowngrade(t *testing.T) {
+	m := &mistake{lower: func(g driver.Grant) error {
+		if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+			return err
+		}
+		return &driver.LostError{Reason: driver.Broken}
+	}}
+	s := new(memlock.Store)
+	r := start(t, drivertest.Harness{TTL: time.Minute, Start: func(testing.TB) drivertest.Store {
+		return drivertest.Store{Open: func(testing.TB) driver.Driver { return &broken{s.Driver().(driver.Queuer), m} }}
+	}})
+	h := new(history)
+	take := func(worker int, opts ...pawl.Option) *held {
+		t.Helper()
+		at := span{call: r.clock.now()}
+		l, err := r.clients[worker].TryAcquire(t.Context(), "lowered", opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.ret = r.clock.now()
+		k := exclusive
+		if len(opts) > 0 {
+			k = shared
+		}
+		return h.attempt(at, worker, k, l, nil)
+	}
+	writer := take(0)
+	r.look(writer)
+	r.downgrade(t.Context(), h, writer)
+	reader := take(1, pawl.Shared())
+	r.look(reader)
+	if err := check(h.operations(r.conditions), true, patience); err != nil {
+		t.Error(err)
+	}
+	for _, g := range h.known {
+		_ = g.Release(t.Context())
 	}
 }

@@ -140,13 +140,13 @@ func (r *run) downgrade(ctx context.Context, h *history, g *held) {
 	err := g.Downgrade(ctx)
 	at.ret = r.clock.now()
 	r.calls.Add(1)
-	switch {
-	case err == nil:
-		h.add(at, operation{do: downgraded, lease: g.n, worker: g.worker})
-	case !errors.Is(err, pawl.ErrLost):
-		at.ret = never
-		h.add(at, operation{do: mayLower, lease: g.n, worker: g.worker})
+	o := operation{do: downgraded, lease: g.n, worker: g.worker}
+	if err != nil {
+		// It may have been done, or be done yet, also if the lease has ended meanwhile:
+		// whoever was let in does not wait for the answer.
+		o.do, at.ret = mayLower, never
 	}
+	h.add(at, o)
 }
 
 // give releases a lease. What is lost may still be held in the store, for a while.
