@@ -196,12 +196,13 @@ func TestOverflow(t *testing.T) {
 	d := openURL(t, s.url(), 5*time.Second)
 	const name = "overflow"
 	for _, child := range []string{"_c_other-lock-2147483647", "_c_other-lock--2147483648"} {
-		release(t, take(t, d, request(name, 5*time.Second)))
+		g := take(t, d, request(name, 5*time.Second)) // so that the parent is not swept away
 		conn := firstSession(d).conn
 		p := d.dir(name) + "/" + child
 		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.acl); err != nil {
 			t.Fatal(err)
 		}
+		release(t, g)
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
 			g, err := acquire(t.Context(), request(name, 5*time.Second))
 			if g != nil || !errors.Is(err, errOverflow) {
