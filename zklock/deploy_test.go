@@ -25,6 +25,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestUsers: with a user the nodes belong to that user, and nobody else gets in.
@@ -110,7 +111,7 @@ func certificate(t *testing.T) (both, cert string) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	both, cert := certificate(t)
-	secure := freeAddr(t)
+	secure := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(secure)
 	s := startServer(t, "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"secureClientPort="+port, "ssl.keyStore.location="+both, "ssl.trustStore.location="+cert, "ssl.clientAuth=none")
@@ -150,10 +151,10 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer silent.Close()
 	for url, want := range map[string]string{
-		"zk://" + freeAddr(t):                                    "is the server running",
-		"zk://" + freeAddr(t) + "," + freeAddr(t):                "is the server running",
-		"zk://" + silent.Addr().String() + "?connect_timeout=1s": "has not begun a session",
-		"zk://nosuchhost.invalid":                                "host",
+		"zk://" + drivertest.FreeAddr(t):                                "is the server running",
+		"zk://" + drivertest.FreeAddr(t) + "," + drivertest.FreeAddr(t): "is the server running",
+		"zk://" + silent.Addr().String() + "?connect_timeout=1s":        "has not begun a session",
+		"zk://nosuchhost.invalid":                                       "host",
 	} {
 		began := time.Now()
 		_, err := Open(t.Context(), url, options(5*time.Second))
