@@ -55,6 +55,14 @@ func (g *faultyGrant) Downgrade(ctx context.Context) error {
 	return err
 }
 
+// Reserved implements driver.Reserver. A grant that is none has no tokens but its own.
+func (g *faultyGrant) Reserved() (tokens uint64, others bool) {
+	if r, ok := g.inner.(driver.Reserver); ok {
+		return r.Reserved()
+	}
+	return 0, true
+}
+
 type faultyNotifier struct {
 	f     *Faulty
 	inner driver.Notifier
