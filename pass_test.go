@@ -20,10 +20,11 @@ type reserving struct {
 	*tapped
 	n      uint64
 	others bool
+	ago    time.Duration // for so long the store has counted the TTL when it grants
 }
 
 func reserve(s *memlock.Store, n uint64, others bool) *reserving {
-	return &reserving{tap(s), n, others}
+	return &reserving{tapped: tap(s), n: n, others: others}
 }
 
 func (d *reserving) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
@@ -52,6 +53,7 @@ type reservedGrant struct {
 }
 
 func (g *reservedGrant) Token() uint64            { return g.tappedGrant.Token() * (g.store.n + 1) }
+func (g *reservedGrant) Since() driver.Instant    { return g.tappedGrant.Since().Add(-g.store.ago) }
 func (g *reservedGrant) Reserved() (uint64, bool) { return g.store.n, g.store.others }
 func (g *reservedGrant) OnLost(f func(error))     { g.tappedGrant.Grant.(driver.Notifier).OnLost(f) }
 
@@ -138,6 +140,60 @@ func TestTurnOfAClientEnds(t *testing.T) {
 					t.Errorf("%d of 100 were served", turns)
 				}
 			})
+		})
+	}
+}
+
+// passing is a reserving driver that can pass grants on itself.
+type passing struct {
+	*reserving
+	passes int
+}
+
+func (d *passing) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.reserving.TryAcquire(ctx, req)
+	if err != nil {
+		return g, err
+	}
+	return &passingGrant{g.(*reservedGrant), d}, nil
+}
+
+func (d *passing) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.reserving.Acquire(ctx, req)
+	if err != nil {
+		return g, err
+	}
+	return &passingGrant{g.(*reservedGrant), d}, nil
+}
+
+type passingGrant struct {
+	*reservedGrant
+	d *passing
+}
+
+func (g *passingGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g.d.passes++
+	next, err := g.tappedGrant.Grant.(driver.Passer).Pass(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return &passingGrant{&reservedGrant{&tappedGrant{next, g.d.tapped}, g.d.reserving}, g.d}, nil
+}
+
+// When a client's turn is over it goes on with a grant from the store, unless others wait.
+func TestStoreIsToldWhenOthersWait(t *testing.T) {
+	for others, want := range map[bool]int{false: 16, true: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &passing{reserving: reserve(new(memlock.Store), 100, others)}
+			c := open(t, d, nil)
+			first := acquire(t, c, "a")
+			all := line(t, c, 16, func(int, *pawl.Lease) { time.Sleep(10 * time.Millisecond) })
+			time.Sleep(10 * time.Millisecond)
+			release(t, first)
+			all.Wait()
+			if d.passes != want || d.releases.Load() != 17-int64(want) {
+				t.Errorf("with others %v the store has passed on %d times and got back %d; want %d passed on", others, d.passes, d.releases.Load(), want)
+			}
 		})
 	}
 }
@@ -271,6 +327,8 @@ func TestBreakMeetsWhoHasTheGrant(t *testing.T) {
 		if err := other.Break(context.Background(), "a", l.ID(), "a test"); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
+		wantIs(t, l.Err(), pawl.ErrLost) // at once
 		<-l.Done()
 		wantIs(t, l.Release(context.Background()), pawl.ErrLost)
 		wantIs(t, first.Err(), pawl.ErrReleased)
@@ -310,6 +368,62 @@ func TestNothingIsPassedOnAfterItsEnd(t *testing.T) {
 		if n := d.tries.Load(); n != 2 {
 			t.Errorf("the store was asked %d times, want 2", n)
 		}
+	})
+}
+
+// Nobody is given less than half of the TTL without the store.
+func TestLittleIsNotPassedOn(t *testing.T) {
+	for ago, want := range map[time.Duration]int64{4 * time.Second: 1, 6 * time.Second: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			d := reserve(new(memlock.Store), 100, false)
+			d.ago = ago
+			c := open(t, d, &pawl.Options{TTL: 10 * time.Second})
+			first := acquire(t, c, "a", pawl.NoRenew())
+			all := line(t, c, 1, func(_ int, l *pawl.Lease) {
+				if left := time.Until(l.Deadline()); left < 3*time.Second {
+					t.Errorf("%v are left", left)
+				}
+			}, pawl.NoRenew())
+			release(t, first)
+			all.Wait()
+			if n := d.tries.Load(); n != want {
+				t.Errorf("the store was asked %d times, want %d", n, want)
+			}
+		})
+	}
+}
+
+// A renewal of the lease was due and waited for others to end, when it was passed on.
+func TestRenewalThatWasDueIsForWhoHasTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := reserve(new(memlock.Store), 100, false)
+		c := open(t, d, &pawl.Options{TTL: 10 * time.Second})
+		for i := range pawl.MaxRenewals {
+			acquire(t, c, fmt.Sprint("other ", i))
+		}
+		let := make(chan struct{})
+		set(d.tapped, &d.renew, func(_ context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+			<-let
+			return ask()
+		})
+		time.Sleep(4 * time.Second)
+		d.ago = 4 * time.Second
+		first := acquire(t, c, "a")
+		synctest.Wait()
+		got := make(chan *pawl.Lease)
+		go func() { got <- acquire(t, c, "a") }()
+		synctest.Wait()
+		release(t, first)
+		l := <-got
+		if l.ID() != first.ID() {
+			t.Fatal("it was not passed on")
+		}
+		close(let)
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+		release(t, l)
 	})
 }
 
