@@ -170,7 +170,8 @@ func (d *mutantDriver) grant(req *driver.Request) func(driver.Grant, error) (dri
 		d.all.add(req.Name, g)
 		wrapped := &mutantGrant{fullGrant: g.(fullGrant), d: d, req: req, began: driver.Now(), nth: uint64(d.count("grants of "+req.Lease, 1))}
 		if d.m.reserve > 0 {
-			return reservingGrant{wrapped}, err
+			info, _ := d.inner.Inspect(context.Background(), req.Name)
+			return reservingGrant{wrapped, info != nil && len(info.Waiters) > 0}, err
 		}
 		return wrapped, err
 	}
@@ -248,13 +249,16 @@ func (g *mutantGrant) Token() uint64 {
 }
 
 // reservingGrant is a mutantGrant with tokens set aside.
-type reservingGrant struct{ *mutantGrant }
+type reservingGrant struct {
+	*mutantGrant
+	others bool
+}
 
 func (g reservingGrant) Reserved() (tokens uint64, others bool) {
 	if g.d.m.aside != nil {
-		return g.d.m.aside(g.mutantGrant), false
+		return g.d.m.aside(g.mutantGrant), g.others
 	}
-	return g.d.m.reserve, false
+	return g.d.m.reserve, g.others
 }
 
 func (g *mutantGrant) Since() driver.Instant {
