@@ -249,7 +249,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	}
 	return &driver.Request{
 		Name: name, Lease: newID(), TTL: set.ttl, Holder: c.holder, Why: set.why,
-		Shared: set.shared, Slots: set.slots,
+		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew,
 	}, set, nil
 }
 
@@ -273,6 +273,10 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 		l.limit = l.began.Add(set.maxHold)
 	}
 	l.confirmed(grant.Since())
+	if l.suspectAt <= l.began {
+		// Little of the TTL was left from the beginning, and nothing has gone unanswered.
+		l.suspectAt = l.began.Add(l.deadline().Sub(l.began) * 2 / 3)
+	}
 	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
 	c.observer.acquired(l, l.began.Sub(set.began))
 	return l

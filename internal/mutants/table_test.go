@@ -54,7 +54,7 @@ var mutants = []mutant{
 	{
 		name: "extension without a bound",
 		file: "keep.go",
-		old:  "timeout := min(l.deadline().Sub(driver.Now()), max(l.ttl/6, 20*time.Millisecond))", new: "timeout := l.deadline().Sub(driver.Now())",
+		old:  "timeout := min(left, max(min(l.ttl/6, left*2/3), 20*time.Millisecond))", new: "timeout := left",
 		pkg: ".", test: "TestExtendThatHangsLeavesTimeForRenewals",
 	},
 	{

@@ -98,11 +98,14 @@ local function left(s, kind)
   return redis.call('PTTL', s.lock)
 end
 
+-- upcoming returns the next token.
+local function upcoming(s) return math.max(s.at, s.last + 1) end
+
 -- give grants the lock for px ms and returns the token, which is greater than the
 -- last. The floor is written first: what is refused for lack of memory has then
 -- recorded nothing.
 local function give(s, px, lease, client, kind, record)
-  local token = math.max(s.at, s.last + 1)
+  local token = upcoming(s)
   local text = digits(token)
   redis.call('SET', s.floor, text, 'PX', FLOOR)
   if kind == 'exclusive' then
@@ -117,8 +120,13 @@ local function give(s, px, lease, client, kind, record)
   return text
 end
 
+-- terms is all that a waiter needs to know to use the lock for the claim.
+local function terms(s)
+  return table.concat({s.lock, digits(upcoming(s)), digits(s.at), s.claim, boot == '' and '-' or boot}, ' ')
+end
+
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
--- for the claim, in which it has to make itself known. The first who may not is
+-- for the claim, in which it has to ask for more. The first who may not is
 -- told that it is the first, if it was not (moved) or keeps out who is asking, and
 -- in how many ms its turn may come. Those whose client hears nothing leave the queue.
 -- Who is asking is me: it needs no message and gets the lock for px ms. admit returns
@@ -133,7 +141,7 @@ local function admit(s, moved, me, px)
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, parse(head))
-      elseif tell('grant', s.lock) then
+      elseif tell('grant', terms(s)) then
         give(s, s.claim, parse(head))
       end
     else
