@@ -234,6 +234,7 @@ func TestHandedTake(t *testing.T) {
 		{"of a run that does not tell", func(_ *attempt, h *handed) { h.run = "-" }, false},
 		{"replicas may lack it", func(a *attempt, _ *handed) { a.s.prompt = false }, false},
 		{"not renewed", func(a *attempt, _ *handed) { a.req.Renewed = false }, false},
+		{"then broken", func(a *attempt, _ *handed) { a.s.hear("lost " + a.req.Lease + " {}") }, false},
 	} {
 		s := openLong(t, r)
 		a := s.attempt(renewed(long("deploy")))
@@ -244,12 +245,18 @@ func TestHandedTake(t *testing.T) {
 		w.seen.sent = driver.Now() // however long that took
 		h := &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
 		w.handed = h
+		s.waiters[a.req.Lease] = w
 		w.seen.at -= 2 * claimTTL // so that what is late is not from before the look
 		w.seen.sent = w.seen.sent.Add(-2 * claimTTL)
 		c.change(a, h)
 		if g := a.take(w); (g != nil) != c.taken {
 			t.Errorf("%s: taken %v; want %v", c.what, g != nil, c.taken)
 		}
+	}
+	opts := longOptions()
+	opts.WaitReplicas = 1
+	if s, err := newStore(opts); err != nil || s.prompt {
+		t.Errorf("a store with WaitReplicas trusts messages, which replicas know nothing of (%v)", err)
 	}
 }
 
@@ -344,15 +351,16 @@ func TestHandedThenForgotten(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
-			opts := &Options{MaxTTL: claimTTL} // no longer than the claim
-			opts.TTL = claimTTL
+			const ttl = claimTTL / 2 // and so long a server is closed that has forgotten leases
+			opts := &Options{MaxTTL: ttl}
+			opts.TTL = ttl
 			if err := Bless(t.Context(), r.url(), opts); err != nil {
 				t.Fatal(err)
 			}
 			a, b := open(t, r.url(), opts), open(t, r.url(), opts)
 			req := func() *driver.Request {
 				req := renewed(long("deploy"))
-				req.TTL = claimTTL
+				req.TTL = ttl
 				return req
 			}
 			link := drivertest.NewLink(t, r.addr)
