@@ -256,7 +256,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	}
 	return &driver.Request{
 		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
-		Shared: set.shared, Slots: set.slots,
+		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew,
 	}, set, nil
 }
 
@@ -265,6 +265,13 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 	l := c.newLease(req, set, grant, driver.Now())
 	l.id, l.token = req.Lease, Token(grant.Token())
 	l.confirmed(grant.Since())
+	if l.renewAt <= l.began {
+		// Little of the TTL was left from the beginning, and nothing has gone unanswered. Who
+		// lets go very soon spares the store a request.
+		left := l.deadline().Sub(l.began)
+		l.renewAt = l.began.Add(min(firstRenewal, left/8))
+		l.suspectAt = max(l.suspectAt, l.began.Add(left*2/3))
+	}
 	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
 	c.observer.acquired(l, l.began.Sub(set.began))
 	return l

@@ -10,6 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// firstRenewal is when a lease is renewed that began with less than its TTL.
+const firstRenewal = 10 * time.Millisecond
+
 // wake does what is due at now and says when to be woken next.
 func (l *Lease) wake(now driver.Instant) {
 	l.check()
@@ -76,7 +79,8 @@ func (l *Lease) renew() {
 func (l *Lease) ask(ctx context.Context, ttl time.Duration) error {
 	l.mu.Lock()
 	// An attempt that hangs must leave time for another.
-	timeout := min(l.deadline().Sub(driver.Now()), max(l.ttl/6, 20*time.Millisecond))
+	left := l.deadline().Sub(driver.Now())
+	timeout := min(left, max(min(l.ttl/6, left*2/3), 20*time.Millisecond))
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -128,7 +132,8 @@ func (l *Lease) failed(err error) {
 		return // its timer ends it in this instant, before or after us
 	}
 	if !l.fixed {
-		l.renewAt = now.Add(max(l.ttl/40, time.Millisecond) + l.client.random.spread(l.ttl/40))
+		pause := max(min(l.ttl/40, l.deadline().Sub(now)/10), time.Millisecond)
+		l.renewAt = now.Add(pause + l.client.random.spread(pause))
 	}
 	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Grant
 	if l.state != Suspect && !refused {

@@ -120,7 +120,8 @@ func (l *Lease) Err() error {
 
 // Deadline returns the time at which the lease ends unless it is renewed
 // before, or the zero time if it does not end by itself. It moves with every
-// renewal.
+// renewal. A lease that its last holder has just handed over may begin with less
+// than its TTL, and is renewed at once; Extend waits for that.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	deadline := l.deadline()

@@ -26,6 +26,15 @@ const (
 func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
 	grant, err := acquire(ctx, req)
+	if err == nil && req.Renewed && c.late(grant, req) {
+		// It had little time left, and we were stopped. To ask again is harmless.
+		whole := *req
+		whole.Renewed = false
+		var again driver.Grant
+		if again, err = acquire(ctx, &whole); again != nil {
+			grant = again
+		}
+	}
 	if err == nil {
 		err = c.over(ctx)
 	}

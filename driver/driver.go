@@ -210,6 +210,11 @@ type Request struct {
 	// The kind of lease. At most one of the two is set.
 	Shared bool // held together with other shared leases
 	Slots  int  // if positive, held by at most so many at a time
+
+	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL), and
+	// at once if Since is long ago. The store may then begin with less than the TTL, and
+	// Since is so much earlier. A driver need not look at it.
+	Renewed bool
 }
 
 // MinTTL is the shortest time to live. Below it, the allowance for clock

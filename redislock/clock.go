@@ -20,14 +20,14 @@ type term struct {
 }
 
 // saw reads the server's time, with which its reply to a request for a lock ends.
-func (s *store) saw(by *server.Server, sent driver.Instant, reply []rueidis.RedisMessage) {
+func (s *store) saw(by server.Source, sent driver.Instant, reply []rueidis.RedisMessage) {
 	micros, err := reply[len(reply)-1].AsInt64()
 	if err != nil {
 		return
 	}
 	now := driver.Now()
 	if step := by.Saw(sent, now, micros); step > 0 {
-		s.setForward(by, now, step)
+		s.setForward(by.Server, now, step)
 	}
 }
 

@@ -35,7 +35,7 @@ func (h *heldUp) Run(ctx context.Context, script int, keys, args []string) ([]ru
 	return h.keeper.Run(ctx, script, keys, args)
 }
 
-func (h *heldUp) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Server, *server.Failure) {
+func (h *heldUp) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, server.Source, *server.Failure) {
 	h.stop(script)
 	return h.keeper.RunReplicated(ctx, script, keys, args)
 }

@@ -192,7 +192,10 @@ func (c *cell) handOff(breakLink func()) {
 		c.Error("the link did not break when the lock was handed over")
 	}
 	c.link.Set(drivertest.Healthy)
-	c.give(c.got(cutOff, patience))
+	l := c.got(cutOff, patience)
+	if err := l.Release(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) { // it may have had the claim, and no more
+		c.Errorf("Release = %v", err)
+	}
 }
 
 // extend: the lease ends at its deadline unless it could be renewed, and the

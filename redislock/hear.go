@@ -40,11 +40,12 @@ func (s *store) hear(message string) {
 	w, g := s.waiters[lease], s.grants[lease]
 	switch kind {
 	case "grant":
+		key, told := splitKey(rest)
 		if w != nil {
-			w.granted = true
+			w.granted, w.handed = true, readHanded(told)
 			w.poke()
 		} else if g == nil && s.ctx.Err() == nil {
-			s.work.Go(func() { s.decline(lease, rest) })
+			s.work.Go(func() { s.decline(lease, key) })
 		}
 	case "first":
 		if ms, err := strconv.ParseInt(rest, 10, 64); err == nil && w != nil {
@@ -52,6 +53,9 @@ func (s *store) hear(message string) {
 			w.poke()
 		}
 	case "lost":
+		if w != nil { // it looks, and finds out
+			w.handed = nil
+		}
 		if g != nil {
 			g.lose(readNews(rest))
 		}

@@ -199,6 +199,7 @@ func newStore(opts *Options) (*store, error) {
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
 		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
 		mode:    opts.Mode,
+		prompt:  opts.WaitReplicas == 0, // what a message tells of, replicas may lack
 		waiters: make(map[string]*waiter),
 		grants:  make(map[string]*grant),
 	}

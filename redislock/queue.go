@@ -27,11 +27,13 @@ const (
 	maxPause   = time.Second // between attempts while the server is away
 )
 
-// waiter is a call of Acquire that waits. store.mu guards all but ear.
+// waiter is a call of Acquire that waits. store.mu guards all but the first two.
 type waiter struct {
 	ear     *server.Ear
+	seen    look          // the last one that was answered
 	wake    chan struct{} // has room for one: the two below have changed; nil before it sleeps
 	granted bool          // look at once
+	handed  *handed       // the lock, as the last message said
 	first   bool          // look at expires
 	expires time.Duration // of the lock, when first was set; negative if it has no end
 }
@@ -92,31 +94,31 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure)
 		default:
 			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
 		}
-		if fail := a.sleep(ctx, w, next); fail != nil {
-			return nil, fail
+		if g, fail := a.sleep(ctx, w, next); g != nil || fail != nil {
+			return g, fail
 		}
 	}
 }
 
-// sleep returns when it is time to look again.
-func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) *server.Failure {
+// sleep returns when it is time to look again, or the grant that came meanwhile.
+func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant, *server.Failure) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		granted, first, expires, wake := a.s.heardOf(w)
 		if granted {
-			return nil
+			return a.take(w), nil
 		}
 		if first {
 			timer.Reset(turn{pttl: expires.Milliseconds()}.next())
 		}
 		select {
 		case <-timer.C:
-			return nil
+			return nil, nil
 		case <-ctx.Done():
-			return &server.Failure{Err: ctx.Err(), Maybe: true}
+			return nil, &server.Failure{Err: ctx.Err(), Maybe: true}
 		case <-a.s.ctx.Done():
-			return &server.Failure{Err: server.Unavailable(errClosed), Maybe: true, Lasting: true}
+			return nil, &server.Failure{Err: server.Unavailable(errClosed), Maybe: true, Lasting: true}
 		case <-wake:
 		}
 	}

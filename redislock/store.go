@@ -20,7 +20,7 @@ import (
 var errClosed = errors.New("redislock: the client is closed")
 
 // claimTTL is how long a lock that was handed to a waiter is kept for it until it
-// makes itself known. It is never trusted: the waiter's own request begins the TTL.
+// makes itself known.
 const claimTTL = time.Second
 
 var claimMillis = server.Millis(claimTTL)
@@ -34,7 +34,7 @@ type keeper interface {
 	Close()
 
 	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
-	RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by *server.Server, fail *server.Failure)
+	RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by server.Source, fail *server.Failure)
 	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *server.Failure)
 	Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error)
 	Servers(context.Context) ([]*server.Server, error)
@@ -54,6 +54,7 @@ type store struct {
 	prefix string // of all keys
 	maxTTL time.Duration
 	mode   Mode
+	prompt bool // a message that the lock was handed over may be trusted; see handed
 	known  atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close
@@ -200,7 +201,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 		s.saw(by, since, reply)
 		return g, turn{}, nil
 	}
-	if len(reply) != 7 {
+	if len(reply) != 8 {
 		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
 	}
 	var t turn
@@ -211,6 +212,9 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	ms, _ := reply[5].AsInt64()
 	t.shut = time.Duration(ms) * time.Millisecond
 	t.sharers = parseSharers(reply[6])
+	if micros, err := reply[7].AsInt64(); err == nil {
+		a.waiter.seen = look{by, since, time.Duration(micros) * time.Microsecond}
+	}
 	return nil, t, nil
 }
 
@@ -226,9 +230,14 @@ var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client k
 // granted makes the grant and, in the same instant, ends the waiting for it, so
 // that a message about this lease always finds one of the two.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
-	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, token: token, since: since, doubt: a.doubt, term: term{since, driver.Now(), a.req.TTL}}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
+	return a.begin(token, since, term{since, driver.Now(), a.req.TTL})
+}
+
+// begin is granted with store.mu held.
+func (a *attempt) begin(token uint64, since driver.Instant, t term) *grant {
+	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, token: token, since: since, doubt: a.doubt, term: t}
 	delete(a.s.waiters, g.lease)
 	a.s.grants[g.lease] = g
 	return g

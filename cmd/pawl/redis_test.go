@@ -91,6 +91,31 @@ func testRedis(t *testing.T, addr string) {
 	newWorld(t).serves("redis://:s3cret@"+addr+"?max_ttl=2s", addr, "deploy", "2s")
 }
 
+// TestHandedOver: a lease that its last holder has handed over is good for a second
+// until it is renewed, which is too little to stop a command in order. The command
+// does not begin before that, and is not stopped.
+func TestHandedOver(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t)
+	store := w.blessed("redis://" + addr)
+	link := drivertest.NewLink(t, addr)
+	holder := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	next := w.pawl("run", "-s", "redis://"+link.Addr(), "--grace", "5s", "--json", "deploy", "--", "sh", "-c", "sleep 0.2; touch $W/done")
+	w.until("the next one waits", func() bool {
+		show := w.pawl("show", "-s", store, "--json", "deploy")
+		show.end(0)
+		return strings.Contains(show.stdout(), `"waiters": [`) && strings.Count(show.stdout(), `"pid"`) == 2
+	})
+	link.Set(drivertest.Delayed) // so that the renewal takes its time
+	w.create("out")
+	holder.end(0)
+	next.end(0)
+	if !w.exists("done") || strings.Contains(next.stderr(), "suspect") {
+		t.Errorf("done: %v; events %s", w.exists("done"), next.stderr())
+	}
+}
+
 // TestScriptRedis: readers and slots are on Redis as they are on files.
 func TestScriptRedis(t *testing.T) {
 	store := "redis://" + startRedis(t)

@@ -109,7 +109,20 @@ func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 		ctx, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
-	return r.store.Acquire(ctx, r.name, opts...)
+	for {
+		lease, err := r.store.Acquire(ctx, r.name, opts...)
+		if err != nil || r.whole(ctx, lease) {
+			return lease, err
+		}
+		_ = lease.Release(ctx) // it cannot be renewed: wait again, or hear why not
+	}
+}
+
+// whole sees to it that a lease lasts long enough for the command to be stopped in
+// order. One that was handed over just now may end in a second, unless it is renewed.
+func (r *runner) whole(ctx context.Context, lease *pawl.Lease) bool {
+	d := lease.Deadline()
+	return d.IsZero() || time.Until(d) > r.ttl/2 || lease.Extend(ctx, r.ttl) == nil
 }
 
 // refused returns the failure for an error of acquiring.

@@ -52,9 +52,29 @@ var mutants = []mutant{
 		pkg: ".", test: "TestRenewalThatArrivesLateDoesNotShorten",
 	},
 	{
+		name: "who does not renew is granted less than the TTL",
+		file: "client.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
+	},
+	{
+		name: "little of the TTL is suspect from the beginning",
+		file: "client.go", old: "if l.renewAt <= l.began {", new: "if false {", pkg: ".", test: "TestEarlyGrantIsRenewedSoon",
+	},
+	{
+		name: "renewals are repeated as if there were time",
+		file: "keep.go", old: "min(l.ttl/40, l.deadline().Sub(now)/10)", new: "l.ttl/40", pkg: ".", test: "TestEarlyGrantIsRenewedAgain",
+	},
+	{
+		name: "a grant that is over is not asked for again",
+		file: "store.go", old: "if err == nil && req.Renewed && c.late(grant, req) {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
+	},
+	{
+		name: "what was granted is forgotten when it is asked for again",
+		file: "store.go", old: "acquire(ctx, &whole); again != nil {", new: "acquire(ctx, &whole); true {", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
+	},
+	{
 		name: "extension without a bound",
 		file: "keep.go",
-		old:  "timeout := min(l.deadline().Sub(driver.Now()), max(l.ttl/6, 20*time.Millisecond))", new: "timeout := l.deadline().Sub(driver.Now())",
+		old:  "timeout := min(left, max(min(l.ttl/6, left*2/3), 20*time.Millisecond))", new: "timeout := left",
 		pkg: ".", test: "TestExtendThatHangsLeavesTimeForRenewals",
 	},
 	{

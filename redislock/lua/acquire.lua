@@ -5,7 +5,7 @@
 -- ARGV: lease, client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''
 -- Returns {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or
 -- 0, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms,
--- those who hold it together, with scores, or {}}; {-1} if the record of the epoch is missing; {-3} if
+-- those who hold it together, with scores, or {}, server time}; {-1} if the record of the epoch is missing; {-3} if
 -- the lease has ended already; {-4, n} if n slots are shared out, and another number was asked for.
 
 local lock, floor, queue, epoch, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -66,4 +66,4 @@ if wait == '1' then
 end
 local holders = {}
 if wait ~= '1' and s.n > 0 and not value then holders = redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES') end
-return {0, value or '', left(s, kind), rank, place, math.ceil(shut / 1000), holders}
+return {0, value or '', left(s, kind), rank, place, math.ceil(shut / 1000), holders, at}

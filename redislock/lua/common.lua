@@ -100,16 +100,22 @@ local function left(s, kind)
   return redis.call('PTTL', s.lock)
 end
 
+-- upcoming returns the next token, and how many after it are set aside for its lease: an
+-- exclusive one is passed on within its client without the server. So that those who get
+-- a lock very often are not ahead of the clock in the end, which says what comes next
+-- when the floor is forgotten, these are few then.
+local function upcoming(s, kind)
+  local token = math.max(s.at, s.last + 1)
+  return token, kind == 'exclusive' and math.max(0, math.min(SPARE, s.at + LEAD - token)) or 0
+end
+
 -- give grants the lock for px ms and returns the token, which is greater than the
 -- last. The floor is written first: what is refused for lack of memory has then
--- recorded nothing. An exclusive lease is passed on within its client without the
--- server: the tokens for that are below the floor too. So that those who get a lock
--- very often are not ahead of the clock in the end, which says what comes next when
--- the floor is forgotten, they are few then.
+-- recorded nothing.
 local function give(s, px, lease, client, kind, record)
-  local token = math.max(s.at, s.last + 1)
+  local token, spare = upcoming(s, kind)
   local text = digits(token)
-  s.spare = kind == 'exclusive' and math.max(0, math.min(SPARE, s.at + LEAD - token)) or 0
+  s.spare = spare
   redis.call('SET', s.floor, s.spare > 0 and digits(token + s.spare) or text, 'PX', FLOOR)
   if kind == 'exclusive' then
     local at = token == s.at and text or digits(s.at)
@@ -119,12 +125,18 @@ local function give(s, px, lease, client, kind, record)
     redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-token), '@' .. attempt)
     lengthen(s.lock, px)
   end
-  s.last, s.kind, s.n = token, kind, s.n + 1
+  s.last, s.kind, s.n = token + s.spare, kind, s.n + 1
   return text
 end
 
+-- terms is all that a waiter needs to know to use the lock for the claim.
+local function terms(s, kind)
+  local token, spare = upcoming(s, kind)
+  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, spare, redis.call('EXISTS', s.queue)}, ' ')
+end
+
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
--- for the claim, in which it has to make itself known. The first who may not is
+-- for the claim, in which it has to ask for more. The first who may not is
 -- told that it is the first, if it was not (moved) or keeps out who is asking, and
 -- in how many ms its turn may come. Those whose client hears nothing leave the queue.
 -- Who is asking is me: it needs no message and gets the lock for px ms. admit returns
@@ -139,7 +151,7 @@ local function admit(s, moved, me, px)
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, parse(head))
-      elseif tell('grant', s.lock) then
+      elseif tell('grant', terms(s, kind)) then
         give(s, s.claim, parse(head))
       end
     else

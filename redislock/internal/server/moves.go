@@ -68,6 +68,18 @@ func (s *Server) stale(b *binding) *Failure {
 	return &Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
+// Source is a run of a server that has answered a request.
+type Source struct {
+	*Server
+	b *binding
+}
+
+// Says reports whether what the run with this id says is to be believed: it is this
+// one, and this participant has not left it. Of a run that is not guarded nothing is.
+func (s Source) Says(run string) bool {
+	return s.b != nil && run != "" && run == s.b.boot && s.stale(s.b) == nil
+}
+
 // left returns when the run before a new connection was heard of last.
 func (s *Server) left() driver.Instant {
 	s.mu.Lock()

@@ -45,3 +45,21 @@ func TestStaleAnswer(t *testing.T) {
 		t.Error("what was made for a run before it was left is believed, or what was made after is not")
 	}
 }
+
+// TestSays: only the run that has answered is believed, and only until it is left.
+func TestSays(t *testing.T) {
+	s := &Server{}
+	b := &binding{boot: "first"}
+	s.moved(b, 0)
+	source := Source{s, b}
+	if !source.Says("first") || source.Says("second") || source.Says("") || (Source{}).Says("") {
+		t.Error("it is not the run that has answered that is believed")
+	}
+	if (Source{s, &binding{}}).Says("") {
+		t.Error("a run that does not say which it is is believed")
+	}
+	s.moved(&binding{boot: "second"}, 0)
+	if source.Says("first") {
+		t.Error("a run that was left is believed")
+	}
+}

@@ -100,11 +100,11 @@ func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]r
 }
 
 // RunReplicated is as Server.RunReplicated, with the replicas of that node.
-func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by *Server, fail *Failure) {
+func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *Failure) {
 	return c.run(ctx, script, keys, args, true)
 }
 
-func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, since driver.Instant, by *Server, fail *Failure) {
+func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *Failure) {
 	t := c.trip(keys[0])
 	if len(keys) > 1 {
 		keys = append(keys[:len(keys):len(keys)], noKey(keys[0]))
@@ -113,14 +113,14 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 	for forgot := 0; forgot < 3; {
 		s, asking, err := t.next(ctx)
 		if err != nil {
-			return nil, 0, nil, NotBound(ctx, err)
+			return nil, 0, Source{}, NotBound(ctx, err)
 		}
 		b, err := s.bound(ctx, stale)
 		if err != nil {
 			if t.again(ctx, s, err) {
 				continue
 			}
-			return nil, 0, nil, NotBound(ctx, err)
+			return nil, 0, Source{}, NotBound(ctx, err)
 		}
 		since := driver.Now()
 		reply, err := s.call(ctx, b, t.slot, asking, script, keys, args)
@@ -134,7 +134,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 			if fail == nil && !asking {
 				fail = c.left(s, t.slot)
 			}
-			return reply, since, s, fail
+			return reply, since, Source{s, b}, fail
 		case err == nil: // the record of the epoch has gone, or is another's
 			b.joined.remove(t.slot)
 			forgot++
@@ -148,10 +148,10 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 		default:
 			fail := classify(ctx, err)
 			fail.Moving = ret != nil && ret.IsTryAgain()
-			return nil, 0, nil, fail
+			return nil, 0, Source{}, fail
 		}
 	}
-	return nil, 0, nil, &Failure{Err: Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
+	return nil, 0, Source{}, &Failure{Err: Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
 }
 
 // left returns why a reply from a node is not to be believed, or nil: the slot was

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// early is a driver that begins with a second of the TTL if the caller renews at once.
+type early struct {
+	driver.Driver
+	asked []bool // whether each request said so
+}
+
+const earlyClaim = time.Second
+
+func (d *early) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	d.asked = append(d.asked, req.Renewed)
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err != nil || !req.Renewed {
+		return g, err
+	}
+	since := g.Since().Add(earlyClaim - driver.Drift(earlyClaim) - req.TTL + driver.Drift(req.TTL))
+	return &earlyGrant{g, since}, nil
+}
+
+type earlyGrant struct {
+	driver.Grant
+	since driver.Instant
+}
+
+func (g *earlyGrant) Since() driver.Instant { return g.since }
+
+const earlyTTL = 30 * time.Second
+
+// A grant that begins with less than its TTL is renewed very soon, but who lets go before
+// spares the store a request; and it is not suspect before that has failed.
+func TestEarlyGrantIsRenewedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		began := time.Now()
+		answer := make(chan struct{})
+		set(d, &d.renew, func(_ context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+			if d.renewals.Load() == 1 {
+				<-answer
+			}
+			return ask()
+		})
+		locks := open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL})
+		l := acquire(t, locks, "deploy")
+		synctest.Wait()
+		if got, want := time.Until(l.Deadline()), earlyClaim-driver.Drift(earlyClaim); got != want {
+			t.Errorf("the deadline is in %v, want %v", got, want)
+		}
+		time.Sleep(5 * time.Millisecond)
+		if n := d.renewals.Load(); n != 0 {
+			t.Errorf("%d renewals at once", n)
+		}
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		if d.renewals.Load() != 1 || l.State() != pawl.Held {
+			t.Errorf("%d renewals, %v; want one soon, and a lease that is held", d.renewals.Load(), l.State())
+		}
+		time.Sleep(earlyClaim/2 - 10*time.Millisecond)
+		close(answer)
+		synctest.Wait()
+		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL); got != want || l.State() != pawl.Held || time.Since(began) != earlyClaim/2 {
+			t.Errorf("after the renewal the lease is %v until in %v, want %v", l.State(), got, want)
+		}
+		release(t, l)
+	})
+}
+
+// Renewals that fail are repeated while there is time, however little of the TTL that is.
+func TestEarlyGrantIsRenewedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
+			switch d.renewals.Load() {
+			case 1: // it hangs
+				<-ctx.Done()
+				return 0, ctx.Err()
+			case 2:
+				return 0, driver.ErrUnavailable
+			}
+			return ask()
+		})
+		l := acquire(t, open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL}), "deploy")
+		time.Sleep(earlyClaim)
+		if err := l.Err(); err != nil || l.State() != pawl.Held {
+			t.Errorf("the lease is %v, %v; want it renewed by the third attempt", l.State(), err)
+		}
+		release(t, l)
+	})
+}
+
+// Who does not renew needs the whole TTL.
+func TestNoRenewIsGrantedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &early{Driver: tap(new(memlock.Store))}
+		l := acquire(t, open(t, d, &pawl.Options{TTL: earlyTTL}), "deploy", pawl.NoRenew())
+		time.Sleep(earlyTTL / 2)
+		if err := l.Err(); err != nil || d.asked[0] {
+			t.Errorf("the lease has ended: %v", err)
+		}
+		release(t, l)
+	})
+}
+
+// A process that is stopped behind the grant until little is left asks again.
+func TestEarlyGrantThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			g, err := ask()
+			if d.tries.Load() == 1 {
+				time.Sleep(earlyClaim)
+			}
+			return g, err
+		})
+		e := &early{Driver: d}
+		l := acquire(t, open(t, e, &pawl.Options{TTL: earlyTTL}), "deploy")
+		if len(e.asked) != 2 || e.asked[1] {
+			t.Errorf("asked for grants that begin early: %v; want one that did, and one that did not", e.asked)
+		}
+		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL)-earlyClaim; got != want {
+			t.Errorf("the deadline is in %v, want %v: the store counts from the first request", got, want)
+		}
+		release(t, l)
+	})
+}
+
+// The same, and the store does not answer again: what was granted is given back.
+func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			if d.tries.Load() > 1 {
+				return nil, driver.ErrUnavailable
+			}
+			g, err := ask()
+			time.Sleep(earlyClaim)
+			return g, err
+		})
+		locks := open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL})
+		if l, err := locks.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrUnavailable) {
+			t.Errorf("TryAcquire = %v, %v; want ErrUnavailable", l, err)
+		}
+		synctest.Wait()
+		if n := d.releases.Load(); n != 1 {
+			t.Errorf("%d releases; want one", n)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// handed is what a message says of a lock that was given to a waiter: it has it for
+// the claim, in which it has to ask for more. If the caller does that at once by
+// renewing, the message is the grant, and saves a round trip.
+//
+// When it arrived says nothing: the process may have been stopped, or the
+// message held up, until the lock was somebody else's. So the claim is counted
+// from the server's time in the message, which the last look of the waiter maps to
+// the clock here.
+type handed struct {
+	token uint64
+	at    time.Duration // of the server, since 1970
+	claim time.Duration
+	run   string // of the server
+	spare uint64 // as in grant
+	waits bool
+	heard driver.Instant
+}
+
+// look is a request that found the lock held: sent at an instant before the server's
+// time was at.
+type look struct {
+	by   server.Source
+	sent driver.Instant
+	at   time.Duration
+}
+
+// readHanded reads what follows the key in the message, or returns nil. There may be
+// more than is known here.
+func readHanded(told string) *handed {
+	f := strings.Fields(told)
+	if len(f) < 6 {
+		return nil
+	}
+	token, err1 := strconv.ParseUint(f[0], 10, 64)
+	at, err2 := strconv.ParseInt(f[1], 10, 64)
+	claim, err3 := strconv.ParseInt(f[2], 10, 64)
+	spare, err4 := strconv.ParseUint(f[4], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
+		return nil
+	}
+	return &handed{
+		token: token, at: time.Duration(at) * time.Microsecond, claim: time.Duration(claim) * time.Millisecond,
+		run: f[3], spare: spare, waits: f[5] != "0", heard: driver.Now(),
+	}
+}
+
+// began returns an instant that is certainly not after the server began to count the
+// claim, if the last look tells. A message from before that look is about a claim
+// that was over by then. If the reckoning is ahead of the arrival the server's clock
+// was set forward.
+func (h *handed) began(last look) (driver.Instant, bool) {
+	passed := h.at - last.at
+	began := last.sent.Add(passed - driver.Drift(passed))
+	return began, passed >= 0 && began <= h.heard
+}
+
+// take makes what was handed to a waiter a grant, or returns nil: then it has to look.
+// Too little may be left of the claim; the message may be of another run of the
+// server, or that may be left; and a caller who does not renew needs the whole TTL.
+// That is decided, and the waiting ended, in one step, so that news of the lease's end
+// finds one of the two.
+func (a *attempt) take(w *waiter) *grant {
+	s, ttl := a.s, a.req.TTL
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := w.handed
+	w.handed = nil
+	if h == nil || !s.prompt || !a.req.Renewed || !w.seen.by.Says(h.run) || !s.server.Has(w.seen.by.Server, a.key) {
+		return nil
+	}
+	began, ok := h.began(w.seen)
+	// What a server may have forgotten is waited for as long as the longest TTL.
+	claim := min(h.claim, ttl)
+	end := began.Add(claim - driver.Drift(claim))
+	if !ok || end.Sub(driver.Now()) < claim/2 {
+		return nil
+	}
+	// Of the TTL, only the claim is left.
+	g := a.begin(h.token, end.Add(driver.Drift(ttl)-ttl), term{began, h.heard, claim})
+	g.spare, g.others = h.spare, h.waits
+	return g
+}

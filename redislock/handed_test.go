@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// renewed is a request of a caller who renews at once.
+func renewed(req *driver.Request) *driver.Request {
+	req.Renewed = true
+	return req
+}
+
+// TestHanded: a message that the lock was handed over is the grant, of whatever kind,
+// without another request, and its renewal makes it last. It is not trusted for longer
+// than the server keeps it.
+func TestHanded(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	for _, c := range []struct {
+		name   string
+		change func(*driver.Request)
+		asks   bool // the waiter asks once more
+	}{
+		{"exclusive", func(*driver.Request) {}, false},
+		{"shared", func(req *driver.Request) { req.Shared = true }, false},
+		{"slot", func(req *driver.Request) { req.Slots = 2 }, false},
+		{"short TTL", func(req *driver.Request) { req.TTL = claimTTL / 2 }, false},
+		{"not renewed", func(req *driver.Request) { req.Renewed = false }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			held := take(t, a, long(c.name))
+			req := renewed(long(c.name))
+			c.change(req)
+			for tries := 1; ; tries++ { // on a busy machine a message may come too late
+				w := wait(t, r, b, req)
+				before := scriptCalls(r)
+				free := driver.Now()
+				release(t, held)
+				g := w.granted(patience)
+				asked := scriptCalls(r) > before+1
+				end, least := g.Since().Add(req.TTL-driver.Drift(req.TTL)), free.Add(-claimTTL)
+				if g.Token() <= held.Token() || g.Since() > w.at || !c.asks && !asked && (g.Since() > free.Add(claimTTL) || end < least) {
+					t.Fatalf("token %d after %d, trusted from %v until %v after the release", g.Token(), held.Token(), g.Since().Sub(free), end.Sub(free))
+				}
+				if asked != c.asks && tries < 5 {
+					held, req.Lease = g, rename(req.Lease)
+					continue
+				}
+				if asked != c.asks {
+					t.Errorf("the waiter has asked the server again: %v; want %v", asked, c.asks)
+				}
+				if most := w.at.Add(claimTTL); !asked && end > most {
+					t.Errorf("trusted until %v after its message; the server keeps it for %v", end.Sub(w.at), claimTTL)
+				}
+				since, err := g.Renew(t.Context(), req.TTL)
+				if err != nil || since < w.at {
+					t.Errorf("Renew = %v, %v; want an instant after the grant", since, err)
+				}
+				release(t, g)
+				return
+			}
+		})
+	}
+}
+
+func rename(lease string) string { return lease + "x" }
+
+// TestHandedToClient: such a lease is renewed at once, and never suspect.
+func TestHandedToClient(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a := openClient(t, r)
+	suspect, renewals := make(chan pawl.Event, 10), make(chan pawl.Event, 10)
+	opts := longOptions()
+	opts.Observer = pawl.Observer{Suspect: func(e pawl.Event) { suspect <- e }, Renewed: func(e pawl.Event) { renewals <- e }}
+	b, err := Open(t.Context(), r.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for tries := 0; len(renewals) == 0; tries++ { // see TestHanded
+		held := try(t, a, "deploy")
+		next := acquiring(t, r, b, 1)
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := <-next
+		if l == nil {
+			t.FailNow()
+		}
+		full := func() bool { return time.Until(l.Deadline()) > pawl.DefaultTTL/2 }
+		if !eventually(patience, full) || l.State() != pawl.Held {
+			t.Fatalf("the lease is %v, until in %v; want it renewed", l.State(), time.Until(l.Deadline()))
+		}
+		if tries > 5 {
+			t.Fatal("no lease was handed over")
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(suspect) > 0 {
+		t.Errorf("the lease became suspect: %+v", <-suspect)
+	}
+}
+
+// TestStoppedBeforeReading: a process is stopped before it reads the message that it
+// has the lock, until somebody else has it. It must not believe it.
+func TestStoppedBeforeReading(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openClient(t, r), openClient(t, r)
+	for range 3 {
+		held := try(t, a, "deploy")
+		first := startChildren(t, 1, r.url())[0]
+		first.say("acquire %v", childTTL)
+		if !eventually(patience, func() bool { return queueLen(r, "deploy") == 1 }) {
+			t.Fatal("the process does not come to wait")
+		}
+		next := acquiring(t, r, b, 2)
+		first.signal(syscall.SIGSTOP)
+		if !eventually(patience, first.stopped) {
+			t.Fatal("the process is not stopped")
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := <-next
+		if l == nil {
+			t.FailNow()
+		}
+		first.signal(syscall.SIGCONT)
+		// It looks, and comes to wait again.
+		if !eventually(patience, func() bool { return len(first.lines) > 0 || queueLen(r, "deploy") == 1 }) {
+			t.Error("the process does not come to wait again")
+		}
+		if len(first.lines) > 0 && l.Err() == nil {
+			t.Fatalf("two have the lock: %d, and the process, which says %q", l.Token(), <-first.lines)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var token pawl.Token
+		first.hear("got %d", &token)
+		if token <= l.Token() {
+			t.Errorf("token %d after %d", token, l.Token())
+		}
+		first.kill()
+		r.do("del", lockKey(defaultPrefix, "deploy"))
+	}
+}
+
+// stopped reports whether all of the process stands still.
+func (c *child) stopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+	for _, stat := range threads {
+		b, _ := os.ReadFile(stat)
+		if _, state, _ := strings.Cut(string(b), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
+
+// TestHandedReckoning: what a waiter makes of the server's time in a message.
+func TestHandedReckoning(t *testing.T) {
+	const s = time.Second
+	asked := driver.Instant(1000 * s)
+	last := look{sent: asked, at: 5000 * s}
+	for _, c := range []struct {
+		what          string
+		passed, heard time.Duration // since the look: at the server, until the message; and here
+		trusted       bool
+	}{
+		{"at once", 2 * s, 2*s + time.Millisecond, true},
+		{"held up", 2 * s, 5 * s, true}, // it is late, not wrong
+		{"clock set forward", 10 * s, 2 * s, false},
+		{"clock set back", s, 2 * s, true}, // it began earlier than it did
+		{"from before the look", -s, 2 * s, false},
+	} {
+		h := &handed{at: last.at + c.passed, heard: asked.Add(c.heard)}
+		began, ok := h.began(last)
+		if ok != c.trusted {
+			t.Errorf("%s: trusted %v; want %v", c.what, ok, c.trusted)
+		}
+		if want := asked.Add(c.passed - driver.Drift(c.passed)); ok && began != want {
+			t.Errorf("%s: it began %v after the look; want %v", c.what, began.Sub(asked), want.Sub(asked))
+		}
+	}
+	for _, told := range []string{"", " 1", " 1 2 x run", " 1 2 3", " -1 2 3 run"} {
+		if h := readHanded(told); h != nil {
+			t.Errorf("readHanded(%q) = %+v; want nil", told, h)
+		}
+	}
+	if h := readHanded(" 7 1000000 500 run 3"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" {
+		t.Errorf("readHanded = %+v", h)
+	}
+}
+
+// TestHandedTake: which messages a waiter trusts.
+func TestHandedTake(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	run := server.ParseInfo(r.do("info", "server"))["run_id"]
+	take(t, s, long("deploy"))
+	for _, c := range []struct {
+		what   string
+		change func(a *attempt, h *handed)
+		taken  bool
+	}{
+		{"in time", func(*attempt, *handed) {}, true},
+		{"nothing", func(a *attempt, _ *handed) { a.waiter.handed = nil }, false},
+		{"too late", func(_ *attempt, h *handed) { h.at -= claimTTL/2 + claimTTL/20 }, false},
+		{"of another run", func(_ *attempt, h *handed) { h.run = strings.Repeat("0", len(run)) }, false},
+		{"of a run that does not tell", func(_ *attempt, h *handed) { h.run = "-" }, false},
+		{"replicas may lack it", func(a *attempt, _ *handed) { a.s.prompt = false }, false},
+		{"not renewed", func(a *attempt, _ *handed) { a.req.Renewed = false }, false},
+		{"then broken", func(a *attempt, _ *handed) { a.s.hear("lost " + a.req.Lease + " {}") }, false},
+	} {
+		s := openLong(t, r)
+		a := s.attempt(renewed(long("deploy")))
+		if _, _, fail := a.ask(t.Context(), true); fail != nil {
+			t.Fatal(fail.Err)
+		}
+		w := &a.waiter
+		w.seen.sent = driver.Now() // however long that took
+		h := &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
+		w.handed = h
+		s.waiters[a.req.Lease] = w
+		w.seen.at -= 2 * claimTTL // so that what is late is not from before the look
+		w.seen.sent = w.seen.sent.Add(-2 * claimTTL)
+		c.change(a, h)
+		if g := a.take(w); (g != nil) != c.taken {
+			t.Errorf("%s: taken %v; want %v", c.what, g != nil, c.taken)
+		}
+	}
+	opts := longOptions()
+	opts.WaitReplicas = 1
+	if s, err := newStore(opts); err != nil || s.prompt {
+		t.Errorf("a store with WaitReplicas trusts messages, which replicas know nothing of (%v)", err)
+	}
+}
+
+// TestBrokenWhileHanded: the lease is broken before, and after, its waiter has made of
+// the message what it is. It hears of it in either case.
+func TestBrokenWhileHanded(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	g := take(t, a, long("deploy"))
+	req := renewed(long("deploy"))
+	w := wait(t, r, b, req)
+	b.mu.Lock() // who hears of the lock comes no further
+	freed := make(chan error, 1)
+	go func() { freed <- g.Release(context.Background()) }()
+	key := lockKey(defaultPrefix, "deploy")
+	if !eventually(patience, func() bool { return strings.HasPrefix(r.do("get", key), req.Lease) }) {
+		b.mu.Unlock()
+		t.Fatal("the lock is not handed over")
+	}
+	if err := a.Break(t.Context(), "deploy", req.Lease, &driver.Holder{Who: "admin"}, "a test"); err != nil {
+		t.Error(err)
+	}
+	b.mu.Unlock()
+	<-freed
+	<-w.done
+	var lost error
+	if n, ok := w.grant.(driver.Notifier); ok && w.err == nil {
+		told := make(chan error, 1)
+		n.OnLost(func(err error) { told <- err })
+		select {
+		case lost = <-told:
+		case <-time.After(patience):
+		}
+	} else {
+		lost = w.err
+	}
+	if !errors.Is(lost, driver.ErrLost) && !errors.Is(lost, driver.ErrUncertain) {
+		t.Errorf("the waiter has %v, %v, and hears %v; want that the lease was broken", w.grant, w.err, lost)
+	}
+	if w.grant != nil {
+		_ = w.grant.Release(t.Context())
+	}
+	release(t, take(t, a, long("deploy")))
+}
+
+// TestCancelledWhileHanded: who gives up in the instant in which it is handed the lock
+// keeps nothing.
+func TestCancelledWhileHanded(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openClient(t, r), openClient(t, r)
+	for i := range 50 {
+		held := try(t, a, "deploy")
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan *pawl.Lease, 1)
+		go func() {
+			l, err := b.Acquire(ctx, "deploy")
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("Acquire = %v", err)
+			}
+			got <- l
+		}()
+		if !eventually(patience, func() bool { return queueLen(r, "deploy") == 1 }) {
+			t.Fatal("nobody waits")
+		}
+		go func() { time.Sleep(time.Duration(i) * 20 * time.Microsecond); cancel() }()
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l := <-got; l != nil {
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		cancel()
+		free, end := context.WithTimeout(t.Context(), patience)
+		l, err := a.Acquire(free, "deploy")
+		end()
+		if err != nil {
+			t.Fatalf("round %d: Acquire = %v", i, err)
+		}
+		_ = l.Release(t.Context())
+	}
+}
+
+// TestHandedThenForgotten: the server forgets all, or restarts, between the message and
+// the renewal: the lease ends with the claim, before anybody else has the name.
+func TestHandedThenForgotten(t *testing.T) {
+	t.Parallel()
+	for what, forget := range map[string]func(*redis){"restart": (*redis).restart, "FLUSHALL": forgets["FLUSHALL"]} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := startServer(t)
+			const ttl = claimTTL / 2 // and so long a server is closed that has forgotten leases
+			opts := &Options{MaxTTL: ttl}
+			opts.TTL = ttl
+			if err := Bless(t.Context(), r.url(), opts); err != nil {
+				t.Fatal(err)
+			}
+			a, b := open(t, r.url(), opts), open(t, r.url(), opts)
+			req := func() *driver.Request {
+				req := renewed(long("deploy"))
+				req.TTL = ttl
+				return req
+			}
+			link := drivertest.NewLink(t, r.addr)
+			c := open(t, "redis://"+link.Addr(), opts)
+			held := take(t, a, req())
+			mine := req()
+			w := wait(t, r, c, mine)
+			release(t, held)
+			g := w.granted(patience)
+			link.Set(drivertest.BlackHole) // its renewals never arrive
+			forget(r)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+			defer cancel()
+			next, err := b.Acquire(ctx, req())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if early := g.Since().Add(mine.TTL - driver.Drift(mine.TTL)).Sub(driver.Now()); early > 0 {
+				t.Errorf("the name was granted %v before the deadline of the lease that was handed over", early)
+			}
+			link.Set(drivertest.Healthy)
+			release(t, next)
+		})
+	}
+}
