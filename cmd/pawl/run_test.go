@@ -228,3 +228,28 @@ func TestEventsOnStderr(t *testing.T) {
 		t.Errorf("events %q in %q", s, p.stderr())
 	}
 }
+
+// The guard and the stub do their work before the clients of stores are initialised,
+// which takes longer than their work.
+func TestPartsBeginEarly(t *testing.T) {
+	initialised := func(word string) string {
+		cmd := exec.Command("pawl", word)
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, err := cmd.CombinedOutput()
+		if !strings.Contains(string(out), "\ninit os ") {
+			t.Fatalf("pawl %s says %q (%v); want the packages that are initialised", word, out, err)
+		}
+		return string(out)
+	}
+	for _, client := range []string{"google.golang.org/grpc", "github.com/redis/rueidis", "github.com/go-zookeeper/zk", "net/http"} {
+		line := "\ninit " + client + " "
+		for _, part := range []string{"__guard", "__exec"} {
+			if strings.Contains(initialised(part), line) {
+				t.Errorf("%s has to wait for %s", part, client)
+			}
+		}
+		if !strings.Contains(initialised("version"), line) {
+			t.Errorf("%s has nothing to initialise: name another package", client)
+		}
+	}
+}
