@@ -184,11 +184,19 @@ func TestIgnoredSignals(t *testing.T) {
 	for _, signals := range []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "HUP INT TSTP TTIN TTOU"} {
 		t.Run(signals, func(t *testing.T) {
 			w := newWorld(t)
-			p := w.sh(`(trap '' ` + signals + `; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script)
+			all := `(trap '' ` + signals + `; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script
+			p, s := w.sh(all), w.terminal("/bin/sh", "-c", all)
 			p.end(0)
-			got := strings.Fields(strings.ReplaceAll(p.stdout(), "SigIgn:", ""))
-			if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
-				t.Errorf("ignored signals without and with pawl: %q", got)
+			s.end("0")
+			for where, text := range map[string]func() string{"without a terminal": p.stdout, "in a terminal": s.text} {
+				var got []string
+				poll(func() bool {
+					got = strings.Fields(strings.ReplaceAll(text(), "SigIgn:", ""))
+					return len(got) >= 4
+				})
+				if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
+					t.Errorf("%s: ignored signals without and with pawl: %q", where, got)
+				}
 			}
 		})
 	}

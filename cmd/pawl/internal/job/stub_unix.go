@@ -31,8 +31,8 @@ func init() {
 }
 
 // stubMain tells the guard its process group and becomes the command.
-// Arguments: the pipe's number, the wrapper's process id, whether TTOU was
-// ignored, the executable file, the command's words.
+// Arguments: the pipe's number, the wrapper's process id, whether to give
+// TTOU its default action back, the executable file, the command's words.
 func stubMain(args []string) int {
 	if len(args) < 5 {
 		return CannotRun
@@ -51,7 +51,7 @@ func stubMain(args []string) int {
 	if os.Getppid() != parent {
 		return CannotRun // the wrapper is dead: nobody wants the command
 	}
-	if args[2] == "false" {
+	if args[2] == "true" {
 		// exec gives a signal that has a handler its default action back.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
 	}
