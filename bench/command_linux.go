@@ -55,7 +55,9 @@ func (r *run) command(contender, _ string) (*sample, error) {
 func buildPawl(file string) (size int64, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		out, err := exec.Command("go", "build", "-o", file, "github.com/pawl-go/pawl/cmd/pawl").CombinedOutput()
+		cmd := exec.Command("go", "build", "-o", file, "github.com/pawl-go/pawl/cmd/pawl")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the README says
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return 0, fmt.Errorf("cannot build pawl: %w: %s", err, out)
 		}

@@ -228,6 +228,12 @@ var mutants = []mutant{
 		pkg: "filelock", test: "TestPowerCut",
 	},
 	{
+		name: "token of a killed holder taken for that of the one before",
+		file: "filelock/record.go",
+		old:  "nt.Inherited == st.rec.Token", new: "nt.Inherited > 0",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
 		name: "token returned before the disk has it",
 		file: "filelock/hold.go",
 		old:  "if err == nil {\n\t\terr = datasync(h.lock)\n\t}\n", new: "",
