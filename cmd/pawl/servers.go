@@ -64,9 +64,9 @@ func blessRedlock(ctx context.Context, s *storeURL) error {
 	return redlock.Bless(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
 }
 
-// etcdOpen opens an etcd cluster, in a command that was built with -tags etcd. In
-// others it is nil: etcd's client makes the start of a command, also of one that does
-// not use it, twice as long, and its file three times as large.
+// etcdOpen opens an etcd cluster. It is nil in a command that was built with -tags
+// noetcd: etcd's client makes the start of a command, also of one that does not use it,
+// twice as long, and its file three times as large.
 var etcdOpen func(context.Context, string, *pawl.Options) (*pawl.Client, error)
 
 // openEtcd opens an etcd cluster. What its URL may contain is told by package
@@ -74,7 +74,7 @@ var etcdOpen func(context.Context, string, *pawl.Options) (*pawl.Client, error)
 func openEtcd(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	if etcdOpen == nil {
 		return nil, fail(exitConfig, "this pawl was built without the client of etcd",
-			"install one with it: go install -tags etcd github.com/pawl-go/pawl/cmd/pawl@latest")
+			"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 	}
 	return etcdOpen(ctx, s.url.String(), opts)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd opens etcd clusters for the command. Only a command built with
-// -tags etcd imports it, and tests, which need no tag.
+// Package etcd opens etcd clusters for the command. A command built with
+// -tags noetcd does without.
 package etcd
 
 import (
