@@ -17,13 +17,13 @@ var commands = map[string]func(dir string) []string{
 	"true":               func(string) []string { return []string{"true"} },
 	"flock x true":       func(dir string) []string { return []string{"flock", filepath.Join(dir, "x"), "true"} },
 	"pawl run x -- true": func(dir string) []string { return []string{filepath.Join(dir, "pawl"), "run", "x", "--", "true"} },
-	"pawl, -tags noetcd": func(dir string) []string {
+	"pawl run, -tags noetcd": func(dir string) []string {
 		return []string{filepath.Join(dir, "pawl-noetcd"), "run", "x", "--", "true"}
 	},
 }
 
 // tags with which a contender is built, if it is pawl.
-var tags = map[string]string{"pawl run x -- true": "", "pawl, -tags noetcd": "noetcd"}
+var tags = map[string]string{"pawl run x -- true": "", "pawl run, -tags noetcd": "noetcd"}
 
 // command runs one program again and again, on all processors.
 func (r *run) command(contender, _ string) (*sample, error) {
