@@ -23,7 +23,7 @@ func init() {
 	etcd("a release that may be carried out late leaves a spare", "grant.go",
 		"if resp.Deleted > 0 && !again {", "if resp.Deleted > 0 {", "TestLateRelease")
 	etcd("reserved tokens are others' too", "token.go",
-		"tokenBits   = 12", "tokenBits   = 0", "TestConformance/reserved-tokens-go-to-no-other-grant")
+		"return uint64(rev) << tokenBits", "return uint64(rev)", "TestConformance/reserved-tokens-go-to-no-other-grant")
 	etcd("revisions that are no tokens are used", "token.go",
 		"if rev < 0 || rev > maxRevision {", "if rev < 0 {", "TestRevisionsRunOut")
 	etcd("any spare is fresh", "backing.go",

@@ -53,7 +53,7 @@ func init() {
 		zk("trust counts from the answer to create", "node.go",
 			"\tn.asked = make(chan made, 1)\n", "\tdefer func() { n.sent = driver.Now() }()\n\tn.asked = make(chan made, 1)\n", "TestTrustFromSending"),
 		zk("reserved tokens are others' too", "token.go",
-			"tokenBits = 12", "tokenBits = 0", "TestConformance/reserved-tokens-go-to-no-other-grant"),
+			"return uint64(czxid) << tokenBits", "return uint64(czxid)", "TestConformance/reserved-tokens-go-to-no-other-grant"),
 		zk("transactions that are no tokens are used", "token.go",
 			"if czxid < 0 || czxid > maxCzxid {", "if czxid < 0 {", "TestEpochsRunOut"),
 		zk("whatever was changed last made the node", "past.go",
