@@ -127,28 +127,26 @@ const freshPart = 16
 
 // fresh reports whether b can be used now, as it is, for a lease with the given TTL. Its time
 // certainly counts from since, so the lease can be trusted from there: it begins with a
-// sixteenth of its TTL gone at most, until its first renewal. If the etcd lease is not
-// there any more the cluster refuses to bind a key to it.
+// sixteenth of its TTL gone at most, until its first renewal. So who takes and releases
+// leases all the time has to ask only now and then. If the etcd lease is not there any
+// more the cluster refuses to bind a key to it.
 func (b *backing) fresh(now driver.Instant, ttl time.Duration) bool {
 	return b.since == b.asked && now.Sub(b.since) < ttl/freshPart
 }
 
-// back returns an etcd lease for a new attempt, and whether the cluster was asked for
-// it. Who takes and releases leases all the time has to ask only now and then.
-func (s *store) back(ctx context.Context, ttl time.Duration) (b *backing, asked bool, err error) {
-	secs := seconds(ttl)
-	if b := s.takeSpare(secs); b != nil {
-		if b.fresh(driver.Now(), ttl) {
-			return b, false, nil
-		}
+// back returns an etcd lease that the cluster has just been asked for: b, which may be
+// nil, if it is there still, and else a new one.
+func (s *store) back(ctx context.Context, b *backing, ttl time.Duration) (*backing, error) {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	if b != nil {
 		err := b.keepAlive(ctx, s)
 		if err == nil {
-			return b, true, nil
+			return b, nil
 		}
 		if ctx.Err() != nil {
-			return nil, true, err
+			return nil, err
 		}
 	}
-	b, err = s.grantBacking(ctx, secs)
-	return b, true, err
+	return s.grantBacking(ctx, seconds(ttl))
 }

@@ -151,15 +151,17 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 	if req.Lease == "" || strings.ContainsAny(req.Lease, "/ \n") {
 		return nil, &failure{err: fmt.Errorf("etcdlock: lease id %q: use letters and digits", driver.Shorten(req.Lease)), lasting: true}
 	}
-	rctx, cancel := s.request(ctx)
-	defer cancel()
-	b, asked, err := s.back(rctx, req.TTL)
-	if err != nil {
-		return nil, s.unrecorded(ctx, err)
+	b := s.takeSpare(seconds(req.TTL))
+	known := b == nil || !b.fresh(driver.Now(), req.TTL)
+	if known {
+		var err error
+		if b, err = s.back(ctx, b, req.TTL); err != nil {
+			return nil, s.unrecorded(ctx, err)
+		}
 	}
 	p := s.place(req.Name)
 	return &attempt{
-		s: s, req: req, place: p, key: p.key(req, b.id), record: s.newRecord(req), backing: b, known: asked,
+		s: s, req: req, place: p, key: p.key(req, b.id), record: s.newRecord(req), backing: b, known: known,
 	}, nil
 }
 
