@@ -59,7 +59,7 @@ func init() {
 		mutant{name: "a late answer is given to another request", file: "redislock/internal/server/server.go",
 			old: "	case <-ctx.Done():\n		return rueidis.NewErrorResult(ctx.Err())", new: "	case <-ctx.Done():\n		s.answers.Put(answer)\n		return rueidis.NewErrorResult(ctx.Err())", pkg: pkg, test: "TestFaults/extend/replies_lost"},
 		lua("hands over before forgotten leases have ended", "common.lua",
-			"elseif closed(epoch, known[3], at) ~= 0 then", "elseif false then", "TestRenewalsGoOnInQuarantine"),
+			"elseif closed(epoch, known[2], at) ~= 0 then", "elseif false then", "TestRenewalsGoOnInQuarantine"),
 		lua("waiters who have gone get the lock", "common.lua",
 			"elseif tell('grant', terms(s)) then", "elseif tell('grant', terms(s)) or true then", "TestKilledWaiter"),
 		lua("nobody is told that it is the first now", "common.lua",
