@@ -25,6 +25,9 @@ type handed struct {
 	claim time.Duration
 	run   string // of the server
 	heard driver.Instant
+
+	spare  uint64 // as in grant
+	others bool
 }
 
 // look is a request that found the lock held: sent at an instant before the server's
@@ -39,16 +42,20 @@ type look struct {
 // more than is known here.
 func readHanded(told string) *handed {
 	f := strings.Fields(told)
-	if len(f) < 4 {
+	if len(f) < 6 {
 		return nil
 	}
 	token, err1 := strconv.ParseUint(f[0], 10, 64)
 	at, err2 := strconv.ParseInt(f[1], 10, 64)
 	claim, err3 := strconv.ParseInt(f[2], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
+	spare, err4 := strconv.ParseUint(f[4], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
 		return nil
 	}
-	return &handed{token, time.Duration(at) * time.Microsecond, time.Duration(claim) * time.Millisecond, f[3], driver.Now()}
+	return &handed{
+		token: token, at: time.Duration(at) * time.Microsecond, claim: time.Duration(claim) * time.Millisecond,
+		run: f[3], heard: driver.Now(), spare: spare, others: f[5] != "0",
+	}
 }
 
 // began returns an instant that is certainly not after the server began to count the
@@ -83,5 +90,7 @@ func (a *attempt) take(w *waiter) *grant {
 		return nil
 	}
 	// Of the TTL, only the claim is left.
-	return a.begin(h.token, end.Add(driver.Drift(ttl)-ttl), term{began, h.heard, claim})
+	g := a.begin(h.token, end.Add(driver.Drift(ttl)-ttl), term{began, h.heard, claim})
+	g.spare, g.others = h.spare, h.others
+	return g
 }

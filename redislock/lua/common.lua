@@ -4,6 +4,8 @@
 local FLOOR = 86400000 -- how long a token is remembered, in ms
 local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
 local ENDED = 300000   -- how long a request may be under way to the server, in ms
+local SPARE = 4000     -- how many tokens after its own a lease may have for its client
+local LEAD = 10000     -- how far tokens may be ahead of the clock, in us
 
 -- An attempt is 'lease client kind record', in the queue and among those who hold a
 -- lock together. Its kind is exclusive, shared, or the number of slots.
@@ -98,16 +100,24 @@ local function left(s, kind)
   return redis.call('PTTL', s.lock)
 end
 
--- upcoming returns the next token.
-local function upcoming(s) return math.max(s.at, s.last + 1) end
+-- upcoming returns the next token, and how many after it are set aside for a lease
+-- of a kind. An exclusive lease is passed on within its client without the
+-- server: the tokens for that are below the floor too. So that those who get a lock
+-- very often are not ahead of the clock in the end, which says what comes next when
+-- the floor is forgotten, they are few then.
+local function upcoming(s, kind)
+  local token = math.max(s.at, s.last + 1)
+  return token, kind == 'exclusive' and math.max(0, math.min(SPARE, s.at + LEAD - token)) or 0
+end
 
 -- give grants the lock for px ms and returns the token, which is greater than the
 -- last. The floor is written first: what is refused for lack of memory has then
 -- recorded nothing.
 local function give(s, px, lease, client, kind, record)
-  local token = upcoming(s)
+  local token, spare = upcoming(s, kind)
   local text = digits(token)
-  redis.call('SET', s.floor, text, 'PX', FLOOR)
+  s.spare = spare
+  redis.call('SET', s.floor, s.spare > 0 and digits(token + s.spare) or text, 'PX', FLOOR)
   if kind == 'exclusive' then
     local at = token == s.at and text or digits(s.at)
     redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. text .. ' ' .. at .. ' ' .. record, 'PX', px)
@@ -121,8 +131,9 @@ local function give(s, px, lease, client, kind, record)
 end
 
 -- terms is all that a waiter needs to know to use the lock for the claim.
-local function terms(s)
-  return table.concat({s.lock, digits(upcoming(s)), digits(s.at), s.claim, boot == '' and '-' or boot}, ' ')
+local function terms(s, kind, waited)
+  local token, spare = upcoming(s, kind)
+  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, digits(spare), waited and 1 or 0}, ' ')
 end
 
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
@@ -141,7 +152,7 @@ local function admit(s, moved, me, px)
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, parse(head))
-      elseif tell('grant', terms(s)) then
+      elseif tell('grant', terms(s, kind, behind)) then
         give(s, s.claim, parse(head))
       end
     else

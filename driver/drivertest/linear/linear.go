@@ -158,7 +158,7 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	defer cancel()
 	for i := range max(1, calls/perName) {
 		r.names = append(r.names, &history{
-			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, left: perName,
+			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, broken: i%3 > 0, left: perName,
 		})
 	}
 	r.calm = trouble == nil

@@ -41,6 +41,7 @@ type history struct {
 	name   string
 	kinds  []kind
 	waited bool // some wait for it, and some of them give up
+	broken bool // leases are broken
 
 	mu    sync.Mutex
 	doubt bool // an attempt has failed

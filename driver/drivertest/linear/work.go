@@ -5,6 +5,7 @@ package linear
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -31,7 +32,7 @@ func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) 
 		if c.Guarantees() != r.sure {
 			r.t.Errorf("the guarantees have changed to %+v", c.Guarantees())
 		}
-		if rand.IntN(8) == 0 && r.inspector && h.begin() {
+		if h.broken && rand.IntN(8) == 0 && r.inspector && h.begin() {
 			r.breakOne(ctx, h, worker, c)
 		}
 	}
@@ -46,6 +47,11 @@ func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *
 		opts = append(opts, pawl.Shared())
 	case k > 0:
 		opts = append(opts, pawl.Slots(int(k)))
+	}
+	if h.broken {
+		// Leases that a client passes on without the store have one id, and the present
+		// one is broken whichever was meant. Those with purposes of their own are not.
+		opts = append(opts, pawl.Why(fmt.Sprint(r.clock.now())))
 	}
 	acquire, giveUp := c.Acquire, ctx
 	switch n := rand.IntN(10); {
