@@ -265,6 +265,11 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 	l := c.newLease(req, set, grant, driver.Now())
 	l.id, l.token = req.Lease, Token(grant.Token())
 	l.confirmed(grant.Since())
+	if l.renewAt <= l.began {
+		// Little of the TTL was left from the beginning. Who lets go very soon spares the
+		// store a request.
+		l.renewAt = l.began.Add(min(firstRenewal, l.deadline().Sub(l.began)/8))
+	}
 	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
 	c.observer.acquired(l, l.began.Sub(set.began))
 	return l

@@ -41,9 +41,9 @@ func (g *earlyGrant) Since() driver.Instant { return g.since }
 
 const earlyTTL = 30 * time.Second
 
-// A grant that begins with less than its TTL is renewed at once, and not suspect before
-// that has failed.
-func TestEarlyGrantIsRenewedAtOnce(t *testing.T) {
+// A grant that begins with less than its TTL is renewed very soon, but who lets go before
+// spares the store a request; and it is not suspect before that has failed.
+func TestEarlyGrantIsRenewedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
 		began := time.Now()
@@ -57,13 +57,19 @@ func TestEarlyGrantIsRenewedAtOnce(t *testing.T) {
 		locks := open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL})
 		l := acquire(t, locks, "deploy")
 		synctest.Wait()
-		if d.renewals.Load() != 1 || l.State() != pawl.Held {
-			t.Errorf("%d renewals, %v; want one at once, and a lease that is held", d.renewals.Load(), l.State())
-		}
 		if got, want := time.Until(l.Deadline()), earlyClaim-driver.Drift(earlyClaim); got != want {
 			t.Errorf("the deadline is in %v, want %v", got, want)
 		}
-		time.Sleep(earlyClaim / 2)
+		time.Sleep(5 * time.Millisecond)
+		if n := d.renewals.Load(); n != 0 {
+			t.Errorf("%d renewals at once", n)
+		}
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		if d.renewals.Load() != 1 || l.State() != pawl.Held {
+			t.Errorf("%d renewals, %v; want one soon, and a lease that is held", d.renewals.Load(), l.State())
+		}
+		time.Sleep(earlyClaim/2 - 10*time.Millisecond)
 		close(answer)
 		synctest.Wait()
 		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL); got != want || l.State() != pawl.Held || time.Since(began) != earlyClaim/2 {
@@ -152,5 +158,26 @@ func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
 		if n := d.releases.Load(); n != 1 {
 			t.Errorf("%d releases; want one", n)
 		}
+	})
+}
+
+// Nor is a lease suspect that was passed such a grant on before it was renewed.
+func TestEarlyGrantIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := reserve(new(memlock.Store), 10, false)
+		d.ago = earlyTTL - 3*earlyClaim/2
+		locks := open(t, d, &pawl.Options{TTL: earlyTTL})
+		l := acquire(t, locks, "a")
+		wg := line(t, locks, 1, func(_ int, next *pawl.Lease) {
+			if next.Token() != l.Token()+1 {
+				t.Errorf("token %d after %d: the store was asked", next.Token(), l.Token())
+			}
+			time.Sleep(time.Millisecond)
+			if s := next.State(); s != pawl.Held {
+				t.Errorf("the next lease is %v", s)
+			}
+		}, pawl.TTL(earlyTTL-earlyClaim/2))
+		release(t, l)
+		wg.Wait()
 	})
 }

@@ -19,5 +19,17 @@ func (c *Client) Lines() int {
 	return len(c.lines)
 }
 
-// MaxRenewals is how many renewals of a client are under way at most.
-const MaxRenewals = maxRenewals
+// HoldRenewals keeps renewals that are due waiting for others, until the function
+// that it returns is called.
+func (c *Client) HoldRenewals() (release func()) {
+	r := &c.renewals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.workers += maxRenewals
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.workers -= maxRenewals - 1
+		r.idle.Go(r.work)
+	}
+}

@@ -10,6 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// firstRenewal is when a lease is renewed that began with less than its TTL.
+const firstRenewal = 10 * time.Millisecond
+
 // wake does what is due at now and says when to be woken next.
 func (l *Lease) wake(now driver.Instant) {
 	l.check()

@@ -20,6 +20,9 @@ const (
 	// longer, up to the second, where the store takes longer than that for a hand-over.
 	shortTurn = time.Millisecond
 	longTurn  = 4 * time.Millisecond
+
+	// firstNeed is the least time with which a lease that is renewed is passed on.
+	firstNeed = 500 * time.Millisecond
 )
 
 // tenure is a grant that goes from lease to lease: the store sees one, with the id and
@@ -62,7 +65,8 @@ func (l *Lease) inherit() bool {
 
 // heir ends l and makes the lease of w, which has the grant from then on, with the
 // same trust window. It returns nil if w is to have another: one that says what it is for,
-// has tokens left, and at least half of its TTL.
+// has tokens left, and enough time: half of its TTL, or half a second if it is renewed
+// soon.
 func (l *Lease) heir(w *waiter) (*Lease, map[*leaseContext]struct{}) {
 	now := driver.Now()
 	l.mu.Lock()
@@ -71,7 +75,11 @@ func (l *Lease) heir(w *waiter) (*Lease, map[*leaseContext]struct{}) {
 	if t == nil {
 		return nil, nil
 	}
-	fresh := now.Add(w.set.ttl/2) < l.since.Add(w.set.ttl-driver.Drift(w.set.ttl))
+	need := w.set.ttl / 2
+	if !w.set.noRenew {
+		need = min(need, firstNeed)
+	}
+	fresh := now.Add(need) < l.since.Add(w.set.ttl-driver.Drift(w.set.ttl))
 	if t.left == 0 || now >= t.until || now >= l.deadline() || l.state != Held || l.lowering ||
 		w.set.why != l.why || w.set.ttl > l.ttl || !fresh {
 		return nil, nil

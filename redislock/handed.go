@@ -24,10 +24,9 @@ type handed struct {
 	at    time.Duration // of the server, since 1970
 	claim time.Duration
 	run   string // of the server
+	spare uint64 // as in grant
+	waits bool
 	heard driver.Instant
-
-	spare  uint64 // as in grant
-	others bool
 }
 
 // look is a request that found the lock held: sent at an instant before the server's
@@ -54,7 +53,7 @@ func readHanded(told string) *handed {
 	}
 	return &handed{
 		token: token, at: time.Duration(at) * time.Microsecond, claim: time.Duration(claim) * time.Millisecond,
-		run: f[3], heard: driver.Now(), spare: spare, others: f[5] != "0",
+		run: f[3], spare: spare, waits: f[5] != "0", heard: driver.Now(),
 	}
 }
 
@@ -91,6 +90,6 @@ func (a *attempt) take(w *waiter) *grant {
 	}
 	// Of the TTL, only the claim is left.
 	g := a.begin(h.token, end.Add(driver.Drift(ttl)-ttl), term{began, h.heard, claim})
-	g.spare, g.others = h.spare, h.others
+	g.spare, g.others = h.spare, h.waits
 	return g
 }

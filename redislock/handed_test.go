@@ -210,7 +210,7 @@ func TestHandedReckoning(t *testing.T) {
 			t.Errorf("readHanded(%q) = %+v; want nil", told, h)
 		}
 	}
-	if h := readHanded(" 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.others {
+	if h := readHanded(" 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.waits {
 		t.Errorf("readHanded = %+v", h)
 	}
 }

@@ -100,11 +100,10 @@ local function left(s, kind)
   return redis.call('PTTL', s.lock)
 end
 
--- upcoming returns the next token, and how many after it are set aside for a lease
--- of a kind. An exclusive lease is passed on within its client without the
--- server: the tokens for that are below the floor too. So that those who get a lock
--- very often are not ahead of the clock in the end, which says what comes next when
--- the floor is forgotten, they are few then.
+-- upcoming returns the next token, and how many after it are set aside for its lease: an
+-- exclusive one is passed on within its client without the server. So that those who get
+-- a lock very often are not ahead of the clock in the end, which says what comes next
+-- when the floor is forgotten, these are few then.
 local function upcoming(s, kind)
   local token = math.max(s.at, s.last + 1)
   return token, kind == 'exclusive' and math.max(0, math.min(SPARE, s.at + LEAD - token)) or 0
@@ -126,14 +125,14 @@ local function give(s, px, lease, client, kind, record)
     redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-token), '@' .. attempt)
     lengthen(s.lock, px)
   end
-  s.last, s.kind, s.n = token, kind, s.n + 1
+  s.last, s.kind, s.n = token + s.spare, kind, s.n + 1
   return text
 end
 
 -- terms is all that a waiter needs to know to use the lock for the claim.
 local function terms(s, kind, waited)
   local token, spare = upcoming(s, kind)
-  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, digits(spare), waited and 1 or 0}, ' ')
+  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, spare, waited and 1 or 0}, ' ')
 end
 
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
