@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
-// renewed is a request of a caller who renews at once.
+// renewed is a request of a caller who renews soon.
 func renewed(req *driver.Request) *driver.Request {
 	req.Renewed = true
 	return req
