@@ -121,7 +121,7 @@ func (l *Lease) Err() error {
 // Deadline returns the time at which the lease ends unless it is renewed
 // before, or the zero time if it does not end by itself. It moves with every
 // renewal. A lease that its last holder has just handed over may begin with less
-// than its TTL, and is renewed at once; Extend waits for that.
+// than its TTL, and is renewed very soon; Extend does that now.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	deadline := l.deadline()

@@ -57,7 +57,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "little of the TTL is suspect from the beginning",
-		file: "client.go", old: "if l.renewAt <= l.began {", new: "if false {", pkg: ".", test: "TestEarlyGrantIsRenewedSoon",
+		file: "keep.go", old: "if now := driver.Now(); l.suspectAt <= now {", new: "if now := driver.Now(); false {", pkg: ".", test: "TestEarlyGrantIsRenewedSoon",
 	},
 	{
 		name: "renewals are repeated as if there were time",
