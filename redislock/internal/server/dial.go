@@ -96,6 +96,9 @@ type Contact struct {
 	conns atomic.Int64 // so many were made
 	heard atomic.Int64 // driver.Instant of the last byte
 	left  atomic.Int64 // of the last byte on connections before the last one
+	// breaks counts the ends of connections: Read returns an error, or Close is called,
+	// before rueidis makes another one.
+	breaks atomic.Int64
 }
 
 type heardConn struct {
@@ -113,7 +116,15 @@ func (h heardConn) Read(b []byte) (int, error) {
 			h.c.left.Store(now)
 		}
 	}
+	if err != nil {
+		h.c.breaks.Add(1)
+	}
 	return n, err
+}
+
+func (h heardConn) Close() error {
+	h.c.breaks.Add(1)
+	return h.Conn.Close()
 }
 
 // sentinels marks the dialer of the connections to sentinels, by which nothing is
