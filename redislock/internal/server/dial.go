@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -99,6 +100,7 @@ type Contact struct {
 	// breaks counts the ends of connections: Read returns an error, or Close is called,
 	// before rueidis makes another one.
 	breaks atomic.Int64
+	busy   atomic.Int64 // requests under way
 }
 
 type heardConn struct {
@@ -120,6 +122,16 @@ func (h heardConn) Read(b []byte) (int, error) {
 		h.c.breaks.Add(1)
 	}
 	return n, err
+}
+
+// Write lets others go first if there are any. rueidis writes the requests of all who
+// call it together, but its writer is woken by the first and runs before the second: each
+// would cost a system call, here and in the server.
+func (h heardConn) Write(b []byte) (int, error) {
+	if h.c.busy.Load() > 1 {
+		runtime.Gosched()
+	}
+	return h.Conn.Write(b)
 }
 
 func (h heardConn) Close() error {

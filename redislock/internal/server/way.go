@@ -28,7 +28,6 @@ const maxDirect = 768
 
 // way is what is known of the way to the server.
 type way struct {
-	busy    atomic.Int64 // requests under way
 	failed  atomic.Int64 // those that have had no answer
 	clear   atomic.Int64 // troubles before one that was answered, and 1; 0: there was none
 	answers sync.Pool    // of channels for Do
@@ -44,7 +43,7 @@ func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 		return rueidis.NewErrorResult(err)
 	}
 	w := &s.way
-	if busy := w.busy.Add(1); s.Contact != nil && busy <= maxDirect && w.clear.Load() == s.troubles()+1 {
+	if s.Contact != nil && s.Contact.busy.Load() < maxDirect && w.clear.Load() == s.troubles()+1 {
 		return s.do(ctx, cmd)
 	}
 	answer, ok := w.answers.Get().(chan rueidis.RedisResult)
@@ -61,13 +60,13 @@ func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 	}
 }
 
-// do sends a command that was counted as busy.
 func (s *Server) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	w := &s.way
-	defer w.busy.Add(-1)
 	if s.Contact == nil {
 		return s.client.Do(ctx, cmd)
 	}
+	s.Contact.busy.Add(1)
+	defer s.Contact.busy.Add(-1)
+	w := &s.way
 	troubles := s.troubles()
 	res := s.client.Do(ctx, cmd)
 	if res.NonRedisError() != nil {
