@@ -66,9 +66,10 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 		c.nodes[i].pending++
 	}
 	c.mu.Unlock()
+	all := c.d.together(timeout)
 	for i, m := range c.d.members {
 		a := answer{node: i}
-		m.send(timeout, func(ctx context.Context) (err error) {
+		m.send(all, func(ctx context.Context) (err error) {
 			a.vote, err = m.Propose(ctx, p)
 			return err
 		}, func(err error) {
@@ -113,6 +114,7 @@ func (c *claim) end(news string) <-chan ended {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
+	all := c.d.together(endTimeout)
 	for i, m := range c.d.members {
 		c.mu.Lock()
 		t := c.nodes[i]
@@ -120,7 +122,7 @@ func (c *claim) end(news string) <-chan ended {
 		ttl := c.ttl
 		c.mu.Unlock()
 		a := ended{node: i}
-		m.send(endTimeout, func(ctx context.Context) (err error) {
+		m.send(all, func(ctx context.Context) (err error) {
 			a.had, err = m.End(ctx, e)
 			return err
 		}, func(err error) {
