@@ -39,7 +39,7 @@ const share = requestTimeout / 10
 // timeouts are the contexts of requests that have no end of their own. One for each
 // request would cost more than all else that a release does.
 type timeouts struct {
-	mu    sync.Mutex // guards the fields below
+	mu     sync.Mutex // guards the fields below
 	ctx    context.Context
 	cancel context.CancelFunc
 	until  driver.Instant // when the next one is due

@@ -104,5 +104,7 @@ func init() {
 			old: "t.shut) + time.Millisecond", new: "t.shut) + 300*time.Millisecond", pkg: pkg, test: "TestKilledHolderProcess"},
 		mutant{name: "a clock that is a little too fast is not seen", file: "redislock/internal/server/clock.go",
 			old: "return age > time.Second &&", new: "return age > 0 &&", pkg: "redislock/internal/server", test: "TestSaw"},
+		mutant{name: "requests that take the way to the server for clear", file: "redislock/internal/server/way.go",
+			old: "w.clear.Load() == s.troubles()+1 {", new: "true {", pkg: pkg, test: "TestManyRequestsToASilentServer"},
 	)
 }
