@@ -108,6 +108,7 @@ func (g *Leases) atOnce(c *Client, names []string, opts []Option) bool {
 		if reqs[i], sets[i], err = c.request(g.ctx, "acquire", name, opts); err != nil {
 			return false
 		}
+		reqs[i].Lease = newID()
 	}
 	ctx, cancel := c.untilClose(g.ctx)
 	defer cancel()

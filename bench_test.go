@@ -6,6 +6,8 @@ import (
 	"context"
 	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +32,26 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkPassOn is 64 goroutines that take turns, with a grant that the store does not
+// hear of any more.
+func BenchmarkPassOn(b *testing.B) {
+	d := reserve(new(memlock.Store), 1<<30, false)
+	locks := open(b, d, nil)
+	var done atomic.Int64
+	var all sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range 64 {
+		all.Go(func() {
+			for done.Add(1) <= int64(b.N) {
+				release(b, acquire(b, locks, "bench"))
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(d.tries.Load())/float64(b.N), "requests/op")
 }
 
 // BenchmarkHeldLeases holds 100,000 leases, all renewed every second, and

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -37,6 +38,8 @@ type Client struct {
 	closed bool
 	lines  map[string]*line
 	open   *Lease // the first of those not given back yet; a list
+
+	trip atomic.Int64 // for how long the store took a lease back, or passed it on, last: a time.Duration
 
 	shut     chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -129,6 +132,9 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		req = place.Value.(*waiter).req
 	}
 	defer c.answered(req.Name) // also if the driver panics
+	if req.Lease == "" {
+		req.Lease = newID()
+	}
 	grant, req, err := c.ask(ctx, req)
 	if err != nil {
 		return nil, err
@@ -188,6 +194,7 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	if waiting {
 		return nil, c.heldBefore(ctx, req.Name)
 	}
+	req.Lease = newID()
 	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
 	if err != nil {
 		return nil, err
@@ -236,7 +243,7 @@ func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context
 	return f(ctx, lease)
 }
 
-// request checks the arguments of an attempt.
+// request checks the arguments of an attempt. It gets an id when the store is asked.
 func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
 	set, err := c.settings(opts)
 	if err == nil {
@@ -249,33 +256,38 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 		return nil, set, err
 	}
 	return &driver.Request{
-		Name: name, Lease: newID(), TTL: set.ttl, Holder: c.holder, Why: set.why,
+		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
 		Shared: set.shared, Slots: set.slots,
 	}, set, nil
 }
 
-// lease makes the lease of a grant.
+// lease makes the first lease of a grant.
 func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *Lease {
+	l := c.newLease(req, set, grant, driver.Now())
+	l.id, l.token = req.Lease, Token(grant.Token())
+	l.confirmed(grant.Since())
+	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
+	c.observer.acquired(l, l.began.Sub(set.began))
+	return l
+}
+
+// newLease makes a lease that begins at now, all but what is the grant's.
+func (c *Client) newLease(req *driver.Request, set settings, grant driver.Grant, now driver.Instant) *Lease {
 	l := &Lease{
 		client: c,
 		grant:  grant,
 		name:   req.Name,
-		id:     req.Lease,
+		why:    req.Why,
 		kind:   kindOf(req),
-		token:  Token(grant.Token()),
-		began:  driver.Now(),
+		began:  now,
 		limit:  never,
 		fixed:  set.noRenew,
-		done:   make(chan struct{}),
 		ttl:    set.ttl,
 		index:  -1,
 	}
 	if set.maxHold > 0 {
-		l.limit = l.began.Add(set.maxHold)
+		l.limit = now.Add(set.maxHold)
 	}
-	l.confirmed(grant.Since())
-	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
-	c.observer.acquired(l, l.began.Sub(set.began))
 	return l
 }
 

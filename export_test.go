@@ -18,3 +18,6 @@ func (c *Client) Lines() int {
 	defer c.mu.Unlock()
 	return len(c.lines)
 }
+
+// MaxRenewals is how many renewals of a client are under way at most.
+const MaxRenewals = maxRenewals

@@ -83,22 +83,31 @@ func (l *Lease) ask(ctx context.Context, ttl time.Duration) error {
 	began := driver.Now()
 	since, err := l.grant.Renew(ctx, ttl)
 	if errors.Is(err, ErrLost) {
-		l.lose(asLost(err, driver.Gone))
+		l.loseGrant(asLost(err, driver.Gone))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.answered()
+	h := l.present()
+	defer h.mu.Unlock()
+	h.answered()
 	switch {
-	case l.cause != nil:
-		return l.cause
+	case h.cause != nil:
 	case err != nil:
-		l.failed(err)
+		h.failed(err)
+	case h != l && ttl < h.ttl: // an Extend, for less than h was told that it has
+		h.renewAt = driver.Now()
 	default:
-		l.ttl = ttl
-		l.confirmed(since)
-		l.client.observer.renewed(l, driver.Now().Sub(began))
+		if h == l {
+			h.ttl = ttl
+		}
+		h.confirmed(since)
+		h.client.observer.renewed(h, driver.Now().Sub(began))
 	}
-	l.rest()
+	h.rest()
+	if h != l {
+		return ErrReleased
+	}
+	if h.cause != nil {
+		return h.cause
+	}
 	return err
 }
 
@@ -184,7 +193,7 @@ func (l *Lease) reserve(ctx context.Context) error {
 		l.mu.Unlock()
 		select {
 		case <-free:
-		case <-l.done:
+		case <-l.Done():
 		case <-ctx.Done():
 			return ctx.Err()
 		}

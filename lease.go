@@ -38,16 +38,18 @@ type Lease struct {
 	grant  driver.Grant
 	name   string
 	id     string
+	why    string
 	token  Token
 	began  driver.Instant // when this client learnt of the grant
 	limit  driver.Instant // MaxHold's end, or never
 	fixed  bool           // NoRenew
 	kind   kind           // as it was acquired
-	done   chan struct{}
 
 	prev, next *Lease // in Client.open, guarded by Client.mu
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex    // guards the fields below
+	tenure    *tenure       // nil if the grant was not passed on, nor tried to
+	done      chan struct{} // nil if nobody has asked for it
 	state     State
 	cause     error // why it ended
 	ttl       time.Duration
@@ -74,14 +76,26 @@ type Lease struct {
 // Name returns the name that the lease is for.
 func (l *Lease) Name() string { return l.name }
 
-// ID returns the lease's unique id, as Inspect and the command show it.
+// ID returns the lease's unique id, as Inspect and the command show it. A lease that
+// goes from one goroutine of a client to the next without a word to the store has
+// the same id all the while, and another token each time.
 func (l *Lease) ID() string { return l.id }
 
 // Token returns the fencing token.
 func (l *Lease) Token() Token { return l.token }
 
 // Done returns a channel that is closed when the lease has ended.
-func (l *Lease) Done() <-chan struct{} { return l.done }
+func (l *Lease) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.cause != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
 
 // State returns the state of the lease, after a look at the clock.
 func (l *Lease) State() State {
@@ -163,8 +177,11 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	l.releasing = true
 	l.mu.Unlock()
-	err := l.release(ctx)
-	l.client.forget(l)
+	var err error
+	if !l.inherit() {
+		err = l.release(ctx)
+		l.client.forget(l)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.given, l.relErr = true, err
@@ -212,16 +229,30 @@ func (l *Lease) end(state State, cause error) bool {
 		l.mu.Unlock()
 		return false
 	}
-	l.state, l.cause = state, cause
-	contexts := l.contexts
-	l.contexts = nil
-	close(l.done)
+	contexts := l.finish(state, cause)
 	l.mu.Unlock()
 	l.client.sched.remove(l)
-	for c := range contexts {
-		c.cancel(&Error{"hold", l.name, cause})
-	}
+	l.tell(contexts)
 	return true
+}
+
+// finish notes the end of a lease that has not ended, and returns the contexts that end
+// with it. l.mu is held.
+func (l *Lease) finish(state State, cause error) map[*leaseContext]struct{} {
+	l.state, l.cause = state, cause
+	if l.done != nil {
+		close(l.done)
+	}
+	contexts := l.contexts
+	l.contexts = nil
+	return contexts
+}
+
+// tell ends contexts, without a lock: they ask the lease.
+func (l *Lease) tell(contexts map[*leaseContext]struct{}) {
+	for c := range contexts {
+		c.cancel(&Error{"hold", l.name, l.ended()})
+	}
 }
 
 // lose ends the lease without us.

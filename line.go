@@ -9,10 +9,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxPasses bounds how often in a row a lease goes from one waiter of this
-// client to the next before the waiters of others get their chance.
-const maxPasses = 16
-
 // kind is what a request asks for: exclusive, shared, or one of so many slots.
 type kind int
 
@@ -39,12 +35,12 @@ func kindOf(req *driver.Request) kind {
 // Those who want slots go one by one, since one of them may be the last.
 //
 // Only who wants an exclusive lease behind one that is held does not ask: it
-// gets that lease, without a round trip, when it is released.
+// gets that lease when it is released; see tenure.
 type line struct {
 	waiters list.List // of *waiter
 	holder  *Lease    // the exclusive lease, if one is held
 	asking  int32     // calls that are at the store
-	passes  int32     // since the store was asked last
+	passes  int32     // by the store, since somebody asked it last
 	kind    kind      // what those at the store ask for
 }
 
@@ -201,8 +197,23 @@ func (c *Client) settle(l *Lease) {
 	c.sched.add(l)
 	c.mu.Unlock()
 	if n, ok := l.grant.(driver.Notifier); ok {
-		n.OnLost(func(err error) { l.lose(asLost(err, driver.Gone)) })
+		n.OnLost(func(err error) { l.loseGrant(asLost(err, driver.Gone)) })
 	}
+}
+
+// replace puts h into the place of l, whose grant it has got, in the list. Client.mu
+// is held.
+func (c *Client) replace(l, h *Lease) {
+	h.prev, h.next = l.prev, l.next
+	if h.prev != nil {
+		h.prev.next = h
+	} else {
+		c.open = h
+	}
+	if h.next != nil {
+		h.next.prev = h
+	}
+	l.prev, l.next = nil, nil
 }
 
 // forget takes l, which has been given back, out of the list.
@@ -218,52 +229,4 @@ func (c *Client) forget(l *Lease) {
 		l.next.prev = l.prev
 	}
 	l.prev, l.next = nil, nil
-}
-
-// handOver ends the grant of a released lease: it passes it on to the next
-// waiter of this client if it can, and else gives it back to the store and lets
-// the next one ask.
-func (c *Client) handOver(ctx context.Context, l *Lease) error {
-	passer, _ := l.grant.(driver.Passer)
-	next := c.successor(l, passer)
-	if next == nil {
-		err := c.giveBack(ctx, l.grant)
-		c.leave(l)
-		return err
-	}
-	grant, err := passer.Pass(ctx, next.req)
-	if err == nil {
-		successor := c.lease(next.req, next.set, grant)
-		c.settle(successor)
-		next.turn <- successor
-		return nil
-	}
-	// The grant is still l's, or its Release undoes what became of it. The waiter
-	// keeps its turn and asks the store, under a new id: a release that is
-	// repeated late must not take its lease for the one to be undone.
-	next.req = renamed(next.req)
-	err = c.giveBack(ctx, l.grant)
-	c.mu.Lock()
-	c.line(l.name).ask(exclusive) // even if others are there by now: it came first
-	c.mu.Unlock()
-	c.leave(l)
-	next.turn <- nil
-	return err
-}
-
-// successor calls the waiter to whom l is to be passed on, or returns nil.
-func (c *Client) successor(l *Lease, passer driver.Passer) *waiter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ln := c.lines[l.name]
-	if passer == nil || ln == nil || ln.holder != l || ln.asking > 0 || ln.passes >= maxPasses || c.closed {
-		return nil
-	}
-	// With nobody at the store, only who wants an exclusive lease waits here.
-	first := ln.waiters.Front()
-	if first == nil {
-		return nil
-	}
-	ln.passes++
-	return ln.call(first)
 }

@@ -47,6 +47,21 @@ func (s *scheduler) remove(l *Lease) {
 	}
 }
 
+// replace has h, whose due is set, watched over instead of l, if that is.
+func (s *scheduler) replace(l, h *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.index < 0 {
+		return
+	}
+	h.index, l.index = l.index, -1
+	s.leases[h.index] = h
+	if h.due != l.due {
+		heap.Fix(&s.leases, h.index)
+		s.arm()
+	}
+}
+
 // wakeAt sets when l is due next, unless it has been removed.
 func (s *scheduler) wakeAt(l *Lease, due driver.Instant) {
 	s.mu.Lock()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // certificate writes a certificate for 127.0.0.1 that signs itself, and its key.
@@ -58,7 +59,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
 	m := startServer(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
-	plain, secure := m.addr, freeAddr(t)
+	plain, secure := m.addr, drivertest.FreeAddr(t)
 	m.kill()
 	m.args = append(m.args, "--listen-client-urls", "http://"+plain+",https://"+secure)
 	m.restart()
@@ -141,7 +142,7 @@ func TestUsers(t *testing.T) {
 // TestDeadCluster: the error names the members and says what to do, and comes at
 // once when nobody listens.
 func TestDeadCluster(t *testing.T) {
-	a, b := freeAddr(t), freeAddr(t)
+	a, b := drivertest.FreeAddr(t), drivertest.FreeAddr(t)
 	began := time.Now()
 	_, err := Open(t.Context(), "etcd://me:secret@"+a+","+b, nil)
 	if err == nil {

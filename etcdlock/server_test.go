@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 func TestMain(m *testing.M) {
@@ -92,7 +93,7 @@ func tryCluster(t testing.TB, n int, args []string) []*member {
 	ms := make([]*member, n)
 	var initial []string
 	for i := range ms {
-		m := &member{t: t, name: fmt.Sprint("m", i), addr: freeAddr(t), peer: freeAddr(t)}
+		m := &member{t: t, name: fmt.Sprint("m", i), addr: drivertest.FreeAddr(t), peer: drivertest.FreeAddr(t)}
 		m.dir = filepath.Join(dir, m.name)
 		initial = append(initial, m.name+"=http://"+m.peer)
 		ms[i] = m
@@ -125,16 +126,6 @@ func launch(t testing.TB, ms []*member) []*member {
 		}
 	}
 	return ms
-}
-
-// freeAddr returns an address on which nobody listens.
-func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (m *member) launch() {

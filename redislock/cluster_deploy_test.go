@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // clusterOwnClient uses clients as rueidis makes them for a cluster.
@@ -94,7 +96,10 @@ func TestClusterTLS(t *testing.T) {
 	dir := t.TempDir()
 	writeCertificate(t, dir)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	ports := freeAddrs(t, 4)
+	var ports []string
+	for range 4 {
+		ports = append(ports, drivertest.FreeAddr(t))
+	}
 	var nodes []*redis
 	for i := range 2 {
 		_, secure, _ := net.SplitHostPort(ports[2*i])

@@ -46,14 +46,16 @@ func clusterMovedReaders(t *testing.T, c *cluster) {
 		t.Fatal("Downgrade does not succeed")
 	}
 	readers = append(readers, w.granted(patience), take(t, b, reading(long(name))))
-	set := []*driver.Request{reading(long(name)), reading(long(name + "}x"))} // in one hash slot
+	set := func() []*driver.Request { // in one hash slot
+		return []*driver.Request{reading(long(name)), reading(long(name + "}x"))}
+	}
 	for i := range 4 {
 		var undo []driver.Grant
 		c.move(name, c.masters[1-i%2], c.masters[i%2], func() {
 			renew()
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			grants, err := a.TryAcquireAll(ctx, set)
+			grants, err := a.TryAcquireAll(ctx, set())
 			if err == nil {
 				t.Errorf("TryAcquireAll = %d grants while the slot is moving", len(grants))
 			}
@@ -64,7 +66,7 @@ func clusterMovedReaders(t *testing.T, c *cluster) {
 		for _, g := range undo {
 			release(t, g)
 		}
-		grants, err := a.TryAcquireAll(t.Context(), set)
+		grants, err := a.TryAcquireAll(t.Context(), set())
 		if err != nil {
 			t.Errorf("TryAcquireAll = %v; want two grants", err)
 		}

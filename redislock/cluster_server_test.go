@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -43,10 +44,9 @@ func startCluster(t testing.TB, replicas int, args ...string) *cluster {
 func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
-	ports := freeAddrs(t, 2*(3+replicas))
 	for i := range 3 + replicas {
-		_, bus, _ := net.SplitHostPort(ports[2*i+1])
-		r := &redis{t: t, dir: t.TempDir(), program: serverProgram, addr: ports[2*i], id: fmt.Sprintf("%040x", i+1)}
+		_, bus, _ := net.SplitHostPort(drivertest.FreeAddr(t))
+		r := &redis{t: t, dir: t.TempDir(), program: serverProgram, addr: drivertest.FreeAddr(t), id: fmt.Sprintf("%040x", i+1)}
 		r.args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 			"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
 		if i < 3 {

@@ -70,7 +70,7 @@ func conformUnix(t *testing.T) string {
 func conformTLS(t *testing.T) string {
 	dir := t.TempDir()
 	writeCertificate(t, dir)
-	cert, key, addr := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), freeAddr(t)
+	cert, key, addr := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
 	awaitListener(t, "tcp", addr)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -218,7 +219,7 @@ func TestErrors(t *testing.T) {
 		{"redis://" + r.addr, "the server wants a password"},
 		{"redis://:s3crets@" + r.addr, "refuses this user or password"},
 		{"redis://who:s3crets@" + r.addr, "refuses this user or password"},
-		{"redis://" + freeAddr(t), "is the server running"},
+		{"redis://" + drivertest.FreeAddr(t), "is the server running"},
 		{"redis://" + silent.Addr().String(), "deadline"},
 		{"redis://" + talker(t), "no Redis server"},
 		{"rediss://" + replica.addr, ""},
@@ -237,7 +238,7 @@ func TestErrors(t *testing.T) {
 		{"redis://:s3cret@host/?prefix={", "braces"},
 		{"redis://:s3cret@host/?max_ttl=1ms", "too short"},
 		{"redis://" + replica.addr + "?addr=" + replica.addr, "master_set"},
-		{"redis://:s3cret@" + freeAddr(t) + "?master_set=x", "is the server running"},
+		{"redis://:s3cret@" + drivertest.FreeAddr(t) + "?master_set=x", "is the server running"},
 		{"redis://host/?password_file=/no/such", "no such file"},
 		{"redis://:2024/s3crets@host:6379", "as %xx"},
 		{"redis://app:12?s3crets@host", "as %xx"},
@@ -249,7 +250,7 @@ func TestErrors(t *testing.T) {
 		{"redis://host/?mode=efficiency&wait_replicas=1", "leave one of them out"},
 		{"redis://:s3crets@" + r.addr + "?mode=efficiency", "refuses this user or password"},
 		{"redis://" + replica.addr + "?mode=efficiency", "master"},
-		{"redis://" + freeAddr(t) + "?mode=efficiency", "is the server running"},
+		{"redis://" + drivertest.FreeAddr(t) + "?mode=efficiency", "is the server running"},
 	} {
 		began := time.Now()
 		err := open(c.url)
@@ -330,7 +331,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	writeCertificate(t, dir)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	addr := freeAddr(t)
+	addr := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "optional")
 	awaitListener(t, "tcp", addr)

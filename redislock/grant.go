@@ -25,6 +25,8 @@ type grant struct {
 	kind   string // as in the store; becomes shared with the first call of Downgrade
 	record string // empty if not known
 	token  uint64
+	spare  uint64 // tokens after it that are set aside
+	others bool   // somebody was waiting when it was granted
 	since  driver.Instant
 	unsure bool // it may not have been granted, and be in the queue
 	doubt  bool // a request for the lease was sent whose answer did not come
@@ -41,6 +43,7 @@ var (
 	_ driver.Notifier   = (*grant)(nil)
 	_ driver.Passer     = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
+	_ driver.Reserver   = (*grant)(nil)
 )
 
 // Token implements driver.Grant.
@@ -48,6 +51,16 @@ func (g *grant) Token() uint64 { return g.token }
 
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }
+
+// Reserved implements driver.Reserver. Who waits may be of this client too.
+func (g *grant) Reserved() (tokens uint64, others bool) { return g.spare, g.others }
+
+// reserve reads what was said of other tokens, and of who waits.
+func (g *grant) reserve(reply []rueidis.RedisMessage) {
+	spare, _ := reply[0].AsInt64()
+	waits, _ := reply[1].AsInt64()
+	g.spare, g.others = uint64(max(spare, 0)), waits != 0
+}
 
 // Renew implements driver.Grant.
 func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
@@ -179,7 +192,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		return nil, driver.ErrUncertain
 	}
 	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
-		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
+		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
 		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), server.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {
@@ -190,11 +203,15 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	switch server.Code(reply) {
 	case 1:
 		token, err := reply[1].AsUint64()
+		if err == nil && len(reply) != 4 {
+			err = fmt.Errorf("the server's answer has %d parts", len(reply))
+		}
 		if err != nil {
 			g.end(false, req.Lease)
 			return nil, fmt.Errorf("%w: token: %w", driver.ErrUncertain, err)
 		}
 		next := a.granted(token, since)
+		next.reserve(reply[2:])
 		g.end(true, "")
 		return next, nil
 	case 0:

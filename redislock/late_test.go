@@ -219,8 +219,8 @@ func TestPassTwice(t *testing.T) {
 	first := long("deploy")
 	pass := a.attempt(first)
 	if reply, _, fail := b.server.Run(t.Context(), passScript,
-		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(g.key), g.key + brokenSuffix},
-		[]string{g.lease, attemptText(first.Lease, a.id, pass.kind, pass.record), "60000"}); fail != nil || len(reply) != 2 {
+		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
+		[]string{g.lease, attemptText(first.Lease, a.id, pass.kind, pass.record), "60000"}); fail != nil || len(reply) != 4 {
 		t.Fatalf("pass: %v, %v", reply, fail)
 	}
 	link.Set(drivertest.BlackHole) // so the answer is lost, as far as a knows

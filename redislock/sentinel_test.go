@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // group is a master with two replicas and three sentinels.
@@ -57,7 +58,7 @@ func startGroup(t *testing.T) *group {
 // startSentinel starts a sentinel for a master, with more lines in its file.
 func startSentinel(t *testing.T, i int, host, port string, more ...string) string {
 	t.Helper()
-	addr, dir := freeAddr(t), t.TempDir()
+	addr, dir := drivertest.FreeAddr(t), t.TempDir()
 	_, own, _ := net.SplitHostPort(addr)
 	conf := filepath.Join(dir, fmt.Sprintf("sentinel%d.conf", i))
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor mymaster %s %s 2\n"+

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // serverProgram is the server under test: $PAWL_REDIS_SERVER may name another
@@ -68,28 +70,13 @@ func startServer(t testing.TB, args ...string) *redis {
 func (s *redis) begin() {
 	s.t.Helper()
 	for range 5 { // somebody else may take the port before the server does
-		s.addr = freeAddr(s.t)
+		s.addr = drivertest.FreeAddr(s.t)
 		if s.start() {
 			s.t.Cleanup(s.kill)
 			return
 		}
 	}
 	s.t.Fatalf("redis-server does not start:\n%s", s.out)
-}
-
-// freeAddr returns an address on which nobody listens.
-func freeAddr(t testing.TB) string { return freeAddrs(t, 1)[0] }
-
-func freeAddrs(t testing.TB, n int) (addrs []string) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs
 }
 
 // start starts the server and reports whether it is ready. That it is this one

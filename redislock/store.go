@@ -191,12 +191,13 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 		n, _ := reply[1].AsInt64()
 		return nil, turn{}, &server.Failure{Err: &driver.SlotsError{Held: int(n), Wanted: a.req.Slots}, Maybe: a.doubt, Lasting: true}
 	}
-	if server.Code(reply) == 1 && len(reply) == 3 {
+	if server.Code(reply) == 1 && len(reply) == 5 {
 		token, err := reply[1].AsUint64()
 		if err != nil {
 			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
 		g := a.granted(token, since)
+		g.reserve(reply[2:])
 		s.saw(by, since, reply)
 		return g, turn{}, nil
 	}

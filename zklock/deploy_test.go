@@ -25,6 +25,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // TestUsers: with a user the nodes belong to that user, and nobody else gets in.
@@ -110,7 +111,7 @@ func certificate(t *testing.T) (both, cert string) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	both, cert := certificate(t)
-	secure := freeAddr(t)
+	secure := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(secure)
 	s := startServer(t, "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"secureClientPort="+port, "ssl.keyStore.location="+both, "ssl.trustStore.location="+cert, "ssl.clientAuth=none")
@@ -150,10 +151,10 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer silent.Close()
 	for url, want := range map[string]string{
-		"zk://" + freeAddr(t):                                    "is the server running",
-		"zk://" + freeAddr(t) + "," + freeAddr(t):                "is the server running",
-		"zk://" + silent.Addr().String() + "?connect_timeout=1s": "has not begun a session",
-		"zk://nosuchhost.invalid":                                "host",
+		"zk://" + drivertest.FreeAddr(t):                                "is the server running",
+		"zk://" + drivertest.FreeAddr(t) + "," + drivertest.FreeAddr(t): "is the server running",
+		"zk://" + silent.Addr().String() + "?connect_timeout=1s":        "has not begun a session",
+		"zk://nosuchhost.invalid":                                       "host",
 	} {
 		began := time.Now()
 		_, err := Open(t.Context(), url, options(5*time.Second))
@@ -196,12 +197,13 @@ func TestOverflow(t *testing.T) {
 	d := openURL(t, s.url(), 5*time.Second)
 	const name = "overflow"
 	for _, child := range []string{"_c_other-lock-2147483647", "_c_other-lock--2147483648"} {
-		release(t, take(t, d, request(name, 5*time.Second)))
+		g := take(t, d, request(name, 5*time.Second)) // so that the parent is not swept away
 		conn := firstSession(d).conn
 		p := d.dir(name) + "/" + child
 		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.acl); err != nil {
 			t.Fatal(err)
 		}
+		release(t, g)
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": d.TryAcquire, "Acquire": d.Acquire} {
 			g, err := acquire(t.Context(), request(name, 5*time.Second))
 			if g != nil || !errors.Is(err, errOverflow) {

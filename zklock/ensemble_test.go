@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // ensemble is three servers.
@@ -47,14 +49,14 @@ func tryEnsemble(t testing.TB) *ensemble {
 	e := new(ensemble)
 	var peers []string
 	for i := range e.servers {
-		_, quorum, _ := net.SplitHostPort(freeAddr(t))
-		_, election, _ := net.SplitHostPort(freeAddr(t))
+		_, quorum, _ := net.SplitHostPort(drivertest.FreeAddr(t))
+		_, election, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 		peers = append(peers, fmt.Sprintf("server.%d=127.0.0.1:%s:%s", i+1, quorum, election))
 	}
 	for i := range e.servers {
 		e.outs[i] = startSocks(t)
 		host, port, _ := net.SplitHostPort(e.outs[i].listener.Addr().String())
-		s := &server{dir: t.TempDir(), addr: freeAddr(t)}
+		s := &server{dir: t.TempDir(), addr: drivertest.FreeAddr(t)}
 		s.configure(t, append([]string{
 			"initLimit=50", "syncLimit=100", "-DsocksProxyHost=" + host, "-DsocksProxyPort=" + port, "-DsocksNonProxyHosts=",
 		}, peers...)...)

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 const (
@@ -103,7 +104,7 @@ type server struct {
 func startAlone(t testing.TB, dir string, settings ...string) *server {
 	t.Helper()
 	for range 5 { // somebody else may take the port before the server does
-		s := &server{dir: dir, addr: freeAddr(t)}
+		s := &server{dir: dir, addr: drivertest.FreeAddr(t)}
 		s.configure(t, settings...)
 		if err := s.start(); err != nil {
 			t.Fatal(err)
@@ -232,21 +233,6 @@ func (s *server) restart(t testing.TB) {
 }
 
 func (s *server) url() string { return "zk://" + s.addr }
-
-// freeAddr returns an address on which nobody listens. The ports that the system
-// gives out by itself, to whoever connects to anything, are above those.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+rand.IntN(18000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no free port")
-	return ""
-}
 
 // eventually calls f until it returns true, for at most d.
 func eventually(d time.Duration, f func() bool) bool {

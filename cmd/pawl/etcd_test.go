@@ -5,26 +5,19 @@
 package main
 
 import (
-	"net"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // startEtcd starts an etcd server with a user and returns its address.
 func startEtcd(t *testing.T) string {
 	t.Helper()
-	var addrs [2]string
-	for i := range addrs {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addrs[i] = l.Addr().String()
-		l.Close()
-	}
+	addrs := []string{drivertest.FreeAddr(t), drivertest.FreeAddr(t)}
 	cmd := exec.Command("etcd", "--data-dir", t.TempDir(), "--logger", "zap", "--log-level", "error",
 		"--listen-client-urls", "http://"+addrs[0], "--advertise-client-urls", "http://"+addrs[0],
 		"--listen-peer-urls", "http://"+addrs[1], "--initial-advertise-peer-urls", "http://"+addrs[1],

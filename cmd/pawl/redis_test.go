@@ -18,18 +18,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
 // startRedis starts a redis-server without persistence and returns its address.
 func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	cmd := exec.Command(cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server"), append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
 	log, err := cmd.StdoutPipe()
@@ -65,12 +61,7 @@ func startCluster(t *testing.T, args ...string) string {
 	t.Helper()
 	var addrs, buses []string
 	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, bus, _ := net.SplitHostPort(l.Addr().String())
-		l.Close()
+		_, bus, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 		buses = append(buses, bus)
 		addrs = append(addrs, startRedis(t, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus}, args...)...))
 	}

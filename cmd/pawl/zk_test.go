@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // startZooKeeper starts a ZooKeeper server and returns its address.
@@ -23,12 +25,7 @@ func startZooKeeper(t *testing.T) string {
 	if _, err := os.Stat(jar); err != nil {
 		t.Fatalf("%v: apt-get install zookeeper", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "zoo.cfg")

@@ -162,6 +162,7 @@ func faultPass(e *env) {
 			line = append(line, e.queue(a, name, pawl.TTL(e.long())))
 		}
 		for _, next := range line {
+			time.Sleep(5 * time.Millisecond) // the client's turn is over
 			l.Release(e.ctx)
 			l = next.got(e.soon())
 			w.saw(l)
@@ -185,6 +186,7 @@ func faultPassUndo(e *env) {
 	name := e.name("deploy")
 	l := e.get(a, name)
 	next := e.queue(a, name)
+	time.Sleep(5 * time.Millisecond) // the client's turn is over
 	l.Release(e.ctx)
 	l = next.got(e.soon())
 	e.eventually(e.soon(), func() error {

@@ -119,6 +119,7 @@ func clientTurns(e *env) {
 	}
 	other := e.queue(b, name)
 	for i, own := range line {
+		time.Sleep(time.Millisecond) // a client's turn is one of time
 		e.give(l)
 		select {
 		case <-own.done:

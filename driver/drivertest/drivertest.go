@@ -145,7 +145,7 @@ type Test struct {
 
 // Tests is the suite.
 var Tests = slices.Concat(
-	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests,
+	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests, reserveTests,
 	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests,
 	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )

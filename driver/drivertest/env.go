@@ -71,10 +71,11 @@ func (e *env) look(longer bool) {
 	_, inspector := d.(driver.Inspector)
 	_, notifier := g.(driver.Notifier)
 	_, passer := g.(driver.Passer)
+	_, reserves := g.(driver.Reserver)
 	_, downgrader := g.(driver.Downgrader)
 	_, sets := d.(driver.Sets)
 	e.has = map[string]bool{
-		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer, "Sets": sets,
+		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer, "Reserver": reserves, "Sets": sets,
 		"Downgrader": downgrader && sure.Shared,
 		"Crash":      e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,

@@ -12,7 +12,7 @@ import (
 
 // Driver returns the driver with faults. It implements those optional
 // interfaces that the driver without faults implements, and so do its grants,
-// but that every grant is a driver.Downgrader.
+// but that every grant is a driver.Downgrader and a driver.Reserver.
 func (f *Faulty) Driver() driver.Driver {
 	base := faultyDriver{f}
 	q, isQueuer := f.inner.(driver.Queuer)

@@ -55,6 +55,15 @@ func (g *faultyGrant) Downgrade(ctx context.Context) error {
 	return err
 }
 
+// Reserved implements driver.Reserver. A grant that is none has no tokens but its own,
+// and may be passed on by the store.
+func (g *faultyGrant) Reserved() (tokens uint64, others bool) {
+	if r, ok := g.inner.(driver.Reserver); ok {
+		return r.Reserved()
+	}
+	return 0, false
+}
+
 type faultyNotifier struct {
 	f     *Faulty
 	inner driver.Notifier

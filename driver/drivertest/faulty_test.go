@@ -145,6 +145,22 @@ func TestFaultyCut(t *testing.T) {
 	})
 }
 
+// TestFaultyReserves: the tokens that a grant has set aside are so behind faults, too.
+func TestFaultyReserves(t *testing.T) {
+	for _, m := range []*mutant{{}, {reserve: 7}} {
+		d := m.driver(new(memlock.Store))
+		g, err := NewFaulty(d).Driver().TryAcquire(t.Context(), &driver.Request{
+			Name: "deploy", Lease: "1", TTL: time.Minute, Holder: new(driver.Holder),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, others := g.(driver.Reserver).Reserved(); n != m.reserve || others {
+			t.Errorf("Reserved of a grant with %d tokens = %d, %v", m.reserve, n, others)
+		}
+	}
+}
+
 // TestFaultyForwards checks that a Faulty has the optional interfaces of what is
 // behind it, and no others.
 func TestFaultyForwards(t *testing.T) {

@@ -52,7 +52,7 @@ func hooked(amnesia, cuts bool) *Harness {
 // on a store that bears them, on one that forgets everything, and on one whose
 // Cut is a lie.
 func TestHooks(t *testing.T) {
-	forgets := []string{"token-grows-across-a-restart", "restart-does-not-end-a-trusted-lease"}
+	forgets := []string{"token-grows-across-a-restart", "reserved-tokens-stay-so-after-a-restart", "restart-does-not-end-a-trusted-lease"}
 	lies := []string{"cut-off-participant-is-told-so", "cut-off-holder-keeps-nobody-out-for-long",
 		"really-cut-off-client-stops-before-the-next-begins"}
 	for _, test := range Tests {

@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +16,9 @@ import (
 
 // mutant is package memlock with one mistake. A nil function makes none.
 type mutant struct {
-	name   string
-	breaks []string // tests that must fail, among others
+	name    string
+	breaks  []string // tests that must fail, among others
+	reserve uint64   // tokens are set aside after that of each grant; 0: grants are no driver.Reserver
 
 	open    func(*memlock.Store) *memlock.Store // the store of the next participant
 	request func(*driver.Request)               // changes a copy
@@ -31,6 +33,7 @@ type mutant struct {
 	renew   func(context.Context, *mutantGrant, time.Duration) (driver.Instant, error)
 	release func(context.Context, *mutantGrant) error
 	pass    func(context.Context, *mutantGrant, *driver.Request) (driver.Grant, error)
+	aside   func(*mutantGrant) uint64                 // Reserved, if reserve is set
 	lower   func(context.Context, *mutantGrant) error // Downgrade
 	onLost  func(*mutantGrant, func(error))
 
@@ -138,7 +141,11 @@ func (d *mutantDriver) TryAcquireAll(ctx context.Context, reqs []*driver.Request
 	if d.m.set != nil {
 		return d.m.set(ctx, d, reqs)
 	}
-	return d.inner.(driver.Sets).TryAcquireAll(ctx, reqs)
+	grants, err := d.inner.(driver.Sets).TryAcquireAll(ctx, reqs)
+	for i, g := range grants {
+		grants[i], _ = d.grant(reqs[i])(g, nil)
+	}
+	return grants, d.spreadError(err)
 }
 
 func (d *mutantDriver) do(ctx context.Context, req *driver.Request, do acquireFunc) (driver.Grant, error) {
@@ -156,16 +163,43 @@ func (d *mutantDriver) do(ctx context.Context, req *driver.Request, do acquireFu
 // grant wraps the grant of req.
 func (d *mutantDriver) grant(req *driver.Request) func(driver.Grant, error) (driver.Grant, error) {
 	return func(g driver.Grant, err error) (driver.Grant, error) {
+		err = d.spreadError(err)
 		if g == nil {
 			return nil, err
 		}
 		d.all.add(req.Name, g)
-		return &mutantGrant{fullGrant: g.(fullGrant), d: d, req: req, began: driver.Now()}, err
+		wrapped := &mutantGrant{fullGrant: g.(fullGrant), d: d, req: req, began: driver.Now(), nth: uint64(d.count("grants of "+req.Lease, 1))}
+		if d.m.reserve > 0 {
+			info, _ := d.inner.Inspect(context.Background(), req.Name)
+			return reservingGrant{wrapped, info != nil && len(info.Waiters) > 0}, err
+		}
+		return wrapped, err
 	}
+}
+
+// spread makes room for those set aside between the tokens that are shown.
+func (d *mutantDriver) spread(infos ...*driver.Info) {
+	for _, info := range infos {
+		info.Token *= d.m.reserve + 1
+		for i := range info.Holders {
+			info.Holders[i].Token *= d.m.reserve + 1
+		}
+	}
+}
+
+func (d *mutantDriver) spreadError(err error) error {
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		d.spread(held.Info)
+	}
+	return err
 }
 
 func (d *mutantDriver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	info, err := d.inner.Inspect(ctx, name)
+	if err == nil {
+		d.spread(info)
+	}
 	if d.m.inspect != nil {
 		return d.m.inspect(info, err)
 	}
@@ -177,7 +211,9 @@ func (d *mutantDriver) List(ctx context.Context, prefix string) ([]*driver.Info,
 		all, err := d.inner.List(ctx, "")
 		return d.m.list(all), err
 	}
-	return d.inner.List(ctx, prefix)
+	infos, err := d.inner.List(ctx, prefix)
+	d.spread(infos...)
+	return infos, err
 }
 
 func (d *mutantDriver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
@@ -202,13 +238,27 @@ type mutantGrant struct {
 	req   *driver.Request
 	began driver.Instant
 	told  func(error)
+	nth   uint64 // of the grants of its attempt, from 1
 }
 
 func (g *mutantGrant) Token() uint64 {
 	if g.d.m.token != nil {
 		return g.d.m.token(g)
 	}
-	return g.fullGrant.Token()
+	return g.fullGrant.Token() * (g.d.m.reserve + 1)
+}
+
+// reservingGrant is a mutantGrant with tokens set aside.
+type reservingGrant struct {
+	*mutantGrant
+	others bool
+}
+
+func (g reservingGrant) Reserved() (tokens uint64, others bool) {
+	if g.d.m.aside != nil {
+		return g.d.m.aside(g.mutantGrant), g.others
+	}
+	return g.d.m.reserve, g.others
 }
 
 func (g *mutantGrant) Since() driver.Instant {

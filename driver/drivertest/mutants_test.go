@@ -23,7 +23,7 @@ var onlyPawl = map[string]bool{
 	"unreachable-store-is-told-at-once":              true,
 }
 
-var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants,
+var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants, reserveMutants,
 	sharedMutants, downgradeMutants, slotsMutants, setMutants)
 
 var grantMutants = []*mutant{

@@ -146,7 +146,11 @@ func (e *env) writerWaits(name string, done <-chan struct{}) {
 		limit *= 5 // readers keep the machine busy
 	}
 	e.eventually(limit, func() error {
-		for _, w := range e.inspect(d, name).Waiters {
+		info, err := d.(driver.Inspector).Inspect(e.ctx, name)
+		if err != nil { // of a busy server too
+			return err
+		}
+		for _, w := range info.Waiters {
 			if w.Why == toWrite {
 				return nil
 			}

@@ -31,8 +31,10 @@ func TestMutants(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		for _, test := range Tests {
-			if failed, log := inBubble(t, &mutant{name: "none"}, test); failed {
-				t.Errorf("%s fails without a mistake: %q", test.Name, log)
+			for _, m := range []*mutant{{name: "none"}, {name: "none", reserve: 7}} {
+				if failed, log := inBubble(t, m, test); failed {
+					t.Errorf("%s fails without a mistake, with %d tokens set aside: %q", test.Name, m.reserve, log)
+				}
 			}
 		}
 	})

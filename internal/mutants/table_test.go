@@ -66,7 +66,7 @@ var mutants = []mutant{
 	{
 		name: "close that forgets releases under way",
 		file: "lease.go",
-		old:  "err := l.release(ctx)\n\tl.client.forget(l)", new: "l.client.forget(l)\n\terr := l.release(ctx)",
+		old:  "err = l.release(ctx)\n\t\tl.client.forget(l)", new: "l.client.forget(l)\n\t\terr = l.release(ctx)",
 		pkg: ".", test: "TestCloseWaitsForReleasesUnderWay",
 	},
 	{
@@ -84,7 +84,7 @@ var mutants = []mutant{
 	{
 		name: "late renewal revives a released lease",
 		file: "keep.go",
-		old:  "case l.cause != nil:\n\t\treturn l.cause\n", new: "",
+		old:  "case h.cause != nil:\n", new: "case false:\n",
 		pkg: ".", test: "TestReleaseBeatsALateRenewal",
 	},
 	{
@@ -113,7 +113,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "leases passed on for ever",
-		file: "line.go",
+		file: "pass.go",
 		old:  "ln.passes >= maxPasses || ", new: "",
 		pkg: ".", test: "TestOthersGetTheirTurnAgainstABusyClient",
 	},
@@ -410,5 +410,89 @@ var mutants = []mutant{
 		file: "lease.go",
 		old:  "ctx = lent(ctx, l.client.timeouts.next())", new: "ctx = context.WithoutCancel(ctx)",
 		pkg: ".", test: "TestReleaseOfAStoreThatHangs",
+	},
+	{
+		name: "turn of a client that does not end",
+		file: "pass.go",
+		old:  "now >= t.until || ", new: "",
+		pkg: ".", test: "TestTurnOfAClientEnds",
+	},
+	{
+		name: "turn of a client that is as long beside others",
+		file: "pass.go",
+		old:  "if others {", new: "if others && false {",
+		pkg: ".", test: "TestTurnOfAClientEnds",
+	},
+	{
+		name: "store passes on although others wait",
+		file: "pass.go",
+		old:  " || l.others() {", new: " {",
+		pkg: ".", test: "TestStoreIsToldWhenOthersWait",
+	},
+	{
+		name: "more tokens than were set aside",
+		file: "pass.go",
+		old:  "t.left == 0 || ", new: "",
+		pkg: ".", test: "TestTurnOfAClientEnds",
+	},
+	{
+		name: "lease passed on after its end",
+		file: "pass.go",
+		old:  "now >= l.deadline() || ", new: "",
+		pkg: ".", test: "TestNothingIsPassedOnAfterItsEnd",
+	},
+	{
+		name: "lease passed on for longer than the store knows",
+		file: "pass.go",
+		old:  " || w.set.ttl > l.ttl", new: "",
+		pkg: ".", test: "TestNotEveryLeaseIsPassedOnWithoutTheStore",
+	},
+	{
+		name: "lease passed on under another purpose",
+		file: "pass.go",
+		old:  "w.set.why != l.why || ", new: "",
+		pkg: ".", test: "TestNotEveryLeaseIsPassedOnWithoutTheStore",
+	},
+	{
+		name: "lease passed on when little is left of it",
+		file: "pass.go",
+		old:  " || !fresh {", new: " || !fresh && false {",
+		pkg: ".", test: "TestLittleIsNotPassedOn",
+	},
+	{
+		name: "heir that nobody renews",
+		file: "pass.go",
+		old:  " || l.renewAt == never {", new: " {",
+		pkg: ".", test: "TestRenewalThatWasDueIsForWhoHasTheGrant",
+	},
+	{
+		name: "heir that is not watched over",
+		file: "pass.go",
+		old:  "\tl.client.sched.replace(l, h)\n", new: "\tl.client.sched.remove(l)\n",
+		pkg: ".", test: "TestPassedOnLeaseIsRenewed",
+	},
+	{
+		name: "less than the heir was told",
+		file: "keep.go",
+		old:  "case h != l && ttl < h.ttl:", new: "case false:",
+		pkg: ".", test: "TestShorterRenewalUnderWay",
+	},
+	{
+		name: "renewal for who has passed the grant on",
+		file: "keep.go",
+		old:  "h := l.present()\n", new: "h := l\n\th.mu.Lock()\n",
+		pkg: ".", test: "TestRenewalUnderWayIsForWhoHasTheGrant",
+	},
+	{
+		name: "loss for who has passed the grant on",
+		file: "keep.go",
+		old:  "l.loseGrant(asLost(err, driver.Gone))", new: "l.lose(asLost(err, driver.Gone))",
+		pkg: ".", test: "TestLossUnderWayIsForWhoHasTheGrant",
+	},
+	{
+		name: "news for who has passed the grant on",
+		file: "line.go",
+		old:  "l.loseGrant(asLost(err, driver.Gone))", new: "l.lose(asLost(err, driver.Gone))",
+		pkg: ".", test: "TestBreakMeetsWhoHasTheGrant",
 	},
 }

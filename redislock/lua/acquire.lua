@@ -3,7 +3,8 @@
 -- while waiting. To repeat it is harmless.
 -- KEYS: lock, floor, queue, epoch, ended
 -- ARGV: lease, client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''
--- Returns {1, token, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms,
+-- Returns {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or
+-- 0, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms,
 -- those who hold it together, with scores, or {}}; {-1} if the record of the epoch is missing; {-3} if
 -- the lease has ended already; {-4, n} if n slots are shared out, and another number was asked for.
 
@@ -16,7 +17,8 @@ if known[4] then return {-3} end
 local at = now()
 if owned(value, lease) then
   lengthen(lock, ttl)
-  return {1, string.match(value, '^%S+ %S+ (%S+)'), at}
+  local token = string.match(value, '^%S+ %S+ (%S+)')
+  return {1, token, math.max(0, (known[2] or 0) - token), redis.call('EXISTS', queue), at}
 end
 
 -- Most of the time there is neither of the two.
@@ -29,7 +31,7 @@ elseif busy and redis.call('EXISTS', lock) == 1 then
   local mine = join(lease, client, kind == 'exclusive' and 'shared' or kind, record)
   s.n, s.kind = sharers(lock, at)
   if s.n > 0 and stay(lock, mine, ttl, at) then
-    return {1, digits(-redis.call('ZSCORE', lock, '@' .. mine)), at}
+    return {1, digits(-redis.call('ZSCORE', lock, '@' .. mine)), 0, 1, at}
   end
   local slots = tonumber(s.kind)
   if slots and place == '' and tonumber(kind) and slots ~= tonumber(kind) then return {-4, slots} end
@@ -45,7 +47,7 @@ if not value and shut == 0 then
     me = me or join(lease, client, kind, record)
     token = admit(s, false, me, ttl)
   end
-  if token then return {1, token, at} end
+  if token then return {1, token, s.spare, busy and redis.call('EXISTS', queue) or 0, at} end
   value = alone(lock)
 end
 

@@ -4,6 +4,8 @@
 local FLOOR = 86400000 -- how long a token is remembered, in ms
 local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
 local ENDED = 300000   -- how long a request may be under way to the server, in ms
+local SPARE = 4000     -- how many tokens after its own a lease may have for its client
+local LEAD = 10000     -- how far tokens may be ahead of the clock, in us
 
 -- An attempt is 'lease client kind record', in the queue and among those who hold a
 -- lock together. Its kind is exclusive, shared, or the number of slots.
@@ -100,11 +102,15 @@ end
 
 -- give grants the lock for px ms and returns the token, which is greater than the
 -- last. The floor is written first: what is refused for lack of memory has then
--- recorded nothing.
+-- recorded nothing. An exclusive lease is passed on within its client without the
+-- server: the tokens for that are below the floor too. So that those who get a lock
+-- very often are not ahead of the clock in the end, which says what comes next when
+-- the floor is forgotten, they are few then.
 local function give(s, px, lease, client, kind, record)
   local token = math.max(s.at, s.last + 1)
   local text = digits(token)
-  redis.call('SET', s.floor, text, 'PX', FLOOR)
+  s.spare = kind == 'exclusive' and math.max(0, math.min(SPARE, s.at + LEAD - token)) or 0
+  redis.call('SET', s.floor, s.spare > 0 and digits(token + s.spare) or text, 'PX', FLOOR)
   if kind == 'exclusive' then
     local at = token == s.at and text or digits(s.at)
     redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. text .. ' ' .. at .. ' ' .. record, 'PX', px)

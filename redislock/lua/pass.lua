@@ -1,18 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- pass ends an exclusive lease and begins another in its place.
--- KEYS: lock, floor, epoch, broken
+-- KEYS: lock, floor, epoch, broken, queue
 -- ARGV: lease, the attempt of its successor, ttl ms
--- Returns {1, token}, {0, who broke the lease or ''}, {-2} if nothing may be granted now,
--- or {-1} if there is no record of the epoch.
+-- Returns {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or 0},
+-- {0, who broke the lease or ''}, {-2} if nothing may be granted now, or {-1} if there is no record of the epoch.
 
-local lock, floor, epoch, broken = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lock, floor, epoch, broken, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lease, successor, ttl = unpack(ARGV)
 
 local known = redis.call('MGET', lock, floor, epoch)
 local value = known[1]
 if owned(value, (parse(successor))) then
   lengthen(lock, ttl)
-  return {1, string.match(value, '^%S+ %S+ (%S+)')}
+  local token = string.match(value, '^%S+ %S+ (%S+)')
+  return {1, token, math.max(0, (known[2] or 0) - token), redis.call('EXISTS', queue)}
 end
 if not owned(value, lease) then
   local news = redis.call('GET', broken)
@@ -21,4 +22,6 @@ end
 local at = now()
 local shut = closed(epoch, known[3], at)
 if shut ~= 0 then return {shut < 0 and -1 or -2} end
-return {1, give(state(lock, floor, '', at, known[2]), ttl, parse(successor))}
+local s = state(lock, floor, queue, at, known[2])
+local token = give(s, ttl, parse(successor))
+return {1, token, s.spare, redis.call('EXISTS', queue)}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // redisServer is what is run; another server that speaks the protocol may be named.
@@ -88,7 +90,7 @@ func startFleet(t testing.TB, n int, opts *Options, args ...string) fleet {
 func startServer(t testing.TB, args ...string) *redis {
 	s := &redis{t: t, dir: t.TempDir(), args: args}
 	for range 5 { // somebody else may take the port before the server does
-		s.addr = freeAddr(t)
+		s.addr = drivertest.FreeAddr(t)
 		if s.start() {
 			t.Cleanup(s.kill)
 			return s
@@ -112,17 +114,6 @@ func (f fleet) url() string {
 		addrs = append(addrs, s.addr)
 	}
 	return "redlock://" + strings.Join(addrs, ",")
-}
-
-// freeAddr returns an address on which nobody listens.
-func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start starts the server and reports whether it is ready. That it is this one that

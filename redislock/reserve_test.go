@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// reserved returns what g says of tokens that are set aside for it, and of others.
+func reserved(t *testing.T, g driver.Grant) (uint64, bool) {
+	t.Helper()
+	return g.(driver.Reserver).Reserved()
+}
+
+// TestReserved: an exclusive lease has tokens for its client, and says whether others wait.
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	g := take(t, a, long("deploy"))
+	if n, others := reserved(t, g); n != 4000 || others {
+		t.Errorf("Reserved of a free lock = %d, %v; want 4000, false", n, others)
+	}
+	passed, err := g.(driver.Passer).Pass(t.Context(), long("deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, others := reserved(t, passed); n == 0 || others {
+		t.Errorf("Reserved after Pass = %d, %v; want some, false", n, others)
+	}
+	w := wait(t, r, b, long("deploy"))
+	last := wait(t, r, b, long("deploy"))
+	if passed, err = passed.(driver.Passer).Pass(t.Context(), long("deploy")); err != nil {
+		t.Fatal(err)
+	}
+	if n, others := reserved(t, passed); n == 0 || !others {
+		t.Errorf("Reserved after Pass beside a waiter = %d, %v; want some, true", n, others)
+	}
+	release(t, passed)
+	g = w.granted(patience)
+	if n, others := reserved(t, g); n == 0 || !others {
+		t.Errorf("Reserved of the first waiter = %d, %v; want some, true", n, others)
+	}
+	release(t, g)
+	g = last.granted(patience)
+	if n, others := reserved(t, g); n == 0 || others {
+		t.Errorf("Reserved of the last waiter = %d, %v; want some, false", n, others)
+	}
+	release(t, g)
+	g = take(t, a, reading(long("deploy")))
+	if n, _ := reserved(t, g); n != 0 {
+		t.Errorf("%d tokens are set aside for a reader", n)
+	}
+	release(t, g)
+}
+
+// TestTokensKeepToTheClock: who gets a lock so often that its tokens are ahead of the
+// server's clock has none set aside: that clock alone says what comes next when the
+// floor is forgotten.
+func TestTokensKeepToTheClock(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	d := openLong(t, r)
+	g := take(t, d, long("deploy"))
+	release(t, g)
+	r.do("set", g.(*grant).key+floorSuffix, fmt.Sprint(serverTime(t, r).Microseconds()+60_000_000))
+	for range 2 {
+		g = take(t, d, long("deploy"))
+		if n, _ := reserved(t, g); n != 0 {
+			t.Errorf("%d tokens are set aside", n)
+		}
+		release(t, g)
+	}
+	r.do("del", g.(*grant).key+floorSuffix)
+	g = take(t, d, long("deploy"))
+	if n, _ := reserved(t, g); n != 4000 {
+		t.Errorf("%d tokens are set aside; want 4000", n)
+	}
+	release(t, g)
+}
