@@ -136,15 +136,16 @@ func (h heardConn) Write(b []byte) (int, error) {
 		if now := driver.Now(); now >= driver.Instant(h.c.alone.Load()) {
 			runtime.Gosched()
 			if then := driver.Now(); then.Sub(now) > longTurn {
-				h.c.alone.Store(int64(then.Add(time.Second)))
+				h.c.alone.Store(int64(then.Add(10 * longTurn)))
 			}
 		}
 	}
 	return h.Conn.Write(b)
 }
 
-// longTurn is more than hundreds of requests take to be made.
-const longTurn = 5 * time.Millisecond
+// longTurn is more than hundreds of requests take to be made, and as long as a
+// goroutine that computes has a processor.
+const longTurn = 10 * time.Millisecond
 
 func (h heardConn) Close() error {
 	h.c.breaks.Add(1)
