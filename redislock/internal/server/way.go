@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -28,9 +27,8 @@ const maxDirect = 768
 
 // way is what is known of the way to the server.
 type way struct {
-	failed  atomic.Int64 // those that have had no answer
-	clear   atomic.Int64 // troubles before one that was answered, and 1; 0: there was none
-	answers sync.Pool    // of channels for Do
+	failed atomic.Int64 // requests that have had no answer
+	clear  atomic.Int64 // troubles before one that was answered, and 1; 0: there was none
 }
 
 // troubles counts what may be in the way of requests. Of the connections of a client
@@ -42,18 +40,13 @@ func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 	if err := ctx.Err(); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	w := &s.way
-	if s.Contact != nil && s.Contact.busy.Load() < maxDirect && w.clear.Load() == s.troubles()+1 {
+	if s.Contact != nil && s.Contact.busy.Load() < maxDirect && s.way.clear.Load() == s.troubles()+1 {
 		return s.do(ctx, cmd)
 	}
-	answer, ok := w.answers.Get().(chan rueidis.RedisResult)
-	if !ok {
-		answer = make(chan rueidis.RedisResult, 1)
-	}
+	answer := make(chan rueidis.RedisResult, 1)
 	go func() { answer <- s.do(ctx, cmd) }()
 	select {
 	case res := <-answer:
-		w.answers.Put(answer) // not one that is left: its answer may come yet
 		return res
 	case <-ctx.Done():
 		return rueidis.NewErrorResult(ctx.Err())
@@ -85,6 +78,7 @@ func (s *Server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]ruei
 	case replies := <-answer:
 		return replies, nil
 	case <-ctx.Done():
+		s.way.failed.Add(1)
 		return nil, ctx.Err()
 	}
 }
