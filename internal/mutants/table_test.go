@@ -80,7 +80,7 @@ var mutants = []mutant{
 	{
 		name: "release that heeds a cancelled context",
 		file: "lease.go",
-		old:  "ctx = context.WithoutCancel(ctx)\n", new: "",
+		old:  "ctx = lent(ctx, l.client.timeouts.next())\n", new: "",
 		pkg: ".", test: "TestReleaseIsIdempotentAndWorksWithACancelledContext",
 	},
 	{
@@ -430,6 +430,12 @@ var mutants = []mutant{
 		file: "cmd/pawl/supervise.go",
 		old:  "min(max(left/2, 10*time.Millisecond), left, time.Second)", new: "left + 500*time.Millisecond",
 		pkg: "cmd/pawl", test: "TestRenewed",
+	},
+	{
+		name: "a release whose context never ends",
+		file: "lease.go",
+		old:  "ctx = lent(ctx, l.client.timeouts.next())", new: "ctx = context.WithoutCancel(ctx)",
+		pkg: ".", test: "TestReleaseOfAStoreThatHangs",
 	},
 	{
 		name: "turn of a client that does not end",
