@@ -27,6 +27,7 @@ type Client struct {
 	sched      scheduler
 	renewals   renewals
 	random     *random
+	timeouts   timeouts
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -266,11 +267,9 @@ func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *L
 	l.id, l.token = req.Lease, Token(grant.Token())
 	l.confirmed(grant.Since())
 	if l.renewAt <= l.began {
-		// Little of the TTL was left from the beginning, and nothing has gone unanswered. Who
-		// lets go very soon spares the store a request.
-		left := l.deadline().Sub(l.began)
-		l.renewAt = l.began.Add(min(firstRenewal, left/8))
-		l.suspectAt = max(l.suspectAt, l.began.Add(left*2/3))
+		// Little of the TTL was left from the beginning. Who lets go very soon spares the
+		// store a request.
+		l.renewAt = l.began.Add(min(firstRenewal, l.deadline().Sub(l.began)/8))
 	}
 	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
 	c.observer.acquired(l, l.began.Sub(set.began))

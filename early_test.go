@@ -160,3 +160,24 @@ func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
 		}
 	})
 }
+
+// Nor is a lease suspect that was passed such a grant on before it was renewed.
+func TestEarlyGrantIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := reserve(new(memlock.Store), 10, false)
+		d.ago = earlyTTL - 3*earlyClaim/2
+		locks := open(t, d, &pawl.Options{TTL: earlyTTL})
+		l := acquire(t, locks, "a")
+		wg := line(t, locks, 1, func(_ int, next *pawl.Lease) {
+			if next.Token() != l.Token()+1 {
+				t.Errorf("token %d after %d: the store was asked", next.Token(), l.Token())
+			}
+			time.Sleep(time.Millisecond)
+			if s := next.State(); s != pawl.Held {
+				t.Errorf("the next lease is %v", s)
+			}
+		}, pawl.TTL(earlyTTL-earlyClaim/2))
+		release(t, l)
+		wg.Wait()
+	})
+}

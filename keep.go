@@ -57,6 +57,10 @@ func (l *Lease) confirmed(since driver.Instant) {
 	if l.client.guarantees.Expiry && !l.fixed {
 		l.renewAt = l.since.Add(l.ttl/3 - l.client.random.spread(l.ttl/30))
 		l.suspectAt = l.since.Add(l.ttl * 2 / 3)
+		if now := driver.Now(); l.suspectAt <= now {
+			// Little of the TTL is left, and nothing has gone unanswered.
+			l.suspectAt = now.Add(l.deadline().Sub(now) * 2 / 3)
+		}
 	}
 }
 

@@ -212,7 +212,7 @@ type Request struct {
 	Slots  int  // if positive, held by at most so many at a time
 
 	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL), and
-	// at once if Since is long ago. The store may then begin with less than the TTL, and
+	// soon if Since is long ago. The store may then begin with less than the TTL, and
 	// Since is so much earlier. A driver need not look at it.
 	Renewed bool
 }

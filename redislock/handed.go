@@ -12,8 +12,8 @@ import (
 )
 
 // handed is what a message says of a lock that was given to a waiter: it has it for
-// the claim, in which it has to ask for more. If the caller does that at once by
-// renewing, the message is the grant, and saves a round trip.
+// the claim, in which it has to ask for more. If the caller does that by renewing, the
+// message is the grant, and saves a round trip.
 //
 // When it arrived says nothing: the process may have been stopped, or the
 // message held up, until the lock was somebody else's. So the claim is counted

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
-// renewed is a request of a caller who renews at once.
+// renewed is a request of a caller who renews soon.
 func renewed(req *driver.Request) *driver.Request {
 	req.Renewed = true
 	return req
@@ -205,12 +205,12 @@ func TestHandedReckoning(t *testing.T) {
 			t.Errorf("%s: it began %v after the look; want %v", c.what, began.Sub(asked), want.Sub(asked))
 		}
 	}
-	for _, told := range []string{"", " 1", " 1 2 x run", " 1 2 3", " -1 2 3 run"} {
+	for _, told := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
 		if h := readHanded(told); h != nil {
 			t.Errorf("readHanded(%q) = %+v; want nil", told, h)
 		}
 	}
-	if h := readHanded(" 7 1000000 500 run 3"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" {
+	if h := readHanded(" 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.waits {
 		t.Errorf("readHanded = %+v", h)
 	}
 }

@@ -31,7 +31,7 @@ const (
 type waiter struct {
 	ear     *server.Ear
 	seen    look          // the last one that was answered
-	wake    chan struct{} // has room for one: the two below have changed; nil before it sleeps
+	wake    chan struct{} // has room for one: what is below has changed; nil before it sleeps
 	granted bool          // look at once
 	handed  *handed       // the lock, as the last message said
 	first   bool          // look at expires

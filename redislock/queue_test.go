@@ -305,8 +305,8 @@ func scriptCalls(r *redis) int {
 	return n
 }
 
-// TestManyWaiters: a thousand waiters cost the server three requests for each
-// lease and some looks, and come in order.
+// TestManyWaiters: a thousand waiters cost the server two requests for each lease, to come
+// into the queue and to let go, and some looks; and they come in order.
 func TestManyWaiters(t *testing.T) {
 	t.Parallel()
 	const clients, each = 20, 50
@@ -323,7 +323,7 @@ func TestManyWaiters(t *testing.T) {
 	}
 	for i := range clients * each {
 		all.Go(func() {
-			g, err := stores[i%clients].Acquire(ctx, long("deploy"))
+			g, err := stores[i%clients].Acquire(ctx, renewed(long("deploy")))
 			if err != nil {
 				t.Errorf("Acquire = %v", err)
 				return
@@ -345,8 +345,8 @@ func TestManyWaiters(t *testing.T) {
 	n := clients * each
 	took, asked := time.Since(began), float64(scriptCalls(r)-before)/float64(n)
 	t.Logf("%d hand-offs in %v, %.2f requests for each besides the first", n, took, asked)
-	if asked > 2.5 {
-		t.Errorf("%.2f requests for each lease after its waiter has come; want 2 and a few looks", asked)
+	if asked > 1.5 {
+		t.Errorf("%.2f requests for each lease after its waiter has come; want 1 and a few looks", asked)
 	}
 	out := 0
 	for i, w := range order {

@@ -130,9 +130,9 @@ local function give(s, px, lease, client, kind, record)
 end
 
 -- terms is all that a waiter needs to know to use the lock for the claim.
-local function terms(s, kind)
+local function terms(s, kind, waited)
   local token, spare = upcoming(s, kind)
-  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, spare, redis.call('EXISTS', s.queue)}, ' ')
+  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, spare, waited and 1 or 0}, ' ')
 end
 
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
@@ -143,7 +143,7 @@ end
 -- its token if its turn has come: it was the first, or nobody waits.
 local function admit(s, moved, me, px)
   local mine, token = me and string.match(me, '^%S+ %S+ (%S+)'), nil
-  local head = redis.call('ZRANGE', s.queue, 0, 0)[1]
+  local head, behind = unpack(s.line or redis.call('ZRANGE', s.queue, 0, 1))
   while head do
     local lease, client, kind = parse(head)
     local function tell(word, what) return redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what) > 0 end
@@ -151,7 +151,7 @@ local function admit(s, moved, me, px)
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, parse(head))
-      elseif tell('grant', terms(s, kind)) then
+      elseif tell('grant', terms(s, kind, behind)) then
         give(s, s.claim, parse(head))
       end
     else
@@ -159,23 +159,25 @@ local function admit(s, moved, me, px)
       if tell('first', left(s, kind)) then break end
       redis.call('ZREM', s.queue, head)
     end
-    moved = true
-    head = redis.call('ZRANGE', s.queue, 0, 0)[1]
+    moved, head = true, behind
+    if behind then behind = redis.call('ZRANGE', s.queue, 1, 1)[1] end
   end
   if mine and not token and not head and fits(s, mine) then token = give(s, px, parse(me)) end
   return token
 end
 
 -- go lets in who may have the lock after something has ended, unless nothing may
--- be granted now: then the new head of the queue is told only that it is that.
-local function go(lock, floor, queue, epoch, claim, channel, at, moved)
-  local known = redis.call('MGET', lock, floor, epoch)
-  local s = state(lock, floor, queue, at, known[2], claim, channel)
-  if known[1] then
+-- be granted now: then the new head of the queue is told only that it is that. If it
+-- is free, nobody has the lock any more; line is the first two of the queue, or nil.
+local function go(lock, floor, queue, epoch, claim, channel, at, moved, free, line)
+  local known = redis.call('MGET', floor, epoch, lock)
+  local s = state(lock, floor, queue, at, known[1], claim, channel)
+  s.line = line
+  if known[3] then
     s.n, s.kind = 1, 'exclusive'
-  elseif closed(epoch, known[3], at) ~= 0 then
+  elseif closed(epoch, known[2], at) ~= 0 then
     s.n, s.kind = 1, 'closed'
-  else
+  elseif not free then
     s.n, s.kind = sharers(lock, at)
   end
   admit(s, moved)

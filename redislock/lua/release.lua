@@ -13,17 +13,18 @@ if waiting == '1' then
   first = redis.call('ZRANGE', queue, 0, 0)[1] == attempt
   done = redis.call('ZREM', queue, attempt)
 end
-local value, freed = alone(lock), false
+local value, freed, free = alone(lock), false, false
 if owned(value, lease) then
   redis.call('DEL', lock)
-  freed = true
+  freed, free = true, true
 elseif not value then
   if attempt == '' then attempt = find(lock, lease) or '' end
   freed = leave(lock, attempt, now())
 end
 if freed then done = 1 end
-if (freed or first) and redis.call('EXISTS', queue) == 1 then
-  go(lock, floor, queue, epoch, claim, channel, now(), first)
+local line = (freed or first) and redis.call('ZRANGE', queue, 0, 1)
+if line and line[1] then
+  go(lock, floor, queue, epoch, claim, channel, now(), first, free, line)
 end
 -- That request may be executed yet. Want of memory must not stop the release.
 if doubt == '1' then redis.pcall('SET', ended, '', 'PX', ENDED) end
