@@ -50,8 +50,8 @@ func startChildren(t *testing.T, n int, url string) []*child {
 }
 
 // TestProcesses: processes with several goroutines each want the same name all
-// the time. Two are never in at once, they get it equally often, and each time
-// costs three commands at most. It is not parallel to others, which it would
+// the time. Two are never in at once, they get it from the server equally often, and each
+// time costs three commands at most. It is not parallel to others, which it would
 // disturb.
 func TestProcesses(t *testing.T) {
 	const processes, each = 8, 8
@@ -83,15 +83,15 @@ func TestProcesses(t *testing.T) {
 		squares += float64(n) * float64(n)
 	}
 	if sum < 100 {
-		t.Fatalf("%v leases in 10 s", counts)
+		t.Fatalf("%v turns in 10 s", counts)
 	}
 	jain, asked := sum*sum/(processes*squares), float64(clientCommands(r)-before)/sum
-	t.Logf("%v leases, Jain index %.3f, %.2f commands for each", sum, jain, asked)
+	t.Logf("%v turns, Jain index %.3f, %.2f commands for each", sum, jain, asked)
 	if jain < 0.95 {
 		t.Errorf("Jain index %.3f of %v; want 0.95 at least", jain, counts)
 	}
 	if asked > 3 {
-		t.Errorf("%.2f commands for each lease; want 3 at most", asked)
+		t.Errorf("%.2f commands for each turn; want 3 at most", asked)
 	}
 }
 
