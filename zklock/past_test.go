@@ -5,6 +5,7 @@
 package zklock
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,4 +157,38 @@ func TestEarlyListing(t *testing.T) {
 		t.Errorf("place = %v, %d, %v; want the node to be the first", l, i, err)
 	}
 	release(t, g)
+}
+
+// TestBrokenBeforeWatched: a lease whose node nobody had to read is broken at once. Its
+// holder is told, a little later.
+func TestBrokenBeforeWatched(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	a, b := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	if !eventually(patience, func() bool { // a listing may come before its node
+		release(t, take(t, a, request("deploy", time.Minute)))
+		req := request("deploy", time.Minute)
+		g := take(t, a, req)
+		if _, known := g.n.born(); !known {
+			release(t, g)
+			return false
+		}
+		told := make(chan error, 1)
+		g.OnLost(func(err error) { told <- err })
+		if err := b.Break(t.Context(), "deploy", req.Lease, &driver.Holder{Who: "operator"}, "it hangs"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-told:
+			var lost *driver.LostError
+			if !errors.As(err, &lost) || lost.Reason != driver.Broken || lost.Why != "it hangs" {
+				t.Errorf("the holder was told %v; want who has broken the lease, and why", err)
+			}
+		case <-time.After(patience):
+			t.Error("the holder was not told")
+		}
+		return true
+	}) {
+		t.Error("it is never known which transaction made a node")
+	}
 }
