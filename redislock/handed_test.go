@@ -244,8 +244,9 @@ func TestHandedTake(t *testing.T) {
 		w := &a.waiter
 		w.seen.sent = driver.Now() // however long that took
 		h := &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
-		w.handed = h
-		s.waiters[a.req.Lease] = w
+		s.mu.Lock()
+		w.handed, s.waiters[a.req.Lease] = h, w
+		s.mu.Unlock()
 		w.seen.at -= 2 * claimTTL // so that what is late is not from before the look
 		w.seen.sent = w.seen.sent.Add(-2 * claimTTL)
 		c.change(a, h)
