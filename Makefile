@@ -36,6 +36,7 @@ deps:
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted"; exit 1; }
 	go vet $(PACKAGES)
+	go vet -tags noetcd ./cmd/pawl
 	GOOS=darwin go vet $(PORTABLE)
 	GOOS=windows go vet $(PORTABLE)
 	go run $(STATICCHECK) $(PACKAGES)

@@ -27,6 +27,7 @@ type Client struct {
 	sched      scheduler
 	renewals   renewals
 	random     *random
+	timeouts   timeouts
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc

@@ -197,11 +197,10 @@ func (l *Lease) release(ctx context.Context) error {
 	// The lease ends here before the store hears of it: from now on no late
 	// renewal can revive it.
 	ended := l.end(Released, ErrReleased)
-	ctx = context.WithoutCancel(ctx)
-	if l.client.guarantees.CrossHost { // a store on this machine keeps nobody waiting
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
+	if l.client.guarantees.CrossHost {
+		ctx = lent(ctx, l.client.timeouts.next())
+	} else { // a store on this machine keeps nobody waiting
+		ctx = context.WithoutCancel(ctx)
 	}
 	if !ended {
 		// It was lost. The store may not think so yet: free it for the others.

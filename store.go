@@ -80,6 +80,9 @@ func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, *d
 
 // untilClose returns a copy of ctx that ends when the client is closed.
 func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return lent(ctx, c.ctx), func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
@@ -205,6 +208,7 @@ func (c *Client) end() error {
 	c.sched.stop()
 	c.renewals.close()
 	c.background.Wait()
+	c.timeouts.stop()
 	return errors.Join(append(errs, c.driver.Close())...)
 }
 

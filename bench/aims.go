@@ -115,8 +115,10 @@ var aims = []aim{
 // causes says why an aim is missed, by its workload and its text. They are written
 // by hand, from profiles; one whose aim is met is not shown.
 var causes = map[string]string{
-	"S10: ≤ 3 × flock x true": "three programs start, one after another: pawl, pawl again as the stub (and beside it as the guard), the command. " +
-		"Each start of pawl takes 5 ms, half of it for gRPC and protobuf, which etcd's client needs",
+	"S10: ≤ 3 × flock x true": "three Go programs start besides the command: pawl; pawl again as the stub, which names its process group to the guard before it becomes " +
+		"the command (without it, kill -9 of pawl at the wrong moment would leave a command that nobody ends); and, beside the stub, the guard, whose end pawl awaits because " +
+		"it has the lock's files too. A Go program that does nothing takes twice as long as true, and nearly all of that is Go's runtime. The rest is catching signals, and the " +
+		"disk, which has the token before the command starts",
 }
 
 func (a aim) key() string { return a.workload + ": " + a.want }

@@ -33,6 +33,8 @@ type backing struct {
 	since   driver.Instant // not after the instant from which its time certainly counts
 	asked   driver.Instant // when the keepalive was sent that was answered last; since if it is proven
 	term    uint64         // of that answer
+	mark    string         // the key that goes with it; see listen
+	marked  bool           // and is there
 }
 
 // grantBacking makes an etcd lease. This goes through the majority, so it needs no
@@ -43,7 +45,7 @@ func (s *store) grantBacking(ctx context.Context, secs int64) (*backing, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &backing{id: resp.ID, seconds: secs, since: now, asked: now}, nil
+	return &backing{id: resp.ID, seconds: secs, since: now, asked: now, mark: s.mark(s.id, int64(resp.ID))}, nil
 }
 
 func unknownLease(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
@@ -57,13 +59,22 @@ func (b *backing) proven(term uint64) bool {
 	return b.since == b.asked
 }
 
+// bind are the operations that bind a key to b, and its mark if that is not there yet.
+func (b *backing) bind(key, value string) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(b.id))}
+	if !b.marked {
+		ops = append(ops, clientv3.OpPut(b.mark, "", clientv3.WithLease(b.id)))
+	}
+	return ops
+}
+
 // due returns when the next keepalive is due, for a waiter.
 func (b *backing) due() driver.Instant { return b.asked.Add(b.time() / 3) }
 
 func (b *backing) time() time.Duration { return time.Duration(b.seconds) * time.Second }
 
-// Spares are etcd leases that were used and to which certainly nothing is bound,
-// now or by a request still under way. A keepalive costs the cluster less than
+// Spares are etcd leases that were used and to which certainly nothing but their mark
+// is bound, now or by a request still under way. A keepalive costs the cluster less than
 // making a new one, which has to go to the disks of the majority.
 const maxSpares = 64
 
@@ -110,10 +121,25 @@ func (s *store) takeSpare(secs int64) *backing {
 	return b
 }
 
-// back returns an etcd lease for a new attempt.
-func (s *store) back(ctx context.Context, ttl time.Duration) (*backing, error) {
-	secs := seconds(ttl)
-	if b := s.takeSpare(secs); b != nil {
+// freshPart is how small a part of a TTL may have passed of an etcd lease that a new
+// attempt begins with.
+const freshPart = 16
+
+// fresh reports whether b can be used now, as it is, for a lease with the given TTL. Its time
+// certainly counts from since, so the lease can be trusted from there: it begins with a
+// sixteenth of its TTL gone at most, until its first renewal. So who takes and releases
+// leases all the time has to ask only now and then. If the etcd lease is not there any
+// more the cluster refuses to bind a key to it.
+func (b *backing) fresh(now driver.Instant, ttl time.Duration) bool {
+	return b.since == b.asked && now.Sub(b.since) < ttl/freshPart
+}
+
+// back returns an etcd lease that the cluster has just been asked for: b, which may be
+// nil, if it is there still, and else a new one.
+func (s *store) back(ctx context.Context, b *backing, ttl time.Duration) (*backing, error) {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	if b != nil {
 		err := b.keepAlive(ctx, s)
 		if err == nil {
 			return b, nil
@@ -122,5 +148,5 @@ func (s *store) back(ctx context.Context, ttl time.Duration) (*backing, error) {
 			return nil, err
 		}
 	}
-	return s.grantBacking(ctx, secs)
+	return s.grantBacking(ctx, seconds(ttl))
 }

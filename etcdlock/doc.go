@@ -6,8 +6,10 @@
 //
 // Whoever wants a name puts a key of its own beside those of the others. The keys
 // are in the order in which etcd created them, and the first holds the name; the
-// create revision of its key is its fencing token. A waiter watches the one key
-// that is in its way, so a release wakes one waiter however many there are.
+// create revision of its key, times 4,096, is its fencing token. Those in between are
+// for the waiters of the same client, among whom a lease goes round without a word to
+// the cluster. A waiter watches the one key that is in its way, so a release wakes one
+// waiter however many there are.
 //
 // Each lease has an etcd lease of its own, with its own TTL, so that the cluster
 // ends what nobody renews, and revoking it undoes an attempt whose answer was

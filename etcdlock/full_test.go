@@ -43,8 +43,7 @@ func fill(t *testing.T) int32 {
 				if err == nil {
 					continue
 				}
-				key := s.place(req.Name).key(req)
-				if len(keys(t, s, key)) == 1 {
+				if len(keysOf(t, s, req)) == 1 {
 					there.Add(1)
 					if g == nil || !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
 						t.Errorf("TryAcquire = %v, %v; want ErrUncertain and a grant to release: the key is there", g, err)
@@ -53,7 +52,7 @@ func fill(t *testing.T) int32 {
 				if g != nil {
 					release(t, g)
 				}
-				if n := len(keys(t, s, key)); n > 0 {
+				if n := len(keysOf(t, s, req)); n > 0 {
 					t.Errorf("%d keys are left of an attempt that was undone", n)
 				}
 				return

@@ -5,6 +5,7 @@ package etcdlock
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,9 +20,9 @@ type grant struct {
 	s     *store
 	lease string
 	key   string
-	mark  string
 	first driver.Instant
-	token int64 // create revision of the key
+	rev   int64 // create revision of the key
+	alone bool  // exclusive, as it was granted
 
 	renewing sync.Mutex // guards the fields below; see rewrite
 	backing  *backing
@@ -33,6 +34,7 @@ type grant struct {
 	late   clientv3.LeaseID // to which a join under way may bind the key anew, when it has been deleted; or 0
 
 	// store.mu guards what follows.
+	mark   string // of the backing
 	record record
 	ended  bool // released
 	asked  bool // a release was sent whose answer did not come
@@ -43,10 +45,20 @@ type grant struct {
 var (
 	_ driver.Notifier   = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
+	_ driver.Reserver   = (*grant)(nil)
 )
 
 // Token implements driver.Grant.
-func (g *grant) Token() uint64 { return uint64(g.token) }
+func (g *grant) Token() uint64 { return tokenOf(g.rev) }
+
+// Reserved implements driver.Reserver. Of those who wait the transaction that granted
+// the name has said nothing.
+func (g *grant) Reserved() (tokens uint64, others bool) {
+	if g.alone {
+		return reserved, true
+	}
+	return 0, true
+}
 
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.first }
@@ -116,7 +128,7 @@ func (g *grant) verify(ctx context.Context) (driver.Instant, error) {
 
 // check returns a *LostError unless own is the grant's key.
 func (g *grant) check(own, broken []*mvccpb.KeyValue) error {
-	if len(own) == 1 && own[0].CreateRevision == g.token {
+	if len(own) == 1 && own[0].CreateRevision == g.rev {
 		return nil
 	}
 	lost := &driver.LostError{Reason: driver.Gone}
@@ -139,7 +151,8 @@ func (g *grant) lose(why *driver.LostError) {
 		return
 	}
 	g.lost = why
-	delete(g.s.grants, g.lease)
+	delete(g.s.grants, g.mark)
+	delete(g.s.ids, g.lease)
 	if g.notify != nil {
 		go g.notify(g.lost)
 		g.notify = nil
@@ -170,7 +183,9 @@ func (g *grant) Release(ctx context.Context) error {
 	}
 	again := g.asked
 	g.notify = nil
-	delete(s.grants, g.lease)
+	if s.grants[g.mark] == g {
+		delete(s.grants, g.mark)
+	}
 	s.mu.Unlock()
 	rctx, cancel := s.request(ctx)
 	defer cancel()
@@ -181,10 +196,9 @@ func (g *grant) Release(ctx context.Context) error {
 		g.end()
 		return nil
 	}
-	resp, err := s.client.Txn(rctx).
-		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.token)).
-		Then(clientv3.OpDelete(g.key), clientv3.OpDelete(g.mark)).
-		Else(clientv3.OpGet(g.s.brokenKey(g.lease)), clientv3.OpDelete(g.mark), clientv3.OpDelete(g.s.brokenKey(g.lease))).Commit()
+	// Nobody else makes a key of this name for as long as this grant has its backing, and
+	// so what is deleted is ours.
+	resp, err := s.client.Delete(rctx, g.key)
 	if err == nil && g.late != 0 {
 		if _, err = s.client.Revoke(rctx, g.late); unknownLease(err) {
 			err = nil
@@ -197,14 +211,29 @@ func (g *grant) Release(ctx context.Context) error {
 		return s.classify(ctx, err).err
 	}
 	var lost error
-	if !resp.Succeeded && !again {
+	if resp.Deleted == 0 && !again {
 		if lost = g.over(); lost == nil {
-			lost = g.check(nil, resp.Responses[0].GetResponseRange().Kvs)
+			lost = g.howLost(rctx)
 		}
 	}
 	g.end()
-	if resp.Succeeded {
+	// A request that had no answer may be carried out late: nobody must make a key of that
+	// name again, which it would delete.
+	if resp.Deleted > 0 && !again {
 		g.reuse()
+	}
+	return lost
+}
+
+// howLost returns how the lease ended whose key is not there any more, as far as that can
+// be learnt now.
+func (g *grant) howLost(ctx context.Context) error {
+	var lost *driver.LostError
+	if _, err := g.prove(ctx); !errors.As(err, &lost) {
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	if lost.Reason == driver.Broken {
+		_, _ = g.s.client.Delete(ctx, g.s.brokenKey(g.lease)) // if not now, it goes with the etcd lease
 	}
 	return lost
 }
@@ -213,6 +242,7 @@ func (g *grant) end() {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	g.ended = true
+	delete(g.s.ids, g.lease)
 }
 
 // reuse keeps the etcd lease for another attempt, if no request that could bind

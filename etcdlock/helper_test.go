@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl"
@@ -88,8 +89,7 @@ func wait(t testing.TB, s *store, req *driver.Request) *waiting {
 		cancel()
 		<-w.done
 	})
-	key := s.place(req.Name).key(req)
-	if !eventually(patience, func() bool { return len(keys(t, s, key)) == 1 }) {
+	if !eventually(patience, func() bool { return len(keysOf(t, s, req)) == 1 }) {
 		t.Fatal("the waiter does not come into the queue")
 	}
 	return w
@@ -146,11 +146,30 @@ func keys(t testing.TB, s *store, prefix string) []string {
 	return all
 }
 
-// nothingLeft checks that no key of ours is there any more.
+// keysOf returns the keys of an attempt.
+func keysOf(t testing.TB, s *store, req *driver.Request) (own []*mvccpb.KeyValue) {
+	t.Helper()
+	q, err := s.queue(context.Background(), req.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range q {
+		if e.record.Lease == req.Lease {
+			own = append(own, e.kv)
+		}
+	}
+	return own
+}
+
+// nothingLeft checks that no key of ours is there any more but the marks of spares,
+// which go with those.
 func nothingLeft(t testing.TB, s *store) {
 	t.Helper()
 	var left []string
-	if !eventually(patience, func() bool { left = keys(t, s, s.prefix); return len(left) == 0 }) {
+	if !eventually(patience, func() bool {
+		left = append(keys(t, s, s.prefix+lockPart), keys(t, s, s.prefix+brokenPart)...)
+		return len(left) == 0
+	}) {
 		t.Errorf("left in the store: %s", strings.Join(left, ", "))
 	}
 }

@@ -103,7 +103,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		if len(holders) == 0 {
 			return driver.ErrReleased
 		}
-		i := slices.IndexFunc(holders, func(e entry) bool { return e.lease == lease })
+		i := slices.IndexFunc(holders, func(e entry) bool { return e.record.Lease == lease })
 		if i < 0 {
 			return &driver.HeldError{Info: q.info(name)}
 		}
@@ -113,7 +113,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 			If(clientv3.Compare(clientv3.ModRevision(string(victim.kv.Key)), "=", victim.kv.ModRevision)).
 			Then(
 				clientv3.OpDelete(string(victim.kv.Key)),
-				clientv3.OpDelete(s.mark(victim.record.Client, lease)),
+				clientv3.OpDelete(s.mark(victim.record.Client, victim.kv.Lease)),
 				clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(victim.kv.Lease)))).
 			Commit()
 		cancel()

@@ -3,12 +3,14 @@
 package etcdlock
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -60,7 +62,11 @@ func (p place) rivals(req *driver.Request) (from, to string) {
 	return p.all()
 }
 
-func (p place) key(req *driver.Request) string {
+// key is the key of an attempt. It is named after the etcd lease that backs it, which
+// serves many attempts: etcd remembers each key that there ever was until it is
+// compacted, and looks through them when it looks for those in the way. Keys named after
+// leases would make each slower than the one before.
+func (p place) key(req *driver.Request, backing clientv3.LeaseID) string {
 	kind := kindExclusive
 	switch {
 	case req.Shared:
@@ -68,16 +74,19 @@ func (p place) key(req *driver.Request) string {
 	case req.Slots > 0:
 		kind = kindSlots + strconv.Itoa(req.Slots)
 	}
-	return p.dir + kind + "/" + req.Lease
+	return p.dir + kind + "/" + hex(int64(backing))
 }
+
+// hex is the id of an etcd lease in keys, as etcdctl writes it.
+func hex(backing int64) string { return strconv.FormatInt(backing, 16) }
 
 // entry is one key of a name: a holder or a waiter.
 type entry struct {
-	name, kind, lease string
-	shared            bool // also if it has become so
-	slots             int
-	kv                *mvccpb.KeyValue
-	record            record
+	name, kind string
+	shared     bool // also if it has become so
+	slots      int
+	kv         *mvccpb.KeyValue
+	record     record // if it was read
 }
 
 // parse reads a key and its value, if it was asked for. Whatever is no key of
@@ -88,10 +97,11 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	if !ok || len(parts) != 3 {
 		return e, false
 	}
-	e = entry{name: unescape(parts[0]), kind: parts[1], lease: parts[2], kv: kv}
+	e = entry{name: unescape(parts[0]), kind: parts[1], kv: kv}
 	if len(kv.Value) > 0 {
 		_ = json.Unmarshal(kv.Value, &e.record) // what cannot be read is shown as nobody
 	}
+	e.record.Lease = cmp.Or(e.record.Lease, parts[2])
 	n, isSlots := strings.CutPrefix(e.kind, kindSlots)
 	switch {
 	case e.kind == kindShared:
@@ -107,7 +117,7 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	default:
 		return e, false
 	}
-	return e, e.lease != ""
+	return e, parts[2] != ""
 }
 
 // unescape undoes escape, in one pass.
@@ -116,15 +126,16 @@ func unescape(s string) string { return unescaper.Replace(s) }
 // record is the value of a key.
 type record struct {
 	driver.Holder
+	Lease    string `json:"lease"`
 	Why      string `json:"why,omitempty"`
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
-	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: not written yet
+	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
 	Client   string `json:"client"`             // the participant
 	Shared   bool   `json:"shared,omitempty"`   // an exclusive lease that has become shared
 }
 
 func (s *store) newRecord(req *driver.Request) record {
-	r := record{Why: req.Why, Since: time.Now().UnixMicro(), Client: s.id}
+	r := record{Lease: req.Lease, Why: req.Why, Since: time.Now().UnixMicro(), Client: s.id}
 	if req.Holder != nil {
 		r.Holder = *req.Holder
 	}
@@ -141,9 +152,10 @@ func encode(v any) string {
 	return string(b)
 }
 
-// mark is the key that tells a participant when its lease is gone.
-func (s *store) mark(client, lease string) string {
-	return s.prefix + clientPart + client + "/" + lease
+// mark is the key that tells a participant when one of its etcd leases is gone, or the
+// lease that is backed by it.
+func (s *store) mark(client string, backing int64) string {
+	return s.prefix + clientPart + client + "/" + hex(backing)
 }
 
 // brokenKey is where the victim of Break learns who did it.

@@ -28,10 +28,10 @@ func FuzzKeys(f *testing.F) {
 		s := &store{prefix: defaultPrefix}
 		p, other := s.place(one), s.place(two)
 		for _, req := range []driver.Request{{}, {Shared: true}, {Slots: 1}, {Slots: 12}} {
-			req.Name, req.Lease = one, "lease"
-			key := p.key(&req)
+			req.Name = one
+			key := p.key(&req, 0xfeed)
 			e, ok := s.parse(&mvccpb.KeyValue{Key: []byte(key)})
-			if !ok || e.name != one || e.lease != "lease" || e.shared != req.Shared || e.slots != req.Slots {
+			if !ok || e.name != one || e.record.Lease != "feed" || e.shared != req.Shared || e.slots != req.Slots {
 				t.Errorf("%q is read as %+v, %v", key, e, ok)
 			}
 			from, to := p.all()

@@ -17,12 +17,12 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// cutReplies is a client's KV whose n-th transaction is carried out, and its answer
-// lost with the connection.
+// cutReplies is a client's KV whose n-th transaction or deletion is carried out, and its
+// answer lost with the connection.
 type cutReplies struct {
 	clientv3.KV
 	link *drivertest.Link
-	next int // transactions until then; counts down
+	next int // of them until then; counts down
 }
 
 type cutTxn struct {
@@ -36,12 +36,21 @@ func (x *cutTxn) If(c ...clientv3.Cmp) clientv3.Txn  { x.Txn = x.Txn.If(c...); r
 func (x *cutTxn) Then(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(o...); return x }
 func (x *cutTxn) Else(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(o...); return x }
 func (x *cutTxn) Commit() (*clientv3.TxnResponse, error) {
-	x.kv.next--
-	if x.kv.next == 0 {
-		x.kv.link.Set(drivertest.HangsUp)
-		defer x.kv.link.Set(drivertest.Healthy)
-	}
+	defer x.kv.count()()
 	return x.Txn.Commit()
+}
+
+func (k *cutReplies) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+	defer k.count()()
+	return k.KV.Delete(ctx, key, opts...)
+}
+
+func (k *cutReplies) count() (after func()) {
+	if k.next--; k.next != 0 {
+		return func() {}
+	}
+	k.link.Set(drivertest.HangsUp)
+	return func() { k.link.Set(drivertest.Healthy) }
 }
 
 // eating opens a participant behind a proxy that eats the answer to its n-th
@@ -108,18 +117,13 @@ func TestEatenReplyOfRejoin(t *testing.T) {
 		a := eating(t, m, 4)
 		req := requestFor("deploy", 3*time.Second) // it finds out with a keepalive
 		w := wait(t, a, req)
-		key := b.place(req.Name).key(req)
-		resp, err := b.client.Get(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := resp.Kvs[0]
+		first := keysOf(t, b, req)[0]
 		if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
 			t.Fatal(err)
 		}
 		again := func() bool {
-			resp, err := b.client.Get(t.Context(), key)
-			return err == nil && len(resp.Kvs) == 1 && resp.Kvs[0].CreateRevision > first.CreateRevision
+			own := keysOf(t, b, req)
+			return len(own) == 1 && own[0].CreateRevision > first.CreateRevision
 		}
 		if !eventually(patience, again) {
 			t.Fatal("the waiter does not join the queue again")
@@ -337,4 +341,42 @@ func TestTrustFromSending(t *testing.T) {
 		})
 	}
 	release(t, g)
+}
+
+// lateDelete is a KV whose first deletion is carried out later.
+type lateDelete struct {
+	clientv3.KV
+	late func() (*clientv3.DeleteResponse, error)
+}
+
+func (k *lateDelete) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+	if k.late == nil {
+		k.late = func() (*clientv3.DeleteResponse, error) { return k.KV.Delete(context.Background(), key, opts...) }
+		return nil, context.DeadlineExceeded
+	}
+	return k.KV.Delete(ctx, key, opts...)
+}
+
+// TestLateRelease: a release has no answer, is repeated, and is carried out once more
+// when the client has the name again. It must not end that lease.
+func TestLateRelease(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, startServer(t).url())
+	kv := &lateDelete{KV: s.client.KV}
+	s.client.KV = kv
+	g := take(t, s, request("deploy"))
+	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrUncertain) {
+		t.Fatalf("Release = %v; want that the outcome is open", err)
+	}
+	release(t, g)
+	req := request("deploy")
+	next := take(t, s, req)
+	if _, err := kv.late(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(keysOf(t, s, req)); n != 1 {
+		t.Errorf("the late release has deleted the key of the next lease: %d keys", n)
+	}
+	release(t, next)
+	nothingLeft(t, s)
 }

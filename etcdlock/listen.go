@@ -4,17 +4,16 @@ package etcdlock
 
 import (
 	"context"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // listen starts the listener, if it does not run yet. store.mu is held.
 //
-// Each lease has a mark beside its key, among those of its participant, which goes
-// when the lease does. So one watch tells a participant which of its leases have
-// ended without it: broken, or with an etcd lease that was revoked. It is quicker
-// than the next renewal, and nothing depends on it.
+// Each etcd lease in use has a mark, among those of its participant, which goes when it
+// does, and when the lease that it backs is broken. So one watch tells a participant
+// which of its leases have ended without it. It is quicker than the next renewal, and
+// nothing depends on it. A lease that is released leaves the mark there for the next.
 func (s *store) listen() {
 	if s.ear || s.ctx.Err() != nil {
 		return
@@ -31,7 +30,7 @@ func (s *store) listen() {
 
 // hear looks which marks there are, and then watches them until that fails.
 func (s *store) hear(ctx context.Context) {
-	marks := s.mark(s.id, "")
+	marks := s.prefix + clientPart + s.id + "/"
 	rctx, cancel := s.request(ctx)
 	resp, err := s.client.Get(rctx, marks, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	cancel()
@@ -42,10 +41,8 @@ func (s *store) hear(ctx context.Context) {
 	for _, kv := range resp.Kvs {
 		there[string(kv.Key)] = true
 	}
-	for _, g := range s.all() {
-		if g.token <= resp.Header.Revision && !there[g.mark] {
-			s.examine(g)
-		}
+	for _, g := range s.unmarked(there, resp.Header.Revision) {
+		s.examine(g)
 	}
 	// Cancelled if it ends, so that the client forgets it.
 	ctx, cancel = context.WithCancel(ctx)
@@ -56,9 +53,8 @@ func (s *store) hear(ctx context.Context) {
 			return
 		}
 		for _, ev := range resp.Events {
-			lease, _ := strings.CutPrefix(string(ev.Kv.Key), marks)
 			s.mu.Lock()
-			g := s.grants[lease]
+			g := s.grants[string(ev.Kv.Key)]
 			s.mu.Unlock()
 			if g != nil {
 				s.work.Go(func() { s.examine(g) })
@@ -67,15 +63,17 @@ func (s *store) hear(ctx context.Context) {
 	}
 }
 
-// all returns the grants.
-func (s *store) all() []*grant {
+// unmarked returns the grants up to a revision whose marks are not among those there.
+func (s *store) unmarked(there map[string]bool, rev int64) []*grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*grant
-	for _, g := range s.grants {
-		all = append(all, g)
+	var some []*grant
+	for mark, g := range s.grants {
+		if g.rev <= rev && !there[mark] {
+			some = append(some, g)
+		}
 	}
-	return all
+	return some
 }
 
 // examine looks whether the key of a grant is there, and tells if it is not.
@@ -95,5 +93,5 @@ func (s *store) examine(g *grant) {
 func (s *store) forget(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.grants, g.lease)
+	delete(s.grants, g.mark)
 }

@@ -72,12 +72,11 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	first := wait(t, a, req)
 	second := wait(t, b, request("deploy"))
 	link.Set(drivertest.BlackHole)
-	key := b.place(req.Name).key(req)
-	if !eventually(patience, func() bool { return len(keys(t, b, key)) == 0 }) {
+	if !eventually(patience, func() bool { return len(keysOf(t, b, req)) == 0 }) {
 		t.Fatal("the key of the waiter that was cut off does not go")
 	}
 	link.Set(drivertest.Healthy)
-	if !eventually(patience, func() bool { return len(keys(t, b, key)) == 1 }) {
+	if !eventually(patience, func() bool { return len(keysOf(t, b, req)) == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
 	release(t, held)
@@ -105,7 +104,7 @@ func TestCompaction(t *testing.T) {
 	link.Set(drivertest.BlackHole)
 	release(t, held)
 	m.ctl("del", mine.key)
-	m.ctl("del", mine.mark)
+	m.ctl("del", mine.backing.mark)
 	for i := range 50 {
 		m.ctl("put", "x", fmt.Sprint(i))
 	}
@@ -144,7 +143,7 @@ func TestTokensGrow(t *testing.T) {
 			last = g.Token()
 			release(t, g)
 		}
-		m.ctl("compact", fmt.Sprint(last))
+		m.ctl("compact", fmt.Sprint(last>>tokenBits))
 		if i < 2 {
 			m.restart()
 		}

@@ -169,6 +169,7 @@ func newStore(opts *Options) (*store, error) {
 		connect: cmp.Or(opts.ConnectTimeout, defaultConnect),
 		spares:  make(map[int64][]*backing),
 		grants:  make(map[string]*grant),
+		ids:     make(map[string]bool),
 	}
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/"

@@ -3,7 +3,7 @@
 package etcdlock
 
 import (
-	"slices"
+	"cmp"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -59,8 +59,7 @@ func (q queue) inTheWay(req *driver.Request) error {
 		return &driver.SlotsError{Held: held, Wanted: req.Slots}
 	}
 	me := entry{shared: req.Shared, slots: req.Slots}
-	again := slices.ContainsFunc(q, func(e entry) bool { return e.lease == req.Lease })
-	if last := len(q) - 1; !again && q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
+	if last := len(q) - 1; q.holders() == len(q) && q[last].with(me) && (me.shared || len(q) < me.slots) {
 		return nil
 	}
 	return &driver.HeldError{Info: q.info(req.Name)}
@@ -72,7 +71,7 @@ func (q queue) info(name string) *driver.Info {
 	n := q.holders()
 	for _, e := range q[:n] {
 		info.Holders = append(info.Holders, e.held())
-		info.Token = max(info.Token, uint64(e.kv.CreateRevision))
+		info.Token = max(info.Token, tokenOf(e.kv.CreateRevision))
 	}
 	for _, e := range q[n:] {
 		info.Waiters = append(info.Waiters, driver.Waiter{
@@ -84,8 +83,8 @@ func (q queue) info(name string) *driver.Info {
 
 func (e entry) held() driver.Held {
 	return driver.Held{
-		Holder: e.record.Holder, Lease: e.lease, Token: uint64(e.kv.CreateRevision), Why: e.record.Why,
-		Acquired: instant(e.record.Acquired), Shared: e.shared, Slots: e.slots,
+		Holder: e.record.Holder, Lease: e.record.Lease, Token: tokenOf(e.kv.CreateRevision), Why: e.record.Why,
+		Acquired: instant(cmp.Or(e.record.Acquired, e.record.Since)), Shared: e.shared, Slots: e.slots,
 	}
 }
 

@@ -35,9 +35,7 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 	g.s.mu.Unlock()
 	resp, err := g.s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", g.mod)).
-		Then(
-			clientv3.OpPut(g.key, value, clientv3.WithLease(b.id)),
-			clientv3.OpPut(g.mark, "", clientv3.WithLease(b.id))).
+		Then(b.bind(g.key, value)...).
 		Commit()
 	if err != nil {
 		g.dirty = true
@@ -50,11 +48,25 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 		}
 		return 0, errUnproven
 	}
-	g.mod, g.dirty, g.written, g.backing = resp.Header.Revision, false, true, b
+	g.mod, g.dirty, g.written = resp.Header.Revision, false, true
+	g.rebound(b)
 	if b.proven(resp.Header.RaftTerm) {
 		return b.since, nil
 	}
 	return g.verify(ctx)
+}
+
+// rebound notes that b is the backing now, and listens for its mark.
+func (g *grant) rebound(b *backing) {
+	b.marked = true
+	g.backing = b
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.s.grants[g.mark] == g {
+		delete(g.s.grants, g.mark)
+		g.s.grants[b.mark] = g
+	}
+	g.mark = b.mark
 }
 
 // rebind returns the etcd lease to bind the key to: a new one if it has to be
@@ -94,7 +106,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	rctx, cancel := g.s.request(ctx)
 	defer cancel()
 	resp, err := g.s.client.Txn(rctx).
-		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.token)).
+		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.rev)).
 		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
 		Else(clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
 	if err != nil {

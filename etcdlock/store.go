@@ -36,7 +36,8 @@ type store struct {
 	mu     sync.Mutex // guards the fields below
 	ear    bool       // the listener runs
 	spares map[int64][]*backing
-	grants map[string]*grant // by lease
+	grants map[string]*grant // by mark
+	ids    map[string]bool   // of leases of this participant that are there, or may be
 }
 
 var (
@@ -54,15 +55,53 @@ func (s *store) Guarantees() driver.Guarantees {
 
 // TryAcquire implements driver.Driver. It does not overtake those who wait.
 func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	a, fail := s.attempt(ctx, req)
-	if fail != nil {
-		return nil, fail.err
+	if !s.first(req.Lease) {
+		q, err := s.queue(ctx, req.Name)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &driver.HeldError{Info: q.info(req.Name)}
 	}
-	g, fail := a.try(ctx)
-	if fail != nil {
-		return a.undo(fail)
+	return s.only(req.Lease)(s.tryAcquire(ctx, req))
+}
+
+// first reports whether an attempt is no repetition of one that is there, or may be:
+// there must not be two. Nobody else makes it, so it is enough to know it here.
+func (s *store) first(lease string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.ids[lease]
+	s.ids[lease] = true
+	return !known
+}
+
+// only passes on how an attempt has ended. If nothing is there it can be repeated.
+func (s *store) only(lease string) func(driver.Grant, error) (driver.Grant, error) {
+	return func(g driver.Grant, err error) (driver.Grant, error) {
+		if g == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.ids, lease)
+		}
+		return g, err
 	}
-	return g, nil
+}
+
+func (s *store) tryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	for {
+		a, fail := s.attempt(ctx, req)
+		if fail != nil {
+			return nil, fail.err
+		}
+		g, fail := a.try(ctx)
+		switch {
+		case fail == nil:
+			return g, nil
+		case !fail.gone || a.known:
+			return a.undo(fail)
+		}
+		// The spare had gone. The next one, or a new one.
+	}
 }
 
 // usable returns why a request must not even be begun.
@@ -96,10 +135,10 @@ type attempt struct {
 	req    *driver.Request
 	place  place
 	key    string
-	mark   string
 	record record
 	*backing
-	token int64 // create revision of the key; 0 until it is known to be there
+	known bool  // the cluster has just said that the etcd lease is there
+	rev   int64 // create revision of the key; 0 until it is known to be there
 	late  bool  // a join had no answer, and was repeated: it may be carried out yet
 	sight *sight
 }
@@ -112,30 +151,22 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 	if req.Lease == "" || strings.ContainsAny(req.Lease, "/ \n") {
 		return nil, &failure{err: fmt.Errorf("etcdlock: lease id %q: use letters and digits", driver.Shorten(req.Lease)), lasting: true}
 	}
-	rctx, cancel := s.request(ctx)
-	defer cancel()
-	b, err := s.back(rctx, req.TTL)
-	if err != nil {
-		return nil, s.unrecorded(ctx, err)
+	b := s.takeSpare(seconds(req.TTL))
+	known := b == nil || !b.fresh(driver.Now(), req.TTL)
+	if known {
+		var err error
+		if b, err = s.back(ctx, b, req.TTL); err != nil {
+			return nil, s.unrecorded(ctx, err)
+		}
 	}
 	p := s.place(req.Name)
 	return &attempt{
-		s: s, req: req, place: p, key: p.key(req), mark: s.mark(s.id, req.Lease),
-		record: s.newRecord(req), backing: b,
+		s: s, req: req, place: p, key: p.key(req, b.id), record: s.newRecord(req), backing: b, known: known,
 	}, nil
 }
 
 // puts are the operations that create the keys of the attempt.
-func (a *attempt) puts(acquired bool) []clientv3.Op {
-	r := a.record
-	if acquired {
-		r.Acquired = r.Since
-	}
-	return []clientv3.Op{
-		clientv3.OpPut(a.key, r.String(), clientv3.WithLease(a.id)),
-		clientv3.OpPut(a.mark, "", clientv3.WithLease(a.id)),
-	}
-}
+func (a *attempt) puts() []clientv3.Op { return a.bind(a.key, a.record.String()) }
 
 // unrivalled is true if all keys that can be in the way were created by revision
 // rev; 0 means that there are none.
@@ -159,12 +190,14 @@ func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 		list = append(list, clientv3.WithLimit(maxShown))
 	}
 	for rev := int64(0); ; {
-		resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(rev), a.absent()}, a.puts(true), []clientv3.Op{clientv3.OpGet(from, list...)})
+		resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(rev), a.absent()}, a.puts(), []clientv3.Op{clientv3.OpGet(from, list...)})
 		if fail != nil {
 			return nil, fail
 		}
 		if resp.Succeeded {
-			a.token = resp.Header.Revision
+			if fail := a.placed(ctx, resp.Header.Revision); fail != nil {
+				return nil, fail
+			}
 			return a.claim(ctx, resp.Header.RaftTerm)
 		}
 		read := resp.Responses[0].GetResponseRange()
@@ -216,11 +249,27 @@ func (a *attempt) claim(ctx context.Context, term uint64) (*grant, *failure) {
 	return g, nil
 }
 
+// placed notes that the key has been created. One that can be no token is deleted again.
+func (a *attempt) placed(ctx context.Context, rev int64) *failure {
+	why := checkRevision(rev)
+	if why == nil {
+		a.rev, a.marked = rev, true
+		return nil
+	}
+	rctx, cancel := a.s.request(ctx)
+	defer cancel()
+	if _, err := a.s.client.Delete(rctx, a.key); err != nil || a.late {
+		return &failure{err: fmt.Errorf("%w: %w", driver.ErrUncertain, why), lasting: true, maybe: true}
+	}
+	return &failure{err: why, lasting: true}
+}
+
 // granted makes the grant.
 func (a *attempt) granted() *grant {
 	g := &grant{
 		s: a.s, lease: a.req.Lease, key: a.key, mark: a.mark, record: a.record,
-		backing: a.backing, first: a.since, token: a.token, mod: a.token,
+		backing: a.backing, first: a.since, rev: a.rev, mod: a.rev,
+		alone:   !a.req.Shared && a.req.Slots == 0,
 		written: a.sight == nil,
 	}
 	if a.late {
@@ -228,12 +277,10 @@ func (a *attempt) granted() *grant {
 	}
 	if a.sight != nil {
 		g.record.Acquired = time.Now().UnixMicro()
-	} else {
-		g.record.Acquired = g.record.Since
 	}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
-	a.s.grants[g.lease] = g
+	a.s.grants[g.mark] = g
 	return g
 }
 
@@ -241,10 +288,12 @@ func (a *attempt) granted() *grant {
 // something, a grant whose release undoes it.
 func (a *attempt) undo(fail *failure) (driver.Grant, error) {
 	if !fail.maybe {
-		a.s.spare(a.backing)
+		if !fail.gone {
+			a.s.spare(a.backing)
+		}
 		return nil, fail.err
 	}
-	return &grant{s: a.s, lease: a.req.Lease, key: a.key, mark: a.mark, backing: a.backing, unsure: true}, fail.err
+	return &grant{s: a.s, lease: a.req.Lease, key: a.key, backing: a.backing, unsure: true}, fail.err
 }
 
 // Close implements driver.Driver.

@@ -23,6 +23,13 @@ const (
 // goes, when its watch fails, and with each keepalive of its etcd lease, in case
 // that the watch has failed silently.
 func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if !s.first(req.Lease) {
+		return nil, fmt.Errorf("etcdlock: the lease id %q is in use", driver.Shorten(req.Lease))
+	}
+	return s.only(req.Lease)(s.acquire(ctx, req))
+}
+
+func (s *store) acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	queued, pause := false, minPause
 	for {
 		a, fail := s.attempt(ctx, req)
@@ -31,7 +38,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 			if g, fail = a.ask(ctx, &queued); fail == nil {
 				return g, nil
 			}
-			if !fail.gone || !queued {
+			if !fail.gone || a.known && !queued {
 				return a.undo(fail)
 			}
 			pause = minPause
@@ -65,7 +72,7 @@ func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
 	defer func() { a.sight.close() }()
 	for {
 		g, fail := a.step(ctx)
-		*queued = *queued || a.token != 0
+		*queued = *queued || a.rev != 0
 		var next time.Duration
 		switch {
 		case g != nil:
@@ -91,7 +98,7 @@ func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
 // step does what has to be done next. It returns neither a grant nor a failure if
 // that is to wait.
 func (a *attempt) step(ctx context.Context) (*grant, *failure) {
-	if a.token == 0 {
+	if a.rev == 0 {
 		if g, fail := a.join(ctx); g != nil || fail != nil {
 			return g, fail
 		}
@@ -129,38 +136,33 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 }
 
 // join puts the keys of the attempt at the end of the queue, if they are not there
-// already, and begins to watch the last one there. It returns the grant if nobody
-// was in the way. Repeating it after a lost answer does no harm.
+// already, and reads who was the last there. It returns the grant if there was nobody,
+// and else begins to watch the last. Repeating it after a lost answer does no harm.
 func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 	from, to := a.place.rivals(a.req)
 	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithKeysOnly(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
-	enqueue := clientv3.OpTxn([]clientv3.Cmp{a.absent()},
-		append([]clientv3.Op{last}, a.puts(false)...),
-		[]clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
-	resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(0), a.absent()}, a.puts(true), []clientv3.Op{enqueue})
+	resp, fail := a.commit(ctx, []clientv3.Cmp{a.absent()},
+		append([]clientv3.Op{last}, a.puts()...), []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
 	if fail != nil {
 		a.late = a.late || fail.maybe
 		return nil, fail
 	}
-	if resp.Succeeded {
-		a.token = resp.Header.Revision
+	kvs := resp.Responses[0].GetResponseRange().Kvs
+	if !resp.Succeeded { // the key is there: the join was carried out before
+		a.sight = new(sight)
+		return nil, a.placed(ctx, kvs[0].CreateRevision)
+	}
+	if fail := a.placed(ctx, resp.Header.Revision); fail != nil {
+		return nil, fail
+	}
+	if len(kvs) == 0 {
 		return a.claim(ctx, resp.Header.RaftTerm)
 	}
 	a.sight = new(sight) // it has waited
-	inner := resp.Responses[0].GetResponseTxn()
-	kvs := inner.Responses[0].GetResponseRange().Kvs
-	if inner.Succeeded {
-		a.token = resp.Header.Revision
-		if q := a.s.readQueue(kvs); len(q) > 0 && a.req.Slots == 0 {
-			a.watch(&looked{rival: &q[0]}, false)
-		}
-		return nil, nil
+	if q := a.s.readQueue(kvs); len(q) > 0 && a.req.Slots == 0 {
+		a.watch(&looked{rival: &q[0]}, false)
 	}
-	if len(kvs) != 1 || kvs[0].Lease != int64(a.id) {
-		return nil, &failure{err: fmt.Errorf("etcdlock: the lease id %q is in use", driver.Shorten(a.req.Lease)), lasting: true}
-	}
-	a.token = kvs[0].CreateRevision
 	return nil, nil
 }
 
@@ -177,14 +179,14 @@ type looked struct {
 
 // look finds who is in the way, in one linearizable read.
 func (a *attempt) look(ctx context.Context) (*looked, *failure) {
-	for before := a.token; ; {
+	for before := a.rev; ; {
 		resp, err := a.read(ctx, before)
 		if err != nil {
 			return nil, a.s.unrecorded(ctx, err)
 		}
 		a.s.term.Store(resp.Header.RaftTerm)
 		own := resp.Responses[0].GetResponseRange().Kvs
-		if len(own) != 1 || own[0].CreateRevision != a.token {
+		if len(own) != 1 || own[0].CreateRevision != a.rev {
 			return nil, &failure{err: unavailable(errors.New("etcdlock: the place in the queue is lost")), gone: true}
 		}
 		others := resp.Responses[1].GetResponseRange().Kvs

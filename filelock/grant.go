@@ -102,7 +102,10 @@ func (g *grant) Files() []*os.File {
 	if g.ended {
 		return nil
 	}
-	h.inherited = true
+	if !h.inherited {
+		h.inherited = true
+		h.note(note{Inherited: g.token})
+	}
 	files := h.member.files([]*os.File{h.lock})
 	if h.fifo != nil {
 		files = append(files, h.fifo)

@@ -104,13 +104,18 @@ func (h *hold) grant(since driver.Instant) *grant {
 func (h *hold) end() {
 	living.Delete(h)
 	if !h.inherited {
-		if slot, ok := encodeSlot(note{h.st.rec.Token}); ok && h.member == nil {
-			h.lock.WriteAt(slot, noteSlot*slotSize)
-		}
+		h.note(note{Released: h.st.rec.Token})
 		h.member.free()
 		unflock(h.lock)
 	}
 	h.close()
+}
+
+// note spares the next holder a wait for the disk.
+func (h *hold) note(n note) {
+	if slot, ok := encodeSlot(n); ok && h.member == nil {
+		h.lock.WriteAt(slot, noteSlot*slotSize)
+	}
 }
 
 // drop lets go of a flock that did not become a grant.

@@ -122,8 +122,12 @@ func TestPowerCut(t *testing.T) {
 			}
 			d.largest = g.Token()
 			d.check()
-			if fate == 2 {
-				g.(*grant).hold.drop() // killed while it holds
+			if fate == 4 {
+				g.(*grant).Files()
+				d.check()
+			}
+			if fate == 2 || fate == 4 {
+				g.(*grant).hold.drop() // killed while it holds, with its child
 			} else {
 				release(t, g)
 			}

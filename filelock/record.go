@@ -17,9 +17,10 @@ import (
 
 // The content of a lock file is three slots of one line of text each. Grants are
 // written to slots 0 and 1 by turns and made durable before they are
-// returned; slot 2 notes the release and is never waited for. It is a slot of
-// its own because a release that overwrote a grant without waiting for the
-// disk could, in a power cut, leave no slot with the largest token.
+// returned; slot 2 notes the release, or that a child has inherited the grant,
+// and is never waited for. It is a slot of its own because a release that
+// overwrote a grant without waiting for the disk could, in a power cut, leave no
+// slot with the largest token.
 //
 // A slot is one page, so that a crash of the machine tears it rarely; the
 // checksum tells when it has.
@@ -41,9 +42,11 @@ type record struct {
 	Process process `json:"process"`
 }
 
-// note says that the grant with that token has been released.
+// note says that the grant with that token has been released, or that a child
+// process has it, which will release it without a word.
 type note struct {
-	Released uint64 `json:"released"`
+	Released  uint64 `json:"released,omitempty"`
+	Inherited uint64 `json:"inherited,omitempty"`
 }
 
 // state is what a lock file says.
@@ -75,9 +78,9 @@ func readState(f io.ReaderAt) (state, error) {
 	if decodeSlot(buf[noteSlot*slotSize:], &nt) {
 		// Only a holder writes it, and there is none before its grant is durable.
 		st.released = nt.Released == st.rec.Token
-		st.durable = st.released
+		st.durable = st.released || nt.Inherited == st.rec.Token
 	}
-	st.last = max(st.rec.Token, nt.Released)
+	st.last = max(st.rec.Token, nt.Released, nt.Inherited)
 	// Zeros are what a crash leaves of the first record of all, which was not
 	// returned to anybody.
 	if st.last == 0 && len(bytes.Trim(buf, "\x00")) > 0 {

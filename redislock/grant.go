@@ -150,8 +150,11 @@ func (g *grant) Release(ctx context.Context) error {
 
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s, attempt := g.s, g.attempt(lease)
-	reply, _, fail := s.server.Run(ctx, releaseScript, s.keysOf(g.key, lease),
-		[]string{lease, claimMillis, s.server.ChannelFor(g.key), attempt, server.Bit(g.unsure), server.Bit(g.doubt)})
+	said := struct { // together: one allocation
+		keys [5]string
+		args [6]string
+	}{s.keysOf(g.key, lease), [...]string{lease, claimMillis, s.server.ChannelFor(g.key), attempt, server.Bit(g.unsure), server.Bit(g.doubt)}}
+	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail == nil {
 		if found = server.Code(reply) == 1; !found && g.attempt(lease) != attempt {
 			return g.release(ctx, lease) // as in Renew

@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,5 +40,68 @@ func TestHangingDial(t *testing.T) {
 			t.Error("the lease is not released when the server is there again")
 		}
 		a.Close()
+	}
+}
+
+// TestManyRequestsToASilentServer: more requests than the connection has room for, to a
+// server that has just answered and then says nothing, return when their contexts end.
+// So do those after them, and when the server is there again all is as before.
+func TestManyRequestsToASilentServer(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	link := drivertest.NewLink(t, r.addr)
+	a := openThrough(t, link, longOptions())
+	defer a.Close()
+	g := take(t, a.store, long("deploy"))
+	link.Set(drivertest.BlackHole)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 1500 {
+			all.Go(func() {
+				if _, err := g.Renew(ctx, time.Minute); err == nil {
+					t.Error("Renew = nil without a server")
+				}
+			})
+		}
+		all.Wait()
+		cancel()
+		if d := time.Since(began); d > 3*time.Second {
+			t.Fatalf("1500 calls of Renew took %v with 300 ms to do it in", d)
+		}
+	}
+	link.Set(drivertest.Healthy)
+	if !eventually(patience, func() bool { return g.Release(t.Context()) == nil }) {
+		t.Error("the lease is not released when the server is there again")
+	}
+}
+
+// TestCostOfAPair: an acquisition and its release have no goroutines, timers and
+// contexts of their own, which is what the bound is about. It is not parallel: all
+// allocations of the process are counted.
+func TestCostOfAPair(t *testing.T) {
+	if raceEnabled {
+		t.Log("under the race detector allocations tell nothing")
+		return
+	}
+	r := blessedServer(t)
+	locks, err := Open(t.Context(), r.url(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	ctx := context.Background()
+	allocs := testing.AllocsPerRun(500, func() {
+		l, err := locks.Acquire(ctx, "deploy")
+		if err == nil {
+			err = l.Release(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 24 {
+		t.Errorf("%v allocations; want 20 or so", allocs)
 	}
 }

@@ -131,7 +131,8 @@ type attempt struct {
 	s      *store
 	req    *driver.Request
 	key    string
-	keys   []string // that acquire and release are given
+	keys   [5]string // that acquire and release are given
+	args   [9]string // of acquire
 	kind   string
 	record string
 	place  string // in the queue, once there
@@ -147,11 +148,11 @@ func (s *store) attempt(req *driver.Request) *attempt {
 // keysOf returns the keys of the scripts that begin and end a lease: lock, floor,
 // queue, epoch, ended. It makes one string for three of them. A grant does not keep
 // them: there may be many.
-func (s *store) keysOf(key, lease string) []string {
+func (s *store) keysOf(key, lease string) [5]string {
 	all := key + floorSuffix + key + queueSuffix + key + endedSuffix + lease
 	floor := len(key) + len(floorSuffix)
 	queue := floor + len(key) + len(queueSuffix)
-	return []string{key, all[:floor], all[floor:queue], s.server.EpochKey(key), all[queue:]}
+	return [...]string{key, all[:floor], all[floor:queue], s.server.EpochKey(key), all[queue:]}
 }
 
 // turn is what the store said instead of granting.
@@ -178,8 +179,8 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys,
-		[]string{a.req.Lease, s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place})
+	a.args = [...]string{a.req.Lease, s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place}
+	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys[:], a.args[:])
 	if fail != nil {
 		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail

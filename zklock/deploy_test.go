@@ -115,8 +115,12 @@ func TestTLS(t *testing.T) {
 	_, port, _ := net.SplitHostPort(secure)
 	s := startServer(t, "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"secureClientPort="+port, "ssl.keyStore.location="+both, "ssl.trustStore.location="+cert, "ssl.clientAuth=none")
-	locks, err := Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(2*time.Second))
-	if err != nil {
+	var locks *pawl.Client
+	var err error
+	if !eventually(patience, func() bool { // this port comes after the other
+		locks, err = Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(2*time.Second))
+		return err == nil
+	}) {
 		t.Fatalf("Open = %v\n%s", err, s.out)
 	}
 	defer locks.Close()

@@ -10,6 +10,10 @@
 // else watches the few nodes before it that must go first, and nobody is woken in
 // vain. The node dies with the session, and so does the lease.
 //
+// The token is the number of the transaction that made the node, its czxid, times 4,096.
+// Those in between are for the waiters of the same client, among whom a lease goes round
+// without a word to the servers.
+//
 // # What is trusted
 //
 // Not what package zk says of the state of the session. A server that has lost its

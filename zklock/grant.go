@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// grant implements driver.Grant, Notifier and Downgrader. It is made with its
+// grant implements driver.Grant, Notifier, Downgrader and Reserver. It is made with its
 // node, and so can undo an attempt that was never granted.
 type grant struct {
 	s    *session
@@ -22,11 +22,14 @@ type grant struct {
 	busy chan struct{} // holds one while n is used
 	told chan struct{} // has room for one: something has happened to the node
 
+	czxid int64 // the transaction that made the node, once it is known
+
 	// Guarded by session.mu.
 	token   uint64
 	since   driver.Instant
 	expires driver.Instant // when the node is deleted unless renewed
-	timer   *time.Timer    // at expires; nil unless granted
+	timer   *time.Timer    // at expires, and before that when the node is to be watched; nil unless granted
+	watched bool           // or is about to be
 	waited  time.Time      // when it was granted, if that is still to be written
 	leaving bool           // Release has been called: what happens to the node is no news
 	ended   bool           // and has ended
@@ -38,6 +41,11 @@ type grant struct {
 func (s *session) newGrant(req *driver.Request) *grant {
 	return &grant{s: s, n: s.newNode(req), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
 }
+
+// watchAfter is how long a lease must be held for its node to be watched, so that the
+// holder hears when somebody breaks it. Nothing else depends on it, and for one that is
+// given back at once it would cost more than the lease.
+const watchAfter = 10 * time.Millisecond
 
 // begin makes the grant one that holds the name: from since, for ttl.
 //
@@ -51,7 +59,11 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 		g.waited = time.Now()
 	}
 	g.token, g.since, g.expires = token, since, since.Add(ttl)
-	g.timer = time.AfterFunc(g.expires.Sub(driver.Now()), g.expire)
+	left := g.expires.Sub(driver.Now())
+	if !g.watched {
+		left = min(left, watchAfter)
+	}
+	g.timer = time.AfterFunc(left, g.expire)
 	if s.err != nil {
 		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
 		return
@@ -61,6 +73,15 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
+
+// Reserved implements driver.Reserver. Who waits is not asked for when the name is free,
+// so there may be somebody.
+func (g *grant) Reserved() (tokens uint64, others bool) {
+	if g.kind == (kind{}) {
+		return reserved, true
+	}
+	return 0, true
+}
 
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant {

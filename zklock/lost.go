@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// expire is called when the TTL may have passed.
+// expire is called when the TTL may have passed, and when the node is to be watched.
 func (g *grant) expire() {
 	s := g.s
 	s.mu.Lock()
@@ -20,6 +20,10 @@ func (g *grant) expire() {
 	if g.leaving || g.lost != nil || left > 0 {
 		if left > 0 {
 			g.timer.Reset(left)
+		}
+		if !g.watched && !g.leaving && g.lost == nil {
+			g.watched = true
+			s.store.work.Go(g.review)
 		}
 		s.mu.Unlock()
 		return

@@ -27,6 +27,9 @@ type node struct {
 	record record
 
 	asked chan made      // gets the answer to a request to make the node, if one is under way
+	early chan listing   // gets the children of the name, asked for right behind that
+	past  past           // of the name, before that
+	seen  past           // likewise, when the node was there
 	name  string         // once it is known to have been made
 	maybe bool           // it may have been made under a name that is not known
 	sent  driver.Instant // before the request that made it
@@ -76,18 +79,25 @@ func (n *node) make(ctx context.Context, ttl time.Duration) error {
 }
 
 // ask sends one request. If ctx ends before the answer comes, n.asked gets it.
+//
+// Right behind it goes a request for the children, as a server carries out those of one
+// session in order: the list has the node in it, and who is before it. Should the other
+// request have been the first to be sent, it has not, and is not used.
 func (n *node) ask(ctx context.Context, ttl time.Duration) error {
+	n.past = n.s.pastOf(n.dir)
 	n.sent = driver.Now()
+	n.early = make(chan listing, 1)
 	n.asked = make(chan made, 1)
 	data := n.record.encode()
-	go func(asked chan made, sent driver.Instant) {
+	go func(asked chan made, early chan listing, sent driver.Instant) {
+		go func() { early <- n.s.children(n.dir) }()
 		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, data, zk.FlagEphemeralSequential, n.s.store.acl)
 		m := made{path: p, err: err, sure: errYoung}
 		if err == nil {
 			m.sure = n.s.confirm(sent, ttl)
 		}
 		asked <- m
-	}(n.asked, n.sent)
+	}(n.asked, n.early, n.sent)
 	return n.answer(ctx)
 }
 
@@ -178,6 +188,7 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		_, err := call(ctx, func() (none, error) { return none{}, n.s.conn.Delete(n.path(), -1) })
 		switch {
 		case err == nil:
+			n.s.keepPast(n.dir, n.seen)
 			n.s.store.sweep(n.s, n.dir)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode) && !before:

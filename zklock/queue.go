@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,38 +16,29 @@ import (
 // errGone says that the node of a waiter has been deleted by somebody else.
 var errGone = errors.New("zklock: the node of this waiter was deleted")
 
-// enter makes the node and reads it, has it watched, and looks where it is in the
-// queue: the last two at a time.
-func (g *grant) enter(ctx context.Context, req *driver.Request) (own content, l line, i int, err error) {
+// enter makes the node and looks where it is in the queue.
+func (g *grant) enter(ctx context.Context, req *driver.Request) (l line, i int, err error) {
 	if err := g.n.make(ctx, req.TTL); err != nil {
-		return content{}, nil, 0, err
+		return nil, 0, err
 	}
-	var fail error
-	var both sync.WaitGroup
-	both.Go(func() { own, fail = g.own(ctx) })
-	l, i, err = g.place(ctx)
-	both.Wait()
-	if err == nil {
-		err = fail
-	}
-	if err == nil && own.stat.EphemeralOwner != g.s.sessionID() {
-		err = errSession // cannot happen: a link belongs to one session
-	}
-	return own, l, i, err
+	return g.place(ctx)
 }
 
 // own reads the node and has it watched.
-func (g *grant) own(ctx context.Context) (content, error) {
+func (g *grant) own(ctx context.Context) error {
 	for {
 		c, err := g.s.watchOwn(ctx, g.n.path(), g)
-		if err == nil {
-			return c, nil
-		}
-		if errors.Is(err, zk.ErrNoNode) {
-			return content{}, errGone
+		switch {
+		case err == nil && c.stat.EphemeralOwner != g.s.sessionID():
+			return errSession // cannot happen: a link belongs to one session
+		case err == nil:
+			g.czxid = c.stat.Czxid
+			return checkCzxid(g.czxid)
+		case errors.Is(err, zk.ErrNoNode):
+			return errGone
 		}
 		if err := g.s.again(ctx, err); err != nil {
-			return content{}, err
+			return err
 		}
 	}
 }
@@ -60,10 +50,7 @@ func (g *grant) own(ctx context.Context) (content, error) {
 // among the holders in its eyes is so in truth.
 func (g *grant) place(ctx context.Context) (line, int, error) {
 	for {
-		names, err := call(ctx, func() ([]string, error) {
-			names, _, err := g.s.conn.Children(g.n.dir)
-			return names, err
-		})
+		names, err := g.n.list(ctx)
 		if err == nil {
 			l, err := readLine(names)
 			if err != nil {
@@ -86,7 +73,17 @@ func (g *grant) place(ctx context.Context) (line, int, error) {
 
 // take makes the lease one that holds the name, as soon as it can be trusted. If
 // it had not to wait, the request that made its node may be the one to count from.
-func (g *grant) take(ctx context.Context, req *driver.Request, own content, now bool) error {
+func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
+	if czxid, known := g.n.born(); now && known {
+		g.czxid = czxid
+		if err := checkCzxid(czxid); err != nil {
+			return err
+		}
+	} else if now {
+		if err := g.own(ctx); err != nil {
+			return err
+		}
+	}
 	since, err := g.n.sent, g.n.sure
 	if !now {
 		err = errYoung
@@ -105,7 +102,7 @@ func (g *grant) take(ctx context.Context, req *driver.Request, own content, now 
 			g.s.sleep(ctx, g.s.store.tick/4)
 		}
 	}
-	g.begin(uint64(own.stat.Czxid), since, req.TTL, !now)
+	g.begin(tokenOf(g.czxid), since, req.TTL, !now)
 	return nil
 }
 
@@ -151,7 +148,7 @@ func rejoins(err error) bool {
 
 // wait makes the node and returns when it holds the name.
 func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) error {
-	own, l, i, err := g.enter(ctx, req)
+	l, i, err := g.enter(ctx, req)
 	*queued = *queued || err == nil
 	for now, asDowngraded := true, ""; ; now = false {
 		if !now {
@@ -164,10 +161,15 @@ func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) err
 			l.downgrade()
 		}
 		if i < l.holders() {
-			return g.take(ctx, req, own, now)
+			return g.leave(ctx, g.take(ctx, req, now))
 		}
 		if err := slotsError(l, g.kind); err != nil {
 			return g.leave(ctx, err)
+		}
+		if now {
+			if err := g.own(ctx); err != nil {
+				return g.leave(ctx, err)
+			}
 		}
 		if asDowngraded, err = g.sleep(ctx, l.before(i)); err != nil {
 			return err

@@ -59,7 +59,7 @@ func held(c child, data []byte, stat *zk.Stat) driver.Held {
 		r.Acquired = time.UnixMilli(stat.Ctime)
 	}
 	return driver.Held{
-		Holder: r.Holder, Lease: r.Lease, Token: uint64(stat.Czxid), Why: r.Why,
+		Holder: r.Holder, Lease: r.Lease, Token: tokenOf(stat.Czxid), Why: r.Why,
 		Acquired: r.Acquired,
 		Shared:   c.kind.shared || r.Downgraded, Slots: c.kind.slots,
 	}

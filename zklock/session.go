@@ -42,8 +42,9 @@ type session struct {
 	answered driver.Instant // the last of them
 	grants   map[*grant]struct{}
 	watches  map[string]*watch
-	round    *round // that the next to ask for a confirmation will join
-	asking   bool   // a round is under way
+	pasts    map[string]past // of names, by their nodes
+	round    *round          // that the next to ask for a confirmation will join
+	asking   bool            // a round is under way
 }
 
 var (
@@ -57,7 +58,7 @@ func (s *store) newSession(ttl time.Duration) (*session, error) {
 	n := &session{
 		store: s, ttl: ttl, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
 		timeout: s.timeoutFor(ttl), answered: driver.Now(),
-		grants: make(map[*grant]struct{}), watches: make(map[string]*watch),
+		grants: make(map[*grant]struct{}), watches: make(map[string]*watch), pasts: make(map[string]past),
 	}
 	made := make(chan struct{}) // package zk connects before it returns
 	dial := func(network, addr string, d time.Duration) (net.Conn, error) {

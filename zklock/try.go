@@ -13,20 +13,20 @@ import (
 
 // try makes the node, and deletes it again if others hold the name.
 func (g *grant) try(ctx context.Context, req *driver.Request) error {
-	own, l, i, err := g.enter(ctx, req)
+	l, i, err := g.enter(ctx, req)
 	if err == nil && (i >= l.holders() || g.repeated(l[:i])) {
 		err = g.refusal(ctx, req, l) // nil: it may hold the name together with them after all
 	}
 	if err != nil {
 		return g.leave(ctx, err)
 	}
-	return g.take(ctx, req, own, true)
+	return g.leave(ctx, g.take(ctx, req, true))
 }
 
 // leave returns err. If that is an answer, which leaves nothing open, the node is
-// deleted before.
+// deleted before. Nil stays nil.
 func (g *grant) leave(ctx context.Context, err error) error {
-	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, errOverflow) && !isSlotsError(err) {
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, errOverflow) && !errors.Is(err, errEpochs) && !isSlotsError(err) {
 		return err
 	}
 	g.s.mu.Lock()

@@ -32,7 +32,7 @@ func (s *session) watch(ctx context.Context, path string, wake chan struct{}) (c
 
 // watchOwn is watch for the node of a grant.
 func (s *session) watchOwn(ctx context.Context, path string, g *grant) (content, error) {
-	fresh := s.register(path, func(w *watch) { w.own = g })
+	fresh := s.register(path, func(w *watch) { w.own, g.watched = g, true })
 	return s.look(ctx, path, fresh)
 }
 

@@ -13,7 +13,6 @@ import (
 )
 
 func main() {
-	job.Main() // does not return in the guard and the stub of "pawl run"
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 

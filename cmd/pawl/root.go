@@ -48,8 +48,8 @@ machine; --store or $PAWL_STORE names another one by URL:
   zk://host1,host2/root   ZooKeeper servers; zks:// with TLS; a user's password
                           may be in $PAWL_ZK_PASSWORD, or in a file as above
   etcd://h1:2379,h2:2379/prefix
-                          an etcd cluster; etcds:// with TLS; passwords likewise,
-                          or in $PAWL_ETCD_PASSWORD`,
+                          an etcd cluster; etcds:// with TLS; passwords
+                          likewise, or in $PAWL_ETCD_PASSWORD`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
   pawl ls                                   who holds what

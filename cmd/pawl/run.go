@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -80,9 +81,9 @@ type runner struct {
 
 // run returns the command's exit code, or a failure.
 func (r *runner) run() (int, error) {
-	path, err := exec.LookPath(r.command[0])
+	path, err := lookPath(r.command[0])
 	if err != nil {
-		return 0, fail(job.ExecError(r.command[0], err))
+		return 0, err
 	}
 	if err := r.openEvents(); err != nil {
 		return 0, err
@@ -100,6 +101,20 @@ func (r *runner) run() (int, error) {
 	r.tell(event{Event: "failed", Kind: f.kind, Code: &f.code, Error: f.Error()})
 	f.told = f.told || r.json
 	return 0, f
+}
+
+// lookPath returns the executable file of a command.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrDot):
+		return "", fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
+	case errors.Is(err, exec.ErrNotFound):
+		err = fs.ErrNotExist
+	}
+	return "", fail(job.ExecError(name, err))
 }
 
 func (r *runner) openEvents() error {

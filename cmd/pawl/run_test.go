@@ -184,11 +184,19 @@ func TestIgnoredSignals(t *testing.T) {
 	for _, signals := range []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "HUP INT TSTP TTIN TTOU"} {
 		t.Run(signals, func(t *testing.T) {
 			w := newWorld(t)
-			p := w.sh(`(trap '' ` + signals + `; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script)
+			all := `(trap '' ` + signals + `; ` + script + `; $P run x ` + script + `); ` + script + `; $P run x ` + script
+			p, s := w.sh(all), w.terminal("/bin/sh", "-c", all)
 			p.end(0)
-			got := strings.Fields(strings.ReplaceAll(p.stdout(), "SigIgn:", ""))
-			if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
-				t.Errorf("ignored signals without and with pawl: %q", got)
+			s.end("0")
+			for where, text := range map[string]func() string{"without a terminal": p.stdout, "in a terminal": s.text} {
+				var got []string
+				poll(func() bool {
+					got = strings.Fields(strings.ReplaceAll(text(), "SigIgn:", ""))
+					return len(got) >= 4
+				})
+				if len(got) != 4 || got[0] != got[1] || got[2] != got[3] || got[0] == got[2] {
+					t.Errorf("%s: ignored signals without and with pawl: %q", where, got)
+				}
 			}
 		})
 	}
@@ -226,5 +234,30 @@ func TestEventsOnStderr(t *testing.T) {
 	}
 	if s := strings.Join(got, " "); s != "acquired started released exited" {
 		t.Errorf("events %q in %q", s, p.stderr())
+	}
+}
+
+// The guard and the stub do their work before the clients of stores are initialised,
+// which takes longer than their work.
+func TestPartsBeginEarly(t *testing.T) {
+	initialised := func(word string) string {
+		cmd := exec.Command("pawl", word)
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, err := cmd.CombinedOutput()
+		if !strings.Contains(string(out), "\ninit os ") {
+			t.Fatalf("pawl %s says %q (%v); want the packages that are initialised", word, out, err)
+		}
+		return string(out)
+	}
+	for _, client := range []string{"google.golang.org/grpc", "github.com/redis/rueidis", "github.com/go-zookeeper/zk", "net/http"} {
+		line := "\ninit " + client + " "
+		for _, part := range []string{"__guard", "__exec"} {
+			if strings.Contains(initialised(part), line) {
+				t.Errorf("%s has to wait for %s", part, client)
+			}
+		}
+		if !strings.Contains(initialised("version"), line) {
+			t.Errorf("%s has nothing to initialise: name another package", client)
+		}
 	}
 }

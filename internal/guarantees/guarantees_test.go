@@ -151,8 +151,8 @@ func TestChecksCanFail(t *testing.T) {
 func TestTableFollows(t *testing.T) {
 	all := load(t)
 	noexpiry, mem := all[len(all)-1], all[len(all)-2]
-	old := "[^memlock-Shared]: By a list of holders.\n[^suite-memlock]: No `Restart`, no `Cut`.\n" +
-		"[^suite-memlock-noexpiry]: No `Expiry`, `Restart`, `Cut`.\n[^memlock-no-CrossHost]: One process.\n[^memlock-no-SurvivesRestart]: It is memory.\n"
+	old := "[^memlock-Shared]: By a list of holders.\n[^suite-memlock]: No `Restart`, no `Cut`, no `Reserver`.\n" +
+		"[^suite-memlock-noexpiry]: No `Expiry`, `Restart`, `Cut`, `Reserver`.\n[^memlock-no-CrossHost]: One process.\n[^memlock-no-SurvivesRestart]: It is memory.\n"
 	text := render([]suite{mem, noexpiry}, old)
 	if wrong := check([]suite{mem, noexpiry}, text); wrong != nil || !strings.Contains(text, "yes[^memlock-Shared]") {
 		t.Fatalf("%q is wrong with\n%s", wrong, text)

@@ -16,10 +16,28 @@ func init() {
 		"if _, err := s.client.Delete(rctx, g.key); err != nil {", "TestLateCreate")
 	etcd("a write of unknown outcome is forgotten", "grant.go",
 		"|| g.dirty || !g.written", "|| !g.written", "TestLateExtend")
-	etcd("release without a look at the revision", "grant.go",
-		"If(clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.token)).", "If().", "TestConformance/late-release-says-lost")
+	etcd("a release that found nothing is one", "grant.go",
+		"if resp.Deleted == 0 && !again {", "if false {", "TestConformance/late-release-says-lost")
+	etcd("a lease whose release found nothing leaves a spare", "grant.go",
+		"if resp.Deleted > 0 && !again {", "if !again {", "TestBrokenLeavesNoSpare")
+	etcd("a release that may be carried out late leaves a spare", "grant.go",
+		"if resp.Deleted > 0 && !again {", "if resp.Deleted > 0 {", "TestLateRelease")
+	etcd("reserved tokens are others' too", "token.go",
+		"return uint64(rev) << tokenBits", "return uint64(rev)", "TestConformance/reserved-tokens-go-to-no-other-grant")
+	etcd("revisions that are no tokens are used", "token.go",
+		"if rev < 0 || rev > maxRevision {", "if rev < 0 {", "TestRevisionsRunOut")
+	etcd("any spare is fresh", "backing.go",
+		"now.Sub(b.since) < ttl/freshPart", "true", "TestFresh")
+	etcd("a keepalive without a proof makes a spare fresh", "backing.go",
+		"return b.since == b.asked && now.Sub(b.since)", "return now.Sub(max(b.since, b.asked))", "TestFresh")
+	etcd("a spare that has gone is a failure", "store.go",
+		"case !fail.gone || a.known:", "case fail.err != nil:", "TestSpareThatIsGone")
+	etcd("a repeated attempt is another", "store.go",
+		"s.ids[lease] = true", "s.ids[lease] = false", "TestRepeatedAttempt")
+	etcd("each lease has a key of its own", "keys.go",
+		"kind + \"/\" + hex(int64(backing))", "kind + \"/\" + hex(int64(backing)) + req.Lease", "TestKeysAreUsedAgain")
 	etcd("a key that is gone is not missed", "wait.go",
-		"if len(own) != 1 || own[0].CreateRevision != a.token {", "if len(own) > 1 {", "TestExpiryWhileWaiting")
+		"if len(own) != 1 || own[0].CreateRevision != a.rev {", "if len(own) > 1 {", "TestExpiryWhileWaiting")
 	etcd("a waiter trusts what it saw before its watch", "watch.go",
 		"\tcase !w.looked:\n\t\treturn w.ready\n", "", "TestReleaseBeforeTheWatch")
 	etcd("others are not in the way", "store.go",
@@ -43,9 +61,9 @@ func init() {
 	etcd("trust counts from the answer to a keepalive", "pulse.go",
 		"b.asked, b.term = now,", "b.asked, b.term = max(now, driver.Now()),", "TestTrustFromSending")
 	etcd("trust counts from the making of an etcd lease", "backing.go",
-		"since: now, asked: now}", "since: max(now, driver.Now()), asked: max(now, driver.Now())}", "TestTrustFromSending")
+		"since: now, asked: now, mark", "since: max(now, driver.Now()), asked: max(now, driver.Now()), mark", "TestTrustFromSending")
 	etcd("a late write binds the key to another etcd lease", "rewrite.go",
-		"clientv3.Compare(clientv3.ModRevision(g.key), \"=\", g.mod)", "clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.token)", "TestLateRewrite")
+		"clientv3.Compare(clientv3.ModRevision(g.key), \"=\", g.mod)", "clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.rev)", "TestLateRewrite")
 	etcd("Close forgets the spares", "store.go",
 		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
 }

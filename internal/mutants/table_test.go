@@ -80,7 +80,7 @@ var mutants = []mutant{
 	{
 		name: "release that heeds a cancelled context",
 		file: "lease.go",
-		old:  "ctx = context.WithoutCancel(ctx)\n", new: "",
+		old:  "ctx = lent(ctx, l.client.timeouts.next())\n", new: "",
 		pkg: ".", test: "TestReleaseIsIdempotentAndWorksWithACancelledContext",
 	},
 	{
@@ -225,6 +225,12 @@ var mutants = []mutant{
 		name: "token of a killed holder not made durable",
 		file: "filelock/hold.go",
 		old:  "!h.st.durable && h.st.rec.Token > 0", new: "false",
+		pkg: "filelock", test: "TestPowerCut",
+	},
+	{
+		name: "token of a killed holder taken for that of the one before",
+		file: "filelock/record.go",
+		old:  "nt.Inherited == st.rec.Token", new: "nt.Inherited > 0",
 		pkg: "filelock", test: "TestPowerCut",
 	},
 	{
@@ -424,6 +430,12 @@ var mutants = []mutant{
 		file: "cmd/pawl/supervise.go",
 		old:  "min(max(left/2, 10*time.Millisecond), left, time.Second)", new: "left + 500*time.Millisecond",
 		pkg: "cmd/pawl", test: "TestRenewed",
+	},
+	{
+		name: "a release whose context never ends",
+		file: "lease.go",
+		old:  "ctx = lent(ctx, l.client.timeouts.next())", new: "ctx = context.WithoutCancel(ctx)",
+		pkg: ".", test: "TestReleaseOfAStoreThatHangs",
 	},
 	{
 		name: "turn of a client that does not end",

@@ -33,6 +33,8 @@ type trace struct {
 	touched bool // a proposal may have been carried out
 	pending int  // proposals that have not been answered
 	unknown bool // one never was
+
+	quiet chan struct{} // closed when pending is 0 again; nil if nobody waits for that
 }
 
 func (d *Driver) claim(name, lease, record string) *claim {
@@ -66,9 +68,10 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 		c.nodes[i].pending++
 	}
 	c.mu.Unlock()
+	all := c.d.together(timeout)
 	for i, m := range c.d.members {
 		a := answer{node: i}
-		m.send(timeout, func(ctx context.Context) (err error) {
+		m.send(all, func(ctx context.Context) (err error) {
 			a.vote, err = m.Propose(ctx, p)
 			return err
 		}, func(err error) {
@@ -91,7 +94,10 @@ func (c *claim) answered(i int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.nodes[i]
-	t.pending--
+	if t.pending--; t.pending == 0 && t.quiet != nil {
+		close(t.quiet)
+		t.quiet = nil
+	}
 	if !errors.Is(err, driver.ErrUnavailable) {
 		t.touched = true
 		t.unknown = t.unknown || err != nil
@@ -108,19 +114,35 @@ type ended struct {
 // end ends the claim at all nodes, those that seemed to refuse it and those that
 // did not answer too, and owes it to those where that fails. Nothing of the claim
 // can come later than that where its last word is not known.
+//
+// A lease that was granted is ended first where the grant came from. The other nodes
+// have not answered yet if it was short, and are not asked to remember its end, which
+// takes memory and time, but told when they have.
 func (c *claim) end(news string) <-chan ended {
 	answers := make(chan ended, len(c.d.members))
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
+	all := c.d.together(endTimeout)
 	for i, m := range c.d.members {
 		c.mu.Lock()
 		t := c.nodes[i]
 		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, News: news}
 		ttl := c.ttl
+		var quiet chan struct{}
+		if t.pending > 0 && !t.unknown && c.held {
+			if t.quiet == nil {
+				t.quiet = make(chan struct{})
+				c.nodes[i].quiet = t.quiet
+			}
+			quiet = t.quiet
+		}
 		c.mu.Unlock()
 		a := ended{node: i}
-		m.send(endTimeout, func(ctx context.Context) (err error) {
+		m.send(all, func(ctx context.Context) (err error) {
+			if quiet != nil {
+				e.Bar = c.late(ctx, i, quiet)
+			}
 			a.had, err = m.End(ctx, e)
 			return err
 		}, func(err error) {
@@ -132,4 +154,17 @@ func (c *claim) end(news string) <-chan ended {
 		})
 	}
 	return answers
+}
+
+// late waits until a node has answered all proposals, or has had its time to, and says
+// whether one may be carried out yet.
+func (c *claim) late(ctx context.Context, node int, quiet <-chan struct{}) bool {
+	select {
+	case <-quiet:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.nodes[node]
+	return t.unknown || t.pending > 0
 }

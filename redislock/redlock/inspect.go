@@ -29,9 +29,10 @@ type reading struct {
 // read asks all nodes how names are. Each answers once.
 func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	answers := make(chan reading, len(d.members))
+	all := d.together(timeout)
 	for i, m := range d.members {
 		r := reading{node: i}
-		m.send(timeout, func(ctx context.Context) (err error) {
+		m.send(all, func(ctx context.Context) (err error) {
 			r.states, err = m.Read(ctx, names)
 			if err == nil && len(r.states) != len(names) {
 				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))

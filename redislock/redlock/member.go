@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -57,21 +58,43 @@ type debt struct {
 	until driver.Instant
 }
 
-// send carries out f in the background, for at most timeout, and calls done with
-// what it returned, or at once if it is not carried out.
-func (m *member) send(timeout time.Duration, f func(context.Context) error, done func(error)) {
+// together is the context of one request to each node.
+type together struct {
+	context.Context
+	cancel context.CancelFunc
+	open   atomic.Int32 // requests that have not ended
+}
+
+// together returns the context of as many requests as there are nodes.
+func (d *Driver) together(timeout time.Duration) *together {
+	t := &together{}
+	t.Context, t.cancel = context.WithTimeout(context.Background(), timeout)
+	t.open.Store(int32(len(d.members)))
+	return t
+}
+
+func (t *together) ended() {
+	if t.open.Add(-1) == 0 {
+		t.cancel()
+	}
+}
+
+// send carries out f in the background, with t, and calls done with what it returned,
+// or at once if it is not carried out.
+func (m *member) send(t *together, f func(context.Context) error, done func(error)) {
 	if err := m.enter(); err != nil {
+		t.ended()
 		done(err)
 		return
 	}
 	started := m.d.background(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		err := f(ctx)
+		err := f(t.Context)
+		t.ended()
 		m.leave(err)
 		done(err)
 	})
 	if !started {
+		t.ended()
 		m.leave(errClosed)
 		done(unavailable(errClosed))
 	}

@@ -116,6 +116,9 @@ func (t *tally) forExtension() verdict {
 // which answers count no more, or ctx or the driver ends.
 func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
 	t := &tally{d: d, shared: shared, open: len(d.members), heard: make([]bool, len(d.members))}
+	n := len(d.members)
+	runs := make([]string, 2*n)
+	t.has.runs, t.stored.runs = runs[:0:n], runs[n:n]
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {

@@ -99,11 +99,21 @@ func (n *redisNode) run(ctx context.Context, script int, keys, args []string) ([
 
 var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
 
+// keysOf returns the keys beside a lock, as parts of one string.
+func keysOf(key, lease string) (floor, mark, listeners, wishes string) {
+	all := key + floorSuffix + key + listenersSuffix + key + wishesSuffix + key + markSuffix + lease
+	i := len(key) + len(floorSuffix)
+	j := i + len(key) + len(listenersSuffix)
+	k := j + len(key) + len(wishesSuffix)
+	return all[:i], all[k:], all[i:j], all[j:k]
+}
+
 // Propose implements Node.
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	key := n.key(p.Name)
+	floor, mark, listeners, wishes := keysOf(key, p.Lease)
 	reply, err := n.run(ctx, proposeScript,
-		[]string{key, key + floorSuffix, n.server.EpochKey(key), key + markSuffix + p.Lease, key + listenersSuffix, key + wishesSuffix},
+		[]string{key, floor, n.server.EpochKey(key), mark, listeners, wishes},
 		[]string{modes[p.Mode], p.Lease, p.From, strconv.FormatUint(p.Token, 10), server.Millis(p.TTL), n.server.ID, p.Record,
 			server.Bit(p.Shared), n.server.Channel, freed + p.Name})
 	if err != nil {
@@ -129,7 +139,8 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 // End implements Node.
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 	key := n.key(e.Name)
-	reply, err := n.run(ctx, endScript, []string{key, key + markSuffix + e.Lease, key + listenersSuffix, key + wishesSuffix},
+	_, mark, listeners, wishes := keysOf(key, e.Lease)
+	reply, err := n.run(ctx, endScript, []string{key, mark, listeners, wishes},
 		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(max(n.server.MaxTTL, underWay)), server.Bit(e.Held), n.server.Channel, freed + e.Name})
 	if err != nil {
 		return false, err

@@ -130,3 +130,29 @@ func TestRefusedEnding(t *testing.T) {
 		}
 	})
 }
+
+// TestShortLease: one node of three is slow, and the lease is released before that has
+// answered. It is told then, and remembers nothing. If it does not answer in time it is
+// told as well, and remembers the end.
+func TestShortLease(t *testing.T) {
+	for _, slow := range []time.Duration{20 * time.Millisecond, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			d := start(t, all, nil)
+			all[2].set(only("propose", fault{after: slow}))
+			g := tryReq(t, d)
+			if err := g.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			free(t, all, "")
+			all[2].mu.Lock()
+			n := len(all[2].at(name).ended)
+			all[2].mu.Unlock()
+			if late := slow > time.Second; n > 0 != late {
+				t.Errorf("after %v the node remembers %d leases", slow, n)
+			}
+			time.Sleep(slow) // until its answer comes
+		})
+	}
+}

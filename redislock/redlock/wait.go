@@ -168,11 +168,12 @@ func (s *search) states() <-chan reading {
 func (s *search) want(long, timeout time.Duration) <-chan reading {
 	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
 	answers := make(chan reading, len(s.d.members))
+	all := s.d.together(timeout)
 	for i, m := range s.d.members {
 		before, answered := s.wants[i], make(chan struct{})
 		s.wants[i] = answered
 		r := reading{node: i}
-		m.send(timeout, func(ctx context.Context) error {
+		m.send(all, func(ctx context.Context) error {
 			if before != nil {
 				select {
 				case <-before:

@@ -67,8 +67,8 @@ type Server struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // the listener
 
-	epochKey string    // of a server on its own
-	answers  sync.Pool // of channels for Do
+	epochKey string // of a server on its own
+	way      way
 
 	mu      sync.Mutex // guards the fields below
 	binding *binding
@@ -96,27 +96,6 @@ func (s *Server) Has(*Server, string) bool { return true }
 // Client returns the client, to build commands for Do.
 func (s *Server) Client() rueidis.Client { return s.client }
 
-// Do sends a command. A client that has lost its connection waits for the next
-// one without looking at the context of every caller, and whether it has lost it is
-// not known before: so it is left behind when ctx ends.
-func (s *Server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	if err := ctx.Err(); err != nil {
-		return rueidis.NewErrorResult(err)
-	}
-	answer, ok := s.answers.Get().(chan rueidis.RedisResult)
-	if !ok {
-		answer = make(chan rueidis.RedisResult, 1)
-	}
-	go func() { answer <- s.client.Do(ctx, cmd) }()
-	select {
-	case res := <-answer:
-		s.answers.Put(answer) // not one that is left: its answer may come yet
-		return res
-	case <-ctx.Done():
-		return rueidis.NewErrorResult(ctx.Err())
-	}
-}
-
 // Send sends a command about a key that no script of Config is needed for, and
 // returns the answer, which may be nil, and an instant before it was sent.
 func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *Failure) {
@@ -131,18 +110,6 @@ func answered(ctx context.Context, r rueidis.RedisResult) *Failure {
 		return classify(ctx, err)
 	}
 	return nil
-}
-
-// DoMulti sends several commands and returns as many results, or ctx's error.
-func (s *Server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) ([]rueidis.RedisResult, error) {
-	answer := make(chan []rueidis.RedisResult, 1)
-	go func() { answer <- s.client.DoMulti(ctx, cmds...) }() // see Do
-	select {
-	case replies := <-answer:
-		return replies, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // Close ends what was begun in the background and, if it is the Server's own, the

@@ -10,13 +10,14 @@ local lease, bar, news, remember, held, channel, message = unpack(ARGV)
 
 -- A server without memory accepts the mark only after something was deleted. If
 -- there is nothing it refuses, and is asked again.
-local at = now()
-local value = redis.call('MGET', lock)[1]
-local live, left, mine = value and {} or scored(lock, at), 0, nil
-if owned(value, lease) then
+local value, at = redis.call('MGET', lock)[1], nil
+local live, left, mine = {}, 0, nil
+if not value then
+  at = now()
+  live = scored(lock, at)
+elseif owned(value, lease) then
   mine = value
-  redis.call('DEL', lock)
-  if held == '1' then redis.call('DEL', wishes) end
+  if held == '1' then redis.call('DEL', lock, wishes) else redis.call('DEL', lock) end
 end
 for i = 1, #live, 2 do
   if owned(live[i], lease) then

@@ -20,6 +20,17 @@ last = last or '0'
 if not writer or writer == '' then writer = last end -- the last to store it was a writer
 local fits = tonumber(token) > tonumber(last) or tonumber(token) == tonumber(last) and owner == lease
 local at = now()
+
+-- A free lock is taken without a look at what may lie in its place: SET sees it.
+if mode == 'take' and not shared and from == '' and not value and not news and closed(epoch, known[3], at) == 0 and
+    redis.call('SET', lock, lease .. ' ' .. client .. ' ' .. (fits and token or '0') .. ' ' .. digits(at) .. ' ' .. record, 'PX', ttl, 'NX') then
+  if fits then
+    redis.call('SET', floor, token .. ' ' .. lease, 'PX', FLOOR)
+    last = token
+  end
+  return {1, boot, last, 0, fits and 1 or 0}
+end
+
 local live = value and {} or scored(lock, at)
 
 -- mine is the lock that the lease has, and till when it has it.

@@ -25,7 +25,7 @@
 // killed), and when a deadline passes that the wrapper has not moved (it was
 // stopped, or hangs).
 //
-// Programs that use the package call Main first.
+// A program that imports the package is guard and stub as well: see init.
 package job
 
 import (

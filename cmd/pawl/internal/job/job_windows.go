@@ -15,9 +15,6 @@ import (
 // command alone is ended, at once, and there is no guard: if the wrapper is
 // killed, the command goes on.
 
-// Main does nothing.
-func Main() {}
-
 // Job is a command that has been started.
 type Job struct {
 	cmd    *exec.Cmd
@@ -93,7 +90,7 @@ func Interrupt(bool) {}
 // ExecError returns the exit code for a command that cannot be executed, what
 // to tell the user of it, and what to try.
 func ExecError(name string, err error) (code int, text, hint string) {
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+	if errors.Is(err, os.ErrNotExist) {
 		return NotFound, name, "check its spelling, and %PATH%"
 	}
 	return CannotRun, fmt.Sprintf("%s: %v", name, err), "run it without pawl to see more"

@@ -66,9 +66,11 @@ func (j *Job) startStub(self string, spec *Spec) error {
 	sys := &syscall.SysProcAttr{Setpgid: true}
 	// The child makes itself the foreground group from what is a background
 	// group at that moment, which stops it with TTOU unless that is ignored.
-	// The stub undoes it.
-	ignored := Ignored(syscall.SIGTTOU)
-	signal.Ignore(syscall.SIGTTOU)
+	// The stub undoes it, which takes longer than all else that it does.
+	undo := j.tty != nil && !Ignored(syscall.SIGTTOU)
+	if j.tty != nil {
+		signal.Ignore(syscall.SIGTTOU)
+	}
 	if j.tty.handOver() {
 		sys.Foreground, sys.Ctty = true, j.tty.fd
 	}
@@ -82,7 +84,7 @@ func (j *Job) startStub(self string, spec *Spec) error {
 		inherit = append(inherit, fd)
 	}
 	args := append([]string{os.Args[0], stubArg, strconv.Itoa(inherit[0]), strconv.Itoa(os.Getpid()),
-		strconv.FormatBool(ignored), spec.Path}, spec.Args...)
+		strconv.FormatBool(undo), spec.Path}, spec.Args...)
 	var err error
 	j.pid, err = fork(self, args, &syscall.ProcAttr{Env: spec.Env, Files: []uintptr{0, 1, 2}, Sys: sys}, inherit)
 	runtime.KeepAlive(spec)

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestRequests: a lease that is free costs two requests, as a key that is created and
+// deleted does, and the client is told nothing. The cluster is asked for an etcd lease
+// once, and to keep it alive when it is not fresh.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	const leases, ttl = 200, time.Minute
+	m := startServer(t)
+	s := openStore(t, m.url())
+	g := take(t, s, requestFor("deploy", ttl))
+	g.OnLost(func(err error) { t.Errorf("lost: %v", err) }) // listens
+	release(t, g)
+	count := func() (requests, keepalives, events float64) {
+		for _, method := range []string{"Txn", "Range", "LeaseGrant", "LeaseRevoke", "DeleteRange", "Put"} {
+			requests += m.metric(`grpc_server_started_total{grpc_method="` + method + `",grpc_service="etcdserverpb.` + service(method) + `",grpc_type="unary"}`)
+		}
+		return requests, m.metric(`grpc_server_msg_received_total{grpc_method="LeaseKeepAlive",grpc_service="etcdserverpb.Lease",grpc_type="bidi_stream"}`),
+			m.metric("etcd_debugging_mvcc_events_total")
+	}
+	began := driver.Now()
+	requests, keepalives, events := count()
+	for range leases {
+		release(t, take(t, s, requestFor("deploy", ttl)))
+	}
+	r, k, e := count()
+	stale := 1 + float64(driver.Now().Sub(began)/(ttl/freshPart))
+	t.Logf("%d leases: %v requests, %v keepalives, %v events", leases, r-requests, k-keepalives, e-events)
+	if r-requests > 2*leases || k-keepalives > stale || e != events {
+		t.Errorf("%d leases cost %v requests, %v keepalives, %v events; want %d, %v at most, none",
+			leases, r-requests, k-keepalives, e-events, 2*leases, stale)
+	}
+}
+
+func service(method string) string {
+	switch method {
+	case "LeaseGrant", "LeaseRevoke":
+		return "Lease"
+	}
+	return "KV"
+}
+
+// TestSpareThatIsGone: an etcd lease that was good a moment ago, and that nobody was
+// asked for again, has gone. The attempt begins anew, whatever it is.
+func TestSpareThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, startServer(t).url())
+	for _, acquire := range []struct {
+		name string
+		f    func(*driver.Request) (driver.Grant, error)
+	}{
+		{"TryAcquire", func(req *driver.Request) (driver.Grant, error) { return s.TryAcquire(t.Context(), req) }},
+		{"Acquire", func(req *driver.Request) (driver.Grant, error) { return s.Acquire(t.Context(), req) }},
+	} {
+		var old []clientv3.LeaseID
+		for _, g := range []*grant{take(t, s, request("deploy")), take(t, s, request("other"))} {
+			old = append(old, g.backing.id)
+			release(t, g)
+		}
+		for _, id := range old {
+			if _, err := s.client.Revoke(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g, err := acquire.f(request("deploy"))
+		if err != nil {
+			t.Fatalf("%s = %v", acquire.name, err)
+		}
+		if got := g.(*grant); got.Since().Add(time.Second) < driver.Now() || len(keys(t, s, got.backing.mark)) != 1 {
+			t.Errorf("%s has a grant from %v ago, with the marks %q", acquire.name, driver.Now().Sub(g.Since()), keys(t, s, got.backing.mark))
+		}
+		release(t, g)
+	}
+}
+
+// TestFresh: a lease begins with a sixteenth of its TTL gone at most, and only if it is
+// certain that there is no more gone.
+func TestFresh(t *testing.T) {
+	const ttl = 16 * time.Second
+	now := driver.Now()
+	for _, c := range []struct {
+		since, asked time.Duration // ago
+		fresh        bool
+	}{
+		{0, 0, true},
+		{900 * time.Millisecond, 900 * time.Millisecond, true},
+		{1100 * time.Millisecond, 1100 * time.Millisecond, false},
+		{900 * time.Millisecond, 100 * time.Millisecond, false}, // a keepalive without a proof
+	} {
+		b := &backing{since: now.Add(-c.since), asked: now.Add(-c.asked)}
+		if got := b.fresh(now, ttl); got != c.fresh {
+			t.Errorf("from %v ago, asked %v ago: fresh is %v; want %v", c.since, c.asked, got, c.fresh)
+		}
+	}
+}
+
+// TestKeysAreUsedAgain: etcd remembers keys that are deleted, and looks through those of a
+// name with each request. So a client that takes a name again and again uses one key.
+func TestKeysAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	began := driver.Now()
+	s := openStore(t, startServer(t).url())
+	for _, req := range []driver.Request{{}, {Shared: true}, {Slots: 2}} {
+		all := make(map[string]bool)
+		for range 50 {
+			again := request("deploy")
+			again.Shared, again.Slots = req.Shared, req.Slots
+			g := take(t, s, again)
+			all[g.key] = true
+			release(t, g)
+		}
+		if len(all) > 1+int(driver.Now().Sub(began)/time.Minute) {
+			t.Errorf("50 leases one after the other, shared %v, slots %d, had %d keys; want one", req.Shared, req.Slots, len(all))
+		}
+	}
+}
+
+// TestRepeatedAttempt: while a lease is there, or may be, no other is made by an attempt
+// with its id, of whatever kind.
+func TestRepeatedAttempt(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	for _, kind := range []driver.Request{{}, {Shared: true}, {Slots: 2}} {
+		req := request("deploy")
+		req.Shared, req.Slots = kind.Shared, kind.Slots
+		refused := func(state string) {
+			t.Helper()
+			if again, err := s.TryAcquire(t.Context(), req); again != nil || !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("%s: repeated TryAcquire = %v, %v; want ErrHeld", state, again, err)
+			}
+			if again, err := s.Acquire(t.Context(), req); again != nil || err == nil {
+				t.Errorf("%s: repeated Acquire = %v, %v; want an error", state, again, err)
+			}
+			if n := len(keysOf(t, s, req)); n != 1 {
+				t.Errorf("%s: the lease has %d keys", state, n)
+			}
+		}
+		g := take(t, s, req)
+		refused("held")
+		release(t, g)
+
+		behind := eating(t, m, 1)
+		lost, err := behind.TryAcquire(t.Context(), req)
+		if !errors.Is(err, driver.ErrUncertain) || lost == nil {
+			t.Fatalf("TryAcquire = %v, %v; want ErrUncertain, and a grant to release", lost, err)
+		}
+		s = behind
+		refused("uncertain")
+		release(t, lost)
+		release(t, take(t, s, req)) // it is over: the id may be used again
+	}
+}
+
+// TestBrokenLeavesNoSpare: of a lease that was broken the cluster keeps word for its
+// holder, bound to its etcd lease, and the mark is gone: that is not used again.
+func TestBrokenLeavesNoSpare(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s, other := openStore(t, m.url()), openStore(t, m.url())
+	req := request("deploy")
+	g := take(t, s, req)
+	if err := other.Break(t.Context(), req.Name, req.Lease, &driver.Holder{Who: "operator"}, "it hangs"); err != nil {
+		t.Fatal(err)
+	}
+	var lost *driver.LostError
+	if err := g.Release(t.Context()); !errors.As(err, &lost) || lost.Why != "it hangs" {
+		t.Errorf("Release = %v; want who has broken the lease, and why", err)
+	}
+	nothingLeft(t, other)
+	next := take(t, s, request("deploy"))
+	if next.backing.id == g.backing.id {
+		t.Error("the next lease has the etcd lease of the broken one")
+	}
+	release(t, next)
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import "fmt"
+
+// The cluster counts its changes, and a token is the number of the one that made the
+// key, its create revision, with room behind it: for reserved more tokens of the same
+// grant, which package pawl gives to those whom it passes the grant on to. The cluster
+// does not hear of that, and the next key has a greater revision anyway. Tokens stay
+// below 2^63, as databases have no larger numbers: after 2^51 changes, which is seventy
+// years of a million a second, there are no more.
+const (
+	tokenBits   = 12
+	reserved    = 1<<tokenBits - 1
+	maxRevision = 1<<(63-tokenBits) - 1
+)
+
+// tokenOf returns the token of who has the key with a create revision, or 0 if that is
+// too large: nobody holds the name with such a key.
+func tokenOf(rev int64) uint64 {
+	if checkRevision(rev) != nil {
+		return 0
+	}
+	return uint64(rev) << tokenBits
+}
+
+// checkRevision returns an error for a revision that is no token.
+func checkRevision(rev int64) error {
+	if rev < 0 || rev > maxRevision {
+		return fmt.Errorf("etcdlock: revision %d: the cluster has counted more changes than tokens have room for: "+
+			"move the locks to a new cluster, and then lower the tokens that the resources remember", rev)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// TestTokens: between those of two transactions there is room for what is set aside, and
+// the largest is below 2^63.
+func TestTokens(t *testing.T) {
+	for _, czxid := range []int64{1, 2, 1<<32 - 1, 1 << 32, maxCzxid - 1} {
+		if token, next := tokenOf(czxid), tokenOf(czxid+1); token+reserved >= next || token>>tokenBits != uint64(czxid) {
+			t.Errorf("transactions %#x and %#x: tokens %d and %d", czxid, czxid+1, token, next)
+		}
+	}
+	if last := tokenOf(maxCzxid) + reserved; last != math.MaxInt64 {
+		t.Errorf("the last token is %d; want 2^63-1", last)
+	}
+	for _, czxid := range []int64{maxCzxid + 1, -1} {
+		if got := tokenOf(czxid); got != 0 {
+			t.Errorf("transaction %#x has token %d; want none", czxid, got)
+		}
+	}
+}
+
+// TestEpochsRunOut: a server that has led so often that its transactions are no tokens
+// any more gives nobody a lock, nor a place in the queue, and the error says what to do.
+func TestEpochsRunOut(t *testing.T) {
+	t.Parallel()
+	const last = maxCzxid >> 32 // epoch
+	s := startAged(t, last-1)
+	d := openURL(t, s.url(), 5*time.Second)
+	g := take(t, d, request("deploy", 5*time.Second))
+	if epoch := g.Token() >> tokenBits >> 32; epoch != last {
+		t.Errorf("token %d is of epoch %d; want %d", g.Token(), epoch, last)
+	}
+	if n, others := g.Reserved(); n != reserved || !others {
+		t.Errorf("Reserved = %d, %v; want %d, true", n, others, reserved)
+	}
+	release(t, g)
+	s.restart(t) // one more epoch
+	for _, acquire := range []func() (driver.Grant, error){
+		func() (driver.Grant, error) { return d.TryAcquire(t.Context(), request("deploy", 5*time.Second)) },
+		func() (driver.Grant, error) { return d.Acquire(t.Context(), request("deploy", 5*time.Second)) },
+	} {
+		var g driver.Grant
+		var err error
+		if !eventually(patience, func() bool {
+			g, err = acquire()
+			return g != nil || errors.Is(err, errEpochs)
+		}) || g != nil || !strings.Contains(err.Error(), fmt.Sprint("epoch ", last+1)) {
+			t.Errorf("in the epoch after the last = %v, %v; want it refused", g, err)
+		}
+	}
+	if n := childrenOf(t, d, "deploy"); len(n) != 0 {
+		t.Errorf("there are the nodes %q; want none", n)
+	}
+}
+
+// startAged starts an ensemble of one, which has been led so often.
+func startAged(t testing.TB, epoch int64) *server {
+	t.Helper()
+	_, quorum, _ := net.SplitHostPort(drivertest.FreeAddr(t))
+	_, election, _ := net.SplitHostPort(drivertest.FreeAddr(t))
+	s := &server{dir: t.TempDir(), addr: drivertest.FreeAddr(t)}
+	s.configure(t, "standaloneEnabled=false", "initLimit=50", "syncLimit=100", fmt.Sprintf("server.1=127.0.0.1:%s:%s", quorum, election))
+	if err := os.Mkdir(filepath.Join(s.dir, "version-2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"myid": "1", "version-2/acceptedEpoch": fmt.Sprint(epoch), "version-2/currentEpoch": fmt.Sprint(epoch)} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	if !s.serves(patience) {
+		t.Fatalf("the server does not serve:\n%s", s.out)
+	}
+	return s
+}
