@@ -66,7 +66,8 @@ type rawDriver struct {
 }
 
 func (r *rawDriver) lock(ctx context.Context, name string) (func() error, uint64, error) {
-	g, err := r.d.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: r.w.TTL, Holder: &driver.Holder{Who: "bench"}})
+	g, err := r.d.Acquire(ctx, &driver.Request{Name: name, Lease: rand.Text(), TTL: r.w.TTL, Holder: &driver.Holder{Who: "bench"},
+		Renewed: true}) // it lets go before it would have to
 	if err != nil {
 		if g != nil {
 			ctx, cancel := background()

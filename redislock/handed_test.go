@@ -46,38 +46,42 @@ func TestHanded(t *testing.T) {
 		{"not renewed", func(req *driver.Request) { req.Renewed = false }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			held := take(t, a, long(c.name))
 			req := renewed(long(c.name))
 			c.change(req)
-			for tries := 1; ; tries++ { // on a busy machine a message may come too late
-				w := wait(t, r, b, req)
-				before := scriptCalls(r)
-				free := driver.Now()
-				release(t, held)
-				g := w.granted(patience)
-				asked := scriptCalls(r) > before+1
-				end, least := g.Since().Add(req.TTL-driver.Drift(req.TTL)), free.Add(-claimTTL)
-				if g.Token() <= held.Token() || g.Since() > w.at || !c.asks && !asked && (g.Since() > free.Add(claimTTL) || end < least) {
-					t.Fatalf("token %d after %d, trusted from %v until %v after the release", g.Token(), held.Token(), g.Since().Sub(free), end.Sub(free))
-				}
-				if asked != c.asks && tries < 5 {
-					held, req.Lease = g, rename(req.Lease)
-					continue
-				}
-				if asked != c.asks {
-					t.Errorf("the waiter has asked the server again: %v; want %v", asked, c.asks)
-				}
-				if most := w.at.Add(claimTTL); !asked && end > most {
-					t.Errorf("trusted until %v after its message; the server keeps it for %v", end.Sub(w.at), claimTTL)
-				}
-				since, err := g.Renew(t.Context(), req.TTL)
-				if err != nil || since < w.at {
-					t.Errorf("Renew = %v, %v; want an instant after the grant", since, err)
-				}
-				release(t, g)
-				return
-			}
+			handOver(t, r, a, b, req, c.asks)
 		})
+	}
+}
+
+// handOver hands a lock that a holds over to b, and looks at whether b asks the server,
+// and at what it trusts.
+func handOver(t *testing.T, r *redis, a, b *store, req *driver.Request, asks bool) {
+	t.Helper()
+	held := take(t, a, long(req.Name))
+	for tries := 1; ; tries++ { // on a busy machine a message may come too late
+		w := wait(t, r, b, req)
+		before := scriptCalls(r)
+		free := driver.Now()
+		release(t, held)
+		g := w.granted(patience)
+		asked := scriptCalls(r) > before+1
+		end := g.Since().Add(req.TTL - driver.Drift(req.TTL))
+		if g.Token() <= held.Token() || g.Since() > w.at || !asked && end > w.at.Add(claimTTL) {
+			t.Fatalf("token %d after %d, trusted from %v until %v after the release", g.Token(), held.Token(), g.Since().Sub(free), end.Sub(free))
+		}
+		if asked != asks && tries < 5 {
+			held, req.Lease = g, rename(req.Lease)
+			continue
+		}
+		if asked != asks {
+			t.Errorf("the waiter has asked the server again: %v; want %v", asked, asks)
+		}
+		since, err := g.Renew(t.Context(), req.TTL)
+		if err != nil || since < w.at {
+			t.Errorf("Renew = %v, %v; want an instant after the grant", since, err)
+		}
+		release(t, g)
+		return
 	}
 }
 
@@ -180,6 +184,40 @@ func (c *child) stopped() bool {
 	return len(threads) > 0
 }
 
+// TestClusterHanded: so it is in a cluster, unless the node has the slot no more.
+func TestClusterHanded(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	c.bless(longOptions())
+	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
+	name := c.nameOn(0, "handed")
+	handOver(t, c.masters[0], a, b, renewed(long(name)), false)
+	take(t, a, long(name))
+	var taken [2]bool
+	for i := range taken {
+		waiter := b.attempt(renewed(long(name)))
+		if _, _, fail := waiter.ask(t.Context(), true); fail != nil {
+			t.Fatal(fail.Err)
+		}
+		w := &waiter.waiter
+		run := server.ParseInfo(c.masters[0].do("info", "server"))["run_id"]
+		if i == 1 {
+			c.move(name, c.masters[0], c.masters[1], func() {})
+			if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("TryAcquire = %v", err)
+			}
+		}
+		w.seen.sent = driver.Now()
+		w.handed = &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
+		w.seen.at -= time.Second
+		w.seen.sent = w.seen.sent.Add(-time.Second)
+		taken[i] = waiter.take(w) != nil
+	}
+	if !taken[0] || taken[1] {
+		t.Errorf("the message of the node that has the slot was taken: %v; of the one that had it: %v", taken[0], taken[1])
+	}
+}
+
 // TestHandedReckoning: what a waiter makes of the server's time in a message.
 func TestHandedReckoning(t *testing.T) {
 	const s = time.Second
@@ -244,8 +282,9 @@ func TestHandedTake(t *testing.T) {
 		w := &a.waiter
 		w.seen.sent = driver.Now() // however long that took
 		h := &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
-		w.handed = h
-		s.waiters[a.req.Lease] = w
+		s.mu.Lock()
+		w.handed, s.waiters[a.req.Lease] = h, w
+		s.mu.Unlock()
 		w.seen.at -= 2 * claimTTL // so that what is late is not from before the look
 		w.seen.sent = w.seen.sent.Add(-2 * claimTTL)
 		c.change(a, h)

@@ -106,6 +106,8 @@ func init() {
 			old: "run == s.b.boot && ", new: "", pkg: pkg, test: "TestHandedTake"},
 		mutant{name: "a message of a run that was left is trusted", file: "redislock/internal/server/moves.go",
 			old: "run == s.b.boot && s.stale(s.b) == nil", new: "run == s.b.boot", pkg: pkg + "/internal/server", test: "TestSays"},
+		mutant{name: "a message of a node that had the slot before is trusted", file: "redislock/handed.go",
+			old: " || !s.server.Has(w.seen.by.Server, a.key)", new: "", pkg: pkg, test: "TestClusterHanded"},
 		mutant{name: "a message is trusted that replicas may lack", file: "redislock/open.go",
 			old: "opts.WaitReplicas == 0,", new: "opts.WaitReplicas >= 0,", pkg: pkg, test: "TestHandedTake"},
 		mutant{name: "what was broken before it was taken is taken", file: "redislock/hear.go",
