@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -38,8 +37,6 @@ type Client struct {
 	closed bool
 	lines  map[string]*line
 	open   *Lease // the first of those not given back yet; a list
-
-	trip atomic.Int64 // for how long the store took a lease back, or passed it on, last: a time.Duration
 
 	shut     chan struct{} // closed when Close has ended, with closeErr
 	closeErr error

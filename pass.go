@@ -16,8 +16,7 @@ const (
 	maxPasses = 16
 
 	// For so long a grant goes from one waiter of this client to the next without a
-	// word to the store, if others may wait for the name, and if not. The first is made
-	// longer, up to the second, where the store takes longer than that for a hand-over.
+	// word to the store, if others may wait for the name, and if not.
 	shortTurn = time.Millisecond
 	longTurn  = 4 * time.Millisecond
 
@@ -109,7 +108,7 @@ func (l *Lease) stay() *tenure {
 	left, others := r.Reserved()
 	turn := longTurn
 	if others {
-		turn = min(max(time.Duration(l.client.trip.Load()), shortTurn), longTurn)
+		turn = shortTurn
 	}
 	l.tenure = &tenure{left: left, until: l.began.Add(turn)}
 	l.tenure.holder.Store(l)
@@ -164,8 +163,6 @@ func (l *Lease) loseGrant(cause *LostError) {
 // the next one ask.
 func (c *Client) handOver(ctx context.Context, l *Lease) error {
 	passer, _ := l.grant.(driver.Passer)
-	began := driver.Now()
-	defer func() { c.trip.Store(int64(driver.Now().Sub(began))) }()
 	next := c.successor(l, passer)
 	if next == nil {
 		err := c.giveBack(ctx, l.grant)
