@@ -117,9 +117,9 @@ const scriptsBound = "the server's processor is the limit: it takes 24 µs for a
 	"The client takes no more than the floor's, 16 µs"
 
 const (
-	handOff = "one request and one message, as the floor; but the request is the release script, which runs cold after a pause and carries out 13 commands: each " +
-		"costs several times what it does hot, and a look at the server's role, after 10 ms without one, as much as ten of them"
-	etcdPair = "the same two requests as the raw operations and concurrency.Mutex; ours write two keys, as a participant is found by one of them, and compare before they write"
+	slowHandOff = "one request and one message, as the floor; but the request is the release script, which after a pause runs cold and carries out some ten commands, each of " +
+		"which costs several times what it does hot. The look at the server's role, when there was none for 10 ms, costs as much as ten of them"
+	etcdPair = "as many requests as the raw operations and concurrency.Mutex make, but the first compares before it writes, and keeps what it needs to be repeated"
 )
 
 // causes says why an aim is missed, by its workload and its text. They are written
