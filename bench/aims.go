@@ -140,8 +140,8 @@ var causes = map[string]string{
 		"most of it one after the other",
 	"S8/64: ≥ 3 × redsync": "that is more than the raw commands reach (2.2 × redsync): the five servers share a processor, which those fill with 78 µs a pair. " +
 		"pawl's scripts alone take 91 µs",
-	"S5/1: p50 ≤ 1.25 × PUBLISH to delivery":    handOff,
-	"S5/16: p50 ≤ 1.25 × PUBLISH to delivery":   handOff,
+	"S5/1: p50 ≤ 1.25 × PUBLISH to delivery":    slowHandOff,
+	"S5/16: p50 ≤ 1.25 × PUBLISH to delivery":   slowHandOff,
 	"S9/etcd/1: p50 ≤ 1.1 × the raw operations": etcdPair,
 	"S9/etcd/1: ahead of concurrency.Mutex":     etcdPair,
 	"S10: ≤ 3 × flock x true": "three Go programs start besides the command: pawl; pawl again as the stub, which names its process group to the guard before it becomes " +
