@@ -167,17 +167,16 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 }
 
 func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
-	if err := l.reserve(ctx); err != nil {
-		return err
-	}
 	if l.client.guarantees.Expiry {
+		if err := l.reserve(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := l.client.untilClose(ctx)
 		defer cancel()
 		return l.ask(ctx, ttl)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.answered()
 	if l.cause == nil {
 		l.ttl = ttl
 		l.confirmed(driver.Now())

@@ -447,3 +447,23 @@ func TestGrantPassedOnInTheInstantOfCancelIsPutBack(t *testing.T) {
 		})
 	}
 }
+
+// A lease is passed on after its Downgrade has seen that it is held. The grant is
+// another's then, who has it for itself.
+func TestDowngradeOfAGrantThatIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, reserve(new(memlock.Store), 100, false), nil)
+		first := acquire(t, c, "a")
+		all := line(t, c, 1, func(_ int, l *pawl.Lease) {
+			if l.ID() != first.ID() {
+				t.Error("it was not passed on")
+			}
+			wantIs(t, first.Lower(), pawl.ErrReleased)
+			if err := l.Lower(); err != nil {
+				t.Error(err)
+			}
+		})
+		release(t, first)
+		all.Wait()
+	})
+}

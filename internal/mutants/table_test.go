@@ -498,6 +498,12 @@ var mutants = []mutant{
 		pkg: ".", test: "TestPassedOnLeaseIsRenewed",
 	},
 	{
+		name: "downgrade of a grant that is another's by now",
+		file: "downgrade.go",
+		old:  "	if l.cause != nil {\n		return l.cause\n	}\n	l.lowering =", new: "	l.lowering =",
+		pkg: ".", test: "TestDowngradeOfAGrantThatIsPassedOn",
+	},
+	{
 		name: "less than the heir was told",
 		file: "keep.go",
 		old:  "case h != l && ttl < h.ttl:", new: "case false:",
