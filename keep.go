@@ -98,6 +98,7 @@ func (l *Lease) ask(ctx context.Context, ttl time.Duration) error {
 	h.answered()
 	switch {
 	case h.cause != nil:
+	case h != l && h.fixed: // nobody has asked for it
 	case err != nil:
 		h.failed(err)
 	case h != l && ttl < h.ttl: // an Extend, for less than h was told that it has

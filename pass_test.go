@@ -301,6 +301,22 @@ func TestShorterRenewalUnderWay(t *testing.T) {
 	})
 }
 
+// Who has asked for no renewals has nothing to fear from one that fails.
+func TestRenewalUnderWayIsNotForWhoHasNone(t *testing.T) {
+	for _, answer := range []error{nil, driver.ErrUnavailable} {
+		synctest.Test(t, func(t *testing.T) {
+			d := reserve(new(memlock.Store), 100, false)
+			l, let := passed(t, open(t, d, nil), d, time.Minute, answer, pawl.NoRenew())
+			before := l.Deadline()
+			let()
+			if s := l.State(); s != pawl.Held || !l.Deadline().Equal(before) {
+				t.Errorf("the lease is %v, and its deadline moved by %v", s, l.Deadline().Sub(before))
+			}
+			release(t, l)
+		})
+	}
+}
+
 func TestLossUnderWayIsForWhoHasTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := reserve(new(memlock.Store), 100, false)

@@ -504,6 +504,12 @@ var mutants = []mutant{
 		pkg: ".", test: "TestDowngradeOfAGrantThatIsPassedOn",
 	},
 	{
+		name: "renewal that an heir has not asked for",
+		file: "keep.go",
+		old:  "case h != l && h.fixed:", new: "case false:",
+		pkg: ".", test: "TestRenewalUnderWayIsNotForWhoHasNone",
+	},
+	{
 		name: "less than the heir was told",
 		file: "keep.go",
 		old:  "case h != l && ttl < h.ttl:", new: "case false:",
