@@ -500,7 +500,7 @@ var mutants = []mutant{
 	{
 		name: "downgrade of a grant that is another's by now",
 		file: "downgrade.go",
-		old:  "	if l.cause != nil {\n		return l.cause\n	}\n	l.lowering =", new: "	l.lowering =",
+		old:  "\tif l.cause != nil {\n\t\treturn l.cause\n\t}\n\tl.lowering =", new: "\tl.lowering =",
 		pkg: ".", test: "TestDowngradeOfAGrantThatIsPassedOn",
 	},
 	{
