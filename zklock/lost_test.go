@@ -470,3 +470,40 @@ func TestBreakBeforeTheRelease(t *testing.T) {
 		_ = g.Release(t.Context())
 	}
 }
+
+// TestBreakOfALeaseThatWasNotRead: the holder of a lease whose node it had no need to read
+// is told of a Break all the same.
+func TestBreakOfALeaseThatWasNotRead(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	d, other := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
+	req, g := request("", 0), (*grant)(nil)
+	for tries, known := 0, false; !known; tries++ {
+		if tries == 100 {
+			t.Fatal("every node was read")
+		}
+		if g != nil {
+			if err := g.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		req = request("broken-unread", time.Minute)
+		g = take(t, d, req)
+		_, known = g.n.born()
+	}
+	told := make(chan error, 1)
+	g.OnLost(func(err error) { told <- err })
+	if err := other.Break(t.Context(), req.Name, req.Lease, req.Holder, "test"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-told:
+		var lost *driver.LostError
+		if !errors.As(err, &lost) || lost.Reason != driver.Broken {
+			t.Errorf("the holder was told %v, want that it was broken", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the holder was not told")
+	}
+	_ = g.Release(t.Context())
+}

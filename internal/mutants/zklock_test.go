@@ -65,7 +65,7 @@ func init() {
 		zk("a listing without the node is believed", "past.go",
 			"if l.err == nil && n.sees(l) {", "if l.err == nil {", "TestEarlyListing"),
 		zk("nobody watches the node of a lease", "lost.go",
-			"s.store.work.Go(g.review)", "_ = g.review", "TestConformance/broken-holder-learns-who-and-why"),
+			"s.store.work.Go(g.review)", "_ = g.review", "TestBreakOfALeaseThatWasNotRead"),
 		zk("slots that no name can tell", "line.go",
 			"if k.slots > most {", "if k.slots < -most {", "TestTooManySlots"),
 	)
