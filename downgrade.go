@@ -40,8 +40,9 @@ func (l *Lease) downgrade(ctx context.Context) error {
 		return fmt.Errorf("it is one of %d slots: only an exclusive lease can become shared: %w", k, errors.ErrUnsupported)
 	case !ok || !c.guarantees.Shared:
 		return fmt.Errorf("this store cannot make a lease shared: %w", errors.ErrUnsupported)
-	case !l.lower():
-		return errors.New("it is held more than once, and the others count on it as it is: downgrade before it is acquired again")
+	}
+	if err := l.lower(); err != nil {
+		return err
 	}
 	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
@@ -75,11 +76,17 @@ func (l *Lease) kindNow() kind {
 	return l.kind
 }
 
-// lower notes that a Downgrade begins, and reports false if others count on the
-// lease's being exclusive.
-func (l *Lease) lower() bool {
+// lower notes that a Downgrade begins, if it may: others may count on the lease's being
+// exclusive, or it has ended just now, and its grant is another lease's.
+func (l *Lease) lower() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.cause != nil {
+		return l.cause
+	}
 	l.lowering = l.lowering || l.more == 0 // who has come since then wants to share
-	return l.lowering
+	if !l.lowering {
+		return errors.New("it is held more than once, and the others count on it as it is: downgrade before it is acquired again")
+	}
+	return nil
 }

@@ -33,3 +33,6 @@ func (c *Client) HoldRenewals() (release func()) {
 		r.idle.Go(r.work)
 	}
 }
+
+// Lower is what a Downgrade does first when it has seen that the lease is held.
+func (l *Lease) Lower() error { return l.lower() }

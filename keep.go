@@ -98,6 +98,7 @@ func (l *Lease) ask(ctx context.Context, ttl time.Duration) error {
 	h.answered()
 	switch {
 	case h.cause != nil:
+	case h != l && h.fixed: // nobody has asked for it
 	case err != nil:
 		h.failed(err)
 	case h != l && ttl < h.ttl: // an Extend, for less than h was told that it has
@@ -167,17 +168,16 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 }
 
 func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
-	if err := l.reserve(ctx); err != nil {
-		return err
-	}
 	if l.client.guarantees.Expiry {
+		if err := l.reserve(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := l.client.untilClose(ctx)
 		defer cancel()
 		return l.ask(ctx, ttl)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.answered()
 	if l.cause == nil {
 		l.ttl = ttl
 		l.confirmed(driver.Now())

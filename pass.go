@@ -54,10 +54,10 @@ func (l *Lease) inherit() bool {
 	ln.call(ln.waiters.Front())
 	ln.holder = next
 	c.replace(l, next)
+	c.observer.released(l, nil)
+	c.observer.acquired(next, next.began.Sub(w.set.began)) // before it is lost, see lose
 	c.mu.Unlock()
 	l.tell(contexts)
-	c.observer.released(l, nil)
-	c.observer.acquired(next, next.began.Sub(w.set.began))
 	w.turn <- next
 	return true
 }
@@ -93,8 +93,8 @@ func (l *Lease) heir(w *waiter) (*Lease, map[*leaseContext]struct{}) {
 	// A request that is under way renews the grant for whoever has it then.
 	h.asking, h.free, l.free = l.asking, l.free, nil
 	h.due = min(h.deadline(), h.renewAt, h.suspectAt)
-	t.holder.Store(h)
 	l.client.sched.replace(l, h)
+	t.holder.Store(h) // only now: what loses h has it watched over no more
 	return h, l.finish(Released, ErrReleased)
 }
 

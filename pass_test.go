@@ -301,6 +301,22 @@ func TestShorterRenewalUnderWay(t *testing.T) {
 	})
 }
 
+// Who has asked for no renewals has nothing to fear from one that fails.
+func TestRenewalUnderWayIsNotForWhoHasNone(t *testing.T) {
+	for _, answer := range []error{nil, driver.ErrUnavailable} {
+		synctest.Test(t, func(t *testing.T) {
+			d := reserve(new(memlock.Store), 100, false)
+			l, let := passed(t, open(t, d, nil), d, time.Minute, answer, pawl.NoRenew())
+			before := l.Deadline()
+			let()
+			if s := l.State(); s != pawl.Held || !l.Deadline().Equal(before) {
+				t.Errorf("the lease is %v, and its deadline moved by %v", s, l.Deadline().Sub(before))
+			}
+			release(t, l)
+		})
+	}
+}
+
 func TestLossUnderWayIsForWhoHasTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := reserve(new(memlock.Store), 100, false)
@@ -446,4 +462,24 @@ func TestGrantPassedOnInTheInstantOfCancelIsPutBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lease is passed on after its Downgrade has seen that it is held. The grant is
+// another's then, who has it for itself.
+func TestDowngradeOfAGrantThatIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, reserve(new(memlock.Store), 100, false), nil)
+		first := acquire(t, c, "a")
+		all := line(t, c, 1, func(_ int, l *pawl.Lease) {
+			if l.ID() != first.ID() {
+				t.Error("it was not passed on")
+			}
+			wantIs(t, first.Lower(), pawl.ErrReleased)
+			if err := l.Lower(); err != nil {
+				t.Error(err)
+			}
+		})
+		release(t, first)
+		all.Wait()
+	})
 }

@@ -16,20 +16,19 @@ import (
 func (g *grant) expire() {
 	s := g.s
 	s.mu.Lock()
-	left := g.expires.Sub(driver.Now())
-	if g.leaving || g.lost != nil || left > 0 {
-		if left > 0 {
-			g.timer.Reset(left)
-		}
-		if !g.watched && !g.leaving && g.lost == nil {
+	defer s.mu.Unlock()
+	if g.leaving || g.lost != nil {
+		return
+	}
+	if left := g.expires.Sub(driver.Now()); left > 0 {
+		g.timer.Reset(left)
+		if !g.watched {
 			g.watched = true
 			s.store.work.Go(g.review)
 		}
-		s.mu.Unlock()
 		return
 	}
 	g.lose(&driver.LostError{Reason: driver.Expired})
-	s.mu.Unlock()
 	s.store.work.Go(g.clear)
 }
 

@@ -498,6 +498,18 @@ var mutants = []mutant{
 		pkg: ".", test: "TestPassedOnLeaseIsRenewed",
 	},
 	{
+		name: "downgrade of a grant that is another's by now",
+		file: "downgrade.go",
+		old:  "\tif l.cause != nil {\n\t\treturn l.cause\n\t}\n\tl.lowering =", new: "\tl.lowering =",
+		pkg: ".", test: "TestDowngradeOfAGrantThatIsPassedOn",
+	},
+	{
+		name: "renewal that an heir has not asked for",
+		file: "keep.go",
+		old:  "case h != l && h.fixed:", new: "case false:",
+		pkg: ".", test: "TestRenewalUnderWayIsNotForWhoHasNone",
+	},
+	{
 		name: "less than the heir was told",
 		file: "keep.go",
 		old:  "case h != l && ttl < h.ttl:", new: "case false:",
