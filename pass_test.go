@@ -378,6 +378,7 @@ func TestNothingIsPassedOnAfterItsEnd(t *testing.T) {
 		c := open(t, d, nil)
 		first := acquire(t, c, "a", pawl.MaxHold(time.Millisecond))
 		all := line(t, c, 1, func(int, *pawl.Lease) {})
+		c.StopTimers() // so that nothing but the release sees to it
 		time.Sleep(time.Millisecond)
 		wantIs(t, first.Release(context.Background()), pawl.ErrLost)
 		all.Wait()

@@ -43,7 +43,7 @@ var simulated = []mutant{
 		name: "late votes counted, from when they come",
 		file: round, old: "timer := time.NewTimer(timeout)", new: "timer := time.NewTimer(timeout + time.Hour)",
 		also: []edit{
-			{claim, "m.send(timeout, func", "m.send(timeout+time.Hour, func"},
+			{claim, "all := c.d.together(timeout)", "all := c.d.together(timeout + time.Hour)"},
 			{ask, "&grant{claim: c, token: token, since: since,", "&grant{claim: c, token: token, since: driver.Now(),"},
 			{ask, "case err == nil && v == won && left > 0:", "case err == nil && v == won:"},
 		},

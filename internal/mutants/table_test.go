@@ -279,7 +279,7 @@ var mutants = []mutant{
 		name: "readers without a flock",
 		file: "filelock/together_linux.go",
 		old:  "return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)", new: "return nil",
-		pkg: "filelock", test: "TestMixed",
+		pkg: "filelock", test: "TestConformance/client-readers-share",
 	},
 	{
 		name: "a gate that is open to all",
