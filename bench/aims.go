@@ -119,7 +119,8 @@ const scriptsBound = "the server's processor is the limit: it takes 24 µs for a
 const (
 	slowHandOff = "one request and one message, as the floor; but the request is the release script, which after a pause runs cold and carries out some ten commands, each of " +
 		"which costs several times what it does hot. The look at the server's role, when there was none for 10 ms, costs as much as ten of them"
-	etcdPair = "as many requests as the raw operations and concurrency.Mutex make, but the first compares before it writes, and keeps what it needs to be repeated"
+	lateHandOff = "as for the median; and of some hundred hand-offs in a run a few that wait for a processor decide: in four runs it was between 1.0 and 2.7 times"
+	etcdPair    = "as many requests as the raw operations and concurrency.Mutex make, but the first compares before it writes, and keeps what it needs to be repeated"
 )
 
 // causes says why an aim is missed, by its workload and its text. They are written
@@ -142,6 +143,8 @@ var causes = map[string]string{
 		"pawl's scripts alone take 91 µs",
 	"S5/1: p50 ≤ 1.25 × PUBLISH to delivery":    slowHandOff,
 	"S5/16: p50 ≤ 1.25 × PUBLISH to delivery":   slowHandOff,
+	"S5/1: p99 ≤ 2 × PUBLISH to delivery":       lateHandOff,
+	"S5/16: p99 ≤ 2 × PUBLISH to delivery":      lateHandOff,
 	"S9/etcd/1: p50 ≤ 1.1 × the raw operations": etcdPair,
 	"S9/etcd/1: ahead of concurrency.Mutex":     etcdPair,
 	"S10: ≤ 3 × flock x true": "three Go programs start besides the command: pawl; pawl again as the stub, which names its process group to the guard before it becomes " +
