@@ -202,10 +202,11 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	switch server.Code(reply) {
 	case 1:
-		token, err := reply[1].AsUint64()
-		if err == nil && len(reply) != 4 {
-			err = fmt.Errorf("the server's answer has %d parts", len(reply))
+		if len(reply) != 4 {
+			g.end(false, req.Lease)
+			return nil, fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply))
 		}
+		token, err := reply[1].AsUint64()
 		if err != nil {
 			g.end(false, req.Lease)
 			return nil, fmt.Errorf("%w: token: %w", driver.ErrUncertain, err)
