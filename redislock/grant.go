@@ -149,14 +149,14 @@ func (g *grant) Release(ctx context.Context) error {
 }
 
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
-	s, attempt := g.s, g.attempt(lease)
+	s, kind := g.s, g.kindNow()
 	said := struct { // together: one allocation
 		keys [5]string
-		args [6]string
-	}{s.keysOf(g.key, lease), [...]string{lease, claimMillis, s.server.ChannelFor(g.key), attempt, server.Bit(g.unsure), server.Bit(g.doubt)}}
+		args [8]string
+	}{s.keysOf(g.key, lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, server.Bit(g.unsure), server.Bit(g.doubt), lease}}
 	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail == nil {
-		if found = server.Code(reply) == 1; !found && g.attempt(lease) != attempt {
+		if found = server.Code(reply) == 1; !found && g.kindNow() != kind {
 			return g.release(ctx, lease) // as in Renew
 		}
 		return found, nil

@@ -101,26 +101,27 @@ func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	return readSharers(members, time.Time{})
 }
 
-// attempt returns how the store knows the grant among others, with another lease
-// id perhaps; "" if that is not known here.
-func (g *grant) attempt(lease string) string {
+// attempt returns how the store knows the grant among others; "" if that is not
+// known here.
+func (g *grant) attempt() string {
 	if g.record == "" {
 		return ""
 	}
+	return attemptText(g.lease, g.s.id, g.kindNow(), g.record)
+}
+
+func (g *grant) kindNow() string {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	return attemptText(lease, g.s.id, g.kind, g.record)
+	return g.kind
 }
 
 // shares is attempt if others may hold the lock too, or else "".
 func (g *grant) shares() string {
-	g.s.mu.Lock()
-	alone := g.kind == exclusive
-	g.s.mu.Unlock()
-	if alone {
+	if g.kindNow() == exclusive {
 		return ""
 	}
-	return g.attempt(g.lease)
+	return g.attempt()
 }
 
 // Downgrade implements driver.Downgrader. From the first call on the store may have
@@ -143,7 +144,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	s.mu.Unlock()
 	reply, _, fail := s.server.Run(ctx, downgradeScript,
 		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
-		[]string{g.attempt(g.lease), claimMillis, s.server.ChannelFor(g.key)})
+		[]string{g.attempt(), claimMillis, s.server.ChannelFor(g.key)})
 	if fail != nil {
 		return fail.Err
 	}

@@ -2,17 +2,29 @@
 
 package redislock
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
 
 var (
-	//go:embed lua/common.lua
-	commonLua string
+	//go:embed lua/lease.lua
+	leaseLua string
+	//go:embed lua/queue.lua
+	queueLua string
 	//go:embed lua/acquire.lua
 	acquireLua string
+	//go:embed lua/acquire-busy.lua
+	acquireBusyLua string
 	//go:embed lua/extend.lua
 	extendLua string
+	//go:embed lua/extend-shared.lua
+	extendSharedLua string
 	//go:embed lua/release.lua
 	releaseLua string
+	//go:embed lua/release-busy.lua
+	releaseBusyLua string
 	//go:embed lua/pass.lua
 	passLua string
 	//go:embed lua/break.lua
@@ -36,7 +48,14 @@ const (
 	allScript
 )
 
-var scripts = []string{
-	commonLua + acquireLua, commonLua + extendLua, commonLua + releaseLua, commonLua + passLua, commonLua + breakLua,
-	commonLua + downgradeLua, commonLua + allLua,
+// The ordinary case of a script is in its text before the functions that only the
+// others need.
+var scripts = []server.Script{
+	acquireScript:   {Text: leaseLua + acquireLua + queueLua + acquireBusyLua, Many: true},
+	extendScript:    {Text: leaseLua + extendLua + queueLua + extendSharedLua},
+	releaseScript:   {Text: leaseLua + releaseLua + queueLua + releaseBusyLua, Many: true},
+	passScript:      {Text: leaseLua + queueLua + passLua},
+	breakScript:     {Text: leaseLua + queueLua + breakLua},
+	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
+	allScript:       {Text: leaseLua + queueLua + allLua},
 }

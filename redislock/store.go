@@ -145,14 +145,14 @@ func (s *store) attempt(req *driver.Request) *attempt {
 	return &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.newRecord(req.Holder, req.Why)}
 }
 
-// keysOf returns the keys of the scripts that begin and end a lease: lock, floor,
-// queue, epoch, ended. It makes one string for three of them. A grant does not keep
+// keysOf returns the keys of the scripts that begin and end a lease: epoch, floor,
+// ended, lock, queue. It makes one string for three of them. A grant does not keep
 // them: there may be many.
 func (s *store) keysOf(key, lease string) [5]string {
 	all := key + floorSuffix + key + queueSuffix + key + endedSuffix + lease
 	floor := len(key) + len(floorSuffix)
 	queue := floor + len(key) + len(queueSuffix)
-	return [...]string{key, all[:floor], all[floor:queue], s.server.EpochKey(key), all[queue:]}
+	return [...]string{s.server.EpochKey(key), all[:floor], all[queue:], key, all[floor:queue]}
 }
 
 // turn is what the store said instead of granting.
@@ -179,7 +179,7 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
-	a.args = [...]string{a.req.Lease, s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place}
+	a.args = [...]string{s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place, a.req.Lease}
 	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys[:], a.args[:])
 	if fail != nil {
 		a.doubt = a.doubt || fail.Maybe

@@ -44,7 +44,7 @@ end
 
 local reply = {1}
 for i, s in ipairs(wanted) do
-  reply[i + 1] = s.token or give(s, s.ttl, parse(s.me))
+  reply[i + 1] = s.token or give(s, s.ttl, 'NX', parse(s.me))
 end
 reply[#reply + 1] = at
 return reply

@@ -9,9 +9,5 @@ local lock = KEYS[1]
 local lease, ttl, attempt = unpack(ARGV)
 
 local value, at = alone(lock), now()
-if owned(value, lease) then
-  return {1, lengthen(lock, ttl), at}
-end
-local left = not value and attempt ~= '' and stay(lock, attempt, ttl, at)
-if not left then return {0, at} end
-return {1, left, at}
+if owned(value, lease) then return {1, lengthen(lock, ttl), at} end
+if value or attempt == '' then return {0, at} end

@@ -23,5 +23,5 @@ local at = now()
 local shut = closed(epoch, known[3], at)
 if shut ~= 0 then return {shut < 0 and -1 or -2} end
 local s = state(lock, floor, queue, at, known[2])
-local token = give(s, ttl, parse(successor))
+local token = give(s, ttl, 'XX', parse(successor))
 return {1, token, s.spare, redis.call('EXISTS', queue)}

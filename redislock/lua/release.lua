@@ -1,31 +1,32 @@
 -- SPDX-License-Identifier: Apache-2.0
--- release ends a lease, or takes a waiter out of the queue.
--- KEYS: lock, floor, queue, epoch, ended
--- ARGV: lease, claim ms, channel, its attempt or '' if that is not known, 1 if it may be
--- in the queue, or 0, 1 if the answer to a request for the lease did not come, or 0
--- Returns {1} if there was something to end, else {0}.
+-- release ends leases, or takes waiters out of their queues. This is the ordinary case:
+-- each has its lock for itself, and nobody waits. All are looked at together.
+-- KEYS: as of acquire
+-- ARGV: claim ms, channel, client, kind, record or '' if that is not known, 1 if the leases may be
+-- in the queue, or 0, 1 if the answer to a request for them did not come, or 0; the leases
+-- Returns for each lock {1} if there was something to end, else {0}; or an error.
 
-local lock, floor, queue, epoch, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local lease, claim, channel, attempt, waiting, doubt = unpack(ARGV)
+local n = math.floor((#KEYS - 1) / 4)
+local claim, channel, client, kind, record, waiting, doubt = unpack(ARGV, 1, 7)
 
-local done, first = 0, false
-if waiting == '1' then
-  first = redis.call('ZRANGE', queue, 0, 0)[1] == attempt
-  done = redis.call('ZREM', queue, attempt)
+local answers, rest, known, line = {}, n, nil, nil
+if waiting == '0' and doubt == '0' then
+  known = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
+  local busy
+  if n == 1 then
+    line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- of another program, it keeps nobody from releasing
+    busy = line[1]
+  else
+    busy = redis.call('EXISTS', unpack(KEYS, 3 * n + 2, 4 * n + 1)) > 0
+  end
+  local free = {}
+  for i = 1, n do
+    if owned(known[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', KEYS[3 * n + 1 + i]) == 1)) then
+      free[#free + 1], answers[i], rest = KEYS[2 * n + 1 + i], {1}, rest - 1
+    else
+      answers[i] = false
+    end
+  end
+  if free[1] then redis.call('DEL', unpack(free)) end
 end
-local value, freed, free = alone(lock), false, false
-if owned(value, lease) then
-  redis.call('DEL', lock)
-  freed, free = true, true
-elseif not value then
-  if attempt == '' then attempt = find(lock, lease) or '' end
-  freed = leave(lock, attempt, now())
-end
-if freed then done = 1 end
-local line = (freed or first) and redis.call('ZRANGE', queue, 0, 1)
-if line and line[1] then
-  go(lock, floor, queue, epoch, claim, channel, now(), first, free, line)
-end
--- That request may be executed yet. Want of memory must not stop the release.
-if doubt == '1' then redis.pcall('SET', ended, '', 'PX', ENDED) end
-return {done}
+if rest == 0 then return answers end

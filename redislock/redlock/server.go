@@ -46,8 +46,10 @@ const (
 	statusScript
 )
 
-var scripts = []string{commonLua + proposeLua, commonLua + endLua, commonLua + wantLua, commonLua + readLua,
-	commonLua + listenLua, commonLua + statusLua}
+var scripts = []server.Script{
+	{Text: commonLua + proposeLua}, {Text: commonLua + endLua}, {Text: commonLua + wantLua},
+	{Text: commonLua + readLua}, {Text: commonLua + listenLua}, {Text: commonLua + statusLua},
+}
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
 // clients in other languages.

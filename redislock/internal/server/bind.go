@@ -198,7 +198,7 @@ func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]ru
 			return nil, 0, nil, NotBound(ctx, err)
 		}
 		since := driver.Now()
-		reply, err := s.Do(ctx, b.call(s.client, script, keys, args)).ToArray()
+		reply, err := s.ask(ctx, b, script, keys, args)
 		if err == nil {
 			if len(reply) > 0 && Code(reply) != noEpoch {
 				return reply, since, b, s.stale(b)

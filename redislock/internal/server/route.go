@@ -175,7 +175,7 @@ func (s *Server) call(ctx context.Context, b *binding, slot int, asking bool, sc
 	run := b.call(s.client, script, keys, args)
 	joined := b.boot == "" || b.joined.has(slot)
 	if joined && !asking {
-		return s.Do(ctx, run).ToArray()
+		return s.reply(script, s.Do(ctx, run))
 	}
 	first := s.client.B().Asking().Build()
 	if !asking {
@@ -185,7 +185,7 @@ func (s *Server) call(ctx context.Context, b *binding, slot int, asking bool, sc
 	if err != nil {
 		return nil, err
 	}
-	reply, err := replies[1].ToArray()
+	reply, err := s.reply(script, replies[1])
 	if asking {
 		return reply, err
 	}

@@ -34,9 +34,8 @@ type Config struct {
 	ReplicaTimeout time.Duration // for that
 
 	// Scripts are known by their index to Run. Without any there is only Send, and
-	// nothing is bound to a run. The Server puts lua/guard.lua before them. Their reply is an array that begins with a number, -1 if
-	// closed() has returned that.
-	Scripts []string
+	// nothing is bound to a run. The Server puts lua/guard.lua before them.
+	Scripts []Script
 	// Check is a script that returns the names of the commands that the user may
 	// not run. It is given two keys and a channel that nobody uses.
 	Check string
@@ -55,6 +54,17 @@ type Config struct {
 	Closed func(addr string, left time.Duration)
 }
 
+// Script is a script. Its reply is an array that begins with a number, -1 if closed()
+// has returned that.
+type Script struct {
+	Text string
+	// Many says that the script takes many requests at a time, and returns an array of
+	// replies. All of them have the first key in common, and all arguments but the last, which
+	// are given once. The other keys are given by their kind: the second of all requests, the
+	// third of all.
+	Many bool
+}
+
 // Server is one server, or that which is the master now.
 type Server struct {
 	Config
@@ -69,6 +79,7 @@ type Server struct {
 
 	epochKey string // of a server on its own
 	way      way
+	crowds   crowds
 
 	mu      sync.Mutex // guards the fields below
 	binding *binding
@@ -82,7 +93,10 @@ type Server struct {
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
 func New(client rueidis.Client, conf Config) *Server {
 	s := &Server{Config: conf, client: client, ear: newEar(conf.Heard), epochKey: conf.Prefix + "epoch"}
-	s.texts = append(append(s.texts, conf.Scripts...), epochLua, markLua, conf.Check)
+	for _, script := range conf.Scripts {
+		s.texts = append(s.texts, script.Text)
+	}
+	s.texts = append(s.texts, epochLua, markLua, conf.Check)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -1,11 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every script of redislock begins with guard.lua and with this file.
+-- What scripts need for locks that are not simply free, or held by one lease for itself.
 
-local FLOOR = 86400000 -- how long a token is remembered, in ms
-local QUEUE = 300000   -- how long a queue that nobody looks at lives, in ms
-local ENDED = 300000   -- how long a request may be under way to the server, in ms
-local SPARE = 4000     -- how many tokens after its own a lease may have for its client
-local LEAD = 10000     -- how far tokens may be ahead of the clock, in us
+local QUEUE = 300000 -- how long a queue that nobody looks at lives, in ms
+local ENDED = 300000 -- how long a request may be under way to the server, in ms
+
+-- each does something for one of n locks. What fails for one does not for the others.
+local function each(n, f, ...)
+  if n == 1 then return f(...) end
+  local ok, answer = pcall(f, ...)
+  if ok then return answer end
+  return {err = (type(answer) == 'table' and answer.err or tostring(answer)) .. ' script: for one of several locks'}
+end
 
 -- An attempt is 'lease client kind record', in the queue and among those who hold a
 -- lock together. Its kind is exclusive, shared, or the number of slots.
@@ -14,23 +19,6 @@ local function join(lease, client, kind, record) return lease .. ' ' .. client .
 local function parse(attempt)
   local lease, client, kind, record = string.match(attempt, '^(%S+) (%S+) (%S+) (.*)$')
   return lease, client, kind, record
-end
-
--- owned says whether what holds a lock, or an attempt, is that of the lease.
-local function owned(value, lease)
-  return value and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
-end
-
--- alone returns the value of the lock if one lease holds it for itself. For MGET
--- what is no string is nothing, and no error.
-local function alone(lock) return redis.call('MGET', lock)[1] end
-
--- lengthen makes the lock live for ttl ms at least, and returns how many were
--- left. A request that was given up may come late, after one for a longer TTL.
-local function lengthen(lock, ttl)
-  local left = redis.call('PTTL', lock)
-  if tonumber(ttl) > left then redis.call('PEXPIRE', lock, ttl) end
-  return left
 end
 
 -- Leases that hold a lock together are in a sorted set in its place. Each has two
@@ -100,38 +88,28 @@ local function left(s, kind)
   return redis.call('PTTL', s.lock)
 end
 
--- upcoming returns the next token, and how many after it are set aside for its lease: an
--- exclusive one is passed on within its client without the server. So that those who get
--- a lock very often are not ahead of the clock in the end, which says what comes next
--- when the floor is forgotten, these are few then.
-local function upcoming(s, kind)
-  local token = math.max(s.at, s.last + 1)
-  return token, kind == 'exclusive' and math.max(0, math.min(SPARE, s.at + LEAD - token)) or 0
-end
-
 -- give grants the lock for px ms and returns the token, which is greater than the
--- last. The floor is written first: what is refused for lack of memory has then
--- recorded nothing.
-local function give(s, px, lease, client, kind, record)
-  local token, spare = upcoming(s, kind)
-  local text = digits(token)
-  s.spare = spare
-  redis.call('SET', s.floor, s.spare > 0 and digits(token + s.spare) or text, 'PX', FLOOR)
+-- last; how is that of hold.
+local function give(s, px, how, lease, client, kind, record)
+  local text, top
   if kind == 'exclusive' then
-    local at = token == s.at and text or digits(s.at)
-    redis.call('SET', s.lock, lease .. ' ' .. client .. ' ' .. text .. ' ' .. at .. ' ' .. record, 'PX', px)
+    text, s.spare, top = hold(s.lock, s.floor, s.at, s.last, px, lease, client, record, how)
   else
+    s.spare, top = 0, upcoming(s.at, s.last)
+    text = digits(top)
+    redis.call('SET', s.floor, text, 'PX', FLOOR)
     local attempt = join(lease, client, kind, record)
-    redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-token), '@' .. attempt)
+    redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-top), '@' .. attempt)
     lengthen(s.lock, px)
   end
-  s.last, s.kind, s.n = token + s.spare, kind, s.n + 1
+  s.last, s.kind, s.n = top, kind, s.n + 1
   return text
 end
 
 -- terms is all that a waiter needs to know to use the lock for the claim.
 local function terms(s, kind, waited)
-  local token, spare = upcoming(s, kind)
+  local token, spare = upcoming(s.at, s.last)
+  if kind ~= 'exclusive' then spare = 0 end
   return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, spare, waited and 1 or 0}, ' ')
 end
 
@@ -150,9 +128,9 @@ local function admit(s, moved, me, px)
     if fits(s, kind) then
       redis.call('ZREM', s.queue, head)
       if head == me then
-        token = give(s, px, parse(head))
+        token = give(s, px, 'NX', parse(head))
       elseif tell('grant', terms(s, kind, behind)) then
-        give(s, s.claim, parse(head))
+        give(s, s.claim, 'NX', parse(head))
       end
     else
       if not moved and (not mine or head == me) then break end
@@ -162,7 +140,7 @@ local function admit(s, moved, me, px)
     moved, head = true, behind
     if behind then behind = redis.call('ZRANGE', s.queue, 1, 1)[1] end
   end
-  if mine and not token and not head and fits(s, mine) then token = give(s, px, parse(me)) end
+  if mine and not token and not head and fits(s, mine) then token = give(s, px, 'NX', parse(me)) end
   return token
 end
 

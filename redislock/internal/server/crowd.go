@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// To call a script costs a server more than what the script does for one free lock. So
+// requests that goroutines make at the same time are one call, if the script takes many.
+// None of them waits for others that may come: the first lets those go ahead that are
+// ready to run, and that is all. Who makes few requests notices nothing.
+//
+// A cluster has the keys of such requests in different hash slots.
+
+const (
+	fewRequests = 4  // under way: they are sent each by itself
+	maxCrowd    = 32 // requests in a call, during which the server does nothing else
+	maxOpen     = 8  // crowds that are looked through
+)
+
+// crowd is requests that are sent as one call.
+type crowd struct {
+	b      *binding
+	script int
+	keys   [][]string // by kind; the first of all is in common
+	common []string   // arguments
+	own    []string   // the last argument of each
+
+	done    chan struct{} // closed when the fields below are set
+	replies []rueidis.RedisMessage
+	err     error
+
+	waiting int                // for the replies; crowds.mu guards it
+	cancel  context.CancelFunc // of the call
+}
+
+type crowds struct {
+	active atomic.Int64 // requests under way
+	turns  turns
+
+	mu   sync.Mutex
+	open []*crowd // that others may join
+}
+
+// ask runs a script for one request, together with others perhaps.
+func (s *Server) ask(ctx context.Context, b *binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
+	if s.Scripts[script].Many {
+		defer s.crowds.active.Add(-1)
+		if s.crowds.active.Add(1) >= fewRequests {
+			if reply, err, told := s.askTogether(ctx, b, script, keys, args); told {
+				return reply, err
+			}
+		}
+	}
+	return s.reply(script, s.Do(ctx, b.call(s.client, script, keys, args)))
+}
+
+// reply reads what a script has returned for one request.
+func (s *Server) reply(script int, r rueidis.RedisResult) ([]rueidis.RedisMessage, error) {
+	reply, err := r.ToArray()
+	if err == nil && s.Scripts[script].Many {
+		if len(reply) != 1 {
+			return nil, errParts(len(reply), 1)
+		}
+		return reply[0].ToArray()
+	}
+	return reply, err
+}
+
+func errParts(n, want int) error {
+	return fmt.Errorf("the server's answer has %d parts; want %d", n, want)
+}
+
+// askTogether is told the reply to a crowd. It is not if there was no crowd, or if that was refused: that may
+// be for the sake of another request.
+func (s *Server) askTogether(ctx context.Context, b *binding, script int, keys, args []string) (reply []rueidis.RedisMessage, err error, told bool) {
+	c, i := s.crowds.join(b, script, keys, args)
+	if c == nil {
+		return nil, nil, false
+	}
+	if i == 0 {
+		s.crowds.turns.yield()
+		if s.crowds.close(c) == 1 {
+			return nil, nil, false
+		}
+		// The call ends with the last request and not with that of the first.
+		var call context.Context
+		call, c.cancel = context.WithCancel(context.Background())
+		go s.send(call, c)
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		s.crowds.leave(c)
+		return nil, ctx.Err(), true
+	}
+	if ret := refused(c.err); ret != nil && !ret.IsNoScript() && !partial(ret.Error()) {
+		return nil, nil, false
+	}
+	if c.err != nil {
+		return nil, c.err, true
+	}
+	reply, err = c.replies[i].ToArray()
+	return reply, err, true
+}
+
+// join returns a crowd and the number of the request in it, 0 for who has to send it.
+// It returns nil if there are too many different ones.
+func (g *crowds) join(b *binding, script int, keys, args []string) (*crowd, int) {
+	last := len(args) - 1
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for at, c := range g.open {
+		if c.b != b || c.script != script || c.keys[0][0] != keys[0] || !slices.Equal(c.common, args[:last]) {
+			continue
+		}
+		for kind, key := range keys[1:] {
+			c.keys[kind+1] = append(c.keys[kind+1], key)
+		}
+		c.own = append(c.own, args[last])
+		if c.waiting++; len(c.own) == maxCrowd {
+			g.open = slices.Delete(g.open, at, at+1)
+		}
+		return c, len(c.own) - 1
+	}
+	if len(g.open) == maxOpen {
+		return nil, 0
+	}
+	c := &crowd{b: b, script: script, common: slices.Clone(args[:last]), own: []string{args[last]}, done: make(chan struct{}), waiting: 1}
+	for _, key := range keys {
+		c.keys = append(c.keys, []string{key})
+	}
+	g.open = append(g.open, c)
+	return c, 0
+}
+
+// close lets nobody join any more, and returns how many requests there are.
+func (g *crowds) close(c *crowd) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at := slices.Index(g.open, c); at >= 0 {
+		g.open = slices.Delete(g.open, at, at+1)
+	}
+	return len(c.own)
+}
+
+// leave ends the call if nobody else waits for it.
+func (g *crowds) leave(c *crowd) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.waiting--; c.waiting == 0 {
+		c.cancel()
+	}
+}
+
+func (s *Server) send(ctx context.Context, c *crowd) {
+	defer c.cancel()
+	args := append(c.common, c.own...)
+	c.replies, c.err = s.do(ctx, c.b.call(s.client, c.script, slices.Concat(c.keys...), args)).ToArray()
+	if c.err == nil && len(c.replies) != len(c.own) {
+		c.err = errParts(len(c.replies), len(c.own))
+	}
+	close(c.done)
+}
+
+// turns lets other goroutines go first.
+type turns struct {
+	none atomic.Int64 // driver.Instant until which that is not done
+}
+
+// longTurn is more than hundreds of requests take to be made, and as long as a
+// goroutine that computes has a processor.
+const longTurn = 10 * time.Millisecond
+
+// yield lets those go first that are ready. Among goroutines that keep the processors
+// busy it may be long before it is the caller's turn again, so that is not tried again
+// soon.
+func (t *turns) yield() {
+	now := driver.Now()
+	if now < driver.Instant(t.none.Load()) {
+		return
+	}
+	runtime.Gosched()
+	if then := driver.Now(); then.Sub(now) > longTurn {
+		t.none.Store(int64(then.Add(10 * longTurn)))
+	}
+}
