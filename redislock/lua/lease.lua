@@ -2,9 +2,9 @@
 -- Every script of redislock begins with guard.lua and with this file. To make these
 -- functions, which every call does, takes time; so what few calls need is in queue.lua.
 
-local FLOOR = 86400000 -- how long a token is remembered, in ms
-local SPARE = 4000     -- how many tokens after its own a lease may have for its client
-local LEAD = 10000     -- how far tokens may be ahead of the clock, in us
+local FLOOR = '86400000' -- how long a token is remembered, in ms
+local SPARE = 4000       -- how many tokens after its own a lease may have for its client
+local LEAD = 10000       -- how far tokens may be ahead of the clock, in us
 
 -- owned says whether what holds a lock, or an attempt, is that of the lease.
 local function owned(value, lease)
@@ -40,6 +40,6 @@ local function hold(lock, floor, at, last, px, lease, client, record, how)
   local token, spare = upcoming(at, last)
   local text = digits(token)
   redis.call('SET', floor, digits(token + spare), 'PX', FLOOR)
-  local value = lease .. ' ' .. client .. ' ' .. text .. ' ' .. (token == at and text or digits(at)) .. ' ' .. record
+  local value = lease .. ' ' .. client .. ' ' .. text .. ' ' .. digits(at) .. ' ' .. record
   if redis.call('SET', lock, value, 'PX', px, how) then return text, spare, token + spare end
 end

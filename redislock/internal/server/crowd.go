@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -41,13 +40,14 @@ type crowd struct {
 	replies []rueidis.RedisMessage
 	err     error
 
-	waiting int                // for the replies; crowds.mu guards it
-	cancel  context.CancelFunc // of the call
+	waiting int             // for the replies; crowds.mu guards it
+	ctx     context.Context // of the call: it ends with the last request, not with the first
+	cancel  context.CancelFunc
 }
 
 type crowds struct {
 	active atomic.Int64 // requests under way
-	turns  turns
+	alone  atomic.Int64 // driver.Instant until which nobody is let go first
 
 	mu   sync.Mutex
 	open []*crowd // that others may join
@@ -89,15 +89,17 @@ func (s *Server) askTogether(ctx context.Context, b *binding, script int, keys, 
 	if c == nil {
 		return nil, nil, false
 	}
-	if i == 0 {
-		s.crowds.turns.yield()
-		if s.crowds.close(c) == 1 {
+	switch i {
+	case 0:
+		switch s.crowds.gather(c) {
+		case 1:
 			return nil, nil, false
+		case maxCrowd: // it was sent
+		default:
+			go s.send(c)
 		}
-		// The call ends with the last request and not with that of the first.
-		var call context.Context
-		call, c.cancel = context.WithCancel(context.Background())
-		go s.send(call, c)
+	case maxCrowd - 1:
+		go s.send(c)
 	}
 	select {
 	case <-c.done:
@@ -105,18 +107,18 @@ func (s *Server) askTogether(ctx context.Context, b *binding, script int, keys, 
 		s.crowds.leave(c)
 		return nil, ctx.Err(), true
 	}
+	if c.err == nil {
+		reply, err = c.replies[i].ToArray()
+		return reply, err, true
+	}
 	if ret := refused(c.err); ret != nil && !ret.IsNoScript() && !partial(ret.Error()) {
 		return nil, nil, false
 	}
-	if c.err != nil {
-		return nil, c.err, true
-	}
-	reply, err = c.replies[i].ToArray()
-	return reply, err, true
+	return nil, c.err, true
 }
 
-// join returns a crowd and the number of the request in it, 0 for who has to send it.
-// It returns nil if there are too many different ones.
+// join returns a crowd and the number of the request in it. The last that there is room
+// for has to send it, and else the first. It returns nil if there are too many different ones.
 func (g *crowds) join(b *binding, script int, keys, args []string) (*crowd, int) {
 	last := len(args) - 1
 	g.mu.Lock()
@@ -138,6 +140,7 @@ func (g *crowds) join(b *binding, script int, keys, args []string) (*crowd, int)
 		return nil, 0
 	}
 	c := &crowd{b: b, script: script, common: slices.Clone(args[:last]), own: []string{args[last]}, done: make(chan struct{}), waiting: 1}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for _, key := range keys {
 		c.keys = append(c.keys, []string{key})
 	}
@@ -145,12 +148,21 @@ func (g *crowds) join(b *binding, script int, keys, args []string) (*crowd, int)
 	return c, 0
 }
 
-// close lets nobody join any more, and returns how many requests there are.
-func (g *crowds) close(c *crowd) int {
+// gather lets those join that are ready to run, and nobody after them. It returns how
+// many requests there are. As for heardConn.Write, it may be long before it is the
+// caller's turn again. That is no matter if the crowd was complete: it was sent then.
+func (g *crowds) gather(c *crowd) int {
+	began := driver.Now()
+	if began >= driver.Instant(g.alone.Load()) {
+		runtime.Gosched()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if at := slices.Index(g.open, c); at >= 0 {
 		g.open = slices.Delete(g.open, at, at+1)
+		if now := driver.Now(); now.Sub(began) > longTurn {
+			g.alone.Store(int64(now.Add(10 * longTurn)))
+		}
 	}
 	return len(c.own)
 }
@@ -164,35 +176,16 @@ func (g *crowds) leave(c *crowd) {
 	}
 }
 
-func (s *Server) send(ctx context.Context, c *crowd) {
+func (s *Server) send(c *crowd) {
 	defer c.cancel()
+	if s.Contact != nil {
+		s.Contact.calls.Add(1)
+		defer s.Contact.calls.Add(-1)
+	}
 	args := append(c.common, c.own...)
-	c.replies, c.err = s.do(ctx, c.b.call(s.client, c.script, slices.Concat(c.keys...), args)).ToArray()
+	c.replies, c.err = s.do(c.ctx, c.b.call(s.client, c.script, slices.Concat(c.keys...), args)).ToArray()
 	if c.err == nil && len(c.replies) != len(c.own) {
 		c.err = errParts(len(c.replies), len(c.own))
 	}
 	close(c.done)
-}
-
-// turns lets other goroutines go first.
-type turns struct {
-	none atomic.Int64 // driver.Instant until which that is not done
-}
-
-// longTurn is more than hundreds of requests take to be made, and as long as a
-// goroutine that computes has a processor.
-const longTurn = 10 * time.Millisecond
-
-// yield lets those go first that are ready. Among goroutines that keep the processors
-// busy it may be long before it is the caller's turn again, so that is not tried again
-// soon.
-func (t *turns) yield() {
-	now := driver.Now()
-	if now < driver.Instant(t.none.Load()) {
-		return
-	}
-	runtime.Gosched()
-	if then := driver.Now(); then.Sub(now) > longTurn {
-		t.none.Store(int64(then.Add(10 * longTurn)))
-	}
 }

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -100,7 +102,8 @@ type Contact struct {
 	// before rueidis makes another one.
 	breaks atomic.Int64
 	busy   atomic.Int64 // requests under way
-	turns  turns
+	calls  atomic.Int64 // those among them that are of many requests
+	alone  atomic.Int64 // driver.Instant until which nobody is let go first
 }
 
 type heardConn struct {
@@ -126,13 +129,25 @@ func (h heardConn) Read(b []byte) (int, error) {
 
 // Write lets others go first if there are any. rueidis writes the requests of all who
 // call it together, but its writer is woken by the first and runs before the second: each
-// would cost a system call, here and in the server.
+// would cost a system call, here and in the server. Calls of many requests go at once:
+// while the server works on one the next is made. Among goroutines that keep the
+// processors busy it may be long before it is the writer's turn again, so that is not
+// tried again soon.
 func (h heardConn) Write(b []byte) (int, error) {
-	if h.c.busy.Load() > 1 {
-		h.c.turns.yield()
+	if h.c.busy.Load()-h.c.calls.Load() > 1 {
+		if now := driver.Now(); now >= driver.Instant(h.c.alone.Load()) {
+			runtime.Gosched()
+			if then := driver.Now(); then.Sub(now) > longTurn {
+				h.c.alone.Store(int64(then.Add(10 * longTurn)))
+			}
+		}
 	}
 	return h.Conn.Write(b)
 }
+
+// longTurn is more than hundreds of requests take to be made, and as long as a
+// goroutine that computes has a processor.
+const longTurn = 10 * time.Millisecond
 
 func (h heardConn) Close() error {
 	h.c.breaks.Add(1)

@@ -9,7 +9,17 @@ local function now()
   return t[1] * 1000000 + t[2]
 end
 
-local function digits(n) return string.format('%.0f', n) end
+-- digits writes a whole number. That takes as long as some commands, and what many
+-- locks are given at once has mostly the same.
+local written = {}
+local function digits(n)
+  local text = written[n]
+  if not text then
+    text = string.format('%.0f', n)
+    written[n] = text
+  end
+  return text
+end
 
 -- lineage returns the id of the data's history, or nil for a replica. A replica
 -- has that of its master, and has a new one when it becomes the master: so it
