@@ -74,7 +74,7 @@ func init() {
 			"if owned(known[i], ARGV[7 + i]) and", "if known[i] and", "TestConformance/late-release-spares-successor"),
 		lua("release without a look at whose lock it is, with others in the queue", "release-busy.lua",
 			"if owned(value, lease) then", "if value then", "TestReleaseMany"),
-		lua("a lock is given to two that ask together", "acquire.lua", "client, record, 'NX')", "client, record, 'PX', ttl)", "TestAcquireMany"),
+		lua("a lock is given to two that ask together", "lease.lua", "'PX', px, how) then", "'PX', px) then", "TestAcquireMany"),
 		lua("one who asks is given more than one lock that is waited for", "acquire.lua",
 			"not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0))", "true", "TestAcquireMany"),
 		lua("a lease that has ended is given a lock with others", "acquire.lua", "if not ended and not", "if not", "TestLateLook"),
