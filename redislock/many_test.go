@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,7 @@ func runMany(t *testing.T, s *store, script int, common []string, requests [][2]
 		t.Fatal(err)
 	}
 	var keys [5][]string
-	args := common
+	args := slices.Clone(common)
 	for i, r := range requests {
 		for kind, key := range s.keysOf(lockKey(s.prefix, r[0]), r[1]) {
 			if kind > 0 || i == 0 {
@@ -68,7 +69,11 @@ func TestAcquireMany(t *testing.T) {
 	r.do("zadd", lockKey(defaultPrefix, "queued")+queueSuffix, "1", attemptText("WAITER", other.id, exclusive, "{}"))
 	r.do("zadd", lockKey(defaultPrefix, "deserted")+queueSuffix, "1", attemptText("GONE", "NOBODY", exclusive, "{}"))
 	r.do("set", lockKey(defaultPrefix, "ended")+endedSuffix+"L6", "")
-	got := runMany(t, s, acquireScript, []string{s.id, exclusive, "{}", "60000", claimMillis, defaultPrefix + "client:", "0", ""}, [][2]string{
+	common := []string{s.id, exclusive, "{}", "60000", claimMillis, defaultPrefix + "client:", "0", ""}
+	if got := runMany(t, s, acquireScript, common, [][2]string{{"twice", "L1"}, {"twice", "L2"}}); strings.Join(got, " ") != "1 0" {
+		t.Errorf("the answers to two who ask for a free lock are %v; want 1 0", got)
+	}
+	got := runMany(t, s, acquireScript, common, [][2]string{
 		{"free", "L1"}, {"held", "L2"}, {"theirs", "L3"}, {"queued", "L4"}, {"free", "L5"}, {"ended", "L6"}, {"deserted", "L7"}, {"free too", "L8"},
 	})
 	if !strings.HasPrefix(got[2], "WRONGTYPE") || !strings.Contains(got[2], "script:") {
