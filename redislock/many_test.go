@@ -14,18 +14,29 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
-// runMany runs a script for several requests, each a name and a lease. The script is not
-// bound to a run. It returns the code of each answer, or the error.
-func runMany(t *testing.T, s *store, script int, common []string, requests [][2]string) (codes []string) {
+// loadMany loads a script that is not bound to a run, and returns its name.
+func loadMany(t testing.TB, s *store, script int) (sha string) {
 	t.Helper()
 	guard, err := os.ReadFile("internal/server/lua/guard.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := s.server.(*server.Server).Client()
+	text := "local boot, publish = '', 'PUBLISH'\n" + string(guard) + scripts[script].Text
+	if sha, err = client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).ToString(); err != nil {
+		t.Fatal(err)
+	}
+	return sha
+}
+
+// callMany builds a call of a script for several requests, each a name and a lease.
+func callMany(s *store, sha string, common []string, requests [][2]string) rueidis.Completed {
 	var keys [5][]string
 	args := slices.Clone(common)
 	for i, r := range requests {
@@ -36,13 +47,15 @@ func runMany(t *testing.T, s *store, script int, common []string, requests [][2]
 		}
 		args = append(args, r[1])
 	}
-	all := make([]string, 0, 5*len(requests))
-	for _, k := range keys {
-		all = append(all, k...)
-	}
-	client := s.server.(*server.Server).Client()
-	replies, err := client.Do(t.Context(), client.B().Eval().Script("local boot, publish = '', 'PUBLISH'\n"+string(guard)+scripts[script].Text).
-		Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()).ToArray()
+	all := slices.Concat(keys[:]...)
+	return s.server.(*server.Server).Client().B().Evalsha().Sha1(sha).Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()
+}
+
+// runMany returns the code of each answer of such a call, or the error.
+func runMany(t *testing.T, s *store, script int, common []string, requests [][2]string) (codes []string) {
+	t.Helper()
+	call := callMany(s, loadMany(t, s, script), common, requests)
+	replies, err := s.server.(*server.Server).Client().Do(t.Context(), call).ToArray()
 	if err != nil {
 		t.Fatal(err)
 	}
