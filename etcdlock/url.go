@@ -161,6 +161,8 @@ func (a *address) user(u *url.Userinfo) {
 // config returns the settings of the client. A link that does not answer must be
 // given up early enough that time is left to renew on another: the client's own
 // pings come every 10 s at most, so links looks after it as well.
+const windowSize = 4 << 20
+
 func (a *address) config(s *store) clientv3.Config {
 	ttl := cmp.Or(a.opts.TTL, pawl.DefaultTTL)
 	return clientv3.Config{
@@ -174,6 +176,8 @@ func (a *address) config(s *store) clientv3.Config {
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(s.links.dial),
+			grpc.WithStaticStreamWindowSize(windowSize),
+			grpc.WithStaticConnWindowSize(windowSize),
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: s.connect,
