@@ -158,11 +158,13 @@ func (a *address) user(u *url.Userinfo) {
 	}
 }
 
+// windowSize is how much the server may send before it hears from us. gRPC would measure
+// what is best, with a ping after each answer.
+const windowSize = 4 << 20
+
 // config returns the settings of the client. A link that does not answer must be
 // given up early enough that time is left to renew on another: the client's own
 // pings come every 10 s at most, so links looks after it as well.
-const windowSize = 4 << 20
-
 func (a *address) config(s *store) clientv3.Config {
 	ttl := cmp.Or(a.opts.TTL, pawl.DefaultTTL)
 	return clientv3.Config{

@@ -67,4 +67,12 @@ func init() {
 		"[]*pb.Compare{created(g.key, \"\", pb.Compare_EQUAL, g.rev)}", "TestLateRewrite")
 	etcd("Close forgets the spares", "store.go",
 		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
+	etcd("requests go on after Close", "request.go",
+		"s.limits.next(s.ctx)", "s.limits.next(context.Background())", "TestRequestEnds")
+	etcd("requests go on after their caller has left", "request.go",
+		"context.AfterFunc(ctx, cancel)", "context.AfterFunc(rctx, cancel)", "TestRequestEnds")
+	etcd("all requests share one end", "request.go",
+		"l.ctx == nil || now >= l.until", "l.ctx == nil || now < 0", "TestRequestsShareTheirEnd")
+	etcd("who was in the way is forgotten", "wait.go",
+		"s.crowded[name] = true", "delete(s.crowded, name)", "TestCrowdedName")
 }
