@@ -41,16 +41,16 @@ func (s *store) request(ctx context.Context) (context.Context, context.CancelFun
 	sent := driver.Now()
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= requestTimeout {
 		// It ends soon by itself, also after Close.
-		return bounded{ctx, context.Background()}, func() { s.over(ctx, sent) }
+		return bounded{ctx, context.Background()}, func() { s.ended(ctx, sent) }
 	}
 	rctx, cancel := context.WithCancel(bounded{s.limits.next(s.ctx), ctx})
 	stop := context.AfterFunc(ctx, cancel)
-	return rctx, func() { s.over(rctx, sent); stop(); cancel() }
+	return rctx, func() { s.ended(rctx, sent); stop(); cancel() }
 }
 
-// over is told that a request has ended. If it was for lack of time the connection may
+// ended is told that a request has ended. If it was for lack of time the connection may
 // be dead.
-func (s *store) over(ctx context.Context, sent driver.Instant) {
+func (s *store) ended(ctx context.Context, sent driver.Instant) {
 	if ctx.Err() == context.DeadlineExceeded {
 		s.links.late(sent)
 	}
