@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -60,10 +61,10 @@ func (b *backing) proven(term uint64) bool {
 }
 
 // bind are the operations that bind a key to b, and its mark if that is not there yet.
-func (b *backing) bind(key, value string) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(b.id))}
+func (b *backing) bind(key, value string) []*pb.RequestOp {
+	ops := []*pb.RequestOp{put(key, value, b.id)}
 	if !b.marked {
-		ops = append(ops, clientv3.OpPut(b.mark, "", clientv3.WithLease(b.id)))
+		ops = append(ops, put(b.mark, "", b.id))
 	}
 	return ops
 }

@@ -34,8 +34,16 @@ func TestRequests(t *testing.T) {
 	}
 	began := driver.Now()
 	requests, keepalives, events := count()
-	for range leases {
-		release(t, take(t, s, requestFor("deploy", ttl)))
+	for i := range leases {
+		acquire := s.TryAcquire
+		if i%2 == 0 {
+			acquire = s.Acquire
+		}
+		g, err := acquire(t.Context(), requestFor("deploy", ttl))
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, g)
 	}
 	r, k, e := count()
 	stale := 1 + float64(driver.Now().Sub(began)/(ttl/freshPart))

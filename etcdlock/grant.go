@@ -35,7 +35,7 @@ type grant struct {
 
 	// store.mu guards what follows.
 	mark   string // of the backing
-	record record
+	record draft
 	ended  bool // released
 	asked  bool // a release was sent whose answer did not come
 	lost   *driver.LostError
@@ -198,7 +198,7 @@ func (g *grant) Release(ctx context.Context) error {
 	}
 	// Nobody else makes a key of this name for as long as this grant has its backing, and
 	// so what is deleted is ours.
-	resp, err := s.client.Delete(rctx, g.key)
+	resp, err := s.delete(rctx, g.key)
 	if err == nil && g.late != 0 {
 		if _, err = s.client.Revoke(rctx, g.late); unknownLease(err) {
 			err = nil

@@ -125,24 +125,55 @@ func unescape(s string) string { return unescaper.Replace(s) }
 
 // record is the value of a key.
 type record struct {
+	about
+	stamp
+}
+
+// about is the same in all records of a participant, unless they say why.
+type about struct {
 	driver.Holder
+	Why    string `json:"why,omitempty"`
+	Client string `json:"client"` // the participant
+}
+
+// stamp is what each lease has of its own.
+type stamp struct {
 	Lease    string `json:"lease"`
-	Why      string `json:"why,omitempty"`
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
 	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
-	Client   string `json:"client"`             // the participant
 	Shared   bool   `json:"shared,omitempty"`   // an exclusive lease that has become shared
 }
 
-func (s *store) newRecord(req *driver.Request) record {
-	r := record{Lease: req.Lease, Why: req.Why, Since: time.Now().UnixMicro(), Client: s.id}
-	if req.Holder != nil {
-		r.Holder = *req.Holder
-	}
-	return r
+// draft is a record to be written.
+type draft struct {
+	about *known
+	stamp
 }
 
-func (r record) String() string { return encode(r) }
+// known is the last about that was encoded.
+type known struct {
+	holder *driver.Holder
+	why    string
+	json   string
+}
+
+func (s *store) newRecord(req *driver.Request) draft {
+	k := s.known.Load()
+	if k == nil || k.holder != req.Holder || k.why != req.Why {
+		a := about{Why: req.Why, Client: s.id}
+		if req.Holder != nil {
+			a.Holder = *req.Holder
+		}
+		k = &known{req.Holder, req.Why, encode(a)}
+		s.known.Store(k)
+	}
+	return draft{k, stamp{Lease: req.Lease, Since: time.Now().UnixMicro()}}
+}
+
+// String returns the JSON of both in one object. Neither is ever empty.
+func (d draft) String() string {
+	return strings.TrimSuffix(d.about.json, "}") + "," + strings.TrimPrefix(encode(&d.stamp), "{")
+}
 
 func encode(v any) string {
 	b, err := json.Marshal(v)

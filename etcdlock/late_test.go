@@ -11,38 +11,35 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// cutReplies is a client's KV whose n-th transaction or deletion is carried out, and its
+// through makes the requests of s that are not about etcd leases go through kv.
+func through(s *store, kv pb.KVClient) {
+	s.kv, s.client.KV = kv, clientv3.NewKVFromKVClient(kv, s.client)
+}
+
+// cutReplies is a client whose n-th transaction or deletion is carried out, and its
 // answer lost with the connection.
 type cutReplies struct {
-	clientv3.KV
+	pb.KVClient
 	link *drivertest.Link
 	next int // of them until then; counts down
 }
 
-type cutTxn struct {
-	clientv3.Txn
-	kv *cutReplies
-}
-
-func (k *cutReplies) Txn(ctx context.Context) clientv3.Txn { return &cutTxn{k.KV.Txn(ctx), k} }
-
-func (x *cutTxn) If(c ...clientv3.Cmp) clientv3.Txn  { x.Txn = x.Txn.If(c...); return x }
-func (x *cutTxn) Then(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(o...); return x }
-func (x *cutTxn) Else(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(o...); return x }
-func (x *cutTxn) Commit() (*clientv3.TxnResponse, error) {
-	defer x.kv.count()()
-	return x.Txn.Commit()
-}
-
-func (k *cutReplies) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+func (k *cutReplies) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
 	defer k.count()()
-	return k.KV.Delete(ctx, key, opts...)
+	return k.KVClient.Txn(ctx, in, opts...)
+}
+
+func (k *cutReplies) DeleteRange(ctx context.Context, in *pb.DeleteRangeRequest, opts ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	defer k.count()()
+	return k.KVClient.DeleteRange(ctx, in, opts...)
 }
 
 func (k *cutReplies) count() (after func()) {
@@ -59,7 +56,7 @@ func eating(t *testing.T, m *member, n int) *store {
 	t.Helper()
 	link := drivertest.NewLink(t, m.addr)
 	s := openStore(t, "etcd://"+link.Addr())
-	s.client.KV = &cutReplies{KV: s.client.KV, link: link, next: n}
+	through(s, &cutReplies{KVClient: s.kv, link: link, next: n})
 	return s
 }
 
@@ -86,6 +83,7 @@ func TestEatenReplyOfJoin(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	a, b := eating(t, m, 1), openStore(t, m.url())
+	a.setCrowded("deploy", true)
 	held := take(t, b, request("deploy"))
 	req := request("deploy")
 	g, err := a.Acquire(t.Context(), req)
@@ -115,6 +113,7 @@ func TestEatenReplyOfRejoin(t *testing.T) {
 		// Its join and its first look; then another look, which finds nothing; then
 		// the second join.
 		a := eating(t, m, 4)
+		a.setCrowded("deploy", true)
 		req := requestFor("deploy", 3*time.Second) // it finds out with a keepalive
 		w := wait(t, a, req)
 		first := keysOf(t, b, req)[0]
@@ -230,31 +229,22 @@ func TestStoppedServer(t *testing.T) {
 	nothingLeft(t, b)
 }
 
-// heldBack is a client's KV that sends one transaction later than it is asked to.
+// heldBack is a client that sends one transaction later than it is asked to.
 type heldBack struct {
-	clientv3.KV
+	pb.KVClient
 	hold bool // the next one
-	late clientv3.Txn
+	late func() (*pb.TxnResponse, error)
 }
 
-type heldTxn struct {
-	cutTxn
-	kv *heldBack
-}
-
-func (k *heldBack) Txn(ctx context.Context) clientv3.Txn {
-	return &heldTxn{cutTxn{k.KV.Txn(context.WithoutCancel(ctx)), nil}, k}
-}
-
-func (x *heldTxn) If(c ...clientv3.Cmp) clientv3.Txn  { x.cutTxn.If(c...); return x }
-func (x *heldTxn) Then(o ...clientv3.Op) clientv3.Txn { x.cutTxn.Then(o...); return x }
-func (x *heldTxn) Else(o ...clientv3.Op) clientv3.Txn { x.cutTxn.Else(o...); return x }
-func (x *heldTxn) Commit() (*clientv3.TxnResponse, error) {
-	if x.kv.hold {
-		x.kv.hold, x.kv.late = false, x.Txn
+func (k *heldBack) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
+	if k.hold {
+		k.hold, k.late = false, func() (*pb.TxnResponse, error) {
+			resp, err := k.KVClient.Txn(context.Background(), in, opts...)
+			return resp, clientv3.ContextError(context.Background(), err)
+		}
 		return nil, errors.New("no answer")
 	}
-	return x.Txn.Commit()
+	return k.KVClient.Txn(ctx, in, opts...)
 }
 
 // TestLateRejoin: a waiter that has lost its place joins the queue again, twice, as
@@ -268,8 +258,8 @@ func TestLateRejoin(t *testing.T) {
 	if fail != nil {
 		t.Fatal(fail.err)
 	}
-	kv := &heldBack{KV: s.client.KV, hold: true}
-	s.client.KV = kv
+	kv := &heldBack{KVClient: s.kv, hold: true}
+	through(s, kv)
 	queued := true
 	g, fail := a.wait(t.Context(), &queued)
 	if fail != nil || kv.late == nil {
@@ -277,7 +267,7 @@ func TestLateRejoin(t *testing.T) {
 	}
 	release(t, g)
 	next := take(t, s, request("other")) // with the spare, if there is one
-	if resp, err := kv.late.Commit(); !unknownLease(err) {
+	if resp, err := kv.late(); !unknownLease(err) {
 		t.Errorf("late join = %v, %v; want it refused", resp, err)
 	}
 	release(t, next)
@@ -291,15 +281,15 @@ func TestLateRewrite(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
 	g := take(t, s, requestFor("deploy", 3*time.Second))
-	kv := &heldBack{KV: s.client.KV, hold: true}
-	s.client.KV = kv
+	kv := &heldBack{KVClient: s.kv, hold: true}
+	through(s, kv)
 	if since, err := g.Renew(t.Context(), 10*time.Second); err == nil || kv.late == nil {
 		t.Fatalf("Renew = %v, %v; want no answer", since, err)
 	}
 	if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := kv.late.Commit(); err != nil || resp.Succeeded {
+	if resp, err := kv.late(); err != nil || resp.Succeeded {
 		t.Errorf("the late write: %v, %v; want it without effect", resp, err)
 	}
 	release(t, g)
@@ -343,18 +333,20 @@ func TestTrustFromSending(t *testing.T) {
 	release(t, g)
 }
 
-// lateDelete is a KV whose first deletion is carried out later.
+// lateDelete is a client whose first deletion is carried out later.
 type lateDelete struct {
-	clientv3.KV
-	late func() (*clientv3.DeleteResponse, error)
+	pb.KVClient
+	late func() (*pb.DeleteRangeResponse, error)
 }
 
-func (k *lateDelete) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+func (k *lateDelete) DeleteRange(ctx context.Context, in *pb.DeleteRangeRequest, opts ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
 	if k.late == nil {
-		k.late = func() (*clientv3.DeleteResponse, error) { return k.KV.Delete(context.Background(), key, opts...) }
+		k.late = func() (*pb.DeleteRangeResponse, error) {
+			return k.KVClient.DeleteRange(context.Background(), in, opts...)
+		}
 		return nil, context.DeadlineExceeded
 	}
-	return k.KV.Delete(ctx, key, opts...)
+	return k.KVClient.DeleteRange(ctx, in, opts...)
 }
 
 // TestLateRelease: a release has no answer, is repeated, and is carried out once more
@@ -362,8 +354,8 @@ func (k *lateDelete) Delete(ctx context.Context, key string, opts ...clientv3.Op
 func TestLateRelease(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	kv := &lateDelete{KV: s.client.KV}
-	s.client.KV = kv
+	kv := &lateDelete{KVClient: s.kv}
+	through(s, kv)
 	g := take(t, s, request("deploy"))
 	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrUncertain) {
 		t.Fatalf("Release = %v; want that the outcome is open", err)

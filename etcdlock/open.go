@@ -170,6 +170,7 @@ func newStore(opts *Options) (*store, error) {
 		spares:  make(map[int64][]*backing),
 		grants:  make(map[string]*grant),
 		ids:     make(map[string]bool),
+		crowded: make(map[string]bool),
 	}
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/"
@@ -192,7 +193,7 @@ func (s *store) start(ctx context.Context) error {
 	if conn == nil {
 		return fmt.Errorf("a client without a connection: %w", errors.ErrUnsupported)
 	}
-	s.leases = pb.NewLeaseClient(conn)
+	s.leases, s.kv = pb.NewLeaseClient(conn), pb.NewKVClient(conn)
 	for state := connectivity.Idle; s.links != nil && state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.TransientFailure { // of all members, if there are several
 			return s.unrecorded(ctx, s.dialError(rctx, conn)).err

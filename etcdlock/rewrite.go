@@ -5,6 +5,7 @@ package etcdlock
 import (
 	"context"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -33,10 +34,10 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 	g.s.mu.Lock()
 	value := g.record.String()
 	g.s.mu.Unlock()
-	resp, err := g.s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", g.mod)).
-		Then(b.bind(g.key, value)...).
-		Commit()
+	resp, err := g.s.txn(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: []byte(g.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: g.mod}}},
+		Success: b.bind(g.key, value),
+	})
 	if err != nil {
 		g.dirty = true
 		return 0, err

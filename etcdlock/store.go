@@ -25,9 +25,12 @@ type store struct {
 	prefix  string        // of all keys
 	connect time.Duration // to make a connection
 	leases  pb.LeaseClient
+	kv      pb.KVClient
 	pulses  [pulses]pulse
 	term    atomic.Uint64 // a raft term that an answer to a read has named; see beat
 	proofs  proofs
+	known   atomic.Pointer[known]
+	limits  limits
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -38,6 +41,8 @@ type store struct {
 	spares map[int64][]*backing
 	grants map[string]*grant // by mark
 	ids    map[string]bool   // of leases of this participant that are there, or may be
+	// Names for which somebody was in the way last; see isCrowded.
+	crowded map[string]bool
 }
 
 var (
@@ -115,27 +120,13 @@ func (s *store) usable(ctx context.Context) error {
 	return nil
 }
 
-// request bounds one request: without an end of its own it would wait for a dead
-// cluster for ever. A member that knows of no leader must say so at once.
-func (s *store) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	sent := driver.Now()
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), requestTimeout)
-	late := context.AfterFunc(ctx, func() {
-		if ctx.Err() == context.DeadlineExceeded {
-			s.links.late(sent)
-		}
-	})
-	closed := context.AfterFunc(s.ctx, cancel)
-	return ctx, func() { late(); closed(); cancel() }
-}
-
 // attempt is one request on its way to a lease.
 type attempt struct {
 	s      *store
 	req    *driver.Request
 	place  place
 	key    string
-	record record
+	record draft
 	*backing
 	known bool  // the cluster has just said that the etcd lease is there
 	rev   int64 // create revision of the key; 0 until it is known to be there
@@ -166,39 +157,40 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 }
 
 // puts are the operations that create the keys of the attempt.
-func (a *attempt) puts() []clientv3.Op { return a.bind(a.key, a.record.String()) }
+func (a *attempt) puts() []*pb.RequestOp { return a.bind(a.key, a.record.String()) }
 
-// unrivalled is true if all keys that can be in the way were created by revision
-// rev; 0 means that there are none.
-func (a *attempt) unrivalled(rev int64) clientv3.Cmp {
+// unrivalled is true if all keys that can be in the way were created by revision rev,
+// and that of the attempt is not there; 0 means that there are none at all.
+func (a *attempt) unrivalled(rev int64) []*pb.Compare {
 	from, to := a.place.rivals(a.req)
-	return clientv3.Compare(clientv3.CreateRevision(from), "<", rev+1).WithRange(to)
+	cmps := []*pb.Compare{created(from, to, pb.Compare_LESS, rev+1)}
+	if rev > 0 || a.req.Shared { // it may be there, and not be among them
+		cmps = append(cmps, a.absent())
+	}
+	return cmps
 }
 
 // absent is true if the key is not there: an attempt may be repeated.
-func (a *attempt) absent() clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(a.key), "=", 0)
-}
+func (a *attempt) absent() *pb.Compare { return created(a.key, "", pb.Compare_EQUAL, 0) }
 
 // try asks once. If others are in the way it looks at them: shared leases and
 // slots may be held together. Then it asks again, on condition that nobody has
 // come meanwhile.
 func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 	from, to := a.place.all()
-	list := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
+	list := &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to), SortOrder: pb.RangeRequest_ASCEND, SortTarget: pb.RangeRequest_CREATE}
 	if !a.req.Shared && a.req.Slots == 0 {
-		list = append(list, clientv3.WithLimit(maxShown))
+		list.Limit = maxShown
 	}
 	for rev := int64(0); ; {
-		resp, fail := a.commit(ctx, []clientv3.Cmp{a.unrivalled(rev), a.absent()}, a.puts(), []clientv3.Op{clientv3.OpGet(from, list...)})
+		resp, fail := a.commit(ctx, &pb.TxnRequest{
+			Compare: a.unrivalled(rev), Success: a.puts(), Failure: []*pb.RequestOp{read(list)},
+		})
 		if fail != nil {
 			return nil, fail
 		}
 		if resp.Succeeded {
-			if fail := a.placed(ctx, resp.Header.Revision); fail != nil {
-				return nil, fail
-			}
-			return a.claim(ctx, resp.Header.RaftTerm)
+			return a.won(ctx, resp.Header)
 		}
 		read := resp.Responses[0].GetResponseRange()
 		q := a.s.readQueue(read.Kvs)
@@ -214,10 +206,10 @@ func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 }
 
 // commit sends one transaction.
-func (a *attempt) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, *failure) {
+func (a *attempt) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, *failure) {
 	rctx, cancel := a.s.request(ctx)
 	defer cancel()
-	resp, err := a.s.client.Txn(rctx).If(cmps...).Then(then...).Else(otherwise...).Commit()
+	resp, err := a.s.txn(rctx, txn)
 	switch {
 	case err == nil:
 		return resp, nil
@@ -226,6 +218,14 @@ func (a *attempt) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherwi
 		return nil, &failure{err: unavailable(fmt.Errorf("the request took longer than its TTL of %v: %w", a.req.TTL, err)), gone: true}
 	}
 	return nil, a.s.classify(ctx, err)
+}
+
+// won makes the grant of a key that a transaction has just put, with nobody in the way.
+func (a *attempt) won(ctx context.Context, h *pb.ResponseHeader) (*grant, *failure) {
+	if fail := a.placed(ctx, h.Revision); fail != nil {
+		return nil, fail
+	}
+	return a.claim(ctx, h.RaftTerm)
 }
 
 // claim makes the grant of a key that holds the name, as a linearizable answer of

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -32,27 +33,17 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// aged is the KV of a cluster that has counted so many changes before its first. Only
+// aged is a client of a cluster that has counted so many changes before its first. Only
 // the time that it takes to get there is left out.
 type aged struct {
-	clientv3.KV
+	pb.KVClient
 	by int64
 }
 
-type agedTxn struct {
-	clientv3.Txn
-	kv *aged
-}
-
-func (k *aged) Txn(ctx context.Context) clientv3.Txn { return &agedTxn{k.KV.Txn(ctx), k} }
-
-func (x *agedTxn) If(c ...clientv3.Cmp) clientv3.Txn  { x.Txn = x.Txn.If(c...); return x }
-func (x *agedTxn) Then(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(o...); return x }
-func (x *agedTxn) Else(o ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(o...); return x }
-func (x *agedTxn) Commit() (*clientv3.TxnResponse, error) {
-	resp, err := x.Txn.Commit()
+func (k *aged) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
+	resp, err := k.KVClient.Txn(ctx, in, opts...)
 	if err == nil {
-		resp.Header.Revision += x.kv.by
+		resp.Header.Revision += k.by
 	}
 	return resp, err
 }
@@ -63,7 +54,7 @@ func TestRevisionsRunOut(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	a, b := openStore(t, m.url()), openStore(t, m.url())
-	a.client.KV = &aged{a.client.KV, maxRevision}
+	through(a, &aged{a.kv, maxRevision})
 	refused := func(state string) {
 		t.Helper()
 		for what, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"TryAcquire": a.TryAcquire, "Acquire": a.Acquire} {

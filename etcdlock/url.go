@@ -158,6 +158,10 @@ func (a *address) user(u *url.Userinfo) {
 	}
 }
 
+// windowSize is how much the server may send before it hears from us. gRPC would measure
+// what is best, with a ping after each answer.
+const windowSize = 4 << 20
+
 // config returns the settings of the client. A link that does not answer must be
 // given up early enough that time is left to renew on another: the client's own
 // pings come every 10 s at most, so links looks after it as well.
@@ -174,6 +178,8 @@ func (a *address) config(s *store) clientv3.Config {
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(s.links.dial),
+			grpc.WithStaticStreamWindowSize(windowSize),
+			grpc.WithStaticConnWindowSize(windowSize),
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: s.connect,

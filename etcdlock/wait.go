@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -53,15 +54,55 @@ func (s *store) acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 	}
 }
 
-// ask tries, if that can fail for good, and then waits.
+// ask tries, if that can fail for good or is likely to be enough, and then waits.
 func (a *attempt) ask(ctx context.Context, queued *bool) (*grant, *failure) {
-	if a.req.Slots > 0 && !*queued {
-		g, fail := a.try(ctx)
-		if fail == nil || !errors.Is(fail.err, driver.ErrHeld) {
+	switch {
+	case *queued:
+	case a.req.Slots > 0:
+		if g, fail := a.try(ctx); fail == nil || !errors.Is(fail.err, driver.ErrHeld) {
+			return g, fail
+		}
+	case !a.s.isCrowded(a.req.Name):
+		if g, fail := a.alone(ctx); g != nil || fail != nil {
 			return g, fail
 		}
 	}
 	return a.wait(ctx, queued)
+}
+
+// alone asks for the name if nobody is in the way. It returns neither a grant nor a
+// failure if somebody is.
+func (a *attempt) alone(ctx context.Context) (*grant, *failure) {
+	resp, fail := a.commit(ctx, &pb.TxnRequest{Compare: a.unrivalled(0), Success: a.puts()})
+	if fail != nil || !resp.Succeeded {
+		return nil, fail
+	}
+	return a.won(ctx, resp.Header)
+}
+
+// maxCrowded is how many names are remembered as crowded.
+const maxCrowded = 1000
+
+// isCrowded reports whether somebody was in the way when this participant asked for the
+// name last. Then it stands in the queue at once. Otherwise it asks first whether it can
+// have the name: that is one operation less, and nearly always enough.
+func (s *store) isCrowded(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crowded[name]
+}
+
+func (s *store) setCrowded(name string, crowded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !crowded:
+		delete(s.crowded, name)
+	case len(s.crowded) < maxCrowded:
+		s.crowded[name] = true
+	default:
+		s.crowded = map[string]bool{name: true}
+	}
 }
 
 // wait joins the queue and waits in it. Before it is there a failure is the
@@ -140,10 +181,15 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 // and else begins to watch the last. Repeating it after a lost answer does no harm.
 func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 	from, to := a.place.rivals(a.req)
-	last := clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithKeysOnly(),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
-	resp, fail := a.commit(ctx, []clientv3.Cmp{a.absent()},
-		append([]clientv3.Op{last}, a.puts()...), []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly())})
+	last := read(&pb.RangeRequest{
+		Key: []byte(from), RangeEnd: []byte(to), KeysOnly: true,
+		SortOrder: pb.RangeRequest_DESCEND, SortTarget: pb.RangeRequest_CREATE, Limit: 1,
+	})
+	resp, fail := a.commit(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{a.absent()},
+		Success: append([]*pb.RequestOp{last}, a.puts()...),
+		Failure: []*pb.RequestOp{read(&pb.RangeRequest{Key: []byte(a.key), KeysOnly: true})},
+	})
 	if fail != nil {
 		a.late = a.late || fail.maybe
 		return nil, fail
@@ -156,6 +202,7 @@ func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 	if fail := a.placed(ctx, resp.Header.Revision); fail != nil {
 		return nil, fail
 	}
+	a.s.setCrowded(a.req.Name, len(kvs) > 0)
 	if len(kvs) == 0 {
 		return a.claim(ctx, resp.Header.RaftTerm)
 	}

@@ -41,7 +41,7 @@ func init() {
 	etcd("a waiter trusts what it saw before its watch", "watch.go",
 		"\tcase !w.looked:\n\t\treturn w.ready\n", "", "TestReleaseBeforeTheWatch")
 	etcd("others are not in the way", "store.go",
-		"\"<\", rev+1)", "\">\", -1)", "TestConformance/one-holder-at-a-time")
+		"pb.Compare_LESS, rev+1)", "pb.Compare_GREATER, -1)", "TestConformance/one-holder-at-a-time")
 	etcd("names with a slash are names of others", "keys.go",
 		"escaper = strings.NewReplacer(\"%\", \"%25\", \"/\", \"%2F\")", "escaper = strings.NewReplacer(\"%\", \"%25\")", "FuzzKeys")
 	etcd("dead connections are kept", "links.go",
@@ -63,7 +63,16 @@ func init() {
 	etcd("trust counts from the making of an etcd lease", "backing.go",
 		"since: now, asked: now, mark", "since: max(now, driver.Now()), asked: max(now, driver.Now()), mark", "TestTrustFromSending")
 	etcd("a late write binds the key to another etcd lease", "rewrite.go",
-		"clientv3.Compare(clientv3.ModRevision(g.key), \"=\", g.mod)", "clientv3.Compare(clientv3.CreateRevision(g.key), \"=\", g.rev)", "TestLateRewrite")
+		"[]*pb.Compare{{Key: []byte(g.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: g.mod}}}",
+		"[]*pb.Compare{created(g.key, \"\", pb.Compare_EQUAL, g.rev)}", "TestLateRewrite")
 	etcd("Close forgets the spares", "store.go",
 		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
+	etcd("requests go on after Close", "request.go",
+		"s.limits.next(s.ctx)", "s.limits.next(context.Background())", "TestRequestEnds")
+	etcd("requests go on after their caller has left", "request.go",
+		"context.AfterFunc(ctx, cancel)", "context.AfterFunc(rctx, cancel)", "TestRequestEnds")
+	etcd("all requests share one end", "request.go",
+		"l.ctx == nil || now >= l.until", "l.ctx == nil || now < 0", "TestRequestsShareTheirEnd")
+	etcd("who was in the way is forgotten", "wait.go",
+		"s.crowded[name] = true", "delete(s.crowded, name)", "TestCrowdedName")
 }

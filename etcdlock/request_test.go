@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestRequestEnds with its caller's context, with the time for one request, and with
+// Close, whichever is first.
+func TestRequestEnds(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	type key struct{}
+	caller := metadata.AppendToOutgoingContext(context.WithValue(t.Context(), key{}, 1), "authorization", "for others")
+	soon, cancelSoon := context.WithTimeout(caller, time.Second)
+	defer cancelSoon()
+	late, cancelLate := context.WithTimeout(caller, time.Hour)
+	defer cancelLate()
+	for _, c := range []struct {
+		name   string
+		parent context.Context
+		end    func(s *store, cancel func())
+		want   error
+	}{
+		{"no deadline", caller, func(_ *store, cancel func()) { cancel() }, context.Canceled},
+		{"no deadline, closed", caller, func(s *store, _ func()) { s.Close() }, context.Canceled},
+		{"a late deadline", late, func(_ *store, cancel func()) { cancel() }, context.Canceled},
+		{"a late deadline, closed", late, func(s *store, _ func()) { s.Close() }, context.Canceled},
+		{"a deadline soon, cancelled", soon, func(_ *store, cancel func()) { cancel() }, context.Canceled},
+		{"a deadline soon", soon, func(*store, func()) {}, context.DeadlineExceeded},
+	} {
+		s := openStore(t, m.url())
+		parent, cancel := context.WithCancel(c.parent)
+		ctx, done := s.request(parent)
+		end, ok := ctx.Deadline()
+		if left := time.Until(end); !ok || left > requestTimeout {
+			t.Errorf("%s: the request has %v, %v; want %v at most", c.name, left, ok, requestTimeout)
+		}
+		md, _ := metadata.FromOutgoingContext(ctx)
+		if ctx.Value(key{}) != 1 || len(md) != 1 || md.Get(rpctypes.MetadataRequireLeaderKey) == nil {
+			t.Errorf("%s: the request has the metadata %v, and the caller's value %v", c.name, md, ctx.Value(key{}))
+		}
+		if ctx.Err() != nil {
+			t.Errorf("%s: the request has ended: %v", c.name, ctx.Err())
+		}
+		c.end(s, cancel)
+		select {
+		case <-ctx.Done():
+			if ctx.Err() != c.want {
+				t.Errorf("%s: the request has ended with %v; want %v", c.name, ctx.Err(), c.want)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s: the request does not end", c.name)
+		}
+		done()
+		cancel()
+	}
+}
+
+// TestRequestsShareTheirEnd for a while, and then get a later one.
+func TestRequestsShareTheirEnd(t *testing.T) {
+	t.Parallel()
+	var l limits
+	first := l.next(t.Context())
+	if l.next(t.Context()) != first {
+		t.Error("two requests one after the other have a limit each")
+	}
+	l.until = driver.Now()
+	second := l.next(t.Context())
+	a, _ := first.Deadline()
+	b, _ := second.Deadline()
+	if !b.After(a) || first.Err() != nil {
+		t.Errorf("limits %v and %v; want a later one, and the first to go on: %v", a, b, first.Err())
+	}
+}
+
+// noted is a client that notes its transactions.
+type noted struct {
+	pb.KVClient
+	txns []*pb.TxnRequest
+}
+
+func (k *noted) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
+	if len(in.Compare) > 0 { // else it only reads
+		k.txns = append(k.txns, in)
+	}
+	return k.KVClient.Txn(ctx, in, opts...)
+}
+
+// TestCrowdedName: nobody is in the way, so one transaction is enough, which compares
+// once and puts one key. Who is held up joins the queue with a second one, and the next
+// time with the first, until nobody is in the way again.
+func TestCrowdedName(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	kv := &noted{KVClient: a.kv}
+	through(a, kv)
+	acquire := func(state string, held bool, want ...bool) { // which of them are joins
+		t.Helper()
+		kv.txns = nil
+		if held {
+			g := take(t, b, request("deploy"))
+			w := wait(t, a, request("deploy"))
+			release(t, g)
+			release(t, w.granted(patience))
+		} else {
+			g, err := a.Acquire(t.Context(), request("deploy"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(t, g)
+		}
+		if len(kv.txns) != len(want) {
+			t.Fatalf("%s: %d transactions; want %d", state, len(kv.txns), len(want))
+		}
+		for i, join := range want {
+			if txn := kv.txns[i]; join != (len(txn.Failure) > 0) || !join && len(txn.Compare) != 1 {
+				t.Errorf("%s: transaction %d is %v; want a join: %v", state, i, txn, join)
+			}
+		}
+	}
+	acquire("free", false, false)
+	acquire("free again", false, false)
+	if last := kv.txns[0]; len(last.Success) != 1 {
+		t.Errorf("a free name costs the operations %v; want one put", last.Success)
+	}
+	acquire("held", true, false, true)
+	acquire("held again", true, true)
+	acquire("free after that", false, true)
+	acquire("free once more", false, false)
+}
