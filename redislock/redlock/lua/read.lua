@@ -1,12 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- read reads locks.
--- KEYS: lock, floor, listeners, wishes, for each name
+-- KEYS: the locks
 -- Returns {1, and for each name as add says}
 
 local all, at = {1}, now()
-for i = 1, #KEYS, 4 do
-  local known = redis.call('MGET', KEYS[i], KEYS[i + 1])
-  add(all, known[1], redis.call('PTTL', KEYS[i]), known[1] and {} or scored(KEYS[i], at), math.huge,
-    known[2], KEYS[i + 2], KEYS[i + 3], at)
+for _, lock in ipairs(KEYS) do
+  local known = redis.call('MGET', lock, lock .. ':token')
+  add(all, lock, known[1], known[1] and {} or scored(lock, at), math.huge, known[2], at)
 end
 return all
