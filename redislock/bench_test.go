@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/server"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
@@ -83,6 +84,37 @@ func BenchmarkClient(b *testing.B) {
 			}
 		})
 	})
+}
+
+// BenchmarkCalls is what the server takes in scripts for 64 free locks and their release,
+// with one call for so many at a time.
+func BenchmarkCalls(b *testing.B) {
+	r := blessedServer(b)
+	s := openLong(b, r)
+	acquire, release := loadMany(b, s, acquireScript), loadMany(b, s, releaseScript)
+	record := newRecord(&driver.Holder{Who: "root@host", Host: "host", PID: 4711}, "")
+	for _, n := range []int{1, 4, 16, 32} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			r.do("config", "resetstat")
+			for b.Loop() {
+				var calls []rueidis.Completed
+				for first := 0; first < 64; first += n {
+					var requests [][2]string
+					for i := range n {
+						requests = append(requests, [2]string{strconv.Itoa(first + i), rand.Text()})
+					}
+					calls = append(calls, callMany(s, acquire, []string{s.id, exclusive, record, "60000", claimMillis, "pawl:client:", "0", ""}, requests),
+						callMany(s, release, []string{claimMillis, "pawl:client:", s.id, exclusive, record, "0", "0"}, requests))
+				}
+				for _, res := range s.server.(*server.Server).Client().DoMulti(b.Context(), calls...) {
+					if err := res.Error(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(scriptTime(r).Seconds()*1e6/float64(b.N*64), "server-µs/lock")
+		})
+	}
 }
 
 // BenchmarkEfficiency is what the mode of that name buys: an Acquire and a Release

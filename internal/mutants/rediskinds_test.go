@@ -6,37 +6,37 @@ func init() {
 	lua := func(name, file, old, new, test string) {
 		mutants = append(mutants, mutant{name: name, file: "redislock/lua/" + file, old: old, new: new, pkg: "redislock", test: test})
 	}
-	lua("whoever asks fits in", "common.lua",
+	lua("whoever asks fits in", "queue.lua",
 		"return s.n == 0 or kind == s.kind and", "return s.n > 0 or kind ~= s.kind or", "TestConformance/readers-keep-a-writer-out")
-	lua("one slot more than there are", "common.lua",
+	lua("one slot more than there are", "queue.lua",
 		"s.n < (tonumber(kind) or 1)", "s.n <= (tonumber(kind) or 1)", "TestConformance/slots-are-held-by-as-many-as-there-are")
-	lua("slots are never over", "common.lua",
+	lua("slots are never over", "queue.lua",
 		"redis.call('ZRANGEBYSCORE', lock, 0, digits(at))", "redis.call('ZRANGEBYSCORE', lock, 0, 0)", "TestConformance/waiter-wakes-when-a-slot-expires")
-	lua("a late renewal brings a reader back", "common.lua",
+	lua("a late renewal brings a reader back", "queue.lua",
 		"if not ends or ends <= at then return nil end", "if not ends then return nil end", "TestConformance/expiry-of-one-reader-spares-the-others")
-	lua("the release of a reader that was over says nothing", "common.lua",
+	lua("the release of a reader that was over says nothing", "queue.lua",
 		"return ends > at", "return true", "TestConformance/expiry-of-one-reader-spares-the-others")
-	lua("new readers overtake a writer", "common.lua",
+	lua("new readers overtake a writer", "queue.lua",
 		"if mine and not token and not head and fits(s, mine) then", "if mine and not token and fits(s, mine) then", "TestReadersAndWriters")
-	lua("a dead writer keeps readers out", "common.lua",
+	lua("a dead writer keeps readers out", "queue.lua",
 		"if not moved and (not mine or head == me) then break end", "if not moved then break end", "TestDeadWriter")
-	lua("the key outlives the last reader", "common.lua",
+	lua("the key outlives the last reader", "queue.lua",
 		"if last then redis.call('PEXPIRE'", "if false then redis.call('PEXPIRE'", "TestKeyEndsWithTheLast")
-	lua("a reader shortens the others", "common.lua",
+	lua("a reader shortens the others", "queue.lua",
 		"    lengthen(s.lock, px)", "    redis.call('PEXPIRE', s.lock, px)", "TestKeyEndsWithTheLast")
-	lua("readers cannot be renewed without memory", "common.lua",
+	lua("readers cannot be renewed without memory", "queue.lua",
 		"  redis.call('PEXPIRE', lock, math.max(ttl, redis.call('PTTL', lock)))\n", "", "TestReadersWithoutMemory")
-	lua("a set of another program is taken for readers", "common.lua",
+	lua("a set of another program is taken for readers", "queue.lua",
 		"if not kind then redis.call('GET', lock) end", "", "TestTogetherOfAnotherProgram")
-	lua("slots of any number", "acquire.lua",
+	lua("slots of any number", "acquire-busy.lua",
 		"if slots and place == ''", "if slots and place == 'never'", "TestConformance/slots-of-another-number-are-refused")
-	lua("a reader that asks again is another one", "acquire.lua",
+	lua("a reader that asks again is another one", "acquire-busy.lua",
 		"if s.n > 0 and stay(lock, mine, ttl, at) then", "if false then", "TestLostReplyOfAReader")
-	lua("readers get in before forgotten leases have ended", "acquire.lua",
+	lua("readers get in before forgotten leases have ended", "acquire-busy.lua",
 		"if not value and shut == 0 then", "if not value and (shut == 0 or kind == 'shared') then", "TestForgottenReaders/FLUSHALL")
 	lua("a reader's renewal trips over its successor", "extend.lua",
-		"local left = not value and attempt", "local left = attempt", "TestForgottenReaders/FLUSHALL")
-	lua("a reader that nobody waits for stays", "release.lua",
+		"if value or attempt == '' then", "if attempt == '' then", "TestForgottenReaders/FLUSHALL")
+	lua("a reader that nobody waits for stays", "release-busy.lua",
 		"if attempt == '' then attempt = find(lock, lease) or '' end", "", "TestGrantToNobody")
 	lua("downgrade without a look at whose lock it is", "downgrade.lua",
 		"if owned(value, lease) then", "if value then", "TestConformance/late-downgrade-never-revives")
@@ -50,8 +50,8 @@ func init() {
 		"if shut > 0 then", "if false then", "TestForgottenSet")
 	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "all.go",
 		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
-	lua("a late look of a writer that has become a reader queues", "acquire.lua",
-		"kind == 'exclusive' and 'shared' or kind", "kind", "TestLateLookOfAReader")
+	lua("a late look of a writer that has become a reader queues", "acquire-busy.lua",
+		"kind == 'exclusive' and join(lease, client, 'shared', record) or me", "me", "TestLateLookOfAReader")
 	lua("the key outlives the last reader that Efficiency has left", "plain-break.lua",
 		"if last then --", "if false then --", "TestKeyEndsWithTheLast")
 	grant := func(name, old, new, test string) {
@@ -60,7 +60,7 @@ func init() {
 	grant("a renewal does not see the downgrade beside it",
 		"if g.shares() != shares {", "if false {", "TestDowngradeBeside/renewal")
 	grant("a release does not see the downgrade beside it",
-		"!found && g.attempt(lease) != attempt", "!found && false", "TestDowngradeBeside/release")
+		"!found && g.kindNow() != kind", "!found && false", "TestDowngradeBeside/release")
 	mutants = append(mutants, mutant{name: "a set whose answer is lost is kept", file: "redislock/all.go", pkg: "redislock",
 		old: "grants = append(grants, g)", new: "_ = g", test: "TestLostReplyOfASet"},
 		mutant{name: "a set that replicas lack is given back in part", file: "redislock/all.go", pkg: "redislock",

@@ -17,7 +17,7 @@ local function finish(lock, floor, queue, ended, lease)
     freed = leave(lock, attempt, now())
   end
   if freed then done = 1 end
-  line = (freed or first) and (line or redis.call('ZRANGE', queue, 0, 1))
+  local line = (freed or first) and (line or redis.call('ZRANGE', queue, 0, 1)) -- known if it is the only lock
   if line and line[1] then
     go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line)
   end
