@@ -122,7 +122,7 @@ func (n *redisNode) attend(name string, h *hearer) {
 func (n *redisNode) tell(name string, on bool) error {
 	ctx, cancel := context.WithTimeout(n.ears.ctx, time.Second)
 	defer cancel()
-	_, _, err := n.run(ctx, listenScript, []string{n.key(name)},
+	_, _, err := n.run(ctx, listenScript, []string{n.key(name) + listenersSuffix},
 		[]string{n.server.ID, server.Bit(on), server.Millis(rememberFor)})
 	return err
 }

@@ -48,7 +48,7 @@ func (p *participant) set(f drivertest.Fault) {
 func (s *redis) left(prefix string) (keys []string) {
 	for key := range strings.Lines(s.do("keys", "*"+prefix+"*")) {
 		key = strings.TrimSpace(key)
-		if key != "" && !strings.HasSuffix(key, ":token") && !strings.Contains(key, ":ended:") {
+		if key != "" && !strings.HasSuffix(key, floorSuffix) && !strings.Contains(key, markSuffix) {
 			keys = append(keys, key)
 		}
 	}

@@ -176,7 +176,7 @@ func TestListen(t *testing.T) {
 	expect("a", "b")
 	quiet()
 	stopA()
-	listeners := func() string { return f[0].do("scard", "pawl:{"+name+"}:listeners") }
+	listeners := func() string { return f[0].do("scard", "pawl:{"+name+"}"+listenersSuffix) }
 	if !eventually(patience, func() bool { return listeners() == "1" }) {
 		t.Errorf("%s listeners; want one", listeners())
 	}

@@ -63,6 +63,15 @@ var scripts = []server.Script{
 	statusScript:  {Text: statusLua},
 }
 
+// Names of what is in the store; docs/redis-protocol.md is the contract with
+// clients in other languages.
+const (
+	floorSuffix     = ":token"
+	markSuffix      = ":ended:" // and the lease
+	listenersSuffix = ":listeners"
+	wishesSuffix    = ":wishes"
+)
+
 // underWay is how long a request may be under way to a server: as in package redislock.
 const underWay = 5 * time.Minute
 
@@ -88,8 +97,6 @@ func newRedisNode(client rueidis.Client, conf server.Config) *redisNode {
 // Addr implements Node.
 func (n *redisNode) Addr() string { return n.server.Addr }
 
-// key returns the key of a lock. Those of what is beside it begin with it; the scripts know
-// them. docs/redis-protocol.md is the contract with clients in other languages.
 func (n *redisNode) key(name string) string { return server.Key(n.server.Prefix, name) }
 
 // run runs a script, and returns also the id of the run of the server. Its error is that
@@ -107,9 +114,20 @@ func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (r
 
 var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
 
+// keysOf returns the keys beside a lock, as parts of one string.
+func keysOf(key, lease string) (floor, mark, listeners, wishes string) {
+	all := key + floorSuffix + key + listenersSuffix + key + wishesSuffix + key + markSuffix + lease
+	i := len(key) + len(floorSuffix)
+	j := i + len(key) + len(listenersSuffix)
+	k := j + len(key) + len(wishesSuffix)
+	return all[:i], all[k:], all[i:j], all[j:k]
+}
+
 // Propose implements Node.
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
-	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(""), n.key(p.Name)},
+	key := n.key(p.Name)
+	floor, mark, listeners, wishes := keysOf(key, p.Lease)
+	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
 		[]string{modes[p.Mode], server.Bit(p.Shared), p.From, server.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
@@ -137,11 +155,13 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 
 // End implements Node.
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
+	key := n.key(e.Name)
+	_, mark, listeners, wishes := keysOf(key, e.Lease)
 	remember := time.Duration(0)
 	if e.Bar || e.News != "" {
 		remember = max(n.server.MaxTTL, underWay)
 	}
-	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(""), n.key(e.Name)},
+	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes},
 		[]string{server.Millis(remember), e.News, server.Bit(e.Held), n.server.Channel, e.Lease})
 	if err != nil {
 		return false, err
@@ -151,7 +171,9 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 
 // Want implements Node.
 func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
-	reply, _, err := n.run(ctx, wantScript, []string{n.key(w.Name)}, []string{w.Who, server.Millis(w.For), n.server.Channel})
+	key := n.key(w.Name)
+	reply, _, err := n.run(ctx, wantScript, []string{key, key + floorSuffix, key + listenersSuffix, key + wishesSuffix},
+		[]string{w.Who, server.Millis(w.For), n.server.Channel})
 	if err != nil {
 		return State{}, err
 	}
@@ -166,7 +188,8 @@ func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
 func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 	var keys []string
 	for _, name := range names {
-		keys = append(keys, n.key(name))
+		key := n.key(name)
+		keys = append(keys, key, key+floorSuffix, key+listenersSuffix, key+wishesSuffix)
 	}
 	reply, _, err := n.run(ctx, readScript, keys, nil)
 	if err != nil {

@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- listen puts a client among those who are told that a lock has ended, or takes it
 -- away.
--- KEYS: lock
+-- KEYS: listeners
 -- ARGV: client, 1 or 0, how long that is remembered in ms
 -- Returns {1}
 
-local listeners = KEYS[1] .. ':listeners'
 if ARGV[2] == '1' then
-  redis.call('SADD', listeners, ARGV[1])
-  redis.call('PEXPIRE', listeners, ARGV[3])
+  redis.call('SADD', KEYS[1], ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
 else
-  redis.call('SREM', listeners, ARGV[1])
+  redis.call('SREM', KEYS[1], ARGV[1])
 end
 return {1}

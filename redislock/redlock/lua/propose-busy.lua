@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The rest of propose, one lock after the other.
 
-local function ask(lock, lease, token, i)
-  if n > 1 then known = look(i, i) end -- another may have been about the same lock
-  local _, value, floor, news = unpack(known, 1, 4)
-  local wishes, shared = lock .. ':wishes', shared == '1'
-  local last, owner, writer = string.match(floor or '', '^(%d+) ?(%S*) ?(%d*)$')
+local function ask(lock, floor, mark, listeners, wishes, lease, token)
+  -- Another may have been about the same lock.
+  local _, stored, news, value = unpack(n == 1 and known or redis.call('MGET', epoch, floor, mark, lock), 1, 4)
+  local shared = shared == '1'
+  local last, owner, writer = string.match(stored or '', '^(%d+) ?(%S*) ?(%d*)$')
   last = last or '0'
   if not writer or writer == '' then writer = last end -- the last to store it was a writer
   local fits = tonumber(token) > tonumber(last) or tonumber(token) == tonumber(last) and owner == lease
@@ -38,7 +38,7 @@ local function ask(lock, lease, token, i)
     end
   end
   if not has then
-    return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, last, at)
+    return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, last, listeners, wishes, at)
   end
 
   local px = tonumber(ttl)
@@ -55,9 +55,9 @@ local function ask(lock, lease, token, i)
   -- The floor is written before a new lock: what is refused for lack of memory has
   -- then recorded nothing.
   if fits then
-    redis.call('SET', lock .. ':token', token .. ' ' .. lease .. (shared and ' ' .. writer or ''), 'PX', FLOOR)
+    redis.call('SET', floor, token .. ' ' .. lease .. (shared and ' ' .. writer or ''), 'PX', FLOOR)
   elseif mine then
-    redis.call('PEXPIRE', lock .. ':token', FLOOR)
+    redis.call('PEXPIRE', floor, FLOOR)
   end
 
   local new
@@ -75,12 +75,13 @@ local function ask(lock, lease, token, i)
     end
     put(lock, new, till, live, at)
     if mine and not value and new ~= mine then redis.call('ZREM', lock, mine) end
-    if value then wake(lock, channel) end
+    if value then wake(lock, listeners, channel) end
   end
   return fits and {1} or {1, last}
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or each(n, ask, KEYS[1 + i], ARGV[7 + i], ARGV[7 + n + i], i)
+  answers[i] = answers[i] or each(n, ask, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
+    ARGV[7 + i], ARGV[7 + n + i])
 end
 return answers

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- read reads locks.
--- KEYS: the locks
+-- KEYS: lock, floor, listeners, wishes, for each name
 -- Returns {1, and for each name as add says}
 
 local all, at = {1}, now()
-for _, lock in ipairs(KEYS) do
-  local known = redis.call('MGET', lock, lock .. ':token')
-  add(all, lock, known[1], known[1] and {} or scored(lock, at), math.huge, known[2], at)
+for i = 1, #KEYS, 4 do
+  local lock, floor, listeners, wishes = unpack(KEYS, i, i + 3)
+  local known = redis.call('MGET', lock, floor)
+  add(all, lock, known[1], known[1] and {} or scored(lock, at), math.huge, known[2], listeners, wishes, at)
 end
 return all

@@ -37,11 +37,11 @@ end
 -- add appends what a name is like to a reply: how many locks it has, whether they are
 -- shared, the floor, the listeners, the wishes, the ms until the last of them ends, and
 -- of each lock its value and the ms that are left of it.
-local function add(reply, lock, value, live, most, floor, at)
+local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
   local from = math.max(1, #live - 2 * most + 1)
-  local ms, wish = wished(lock .. ':wishes', at)
+  local ms, wish = wished(wishes, at)
   for _, v in ipairs({value and 1 or (#live - from + 1) / 2, value and 0 or 1, floor or '',
-      redis.call('SCARD', lock .. ':listeners'), wish, ms}) do
+      redis.call('SCARD', listeners), wish, ms}) do
     reply[#reply + 1] = v
   end
   if value then
@@ -54,10 +54,10 @@ local function add(reply, lock, value, live, most, floor, at)
 end
 
 -- wake tells those who listen.
-local function wake(lock, channel)
-  for _, client in ipairs(redis.call('SMEMBERS', lock .. ':listeners')) do
+local function wake(lock, listeners, channel)
+  for _, client in ipairs(redis.call('SMEMBERS', listeners)) do
     if redis.call('PUBLISH', channel .. client, 'free ' .. lock) == 0 then
-      redis.call('SREM', lock .. ':listeners', client)
+      redis.call('SREM', listeners, client)
     end
   end
 end
