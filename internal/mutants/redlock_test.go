@@ -84,7 +84,7 @@ func init() {
 		mutate("a writer's release leaves wishes", "lua/end.lua",
 			"if held == '1' then free[#free + 1] = KEYS[3 * n + 1 + i] end", "", "TestScriptsDoWhatNodeSays"),
 		mutate("a writer's release beside listeners leaves wishes", "lua/end-busy.lua",
-			"redis.call('DEL', lock, wishes)", "redis.call('DEL', lock)", "TestScriptsDoWhatNodeSays"),
+			"redis.call('DEL', lock, wishes)", "redis.call('DEL', lock)", "TestRequestsInOneCall"),
 		mutate("who listens is not told", "lua/end.lua", "not (busy and (", "not (false and (", "TestListen"),
 		mutate("a free lock is taken in quarantine", "lua/propose.lua",
 			"and closed(epoch, known[1], at) == 0 then", "then", "TestCrashedNode"),

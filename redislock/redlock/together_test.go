@@ -39,7 +39,7 @@ func atOnce(n int, f func(i int)) {
 
 // TestRequestsInOneCall: what goroutines ask at the same time is asked in one call, and
 // answered as if each were by itself: two want the same name, one name is another program's,
-// somebody listens to one, one has ended, and one lease is ended twice.
+// somebody listens to one and has a wish, one lease has ended, and each is ended twice.
 func TestRequestsInOneCall(t *testing.T) {
 	t.Parallel()
 	const names, rounds = 8, 40
@@ -82,6 +82,9 @@ func TestRequestsInOneCall(t *testing.T) {
 				t.Fatalf("%s: %+v and %+v; want that %s has it, and the other knows", named(i), has, lost, winner)
 			}
 		}
+		if _, err := node.Want(t.Context(), Wish{Name: named(0), Who: lease(0), For: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
 		var had [4*names + 1]bool
 		atOnce(len(had), func(i int) {
 			e := Ending{Name: named(i / 2), Lease: lease(i / 2), Held: true} // each twice
@@ -95,6 +98,9 @@ func TestRequestsInOneCall(t *testing.T) {
 			if had[2*i] && had[2*i+1] || (had[2*i] || had[2*i+1]) != votes[i].Has {
 				t.Fatalf("%s has ended %s: %t, and %t; it had it: %t", lease(i), named(i), had[2*i], had[2*i+1], votes[i].Has)
 			}
+		}
+		if s, err := node.Read(t.Context(), []string{named(0)}); err != nil || s[0].Wishes > 0 || s[0].Waiters != 1 {
+			t.Fatalf("Read = %+v, %v; want no wish, and one who listens", s, err)
 		}
 		select {
 		case <-woken:
