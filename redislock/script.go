@@ -51,9 +51,9 @@ const (
 // The ordinary case of a script is in its text before the functions that only the
 // others need.
 var scripts = []server.Script{
-	acquireScript:   {Text: leaseLua + acquireLua + queueLua + acquireBusyLua, Many: true},
+	acquireScript:   {Text: leaseLua + acquireLua + server.Each + queueLua + acquireBusyLua, Own: 1},
 	extendScript:    {Text: leaseLua + extendLua + queueLua + extendSharedLua},
-	releaseScript:   {Text: leaseLua + releaseLua + queueLua + releaseBusyLua, Many: true},
+	releaseScript:   {Text: leaseLua + releaseLua + server.Each + queueLua + releaseBusyLua, Own: 1},
 	passScript:      {Text: leaseLua + queueLua + passLua},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},

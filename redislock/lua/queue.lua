@@ -4,14 +4,6 @@
 local QUEUE = 300000 -- how long a queue that nobody looks at lives, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
 
--- each does something for one of n locks. What fails for one does not for the others.
-local function each(n, f, ...)
-  if n == 1 then return f(...) end
-  local ok, answer = pcall(f, ...)
-  if ok then return answer end
-  return {err = (type(answer) == 'table' and answer.err or tostring(answer)) .. ' script: for one of several locks'}
-end
-
 -- An attempt is 'lease client kind record', in the queue and among those who hold a
 -- lock together. Its kind is exclusive, shared, or the number of slots.
 local function join(lease, client, kind, record) return lease .. ' ' .. client .. ' ' .. kind .. ' ' .. record end

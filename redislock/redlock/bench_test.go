@@ -33,6 +33,39 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	}
 }
 
+// BenchmarkTogether is 64 goroutines of one participant, each with its own name.
+func BenchmarkTogether(b *testing.B) {
+	opts := patient()
+	d := dialFleet(b, startFleet(b, 5, opts), opts)
+	left := make(chan struct{}, b.N)
+	for range b.N {
+		left <- struct{}{}
+	}
+	close(left)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			req := long()
+			req.Name = fmt.Sprint(i)
+			for range left {
+				req := *req
+				req.Lease = long().Lease
+				g, err := d.TryAcquire(b.Context(), &req)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if err := g.Release(b.Context()); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func BenchmarkRenew(b *testing.B) {
 	opts := patient()
 	d := dialFleet(b, startFleet(b, 3, opts), opts)

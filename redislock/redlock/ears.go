@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// freed begins the message that a lock has ended; its name follows. lostLease
+	// freed begins the message that a lock has ended; its key follows. lostLease
 	// begins the message that a lease was broken; it follows, and the news.
 	freed     = "free "
 	lostLease = "lost "
@@ -122,7 +122,7 @@ func (n *redisNode) attend(name string, h *hearer) {
 func (n *redisNode) tell(name string, on bool) error {
 	ctx, cancel := context.WithTimeout(n.ears.ctx, time.Second)
 	defer cancel()
-	_, err := n.run(ctx, listenScript, []string{n.key(name) + listenersSuffix},
+	_, _, err := n.run(ctx, listenScript, []string{n.key(name) + listenersSuffix},
 		[]string{n.server.ID, server.Bit(on), server.Millis(rememberFor)})
 	return err
 }
@@ -141,9 +141,10 @@ func (n *redisNode) hear(message string) {
 	n.ears.mu.Lock()
 	tell := n.ears.tell
 	var h *hearer
-	name, ended := strings.CutPrefix(message, freed)
-	if ended {
-		h = n.ears.hearers[name]
+	if key, ended := strings.CutPrefix(message, freed); ended {
+		if name, ok := server.Name(n.server.Prefix, key); ok {
+			h = n.ears.hearers[name]
+		}
 	}
 	n.ears.mu.Unlock()
 	if h != nil {

@@ -20,10 +20,16 @@ import (
 var (
 	//go:embed lua/common.lua
 	commonLua string
+	//go:embed lua/state.lua
+	stateLua string
 	//go:embed lua/propose.lua
 	proposeLua string
+	//go:embed lua/propose-busy.lua
+	proposeBusyLua string
 	//go:embed lua/end.lua
 	endLua string
+	//go:embed lua/end-busy.lua
+	endBusyLua string
 	//go:embed lua/want.lua
 	wantLua string
 	//go:embed lua/read.lua
@@ -46,9 +52,15 @@ const (
 	statusScript
 )
 
+// The ordinary case of a script is in its text before the functions that only the
+// others need.
 var scripts = []server.Script{
-	{Text: commonLua + proposeLua}, {Text: commonLua + endLua}, {Text: commonLua + wantLua},
-	{Text: commonLua + readLua}, {Text: commonLua + listenLua}, {Text: commonLua + statusLua},
+	proposeScript: {Text: commonLua + proposeLua + server.Each + stateLua + proposeBusyLua, Own: 2},
+	endScript:     {Text: commonLua + endLua + server.Each + stateLua + endBusyLua, Own: 1},
+	wantScript:    {Text: commonLua + stateLua + wantLua},
+	readScript:    {Text: commonLua + stateLua + readLua},
+	listenScript:  {Text: listenLua},
+	statusScript:  {Text: statusLua},
 }
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
@@ -87,16 +99,17 @@ func (n *redisNode) Addr() string { return n.server.Addr }
 
 func (n *redisNode) key(name string) string { return server.Key(n.server.Prefix, name) }
 
-// run runs a script. Its error is that of a Node.
-func (n *redisNode) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
-	reply, _, fail := n.server.Run(ctx, script, keys, args)
+// run runs a script, and returns also the id of the run of the server. Its error is that
+// of a Node.
+func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
+	reply, boot, fail := n.server.RunOn(ctx, script, keys, args)
 	switch {
 	case fail == nil:
-		return reply, nil
+		return reply, boot, nil
 	case fail.Maybe, errors.Is(fail.Err, driver.ErrUnavailable):
-		return nil, fail.Err
+		return nil, "", fail.Err
 	}
-	return nil, unavailable(fail.Err)
+	return nil, "", unavailable(fail.Err)
 }
 
 var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
@@ -114,23 +127,25 @@ func keysOf(key, lease string) (floor, mark, listeners, wishes string) {
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := keysOf(key, p.Lease)
-	reply, err := n.run(ctx, proposeScript,
-		[]string{key, floor, n.server.EpochKey(key), mark, listeners, wishes},
-		[]string{modes[p.Mode], p.Lease, p.From, strconv.FormatUint(p.Token, 10), server.Millis(p.TTL), n.server.ID, p.Record,
-			server.Bit(p.Shared), n.server.Channel, freed + p.Name})
+	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
+		[]string{modes[p.Mode], server.Bit(p.Shared), p.From, server.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
+			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
 		return Vote{}, err
 	}
-	if len(reply) < 5 {
-		return Vote{}, errGarbled
-	}
-	v := Vote{Run: text(reply[1]), Has: server.Code(reply) == 1}
+	v := Vote{Run: boot, Has: server.Code(reply) == 1}
 	if v.Has {
-		v.Floor, v.Closed, v.Stored = number(text(reply[2])), millis(reply[3]), count(reply[4]) == 1
+		v.Floor, v.Stored = p.Token, len(reply) == 1
+		if !v.Stored {
+			v.Floor = number(text(reply[1]))
+		}
 		return v, nil
 	}
-	v.Closed, v.Ended, v.News = millis(reply[2]), count(reply[3]) == 1, text(reply[4])
-	states, err := readStates(reply[5:], 1)
+	if len(reply) < 4 {
+		return Vote{}, errGarbled
+	}
+	v.Closed, v.Ended, v.News = millis(reply[1]), count(reply[2]) == 1, text(reply[3])
+	states, err := readStates(reply[4:], 1)
 	if err != nil {
 		return Vote{}, err
 	}
@@ -142,8 +157,12 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 	key := n.key(e.Name)
 	_, mark, listeners, wishes := keysOf(key, e.Lease)
-	reply, err := n.run(ctx, endScript, []string{key, mark, listeners, wishes},
-		[]string{e.Lease, server.Bit(e.Bar), e.News, server.Millis(max(n.server.MaxTTL, underWay)), server.Bit(e.Held), n.server.Channel, freed + e.Name})
+	remember := time.Duration(0)
+	if e.Bar || e.News != "" {
+		remember = max(n.server.MaxTTL, underWay)
+	}
+	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes},
+		[]string{server.Millis(remember), e.News, server.Bit(e.Held), n.server.Channel, e.Lease})
 	if err != nil {
 		return false, err
 	}
@@ -153,8 +172,8 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 // Want implements Node.
 func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
 	key := n.key(w.Name)
-	reply, err := n.run(ctx, wantScript, []string{key, key + floorSuffix, key + listenersSuffix, key + wishesSuffix},
-		[]string{w.Who, server.Millis(w.For), n.server.Channel, freed + w.Name})
+	reply, _, err := n.run(ctx, wantScript, []string{key, key + floorSuffix, key + listenersSuffix, key + wishesSuffix},
+		[]string{w.Who, server.Millis(w.For), n.server.Channel})
 	if err != nil {
 		return State{}, err
 	}
@@ -172,7 +191,7 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 		key := n.key(name)
 		keys = append(keys, key, key+floorSuffix, key+listenersSuffix, key+wishesSuffix)
 	}
-	reply, err := n.run(ctx, readScript, keys, nil)
+	reply, _, err := n.run(ctx, readScript, keys, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +226,7 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 
 // Status implements Node.
 func (n *redisNode) Status(ctx context.Context) (Status, error) {
-	reply, err := n.run(ctx, statusScript, []string{n.server.EpochKey("")}, nil)
+	reply, _, err := n.run(ctx, statusScript, []string{n.server.EpochKey("")}, nil)
 	if err != nil {
 		return Status{}, independent(err)
 	}

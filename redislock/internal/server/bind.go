@@ -24,6 +24,10 @@ var (
 	epochLua string
 	//go:embed lua/mark.lua
 	markLua string
+
+	// Each is what scripts need that take many requests, but for the ordinary case.
+	//go:embed lua/each.lua
+	Each string
 )
 
 // The Server's own scripts follow those of Config.
@@ -180,6 +184,15 @@ func Lacking(err error, right string) error {
 
 func (b *binding) call(c rueidis.CommandClient, script int, keys, args []string) rueidis.Completed {
 	return c.B().Evalsha().Sha1(b.sha[script]).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// RunOn is Run that returns the id of the run of the server that has answered, and not the instant.
+func (s *Server) RunOn(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, fail *Failure) {
+	reply, _, b, fail := s.run(ctx, script, keys, args)
+	if b != nil {
+		boot = b.boot
+	}
+	return reply, boot, fail
 }
 
 // Run runs a script and returns its reply, whose first element is a number, and

@@ -34,7 +34,8 @@ type crowd struct {
 	script int
 	keys   [][]string // by kind; the first of all is in common
 	common []string   // arguments
-	own    []string   // the last argument of each
+	own    [][]string // by kind; the last arguments of each
+	n      int        // requests
 
 	done    chan struct{} // closed when the fields below are set
 	replies []rueidis.RedisMessage
@@ -55,7 +56,7 @@ type crowds struct {
 
 // ask runs a script for one request, together with others perhaps.
 func (s *Server) ask(ctx context.Context, b *binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
-	if s.Scripts[script].Many {
+	if s.Scripts[script].Own > 0 {
 		defer s.crowds.active.Add(-1)
 		if s.crowds.active.Add(1) >= fewRequests {
 			if reply, err, told := s.askTogether(ctx, b, script, keys, args); told {
@@ -69,7 +70,7 @@ func (s *Server) ask(ctx context.Context, b *binding, script int, keys, args []s
 // reply reads what a script has returned for one request.
 func (s *Server) reply(script int, r rueidis.RedisResult) ([]rueidis.RedisMessage, error) {
 	reply, err := r.ToArray()
-	if err == nil && s.Scripts[script].Many {
+	if err == nil && s.Scripts[script].Own > 0 {
 		if len(reply) != 1 {
 			return nil, errParts(len(reply), 1)
 		}
@@ -85,7 +86,7 @@ func errParts(n, want int) error {
 // askTogether is told the reply to a crowd. It is not if there was no crowd, or if that was refused: that may
 // be for the sake of another request.
 func (s *Server) askTogether(ctx context.Context, b *binding, script int, keys, args []string) (reply []rueidis.RedisMessage, err error, told bool) {
-	c, i := s.crowds.join(b, script, keys, args)
+	c, i := s.crowds.join(b, script, s.Scripts[script].Own, keys, args)
 	if c == nil {
 		return nil, nil, false
 	}
@@ -119,30 +120,36 @@ func (s *Server) askTogether(ctx context.Context, b *binding, script int, keys, 
 
 // join returns a crowd and the number of the request in it. The last that there is room
 // for has to send it, and else the first. It returns nil if there are too many different ones.
-func (g *crowds) join(b *binding, script int, keys, args []string) (*crowd, int) {
-	last := len(args) - 1
+func (g *crowds) join(b *binding, script, own int, keys, args []string) (*crowd, int) {
+	common, mine := args[:len(args)-own], args[len(args)-own:]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for at, c := range g.open {
-		if c.b != b || c.script != script || c.keys[0][0] != keys[0] || !slices.Equal(c.common, args[:last]) {
+		if c.b != b || c.script != script || c.keys[0][0] != keys[0] || !slices.Equal(c.common, common) {
 			continue
 		}
 		for kind, key := range keys[1:] {
 			c.keys[kind+1] = append(c.keys[kind+1], key)
 		}
-		c.own = append(c.own, args[last])
-		if c.waiting++; len(c.own) == maxCrowd {
+		for kind, arg := range mine {
+			c.own[kind] = append(c.own[kind], arg)
+		}
+		c.n++
+		if c.waiting++; c.n == maxCrowd {
 			g.open = slices.Delete(g.open, at, at+1)
 		}
-		return c, len(c.own) - 1
+		return c, c.n - 1
 	}
 	if len(g.open) == maxOpen {
 		return nil, 0
 	}
-	c := &crowd{b: b, script: script, common: slices.Clone(args[:last]), own: []string{args[last]}, done: make(chan struct{}), waiting: 1}
+	c := &crowd{b: b, script: script, common: slices.Clone(common), n: 1, done: make(chan struct{}), waiting: 1}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for _, key := range keys {
 		c.keys = append(c.keys, []string{key})
+	}
+	for _, arg := range mine {
+		c.own = append(c.own, []string{arg})
 	}
 	g.open = append(g.open, c)
 	return c, 0
@@ -164,7 +171,7 @@ func (g *crowds) gather(c *crowd) int {
 			g.alone.Store(int64(now.Add(10 * longTurn)))
 		}
 	}
-	return len(c.own)
+	return c.n
 }
 
 // leave ends the call if nobody else waits for it.
@@ -182,10 +189,10 @@ func (s *Server) send(c *crowd) {
 		s.Contact.calls.Add(1)
 		defer s.Contact.calls.Add(-1)
 	}
-	args := append(c.common, c.own...)
+	args := append(c.common, slices.Concat(c.own...)...)
 	c.replies, c.err = s.do(c.ctx, c.b.call(s.client, c.script, slices.Concat(c.keys...), args)).ToArray()
-	if c.err == nil && len(c.replies) != len(c.own) {
-		c.err = errParts(len(c.replies), len(c.own))
+	if c.err == nil && len(c.replies) != c.n {
+		c.err = errParts(len(c.replies), c.n)
 	}
 	close(c.done)
 }

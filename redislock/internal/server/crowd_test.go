@@ -12,7 +12,7 @@ func TestJoin(t *testing.T) {
 	var g crowds
 	b, other := &binding{}, &binding{}
 	join := func(b *binding, script int, epoch, common, own string) (*crowd, int) {
-		return g.join(b, script, []string{epoch, "lock " + own}, []string{common, own})
+		return g.join(b, script, 2, []string{epoch, "lock " + own}, []string{common, own, "token " + own})
 	}
 	c, i := join(b, 0, "epoch", "ttl", "0")
 	if i != 0 {
@@ -39,8 +39,8 @@ func TestJoin(t *testing.T) {
 	if n := g.gather(c); n != maxCrowd {
 		t.Errorf("%d requests are in a crowd that is complete", n)
 	}
-	if len(c.keys) != 2 || len(c.keys[0]) != 1 || len(c.keys[1]) != maxCrowd || c.keys[1][7] != "lock 7" || c.own[7] != "7" {
-		t.Errorf("the keys are %v, the arguments %v", c.keys, c.own)
+	if len(c.keys) != 2 || len(c.keys[0]) != 1 || len(c.keys[1]) != maxCrowd || c.keys[1][7] != "lock 7" || c.own[0][7] != "7" || c.own[1][7] != "token 7" || len(c.common) != 1 {
+		t.Errorf("the keys are %v, the arguments %v and %v", c.keys, c.common, c.own)
 	}
 	for n := len(g.open); n < maxOpen; n++ {
 		join(b, 0, "epoch", fmt.Sprint("ttl ", n), "")
@@ -53,11 +53,11 @@ func TestJoin(t *testing.T) {
 // TestGather: who comes after a crowd was closed is in another one.
 func TestGather(t *testing.T) {
 	var g crowds
-	c, _ := g.join(nil, 0, []string{"epoch"}, []string{""})
+	c, _ := g.join(nil, 0, 1, []string{"epoch"}, []string{""})
 	if n := g.gather(c); n != 1 {
 		t.Errorf("%d requests are in the crowd; want 1", n)
 	}
-	if d, i := g.join(nil, 0, []string{"epoch"}, []string{""}); d == c || i != 0 {
+	if d, i := g.join(nil, 0, 1, []string{"epoch"}, []string{""}); d == c || i != 0 {
 		t.Error("a request joins a crowd that is closed")
 	}
 }
@@ -65,8 +65,8 @@ func TestGather(t *testing.T) {
 // TestLeave: a call goes on until the last of its requests was given up.
 func TestLeave(t *testing.T) {
 	var g crowds
-	c, _ := g.join(nil, 0, []string{"epoch"}, []string{""})
-	g.join(nil, 0, []string{"epoch"}, []string{""})
+	c, _ := g.join(nil, 0, 1, []string{"epoch"}, []string{""})
+	g.join(nil, 0, 1, []string{"epoch"}, []string{""})
 	g.leave(c)
 	if c.ctx.Err() != nil {
 		t.Error("a call ends while somebody waits for it")

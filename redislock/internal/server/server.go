@@ -58,11 +58,11 @@ type Config struct {
 // has returned that.
 type Script struct {
 	Text string
-	// Many says that the script takes many requests at a time, and returns an array of
-	// replies. All of them have the first key in common, and all arguments but the last, which
-	// are given once. The other keys are given by their kind: the second of all requests, the
-	// third of all.
-	Many bool
+	// Own, if positive, says that the script takes many requests at a time, and returns an array
+	// of replies. All of them have the first key in common, and all arguments but the last Own,
+	// which are given once. The other keys and arguments are given by their kind: the second key of all
+	// requests, the third of all.
+	Own int
 }
 
 // Server is one server, or that which is the master now.

@@ -1,39 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
--- end ends what a lease has or may get.
--- KEYS: lock, mark of the lease, listeners, wishes
--- ARGV: lease, bar (1 or 0), news or '', how long to remember that in ms, held (1 or
--- 0), channel, message
--- Returns {1} if the lease had a lock, else {0}.
+-- end ends what leases have or may get. This is the ordinary case: each has its lock for
+-- itself, and nobody listens. All of them are looked at together.
+-- KEYS: epoch; of all locks what marks the leases as ended, then the locks, the listeners,
+-- the wishes
+-- ARGV: for how many ms the leases are remembered, or 0, news or '', held (1 or 0),
+-- channel; the leases
+-- Returns for each lease {1} if it had a lock, else {0}; or an error.
 
-local lock, mark, listeners, wishes = unpack(KEYS)
-local lease, bar, news, remember, held, channel, message = unpack(ARGV)
+local n = (#KEYS - 1) / 4
+local remember, news, held, channel = unpack(ARGV, 1, 4)
 
--- A server without memory accepts the mark only after something was deleted. If
--- there is nothing it refuses, and is asked again.
-local value, at = redis.call('MGET', lock)[1], nil
-local live, left, mine = {}, 0, nil
-if not value then
-  at = now()
-  live = scored(lock, at)
-elseif owned(value, lease) then
-  mine = value
-  if held == '1' then redis.call('DEL', lock, wishes) else redis.call('DEL', lock) end
-end
-for i = 1, #live, 2 do
-  if owned(live[i], lease) then
-    mine = live[i]
-    redis.call('ZREM', lock, mine)
-  else
-    left = live[i + 1]
+local answers, rest = {}, n
+if remember == '0' then
+  local known = redis.call('MGET', unpack(KEYS, n + 2, 2 * n + 1))
+  local busy = redis.call('EXISTS', unpack(KEYS, 2 * n + 2, 3 * n + 1)) > 0
+  local free = {}
+  for i = 1, n do
+    local lock = KEYS[n + 1 + i]
+    if owned(known[i], ARGV[4 + i]) and not free[lock] and not (busy and (n == 1 or redis.call('EXISTS', KEYS[2 * n + 1 + i]) == 1)) then
+      answers[i], free[lock], rest = {1}, true, rest - 1
+      free[#free + 1] = lock
+      if held == '1' then free[#free + 1] = KEYS[3 * n + 1 + i] end
+    else
+      answers[i] = false
+    end
   end
+  if free[1] then redis.call('DEL', unpack(free)) end
 end
-if mine and left > 0 then redis.call('PEXPIRE', lock, millis(left, at)) end
-if bar == '1' or news ~= '' then
-  local old = redis.call('GET', mark)
-  redis.call('SET', mark, old and old ~= '' and old or news, 'PX', remember)
-end
-if not mine then return {0} end
-local holder = news ~= '' and string.match(mine, '^%S+ (%S+)')
-if holder then redis.call('PUBLISH', channel .. holder, 'lost ' .. lease .. ' ' .. news) end
-if left == 0 then wake(listeners, channel, message) end
-return {1}
+if rest == 0 then return answers end

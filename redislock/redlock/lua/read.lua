@@ -5,8 +5,8 @@
 
 local all, at = {1}, now()
 for i = 1, #KEYS, 4 do
-  local known = redis.call('MGET', KEYS[i], KEYS[i + 1])
-  add(all, known[1], redis.call('PTTL', KEYS[i]), known[1] and {} or scored(KEYS[i], at), math.huge,
-    known[2], KEYS[i + 2], KEYS[i + 3], at)
+  local lock, floor, listeners, wishes = unpack(KEYS, i, i + 3)
+  local known = redis.call('MGET', lock, floor)
+  add(all, lock, known[1], known[1] and {} or scored(lock, at), math.huge, known[2], listeners, wishes, at)
 end
 return all

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- want makes a wish to have the name alone, or takes it away.
 -- KEYS: lock, floor, listeners, wishes
--- ARGV: who, ms or 0 to take it away, channel, message
+-- ARGV: who, ms or 0 to take it away, channel
 -- Returns {1, and as add says}
 
 local lock, floor, listeners, wishes = unpack(KEYS)
-local who, ms, channel, message = unpack(ARGV)
+local who, ms, channel = unpack(ARGV)
 
 local at = now()
 local known = redis.call('MGET', lock, floor)
@@ -13,6 +13,6 @@ local live = scored(wishes, at)
 if tonumber(ms) > 0 then
   put(wishes, who, at + ms * 1000, live, at)
 elseif redis.call('ZREM', wishes, who) == 1 and wished(wishes, at) == 0 then
-  wake(listeners, channel, message)
+  wake(lock, listeners, channel)
 end
-return add({1}, known[1], redis.call('PTTL', lock), known[1] and {} or scored(lock, at), 16, known[2], listeners, wishes, at)
+return add({1}, lock, known[1], known[1] and {} or scored(lock, at), 16, known[2], listeners, wishes, at)

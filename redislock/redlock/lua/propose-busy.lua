@@ -1,0 +1,87 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The rest of propose, one lock after the other.
+
+local function ask(lock, floor, mark, listeners, wishes, lease, token)
+  -- Another may have been about the same lock.
+  local _, stored, news, value = unpack(n == 1 and known or redis.call('MGET', epoch, floor, mark, lock), 1, 4)
+  local shared = shared == '1'
+  local last, owner, writer = string.match(stored or '', '^(%d+) ?(%S*) ?(%d*)$')
+  last = last or '0'
+  if not writer or writer == '' then writer = last end -- the last to store it was a writer
+  local fits = tonumber(token) > tonumber(last) or tonumber(token) == tonumber(last) and owner == lease
+
+  local live = value and {} or scored(lock, at)
+
+  -- mine is the lock that the lease has, and till when it has it.
+  local mine, till = owned(value, lease) and value, 0
+  for i = 1, #live, 2 do
+    if owned(live[i], lease) then
+      mine, till = live[i], live[i + 1]
+    end
+  end
+
+  local has, shut = false, 0
+  if not news then
+    local heir = owned(value, from)
+    if mine then
+      has = true
+    elseif heir or not value and (#live == 0 or shared) then
+      shut = closed(epoch, known[1], at)
+      if shut < 0 then return {-1} end
+      if shut > 0 or not heir and from ~= '' or heir and shared then
+        has = false
+      elseif mode == 'take' then
+        has = not shared or wished(wishes, at) == 0
+      elseif mode == 'heal' then
+        has = fits or shared and tonumber(token) >= tonumber(writer)
+      end
+    end
+  end
+  if not has then
+    return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, last, listeners, wishes, at)
+  end
+
+  local px = tonumber(ttl)
+  if mine then
+    if value then
+      px = math.max(px, redis.call('PTTL', lock))
+    end
+    till = math.max(till, at + px * 1000)
+    -- This needs no memory, and after it a server that has none accepts the rest.
+    redis.call('PEXPIRE', lock, millis(math.max(till, live[#live] or 0), at))
+  else
+    till = at + px * 1000
+  end
+  -- The floor is written before a new lock: what is refused for lack of memory has
+  -- then recorded nothing.
+  if fits then
+    redis.call('SET', floor, token .. ' ' .. lease .. (shared and ' ' .. writer or ''), 'PX', FLOOR)
+  elseif mine then
+    redis.call('PEXPIRE', floor, FLOOR)
+  end
+
+  local new
+  if mine then
+    local who, stored, rest = string.match(mine, '^(%S+ %S+) (%S+) (.*)$')
+    new = who .. ' ' .. (fits and token or stored) .. ' ' .. rest
+  else
+    new = lease .. ' ' .. client .. ' ' .. (fits and token or '0') .. ' ' .. digits(at) .. ' ' .. record
+  end
+  if not shared and (value or not mine) then
+    if new ~= mine then redis.call('SET', lock, new, 'PX', px) end
+  else
+    if value then
+      redis.call('DEL', lock, wishes)
+    end
+    put(lock, new, till, live, at)
+    if mine and not value and new ~= mine then redis.call('ZREM', lock, mine) end
+    if value then wake(lock, listeners, channel) end
+  end
+  return fits and {1} or {1, last}
+end
+
+for i = 1, n do
+  answers[i] = answers[i] or each(n, ask, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
+    ARGV[7 + i], ARGV[7 + n + i])
+end
+return answers

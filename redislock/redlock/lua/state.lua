@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What scripts need for locks that are not simply free, or held by one lease for itself.
+
+-- millis returns the ms until a time, rounded up.
+local function millis(till, at) return math.max(0, math.ceil((till - at) / 1000)) end
+
+-- scored returns the members of a sorted set whose scores, times in microseconds,
+-- have not come yet: member, time, member, time, the last to end last. To look at one
+-- that is no sorted set is an error, as it should be of a lock.
+local function scored(key, at)
+  local all, live = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
+  for i = 1, #all, 2 do
+    local till = tonumber(all[i + 1])
+    if till < 0 then redis.call('GET', key) end -- a token of package redislock's: WRONGTYPE
+    if till > at then
+      live[#live + 1], live[#live + 2] = all[i], till
+    end
+  end
+  return live
+end
+
+-- put sets the score of a member, removes what is over, and lets the set live until
+-- its last member ends.
+local function put(key, member, till, live, at)
+  local last = math.max(till, live[#live] or 0)
+  redis.call('ZADD', key, digits(till), member)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(at))
+  redis.call('PEXPIRE', key, millis(last, at))
+end
+
+-- wished returns for how many ms the last of the wishes lasts, and how many there are.
+local function wished(wishes, at)
+  local live = scored(wishes, at)
+  return millis(live[#live] or at, at), #live / 2
+end
+
+-- add appends what a name is like to a reply: how many locks it has, whether they are
+-- shared, the floor, the listeners, the wishes, the ms until the last of them ends, and
+-- of each lock its value and the ms that are left of it.
+local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
+  local from = math.max(1, #live - 2 * most + 1)
+  local ms, wish = wished(wishes, at)
+  for _, v in ipairs({value and 1 or (#live - from + 1) / 2, value and 0 or 1, floor or '',
+      redis.call('SCARD', listeners), wish, ms}) do
+    reply[#reply + 1] = v
+  end
+  if value then
+    reply[#reply + 1], reply[#reply + 2] = value, redis.call('PTTL', lock)
+  end
+  for i = from, #live, 2 do
+    reply[#reply + 1], reply[#reply + 2] = live[i], millis(live[i + 1], at)
+  end
+  return reply
+end
+
+-- wake tells those who listen.
+local function wake(lock, listeners, channel)
+  for _, client in ipairs(redis.call('SMEMBERS', listeners)) do
+    if redis.call('PUBLISH', channel .. client, 'free ' .. lock) == 0 then
+      redis.call('SREM', listeners, client)
+    end
+  end
+end

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// scriptCalls returns how many scripts the server has run.
+func (s *redis) scriptCalls() int {
+	_, stats, _ := strings.Cut(s.do("info", "commandstats"), "cmdstat_evalsha:calls=")
+	n := 0
+	fmt.Sscan(strings.Replace(stats, ",", " ", 1), &n)
+	return n
+}
+
+// atOnce calls f(0) … f(n-1) in goroutines that are ready to run at the same moment.
+func atOnce(n int, f func(i int)) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+// TestRequestsInOneCall: what goroutines ask at the same time is asked in one call, and
+// answered as if each were by itself: two want the same name, one name is another program's,
+// somebody listens to one and has a wish, one lease has ended, and each is ended twice.
+func TestRequestsInOneCall(t *testing.T) {
+	t.Parallel()
+	const names, least, most = 8, 40, 10_000
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	node := single(t, f[0], opts)
+	f[0].do("lpush", "pawl:{foreign}", "theirs")
+	woken := make(chan struct{}, 2*most)
+	defer node.Listen("name0", func() { woken <- struct{}{} })()
+	<-woken
+	before, requests, began := f[0].scriptCalls(), 0, time.Now()
+	for round := 0; ; round++ {
+		// On a busy machine few come together.
+		if calls := f[0].scriptCalls() - before; round >= least && calls <= requests-5*least {
+			break
+		} else if round == most || time.Since(began) > 2*patience {
+			t.Fatalf("%d calls for %d requests; want that some are one call", calls, requests)
+		}
+		requests += 6*names + 5
+		lease := func(i int) string { return fmt.Sprintf("lease%dx%d", round, i) }
+		named := func(i int) string {
+			if i < 2*names {
+				return fmt.Sprint("name", i%names)
+			}
+			return "foreign"
+		}
+		barred := Ending{Name: named(1), Lease: lease(1), Bar: true}
+		if _, err := node.End(t.Context(), barred); err != nil {
+			t.Fatal(err)
+		}
+		var votes [2*names + 1]Vote
+		atOnce(len(votes), func(i int) {
+			v, err := node.Propose(t.Context(), Proposal{Name: named(i), Lease: lease(i), Token: uint64(round + 1), TTL: time.Minute})
+			if foreign := i == 2*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
+				t.Errorf("Propose of %s = %v", named(i), err)
+			}
+			votes[i] = v
+		})
+		for i := range names {
+			has, lost, winner := votes[i], votes[i+names], lease(i)
+			if lost.Has {
+				has, lost, winner = lost, has, lease(i+names)
+			}
+			if !has.Has || !has.Stored || lost.Has || i == 1 && (!lost.Ended || winner == lease(1)) ||
+				i != 1 && (len(lost.Locks) != 1 || lost.Locks[0].Lease != winner) {
+				t.Fatalf("%s: %+v and %+v; want that %s has it, and the other knows", named(i), has, lost, winner)
+			}
+		}
+		if _, err := node.Want(t.Context(), Wish{Name: named(0), Who: lease(0), For: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		var had [4*names + 1]bool
+		atOnce(len(had), func(i int) {
+			e := Ending{Name: named(i / 2), Lease: lease(i / 2), Held: true} // each twice
+			h, err := node.End(t.Context(), e)
+			if foreign := i == 4*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
+				t.Errorf("End of %s = %v", e.Name, err)
+			}
+			had[i] = h
+		})
+		for i := range 2 * names {
+			if had[2*i] && had[2*i+1] || (had[2*i] || had[2*i+1]) != votes[i].Has {
+				t.Fatalf("%s has ended %s: %t, and %t; it had it: %t", lease(i), named(i), had[2*i], had[2*i+1], votes[i].Has)
+			}
+		}
+		if s, err := node.Read(t.Context(), []string{named(0)}); err != nil || s[0].Wishes > 0 || s[0].Waiters != 1 {
+			t.Fatalf("Read = %+v, %v; want no wish, and one who listens", s, err)
+		}
+		select {
+		case <-woken:
+		case <-time.After(patience):
+			t.Fatal("who listens was not woken")
+		}
+	}
+}
