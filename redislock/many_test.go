@@ -5,137 +5,107 @@
 package redislock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
-// loadMany loads a script that is not bound to a run, and returns its name.
-func loadMany(t testing.TB, s *store, script int) (sha string) {
-	t.Helper()
-	guard, err := os.ReadFile("internal/server/lua/guard.lua")
-	if err != nil {
-		t.Fatal(err)
+// TestAnswersOfMany: of requests that are a call each gets the answer to its own.
+func TestAnswersOfMany(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s, other := openLong(t, r), openLong(t, r)
+	const n = 48
+	for i := 0; i < n; i += 3 {
+		take(t, other, long(fmt.Sprint(i)))
 	}
-	client := s.server.(*server.Server).Client()
-	text := "local boot, publish = '', 'PUBLISH'\n" + string(guard) + scripts[script].Text
-	if sha, err = client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).ToString(); err != nil {
-		t.Fatal(err)
-	}
-	return sha
-}
-
-// callMany builds a call of a script for several requests, each a name and a lease.
-func callMany(s *store, sha string, common []string, requests [][2]string) rueidis.Completed {
-	var keys [5][]string
-	args := slices.Clone(common)
-	for i, r := range requests {
-		for kind, key := range s.keysOf(lockKey(s.prefix, r[0]), r[1]) {
-			if kind > 0 || i == 0 {
-				keys[kind] = append(keys[kind], key)
+	if !eventually(patience, func() bool {
+		before := scriptCalls(r)
+		grants := make([]*grant, n)
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() {
+				g, err := s.TryAcquire(t.Context(), long(fmt.Sprint(i)))
+				var held *driver.HeldError
+				if i%3 == 0 {
+					if !errors.As(err, &held) || len(held.Info.Holders) != 1 {
+						t.Errorf("TryAcquire of what is held = %v; want its holder", err)
+					}
+				} else if err != nil {
+					t.Errorf("TryAcquire = %v", err)
+				} else {
+					grants[i] = g.(*grant)
+				}
+			})
+		}
+		all.Wait()
+		together := scriptCalls(r)-before < n
+		for i, g := range grants {
+			if g == nil {
+				continue
 			}
+			if holds := r.do("get", g.key); !strings.HasPrefix(holds, fmt.Sprint(g.lease, " ", s.id, " ", g.token, " ")) {
+				t.Errorf("the lock %d is %q; the answer was token %d for %s", i, holds, g.token, g.lease)
+			}
+			release(t, g)
 		}
-		args = append(args, r[1])
+		return together || t.Failed()
+	}) {
+		t.Error("the requests of goroutines were never a call")
 	}
-	all := slices.Concat(keys[:]...)
-	return s.server.(*server.Server).Client().B().Evalsha().Sha1(sha).Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()
 }
 
-// runMany returns the code of each answer of such a call, or the error.
-func runMany(t *testing.T, s *store, script int, common []string, requests [][2]string) (codes []string) {
-	t.Helper()
-	call := callMany(s, loadMany(t, s, script), common, requests)
-	replies, err := s.server.(*server.Server).Client().Do(t.Context(), call).ToArray()
+// TestAllOfManyLeave: a call for which nobody waits any more is given up, although the
+// server does not answer. It is not parallel to others, whose calls it would see.
+func TestAllOfManyLeave(t *testing.T) {
+	r := blessedServer(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{r.addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: time.Hour, // it does not give up
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range replies {
-		reply, err := r.ToArray()
-		if err != nil {
-			codes = append(codes, err.Error())
-			continue
+	defer client.Close()
+	d, err := NewDriverFor(client, longOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s := d.(*store)
+	take(t, s, long("warm"))
+	calls := func() int {
+		stacks := make([]byte, 1<<20)
+		return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("server.(*Server).send("))
+	}
+	for tries, seen := 0, 0; seen == 0; tries++ {
+		if tries == 100 {
+			t.Fatal("the requests of goroutines were never a call")
 		}
-		codes = append(codes, fmt.Sprint(server.Code(reply)))
-	}
-	return codes
-}
-
-// TestAcquireMany: of several locks that are asked for at once each is granted or not
-// as if it were alone.
-func TestAcquireMany(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s, other := openLong(t, r), openLong(t, r)
-	take(t, other, long("held"))
-	r.do("sadd", lockKey(defaultPrefix, "theirs"), "x")
-	// This participant is there, and does not wait.
-	r.do("zadd", lockKey(defaultPrefix, "queued")+queueSuffix, "1", attemptText("WAITER", other.id, exclusive, "{}"))
-	r.do("zadd", lockKey(defaultPrefix, "deserted")+queueSuffix, "1", attemptText("GONE", "NOBODY", exclusive, "{}"))
-	r.do("set", lockKey(defaultPrefix, "ended")+endedSuffix+"L6", "")
-	common := []string{s.id, exclusive, "{}", "60000", claimMillis, defaultPrefix + "client:", "0", ""}
-	if got := runMany(t, s, acquireScript, common, [][2]string{{"twice", "L1"}, {"twice", "L2"}}); strings.Join(got, " ") != "1 0" {
-		t.Errorf("the answers to two who ask for a free lock are %v; want 1 0", got)
-	}
-	got := runMany(t, s, acquireScript, common, [][2]string{
-		{"free", "L1"}, {"held", "L2"}, {"theirs", "L3"}, {"queued", "L4"}, {"free", "L5"}, {"ended", "L6"}, {"deserted", "L7"}, {"free too", "L8"},
-	})
-	if !strings.HasPrefix(got[2], "WRONGTYPE") || !strings.Contains(got[2], "script:") {
-		t.Errorf("a lock of another program: %q; want WRONGTYPE, and that a script has failed", got[2])
-	}
-	got[2] = "WRONGTYPE"
-	if want := "1 0 WRONGTYPE 0 0 -3 1 1"; strings.Join(got, " ") != want {
-		t.Errorf("the answers are %v; want %s", got, want)
-	}
-	if holder := r.do("get", lockKey(defaultPrefix, "free")); !strings.HasPrefix(holder, "L1 ") {
-		t.Errorf("the lock that was asked for twice is held by %q; want L1", holder)
-	}
-	for _, name := range []string{"queued", "deserted"} {
-		if n := queueLen(r, name); n != 0 {
-			t.Errorf("%d are in the queue of %s", n, name)
+		r.stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				s.TryAcquire(ctx, long(fmt.Sprint(i))) // what may be left ends with the server
+			})
 		}
-	}
-}
-
-// TestReleaseMany: of several locks that are given back at once each is as if it were
-// alone: who waits gets it at once, and nobody loses one who has it.
-func TestReleaseMany(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s, other := openLong(t, r), openLong(t, r)
-	var requests [][2]string
-	for _, name := range []string{"a", "b", "c"} {
-		requests = append(requests, [2]string{name, take(t, s, long(name)).(*grant).lease})
-	}
-	reader := take(t, s, reading(long("d"))).(*grant)
-	requests = append(requests, [2]string{"d", reader.lease})
-	waits := wait(t, r, other, long("b"))
-	take(t, other, long("e"))
-	requests = append(requests, [2]string{"e", "NOT THIS"}, [2]string{"f", "NOBODY"})
-	got := runMany(t, s, releaseScript, []string{claimMillis, defaultPrefix + "client:", s.id, exclusive, "", "0", "0"}, requests)
-	if want := "1 1 1 1 0 0"; strings.Join(got, " ") != want {
-		t.Errorf("the answers are %v; want %s", got, want)
-	}
-	for _, name := range []string{"a", "c", "d"} {
-		if n := r.do("exists", lockKey(defaultPrefix, name)); n != "0" {
-			t.Errorf("%s is not free", name)
+		eventually(time.Second, func() bool { seen = calls(); return seen > 0 })
+		cancel()
+		all.Wait()
+		if !eventually(patience, func() bool { return calls() == 0 }) {
+			t.Errorf("%d calls for which nobody waits are under way", calls())
 		}
-	}
-	if n := queueLen(r, "b"); n != 0 {
-		t.Errorf("%d are in the queue of a lock that was given back", n)
-	}
-	waits.granted(patience)
-	if n := r.do("exists", lockKey(defaultPrefix, "e")); n != "1" {
-		t.Error("the lock of another lease has gone")
+		r.cont()
 	}
 }
 
@@ -206,63 +176,5 @@ func TestCancelledAmongMany(t *testing.T) {
 			t.Errorf("Acquire of what was given up = %v", err)
 		}
 		cancel()
-	}
-}
-
-// TestRefusedAmongMany: what the user has no right to is refused, and what others ask
-// for at the same time is not.
-func TestRefusedAmongMany(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:epoch", "~pawl:check:*", "~pawl:{mine*", "&*", "+@all")
-	s := open(t, "redis://app:s3cret@"+r.addr, longOptions())
-	for range 20 {
-		var all sync.WaitGroup
-		for i := range 32 {
-			all.Go(func() {
-				g, err := s.TryAcquire(t.Context(), long(fmt.Sprint("mine", i)))
-				if err != nil {
-					t.Errorf("TryAcquire = %v", err)
-				} else if err := g.Release(t.Context()); err != nil {
-					t.Errorf("Release = %v", err)
-				}
-			})
-			all.Go(func() {
-				if _, err := s.TryAcquire(t.Context(), long(fmt.Sprint("theirs", i))); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "NOPERM") {
-					t.Errorf("TryAcquire of a key without rights = %v; want NOPERM", err)
-				}
-			})
-		}
-		all.Wait()
-		if t.Failed() {
-			return
-		}
-	}
-}
-
-// TestRestartAmongMany: a server that has restarted has none of the scripts: all who ask
-// at once learn that, and get their locks.
-func TestRestartAmongMany(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	s := openLong(t, r)
-	for round := range 3 {
-		if round > 0 {
-			r.restart()
-			if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var all sync.WaitGroup
-		for i := range 64 {
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				if _, err := s.Acquire(ctx, long(fmt.Sprint(round, "/", i))); err != nil {
-					t.Errorf("Acquire = %v", err)
-				}
-			})
-		}
-		all.Wait()
 	}
 }

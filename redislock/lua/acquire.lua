@@ -19,9 +19,10 @@ if shut == 0 and kind == 'exclusive' then
   local busy = redis.call('EXISTS', unpack(KEYS, 2 * n + 2, 4 * n + 1)) > 0
   for i = 1, n do
     local ended, lock, queue = known[n + 1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i]
-    if not ended and not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0)) then
+    local last = tonumber(known[1 + i] or 0) -- nil if another program wrote it
+    if last and not ended and not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0)) then
       -- NX, as the same lock may be here twice.
-      local token, spare = hold(lock, KEYS[1 + i], at, tonumber(known[1 + i] or 0), ttl, ARGV[8 + i], client, record, 'NX')
+      local token, spare = hold(lock, KEYS[1 + i], at, last, ttl, ARGV[8 + i], client, record, 'NX')
       answers[i] = token and {1, token, spare, 0, at}
     end
     if answers[i] then rest = rest - 1 else answers[i] = false end

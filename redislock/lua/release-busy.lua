@@ -17,7 +17,8 @@ local function finish(lock, floor, queue, ended, lease)
     freed = leave(lock, attempt, now())
   end
   if freed then done = 1 end
-  local line = (freed or first) and (line or redis.call('ZRANGE', queue, 0, 1)) -- known if it is the only lock
+  -- Known if it is the only lock; of another program, it keeps nobody from releasing.
+  local line = (freed or first) and (line or redis.pcall('ZRANGE', queue, 0, 1))
   if line and line[1] then
     go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line)
   end

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestRefusedAmongMany: what the user has no right to is refused, and what others ask
+// for at the same time is not.
+func TestRefusedAmongMany(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:epoch", "~pawl:check:*", "~pawl:{mine*", "&*", "+@all")
+	s := open(t, "redis://app:s3cret@"+r.addr, longOptions())
+	for range 20 {
+		var all sync.WaitGroup
+		for i := range 32 {
+			all.Go(func() {
+				g, err := s.TryAcquire(t.Context(), long(fmt.Sprint("mine", i)))
+				if err != nil {
+					t.Errorf("TryAcquire = %v", err)
+				} else if err := g.Release(t.Context()); err != nil {
+					t.Errorf("Release = %v", err)
+				}
+			})
+			all.Go(func() {
+				if _, err := s.TryAcquire(t.Context(), long(fmt.Sprint("theirs", i))); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "NOPERM") {
+					t.Errorf("TryAcquire of a key without rights = %v; want NOPERM", err)
+				}
+			})
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// TestRestartAmongMany: a server that has restarted has none of the scripts: all who ask
+// at once learn that, and get their locks.
+func TestRestartAmongMany(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	for round := range 3 {
+		if round > 0 {
+			r.restart()
+			if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all sync.WaitGroup
+		for i := range 64 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := s.Acquire(ctx, long(fmt.Sprint(round, "/", i))); err != nil {
+					t.Errorf("Acquire = %v", err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// TestWithoutMemoryAmongMany: a server without memory has granted nothing of what was asked
+// for together, and takes back what is given back.
+func TestWithoutMemoryAmongMany(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s, other := openLong(t, r), openLong(t, r)
+	const n = 32
+	var held [n]driver.Grant
+	for i := range held {
+		held[i] = take(t, s, long(fmt.Sprint(i)))
+	}
+	waits := wait(t, r, other, long("7"))
+	r.do("config", "set", "maxmemory", "1")
+	var all sync.WaitGroup
+	for i := range n {
+		for _, req := range []*driver.Request{long(fmt.Sprint("free", i)), reading(long(fmt.Sprint("free", i)))} {
+			all.Go(func() {
+				g, err := s.TryAcquire(t.Context(), req)
+				if g != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "OOM") {
+					t.Errorf("TryAcquire = %v, %v; want OOM, and nothing to give back", g, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for i, g := range held {
+		all.Go(func() {
+			if err := g.Release(t.Context()); err != nil {
+				t.Errorf("Release = %v", err)
+			}
+		})
+		if key := lockKey(defaultPrefix, fmt.Sprint("free", i)); r.do("exists", key) != "0" {
+			t.Errorf("%s is there", key)
+		}
+	}
+	all.Wait()
+	waits.granted(patience)
+}
