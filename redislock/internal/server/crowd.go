@@ -24,7 +24,7 @@ import (
 
 const (
 	fewRequests = 4  // under way: they are sent each by itself
-	maxCrowd    = 32 // requests in a call, during which the server does nothing else
+	maxCrowd    = 24 // requests in a call, during which the server does nothing else
 	maxOpen     = 8  // crowds that are looked through
 )
 
