@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -61,7 +60,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	defer cancel()
 	// Without a log: that one node has restarted nobody needs to know, and what many
 	// do is told by the driver.
-	nodes, err := dial(ctx, places, server.Config{
+	nodes, err := dial(ctx, places, cmp.Or(opts.Quorum, len(places)/2+1), server.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: opts.Prefix, Channel: opts.Prefix + "client:",
 		MaxTTL: cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)), Timeout: timeout,
 		Unguarded: opts.AllowUnguarded,
@@ -73,14 +72,32 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	return d, opts, err
 }
 
-// dial makes the nodes, all at once: one that is down takes its time to say so.
-func dial(ctx context.Context, places []*server.Place, conf server.Config) ([]Node, error) {
+// dial makes the nodes, all at once. One that is down, or hangs, takes its time to say so: once a
+// quorum has answered the others have a second. They are nodes all the same, which
+// connect when they can.
+func dial(ctx context.Context, places []*server.Place, quorum int, conf server.Config) ([]Node, error) {
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
-	var wait sync.WaitGroup
+	answers := make(chan int)
 	for i, p := range places {
-		wait.Go(func() { clients[i], errs[i] = p.Dial(ctx) })
+		go func() {
+			clients[i], errs[i] = p.Dial(ctx)
+			answers <- i
+		}()
 	}
-	wait.Wait()
+	alive := 0
+	for range places {
+		if i := <-answers; errs[i] != nil {
+			continue
+		}
+		if alive++; alive == quorum {
+			late := time.AfterFunc(lookTimeout, func() {
+				for _, p := range places {
+					p.Contact.GiveUp()
+				}
+			})
+			defer late.Stop()
+		}
+	}
 	var nodes []Node
 	var failed []error
 	for i, c := range clients {

@@ -160,3 +160,35 @@ func TestLeastRights(t *testing.T) {
 		t.Errorf("Open without the keys = %v; want an error that names them", err)
 	}
 }
+
+// TestOpenBesideASilentNode: who opens while one node of three hangs waits neither for
+// it to connect nor, at the end, to close.
+func TestOpenBesideASilentNode(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	f[2].stop()
+	defer f[2].cont()
+	opts.ConnectTimeout = 2 * time.Minute
+	ended := make(chan error, 1)
+	go func() {
+		d, err := NewDriver(t.Context(), f.url(), opts)
+		if err != nil {
+			ended <- err
+			return
+		}
+		g, err := d.TryAcquire(t.Context(), long())
+		if err == nil {
+			err = g.Release(t.Context())
+		}
+		ended <- errors.Join(err, d.Close())
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("to open, to take a lease, to give it back and to close: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it takes a minute, half of what a connection may take")
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -104,6 +105,31 @@ type Contact struct {
 	busy   atomic.Int64 // requests under way
 	calls  atomic.Int64 // those among them that are of many requests
 	alone  atomic.Int64 // driver.Instant until which nobody is let go first
+
+	mu     sync.Mutex      // guards the fields below
+	making context.Context // of what is being connected; nil if nothing was since GiveUp
+	giveUp context.CancelFunc
+}
+
+// GiveUp ends what is being connected: dials, and connections by which nothing has been
+// heard yet, as a server that hangs accepts them and is silent. Others go on, and later
+// ones are made as before.
+func (c *Contact) GiveUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.making != nil {
+		c.giveUp()
+		c.making = nil
+	}
+}
+
+func (c *Contact) begin() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.making == nil {
+		c.making, c.giveUp = context.WithCancel(context.Background())
+	}
+	return c.making
 }
 
 type heardConn struct {
@@ -161,20 +187,28 @@ var sentinels = &net.Resolver{}
 func (c *Contact) dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
 	var conn net.Conn
 	var err error
+	making := c.begin()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(making, cancel)()
 	if conf != nil {
 		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
 	} else {
 		conn, err = d.DialContext(ctx, "tcp", addr)
 	}
-	return c.made(conn, err, d)
+	return c.made(conn, err, d, making)
 }
 
 func (c *Contact) dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	making := c.begin()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(making, cancel)()
 	conn, err := d.DialContext(ctx, "unix", path)
-	return c.made(conn, err, d)
+	return c.made(conn, err, d, making)
 }
 
-func (c *Contact) made(conn net.Conn, err error, d *net.Dialer) (net.Conn, error) {
+func (c *Contact) made(conn net.Conn, err error, d *net.Dialer, making context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, dialError{err}
 	}
@@ -182,5 +216,6 @@ func (c *Contact) made(conn net.Conn, err error, d *net.Dialer) (net.Conn, error
 		return &refusable{Conn: conn}, nil
 	}
 	c.left.Store(c.heard.Load())
-	return heardConn{&refusable{Conn: conn}, c, c.conns.Add(1)}, nil
+	spare := context.AfterFunc(making, func() { conn.Close() })
+	return heardConn{&refusable{Conn: conn, first: spare}, c, c.conns.Add(1)}, nil
 }

@@ -14,6 +14,7 @@ import (
 type refusable struct {
 	net.Conn
 	heard bool
+	first func() bool // called when something is heard, or at the end; may be nil
 }
 
 var errTooMany = errors.New("max number of clients reached")
@@ -22,9 +23,21 @@ func (c *refusable) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.heard {
 		c.heard = true
+		c.done()
 		if bytes.HasPrefix(b[:n], []byte("-ERR "+errTooMany.Error())) {
 			return 0, dialError{errTooMany}
 		}
 	}
 	return n, err
+}
+
+func (c *refusable) Close() error {
+	c.done()
+	return c.Conn.Close()
+}
+
+func (c *refusable) done() {
+	if c.first != nil {
+		c.first()
+	}
 }

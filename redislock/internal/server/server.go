@@ -134,6 +134,9 @@ func (s *Server) Close() {
 	s.cancel()
 	s.replicas.mu.Unlock()
 	if s.Owned {
+		if s.Contact != nil {
+			s.Contact.GiveUp()
+		}
 		s.client.Close()
 	}
 	s.work.Wait()
