@@ -156,7 +156,7 @@ func (out *benchJSON) verdict(network bool) string {
 	if !network {
 		return fmt.Sprintf("There is no network in between: a lock costs %v, and a hand-off %v.\n", rounded(out.Pair.P50), rounded(out.HandOff.P50))
 	}
-	return fmt.Sprintf("A lock costs %.1f network round trips, of the two that it needs.\n", out.Pair.RoundTrips) +
+	return fmt.Sprintf("A lock takes as long as %.1f network round trips; it needs two.\n", out.Pair.RoundTrips) +
 		fmt.Sprintf("A hand-off costs %.1f network round trips.\n", out.HandOff.RoundTrips) +
 		fmt.Sprintf("%d at a time are %.0f times as many as one after the other.\n", benchMany, out.Many.PerSecond/max(out.Pair.PerSecond, 1e-9))
 }

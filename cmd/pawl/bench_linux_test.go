@@ -37,7 +37,7 @@ func TestBench(t *testing.T) {
 		says    []string
 	}{
 		{"file://" + t.TempDir(), false, []string{"There is no network in between: a lock costs", "look after a rest"}},
-		{redis, true, []string{"A lock costs ", "network round trips, of the two that it needs", "A hand-off costs ", "64 at a time are "}},
+		{redis, true, []string{"A lock takes as long as ", "network round trips; it needs two.", "A hand-off costs ", "64 at a time are "}},
 	} {
 		var got benchJSON
 		if err := json.Unmarshal([]byte(pawlBench(t, 0, "-s", c.store, "--for", "200ms", "--json")), &got); err != nil {
@@ -71,7 +71,7 @@ func TestBenchVerdict(t *testing.T) {
 		Many:    benchPart{PerSecond: 45000},
 		HandOff: benchPart{P50: 191_234, RoundTrips: 1.31},
 	}
-	const want = "A lock costs 2.0 network round trips, of the two that it needs.\nA hand-off costs 1.3 network round trips.\n" +
+	const want = "A lock takes as long as 2.0 network round trips; it needs two.\nA hand-off costs 1.3 network round trips.\n" +
 		"64 at a time are 15 times as many as one after the other.\n"
 	if got := out.verdict(true); got != want {
 		t.Errorf("verdict = %q", got)

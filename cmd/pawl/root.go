@@ -63,7 +63,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
-	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
 	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.simCommand(), a.benchCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -44,7 +44,7 @@ const (
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
 	a.wait, a.busyCode = forEver, exitBusy
-	fs.StringVarP(&a.store, "store", "s", "", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	fs.VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	if !a.elect {
 		fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever)")
 		fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -15,6 +16,22 @@ type storeURL struct {
 	scheme string
 	url    *url.URL
 }
+
+// storeValue is the flag --store. An empty one is no default: it would be another store
+// than that of others whose variable is set.
+type storeValue string
+
+func (v *storeValue) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty: is a variable of your script empty?")
+	}
+	*v = storeValue(s)
+	return nil
+}
+
+func (v *storeValue) String() string { return string(*v) }
+
+func (v *storeValue) Type() string { return "string" }
 
 // parseStore parses the URL of a store. Its errors never contain more of the
 // text than the scheme: the rest may be a password in an unexpected place.
@@ -93,8 +110,9 @@ func (s *storeURL) String() string {
 	return u.String()
 }
 
+// isSecret does not mean the name of a file in which a secret is.
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
-	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "auth", "key"},
+	return !strings.HasSuffix(key, "_file") && slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "auth", "key"},
 		func(word string) bool { return strings.Contains(key, word) })
 }

@@ -131,6 +131,7 @@ func TestStoreURL(t *testing.T) {
 		{"FILE:dir", "file:dir"},
 		{"test://u:secret@h/0", "test://u@h/0"},
 		{"test://h/0?password=secret&ttl=1s", "test://h/0?ttl=1s"},
+		{"test://h/0?password_file=F&sentinel_password=secret", "test://h/0?password_file=F"},
 	} {
 		if got := u(c[0]); got != c[1] {
 			t.Errorf("%q: %q, want %q", c[0], got, c[1])

@@ -150,7 +150,7 @@ func (r *runner) refused(err error) error {
 
 func (r *runner) closedFailure(left time.Duration, before string) error {
 	return fail(exitUnavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, closedFor(left)),
-		"wait with --wait 1m, or see: pawl bless --help")
+		fmt.Sprintf("wait with --wait %v, or, if nobody can hold a lock, see: pawl bless --help", (left+time.Minute-1).Truncate(time.Minute)))
 }
 
 // closedFor says that the store grants nothing for a while.

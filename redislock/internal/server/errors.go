@@ -32,7 +32,7 @@ type reply struct {
 // write, so none of them has recorded anything.
 var replies = []reply{
 	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true},
-	{"WRONGPASS", "the server refuses this user or password; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
+	{"WRONGPASS", "the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
 	{"AUTH", "the server has no password for this user: leave it out", true},
 	{"Client sent AUTH", "the server has no password: leave it out", true},
 	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
