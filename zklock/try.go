@@ -40,7 +40,9 @@ func (g *grant) leave(ctx context.Context, err error) error {
 }
 
 // refusal returns the error that tells who holds the name, or nil if they turn
-// out to have a lease that was downgraded to one that can be held with ours.
+// out to have a lease that was downgraded to one that can be held with ours, or to have
+// left meanwhile: what a lease was that has gone nobody can tell, and it may have been
+// downgraded before we came.
 func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error {
 	n := l.holders()
 	infos, err := g.s.readAll(ctx, g.n.dir, l[:n])
@@ -48,20 +50,24 @@ func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error 
 		return err
 	}
 	info := &driver.Info{Name: req.Name, Holders: []driver.Held{}}
+	var left line
 	for i, c := range infos {
 		if c.stat != nil {
 			h := held(l[i], c.data, c.stat)
 			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, h.Token)
+			left = append(left, l[i])
 		}
 	}
 	if g.repeated(l[:n]) {
 		return &driver.HeldError{Info: info}
 	}
-	if g.kind.shared && len(info.Holders) == n && n == 1 && info.Holders[0].Shared && !l[0].kind.shared {
-		if l.downgrade(); l.index(g.n.name) < l.holders() {
-			return nil
-		}
+	l = append(left, l[n:]...)
+	if g.kind.shared && len(left) == 1 && info.Holders[0].Shared && !l[0].kind.shared {
+		l.downgrade()
+	}
+	if i := l.index(g.n.name); i < l.holders() && !g.repeated(l[:i]) {
+		return nil
 	}
 	if err := slotsError(l, g.kind); err != nil {
 		return err

@@ -44,6 +44,8 @@ func init() {
 			"(known == 0 || known == id)", "(known == 0 || known != 0)", "TestSilentNewSession"),
 		zk("sessions that get no answer are kept for ever", "session.go",
 			"case driver.Now().Sub(s.lastAnswer()) > 3*s.granted():", "case false:", "TestLostData"),
+		zk("a writer that has become a reader and has gone keeps readers out", "try.go",
+			"	l = append(left, l[n:]...)\n", "	if len(left) == n {\n\t\tl = append(left, l[n:]...)\n\t}\n", "TestReaderBesideARelease"),
 		zk("a repeated attempt holds twice", "try.go",
 			"(i >= l.holders() || g.repeated(l[:i]))", "i >= l.holders()", "TestConformance/repeated-attempt-of-a-slot-takes-one"),
 		zk("a round confirms what is gone", "round.go",
