@@ -87,21 +87,25 @@ func TestWokenTogether(t *testing.T) {
 	}
 	g := come(t, next)
 
-	var slots []<-chan driver.Grant
-	for range 6 {
-		slots = append(slots, s.waitFor(t, "a", "slots3"))
-	}
-	next = s.waitFor(t, "a", "")
-	release(t, g)
-	held = []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
-	for i := range held { // the newest first, and then one that is neither that nor the oldest
-		release(t, held[2-i])
-		held[2-i] = come(t, slots[3+i])
-	}
-	for _, g := range held {
+	// Again and again: who is late to wait for those before it finds out without.
+	for range 20 {
+		var slots []<-chan driver.Grant
+		for range 6 {
+			slots = append(slots, s.waitFor(t, "a", "slots3"))
+		}
+		next = s.waitFor(t, "a", "")
 		release(t, g)
+		held = []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
+		for i := range held { // the newest first, and then one that is neither that nor the oldest
+			release(t, held[2-i])
+			held[2-i] = come(t, slots[3+i])
+		}
+		for _, g := range held {
+			release(t, g)
+		}
+		g = come(t, next)
 	}
-	release(t, come(t, next))
+	release(t, g)
 }
 
 // TestWaitForTheLeaving: of a holder that is leaving one does not see any more what kind

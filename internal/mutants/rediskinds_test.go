@@ -7,7 +7,7 @@ func init() {
 		mutants = append(mutants, mutant{name: name, file: "redislock/lua/" + file, old: old, new: new, pkg: "redislock", test: test})
 	}
 	lua("whoever asks fits in", "queue.lua",
-		"return s.n == 0 or kind == s.kind and", "return s.n > 0 or kind ~= s.kind or", "TestConformance/readers-keep-a-writer-out")
+		"return s.n == 0 or kind == s.kind and", "return s.n > 0 or kind ~= s.kind or", "TestConformance/slots-are-held-by-as-many-as-there-are")
 	lua("one slot more than there are", "queue.lua",
 		"s.n < (tonumber(kind) or 1)", "s.n <= (tonumber(kind) or 1)", "TestConformance/slots-are-held-by-as-many-as-there-are")
 	lua("slots are never over", "queue.lua",
