@@ -54,6 +54,8 @@ func init() {
 			old: "if s.cluster == nil || ret == nil {", new: "if s != nil {", pkg: pkg, test: "TestClusterWaitReplicas"},
 		mutant{name: "only who finds it first is told that a slot is closed", file: "redislock/internal/server/epochs.go",
 			old: "	s.tellClosed(b, closed)\n	if found != joined {\n", new: "	if found != joined {\n		s.tellClosed(b, closed)\n", pkg: pkg, test: "TestClusterClosed"},
+		mutant{name: "a connection that was heard of is given up", file: "redislock/internal/server/refused.go",
+			old: "		c.heard = true\n		c.done()\n", new: "		c.heard = true\n", pkg: pkg + "/internal/server", test: "TestGiveUp"},
 		mutant{name: "different requests are one call", file: "redislock/internal/server/crowd.go",
 			old: " || !slices.Equal(c.common, common)", new: "", pkg: pkg + "/internal/server", test: "TestJoin"},
 		mutant{name: "a call ends with one of its requests", file: "redislock/internal/server/crowd.go",

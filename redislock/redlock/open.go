@@ -28,7 +28,8 @@ import (
 // TLS), node_timeout, quorum, and allow_single. All masters are used with the same
 // user, password and parameters, and all clients have to name the same masters.
 //
-// It connects, for at most ConnectTimeout and until ctx ends. It returns
+// It connects, for at most ConnectTimeout and until ctx ends, and for a second once a
+// quorum has answered. It returns
 // ErrUnavailable if fewer than a quorum answer, an error that says what to do if the
 // masters are not N independent ones, as far as they tell, and the errors of
 // redislock.Open and pawl.New. No error contains the password.

@@ -185,30 +185,23 @@ func (h heardConn) Close() error {
 var sentinels = &net.Resolver{}
 
 func (c *Contact) dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
-	var conn net.Conn
-	var err error
+	return c.connect(ctx, "tcp", addr, d, conf)
+}
+
+func (c *Contact) dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	return c.connect(ctx, "unix", path, d, nil)
+}
+
+func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dialer, conf *tls.Config) (conn net.Conn, err error) {
 	making := c.begin()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(making, cancel)()
 	if conf != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, "tcp", addr)
+		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, network, addr)
 	} else {
-		conn, err = d.DialContext(ctx, "tcp", addr)
+		conn, err = d.DialContext(ctx, network, addr)
 	}
-	return c.made(conn, err, d, making)
-}
-
-func (c *Contact) dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	making := c.begin()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(making, cancel)()
-	conn, err := d.DialContext(ctx, "unix", path)
-	return c.made(conn, err, d, making)
-}
-
-func (c *Contact) made(conn net.Conn, err error, d *net.Dialer, making context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, dialError{err}
 	}

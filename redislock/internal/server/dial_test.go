@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestGiveUp: of the connections to a server those are given up by which nothing has been
+// heard, and no other.
+func TestGiveUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var c Contact
+	dial := func() (here, there net.Conn) {
+		here, err := c.dial(t.Context(), l.Addr().String(), &net.Dialer{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		there.SetDeadline(time.Now().Add(20 * time.Second))
+		here.SetDeadline(time.Now().Add(20 * time.Second))
+		return here, there
+	}
+	heard, speaks := dial()
+	say := func() {
+		t.Helper()
+		if _, err := speaks.Write([]byte("x")); err != nil {
+			t.Error(err)
+		}
+		if n, err := heard.Read(make([]byte, 1)); n != 1 {
+			t.Errorf("a connection by which something was heard: %v", err)
+		}
+	}
+	say()
+	_, silent := dial()
+	c.GiveUp()
+	if _, err := silent.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a connection by which nothing was heard has not ended: %v", err)
+	}
+	say()
+	later, speaks := dial()
+	if _, err := speaks.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if n, err := later.Read(make([]byte, 1)); n != 1 {
+		t.Errorf("a later connection: %v", err)
+	}
+}
