@@ -192,16 +192,16 @@ func (c *Contact) dialUnix(ctx context.Context, path string, d *net.Dialer, _ *t
 	return c.connect(ctx, "unix", path, d, nil)
 }
 
-func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dialer, conf *tls.Config) (conn net.Conn, err error) {
+func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
 	making := c.begin()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(making, cancel)()
+	dial := d.DialContext
 	if conf != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext(ctx, network, addr)
-	} else {
-		conn, err = d.DialContext(ctx, network, addr)
+		dial = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext
 	}
+	conn, err := dial(ctx, network, addr)
 	if err != nil {
 		return nil, dialError{err}
 	}

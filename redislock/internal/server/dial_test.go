@@ -3,8 +3,10 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 )
@@ -53,5 +55,39 @@ func TestGiveUp(t *testing.T) {
 	}
 	if n, err := later.Read(make([]byte, 1)); n != 1 {
 		t.Errorf("a later connection: %v", err)
+	}
+}
+
+// TestGiveUpWhileConnecting: what is given up at any time while it is made ends.
+func TestGiveUpWhileConnecting(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var c Contact
+	for range 500 {
+		made := make(chan net.Conn, 1)
+		go func() {
+			conn, _ := c.dial(t.Context(), l.Addr().String(), &net.Dialer{}, nil)
+			made <- conn
+		}()
+		var conn net.Conn
+		for done := false; !done; {
+			c.GiveUp()
+			select {
+			case conn = <-made:
+				done = true
+			default:
+			}
+		}
+		if conn == nil {
+			continue
+		}
+		c.GiveUp()
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("Read = %v; want that the connection was closed", err)
+		}
 	}
 }
