@@ -3,7 +3,6 @@
 package redlock
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,7 +111,8 @@ func TestOneClosedNode(t *testing.T) {
 		if s := waiter.Stats(); s.Rounds > 20 {
 			t.Errorf("%d rounds in 8 s", s.Rounds)
 		}
-		if err := g.Release(t.Context()); err != nil {
+		// Three do not have the lock any more: a quorum, if they answer first.
+		if err := g.Release(t.Context()); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
 		began := driver.Now()
