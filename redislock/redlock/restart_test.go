@@ -3,6 +3,7 @@
 package redlock
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
