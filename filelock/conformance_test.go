@@ -57,6 +57,7 @@ type crasher struct {
 	*store
 	mu     sync.Mutex
 	grants []*grant
+	dead   bool
 }
 
 func (c *crasher) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
@@ -72,6 +73,9 @@ func (c *crasher) keep(g driver.Grant, err error) (driver.Grant, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.grants = append(c.grants, g.(*grant))
+		if c.dead { // it was granted when the process had ended
+			c.drop()
+		}
 	}
 	return g, err
 }
@@ -80,6 +84,12 @@ func (c *crasher) crash() {
 	c.store.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.dead = true
+	c.drop()
+}
+
+// drop closes the files of all grants. c.mu is held.
+func (c *crasher) drop() {
 	for _, g := range c.grants {
 		g.hold.mu.Lock()
 		g.hold.lock.Close()
