@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
@@ -70,7 +69,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	opts = orDefault(opts)
 	d := &Driver{
 		quorum:  cmp.Or(opts.Quorum, len(nodes)/2+1),
-		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		maxTTL:  opts.maxTTL(),
 		fixed:   opts.NodeTimeout,
 		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),
 		clock:   opts.WallClock,
@@ -82,14 +81,16 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	}
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	var addrs []string
 	for _, n := range nodes {
+		addrs = append(addrs, n.Addr())
 		if t, ok := n.(Teller); ok {
 			t.Tell(d.broken)
 		}
 		d.members = append(d.members, &member{Node: n, d: d, poke: make(chan struct{}, 1),
 			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))})
 	}
-	err := d.checkOptions(opts)
+	err := opts.check(addrs)
 	if err == nil {
 		err = d.checkNodes(ctx)
 	}
@@ -149,12 +150,12 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 		return fmt.Errorf("redlock: one of %d slots: nodes that are a quorum for one holder do not know of all the others, so nobody could count them; use one server (redis://), ZooKeeper or etcd: %w",
 			req.Slots, errors.ErrUnsupported)
 	}
-	return d.checkTTL(req.TTL)
+	return checkTTL(req.TTL, d.maxTTL)
 }
 
-func (d *Driver) checkTTL(ttl time.Duration) error {
-	if ttl > d.maxTTL {
-		return fmt.Errorf("redlock: TTL %v is longer than MaxTTL %v: all clients must know the longest TTL in use; raise MaxTTL (?max_ttl=) for all of them", ttl, d.maxTTL)
+func checkTTL(ttl, maxTTL time.Duration) error {
+	if ttl > maxTTL {
+		return fmt.Errorf("redlock: TTL %v is longer than MaxTTL %v: all clients must know the longest TTL in use; raise MaxTTL (?max_ttl=) for all of them", ttl, maxTTL)
 	}
 	return nil
 }

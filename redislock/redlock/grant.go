@@ -39,7 +39,7 @@ func (g *grant) Since() driver.Instant { return g.since }
 // the lease is still trusted: what comes later may lie on the other side of
 // somebody else's lease. Nodes that have lost the lock get it back if they may.
 func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if err := g.d.checkTTL(ttl); err != nil {
+	if err := checkTTL(ttl, g.d.maxTTL); err != nil {
 		return 0, err
 	}
 	if err := g.ended(); err != nil {

@@ -3,48 +3,55 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-func (d *Driver) checkOptions(opts *Options) error {
-	n := len(d.members)
+// check returns an error that says what to do if nodes with these addresses cannot be
+// used so.
+func (o *Options) check(addrs []string) error {
+	n := len(addrs)
+	quorum := cmp.Or(o.Quorum, n/2+1)
 	switch {
-	case n == 1 && !opts.AllowSingle:
+	case n == 1 && !o.AllowSingle:
 		return errors.New("redlock: one node is no quorum: name three or five, or use redislock (redis://) for one server")
 	case n == 0:
 		return errors.New("redlock: 0 nodes: name an odd number, such as three or five")
 	case n%2 == 0:
 		return fmt.Errorf("redlock: %d nodes: name an odd number, three or more: with %d nodes no more may fail than with %d", n, n, n-1)
-	case d.quorum <= n/2 || d.quorum > n:
-		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", d.quorum, n, n/2+1, n)
-	case opts.WaitReplicas != 0:
+	case quorum <= n/2 || quorum > n:
+		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", quorum, n, n/2+1, n)
+	case o.WaitReplicas != 0:
 		return errReplicas
-	case opts.Mode != "":
+	case o.Mode != "":
 		return errMode
-	case d.fixed < 0:
-		return fmt.Errorf("redlock: NodeTimeout %v is negative", d.fixed)
-	case d.connect < 0:
-		return fmt.Errorf("redlock: the connect timeout %v is negative", d.connect)
-	case d.maxTTL < driver.MinTTL:
-		return fmt.Errorf("redlock: MaxTTL %v is too short: use %v or more", d.maxTTL, driver.MinTTL)
+	case o.NodeTimeout < 0:
+		return fmt.Errorf("redlock: NodeTimeout %v is negative", o.NodeTimeout)
+	case o.ConnectTimeout < 0:
+		return fmt.Errorf("redlock: the connect timeout %v is negative", o.ConnectTimeout)
+	case o.maxTTL() < driver.MinTTL:
+		return fmt.Errorf("redlock: MaxTTL %v is too short: use %v or more", o.maxTTL(), driver.MinTTL)
 	}
-	return d.checkTTL(opts.TTL)
+	for i, addr := range addrs {
+		if slices.Contains(addrs[:i], addr) {
+			return fmt.Errorf("redlock: %s is named twice: name each node once", addr)
+		}
+	}
+	return checkTTL(o.TTL, o.maxTTL())
 }
+
+func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, max(o.TTL, pawl.DefaultTTL)) }
 
 // checkNodes asks all nodes who they are.
 func (d *Driver) checkNodes(ctx context.Context) error {
-	addrs, runs := make(map[string]bool), make(map[string]string)
-	for _, m := range d.members {
-		if addrs[m.Addr()] {
-			return fmt.Errorf("redlock: %s is named twice: name each node once", m.Addr())
-		}
-		addrs[m.Addr()] = true
-	}
+	runs := make(map[string]string)
 	var failed misses
 	for i, s := range d.Nodes(ctx) {
 		switch other := runs[s.Run]; {

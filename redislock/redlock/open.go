@@ -56,6 +56,13 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	if opts.Prefix = cmp.Or(opts.Prefix, "pawl:"); strings.ContainsAny(opts.Prefix, "{}") || driver.CheckName(opts.Prefix) != nil {
 		return nil, nil, fmt.Errorf("redlock: prefix %q: use printable characters other than braces", driver.Shorten(opts.Prefix))
 	}
+	var addrs []string
+	for _, p := range places {
+		addrs = append(addrs, addrOf(p))
+	}
+	if err := opts.check(addrs); err != nil {
+		return nil, nil, err
+	}
 	timeout := cmp.Or(opts.ConnectTimeout, server.DefaultConnect)
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
 	defer cancel()
@@ -63,7 +70,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	// do is told by the driver.
 	nodes, err := dial(ctx, places, cmp.Or(opts.Quorum, len(places)/2+1), server.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: opts.Prefix, Channel: opts.Prefix + "client:",
-		MaxTTL: cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)), Timeout: timeout,
+		MaxTTL: opts.maxTTL(), Timeout: timeout,
 		Unguarded: opts.AllowUnguarded,
 	})
 	if err != nil {
@@ -103,7 +110,7 @@ func dial(ctx context.Context, places []*server.Place, quorum int, conf server.C
 	var failed []error
 	for i, c := range clients {
 		conf.Contact = places[i].Contact
-		conf.Addr = strings.TrimPrefix(strings.TrimPrefix(places[i].Shown, "redis://"), "rediss://")
+		conf.Addr = addrOf(places[i])
 		if c == nil {
 			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, server.NotBound(ctx, errs[i]).Err))
 			continue
@@ -117,6 +124,11 @@ func dial(ctx context.Context, places []*server.Place, quorum int, conf server.C
 		failed = append(failed, n.Close())
 	}
 	return nil, errors.Join(failed...)
+}
+
+// addrOf returns how p is named in errors and in Status.
+func addrOf(p *server.Place) string {
+	return strings.TrimPrefix(strings.TrimPrefix(p.Shown, "redis://"), "rediss://")
 }
 
 // parseURL reads a URL. It is cut into one for each master, since a URL has one host
