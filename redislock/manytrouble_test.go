@@ -52,7 +52,7 @@ func TestRestartAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s := openLong(t, r)
-	for round := range 3 {
+	for round := range 10 {
 		if round > 0 {
 			r.restart()
 			if err := Bless(t.Context(), r.url(), longOptions()); err != nil {

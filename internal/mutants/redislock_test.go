@@ -32,6 +32,8 @@ func init() {
 			"or known ~= data and promoted or", "or", "TestMasterInBetween"),
 		guard("a look that cannot be noted stops a release", "guard.lua",
 			"redis.pcall('SET', epoch", "redis.call('SET', epoch", "TestReleaseWithoutMemory"),
+		mutant{name: "what is heard of a server while it is left counts for the next", file: "redislock/internal/server/dial.go",
+			old: "if h.n != h.c.conns.Load() {", new: "if false {", pkg: pkg + "/internal/server", test: "TestHeardWhileConnecting"},
 		mutant{name: "who comes late closes the server again", file: "redislock/internal/server/moves.go",
 			old: "c.conns.Load() > known", new: "c.conns.Load() < known", pkg: pkg, test: "TestLateArrival"},
 		mutant{name: "an answer from a run that was left is believed", file: "redislock/internal/server/moves.go",

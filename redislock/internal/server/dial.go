@@ -144,7 +144,7 @@ func (h heardConn) Read(b []byte) (int, error) {
 		now := int64(driver.Now())
 		h.c.heard.Store(now)
 		if h.n != h.c.conns.Load() {
-			h.c.left.Store(now)
+			raise(&h.c.left, now)
 		}
 	}
 	if err != nil {
@@ -208,7 +208,15 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	if d.Resolver == sentinels {
 		return &refusable{Conn: conn}, nil
 	}
-	c.left.Store(c.heard.Load())
 	spare := context.AfterFunc(making, func() { conn.Close() })
-	return heardConn{&refusable{Conn: conn, first: spare}, c, c.conns.Add(1)}, nil
+	n := c.conns.Add(1)
+	// In this order: what others hear from now on they note themselves.
+	raise(&c.left, c.heard.Load())
+	return heardConn{&refusable{Conn: conn, first: spare}, c, n}, nil
+}
+
+// raise makes n at least as large as to.
+func raise(n *atomic.Int64, to int64) {
+	for now := n.Load(); now < to && !n.CompareAndSwap(now, to); now = n.Load() {
+	}
 }

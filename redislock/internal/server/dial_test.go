@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -90,4 +91,45 @@ func TestGiveUpWhileConnecting(t *testing.T) {
 			t.Fatalf("Read = %v; want that the connection was closed", err)
 		}
 	}
+}
+
+// TestHeardWhileConnecting: what was heard on a connection while the next one was made
+// counts for those before it, at whatever moment it came.
+func TestHeardWhileConnecting(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var c Contact
+	dial := func() (here, there net.Conn) {
+		here, err := c.dial(t.Context(), l.Addr().String(), &net.Dialer{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		return here, there
+	}
+	here, there := dial()
+	for range 4000 {
+		var all sync.WaitGroup
+		all.Go(func() { io.Copy(io.Discard, here) })
+		all.Go(func() {
+			for range 20 {
+				there.Write([]byte("x"))
+			}
+			there.Close()
+		})
+		nextHere, nextThere := dial()
+		all.Wait()
+		if left, heard := c.left.Load(), c.heard.Load(); left != heard {
+			t.Fatalf("the connections before were heard of %v after what is known of them", time.Duration(heard-left))
+		}
+		here.Close()
+		here, there = nextHere, nextThere
+	}
+	here.Close()
+	there.Close()
 }

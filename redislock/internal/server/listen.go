@@ -108,6 +108,15 @@ func (s *Server) rejoin() {
 	s.mu.Lock()
 	stale := s.binding
 	s.mu.Unlock()
+	if stale != nil {
+		// Of two that bind at the same time the later one takes the other's connection to
+		// this run for one to the run before, which was heard of only just now then. But
+		// the other may hang.
+		select {
+		case <-stale.done:
+		case <-time.After(time.Second):
+		}
+	}
 	// If it fails the next request fails too, and tells why.
 	_, _ = s.bound(s.ctx, stale)
 }
