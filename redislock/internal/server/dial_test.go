@@ -12,16 +12,14 @@ import (
 	"time"
 )
 
-// TestGiveUp: of the connections to a server those are given up by which nothing has been
-// heard, and no other.
-func TestGiveUp(t *testing.T) {
+// dialer returns what makes connections, and returns both ends.
+func dialer(t *testing.T, c *Contact) (dial func() (here, there net.Conn)) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	var c Contact
-	dial := func() (here, there net.Conn) {
+	t.Cleanup(func() { l.Close() })
+	return func() (here, there net.Conn) {
 		here, err := c.dial(t.Context(), l.Addr().String(), &net.Dialer{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -33,6 +31,13 @@ func TestGiveUp(t *testing.T) {
 		here.SetDeadline(time.Now().Add(20 * time.Second))
 		return here, there
 	}
+}
+
+// TestGiveUp: of the connections to a server those are given up by which nothing has been
+// heard, and no other.
+func TestGiveUp(t *testing.T) {
+	var c Contact
+	dial := dialer(t, &c)
 	heard, speaks := dial()
 	say := func() {
 		t.Helper()
@@ -96,22 +101,8 @@ func TestGiveUpWhileConnecting(t *testing.T) {
 // TestHeardWhileConnecting: what was heard on a connection while the next one was made
 // counts for those before it, at whatever moment it came.
 func TestHeardWhileConnecting(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	var c Contact
-	dial := func() (here, there net.Conn) {
-		here, err := c.dial(t.Context(), l.Addr().String(), &net.Dialer{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if there, err = l.Accept(); err != nil {
-			t.Fatal(err)
-		}
-		return here, there
-	}
+	dial := dialer(t, &c)
 	here, there := dial()
 	for range 4000 {
 		var all sync.WaitGroup
