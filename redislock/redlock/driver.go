@@ -68,7 +68,7 @@ func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavai
 func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, error) {
 	opts = orDefault(opts)
 	d := &Driver{
-		quorum:  cmp.Or(opts.Quorum, len(nodes)/2+1),
+		quorum:  opts.quorum(len(nodes)),
 		maxTTL:  opts.maxTTL(),
 		fixed:   opts.NodeTimeout,
 		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),

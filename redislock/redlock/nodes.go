@@ -18,7 +18,7 @@ import (
 // used so.
 func (o *Options) check(addrs []string) error {
 	n := len(addrs)
-	quorum := cmp.Or(o.Quorum, n/2+1)
+	quorum := o.quorum(n)
 	switch {
 	case n == 1 && !o.AllowSingle:
 		return errors.New("redlock: one node is no quorum: name three or five, or use redislock (redis://) for one server")
@@ -46,6 +46,8 @@ func (o *Options) check(addrs []string) error {
 	}
 	return checkTTL(o.TTL, o.maxTTL())
 }
+
+func (o *Options) quorum(n int) int { return cmp.Or(o.Quorum, n/2+1) }
 
 func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, max(o.TTL, pawl.DefaultTTL)) }
 

@@ -68,7 +68,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	defer cancel()
 	// Without a log: that one node has restarted nobody needs to know, and what many
 	// do is told by the driver.
-	nodes, err := dial(ctx, places, cmp.Or(opts.Quorum, len(places)/2+1), server.Config{
+	nodes, err := dial(ctx, places, opts.quorum(len(places)), server.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: opts.Prefix, Channel: opts.Prefix + "client:",
 		MaxTTL: opts.maxTTL(), Timeout: timeout,
 		Unguarded: opts.AllowUnguarded,

@@ -30,6 +30,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -219,6 +220,13 @@ func (r *run) finish() {
 	all.Wait()
 }
 
+// halfBroken reports whether a break that began before the release of g had ended may be
+// why the store had it no more. Where requests have no order, some nodes do as who breaks
+// it says, others as who gives it back, and each may miss it.
+func (r *run) halfBroken(g *held) bool {
+	return !r.sure.FIFO && slices.ContainsFunc(g.misses, func(b span) bool { return b.call < g.over })
+}
+
 // check checks each name by itself.
 func (r *run) check() {
 	began, n, did := time.Now(), 0, make(map[action]int)
@@ -235,7 +243,7 @@ func (r *run) check() {
 			}
 		})
 		for _, g := range h.known {
-			if g.early && g.breaks == nil && (!r.restarted || r.sure.SurvivesRestart) {
+			if g.early && g.breaks == nil && !r.halfBroken(g) && (!r.restarted || r.sure.SurvivesRestart) {
 				r.t.Errorf("%q: the store has ended #%d, token %d, before its time", h.name, g.n, g.Token())
 			}
 		}

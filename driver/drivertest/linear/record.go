@@ -34,6 +34,7 @@ type held struct {
 	lost   bool   // other than by a break
 	early  bool   // the store ended it while its holder could trust it
 	breaks []span // calls that have ended it, or may have
+	misses []span // calls to break it that found that it is over
 }
 
 // history is what happened to one name.

@@ -204,12 +204,12 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 		o.do = mayEnd
 	}
 	h.add(at, o)
-	// Where requests have no order, one that misses it may have ended it at some nodes, of
-	// which who gives it back at the same time is told.
-	if o.do == missed && r.calm && r.sure.FIFO {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o.do == missed && r.calm {
+		g.misses = append(g.misses, at)
 		return
 	}
-	h.mu.Lock() // it has been broken, or may have been: an answer that was lost is asked for again
+	// It has been broken, or may have been: an answer that was lost is asked for again.
 	g.breaks = append(g.breaks, at)
-	h.mu.Unlock()
 }
