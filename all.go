@@ -41,6 +41,7 @@ type Leases struct {
 // The errors are those of Acquire, and one if names is empty or there is
 // NoRenew: the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
+	ctx = present(ctx)
 	set, err := c.settings(opts)
 	switch {
 	case err != nil:
@@ -66,7 +67,10 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		_ = g.Release(ctx) // if the store cannot be told, the client goes on telling it
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			if !errors.Is(err, ctx.Err()) { // but that of a lease that was lost meanwhile
+				err = &Error{Op: "acquire", Err: left(ctx, nil)}
+			}
+			return nil, err
 		case !lost || c.ctx.Err() != nil:
 			return nil, err
 		}
@@ -256,7 +260,7 @@ func (g *Leases) Deadline() time.Time {
 // Context returns a copy of parent that also ends with the leases, as
 // Lease.Context does.
 func (g *Leases) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	n := Leases{ctx: parent, cancel: func() {}}
+	n := Leases{ctx: present(parent), cancel: func() {}}
 	for _, l := range g.leases {
 		n.nest(l)
 	}
@@ -270,12 +274,12 @@ func (g *Leases) Release(ctx context.Context) error {
 		<-g.back
 		return g.relErr
 	}
+	defer close(g.back) // also if a driver panics
+	defer g.cancel()
 	var errs []error
 	for _, l := range slices.Backward(g.leases) {
 		errs = append(errs, l.Release(ctx))
 	}
-	g.cancel()
 	g.relErr = errors.Join(errs...)
-	close(g.back)
 	return g.relErr
 }

@@ -85,7 +85,7 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 		l := acquire(t, other, "b")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if g, err := c.AcquireAll(ctx, []string{"a", "b"}); err != context.DeadlineExceeded {
+		if g, err := c.AcquireAll(ctx, []string{"a", "b"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("AcquireAll = %v, %v, want the context's error", g, err)
 		}
 		if !isFree(t, other, "a") {

@@ -36,13 +36,12 @@ type Client struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	lines  map[string]*line
-	open   *Lease // the first of those not given back yet; a list
+	looks  map[string]*look // that are under way, by name
+	open   *Lease           // the first of those not given back yet; a list
 
 	shut     chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
 }
-
-var errClosed = errors.New("the client is closed")
 
 // New returns a client of the store behind d, which it closes in the end. It
 // returns an error if an option is out of range, and one that wraps
@@ -76,6 +75,7 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		cancel:     cancel,
 		shut:       make(chan struct{}),
 		lines:      make(map[string]*line),
+		looks:      make(map[string]*look),
 	}
 	if r, ok := d.(driver.Reporter); ok {
 		r.OnNews(c.observer.news)
@@ -90,13 +90,15 @@ func (c *Client) Guarantees() Guarantees { return c.guarantees }
 // lease goes on when ctx ends. Waiters of this client are served in the order
 // in which they came.
 //
-// It returns ctx.Err() if ctx ends first, and then holds nothing, even if the
-// lease was granted in that very instant. It returns an error that is
+// If ctx ends first it returns an error that is ctx.Err() and context.Cause(ctx), and, if
+// it is known who has the lease, a *HeldError with the place in the queue. Then it
+// holds nothing, even if the lease was granted in that very instant. It returns an error that is
 // ErrUnavailable if the store cannot be reached, or could not be reached any
 // more for a whole TTL; ErrHeld if ctx itself was made by Context of a lease on
 // name that is still held, as it would wait for itself; and a *SlotsError if
 // slots of another number are held.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	ctx = present(ctx)
 	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
 		return nil, err
@@ -148,6 +150,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 // which is undone in the background; a *SlotsError if slots of another number are
 // held; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	ctx = present(ctx)
 	req, set, err := c.request(ctx, "try", name, opts)
 	if err != nil {
 		return nil, err
@@ -170,7 +173,7 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	c.calls.Add(1)
 	defer c.calls.Done()
@@ -219,6 +222,7 @@ func (c *Client) heldBefore(ctx context.Context, name string) error {
 // acquiring or releasing; if the lease ended while f ran, the error is ErrLost
 // or ErrReleased too, whatever f returned.
 func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
+	ctx = present(ctx)
 	lease, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
@@ -249,8 +253,8 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	if err != nil {
 		return nil, set, &Error{op, driver.Shorten(name), err}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, set, err
+	if ctx.Err() != nil {
+		return nil, set, &Error{op, name, left(ctx, nil)}
 	}
 	return &driver.Request{
 		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
@@ -306,13 +310,15 @@ func (l *Lease) heldError() *HeldError {
 	return &HeldError{Info: &Info{Name: l.name, Token: held.Token, Holders: []driver.Held{held}}}
 }
 
-// opError adds operation and name to err, unless it is ctx's own.
+// opError adds operation and name to err. What a store says of ctx's end is not passed on.
 func (c *Client) opError(ctx context.Context, op, name string, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return ctx.Err()
-	}
-	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = errClosed // which is what cancelled it
+	var known *leftError
+	switch {
+	case errors.As(err, &known):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = left(ctx, nil)
+	case c.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed)):
+		err = ErrClosed // which is what cancelled it
 	}
 	return &Error{op, name, err}
 }

@@ -11,7 +11,7 @@ import "context"
 // The context's Err method looks at the clock, so that after a pause of the
 // process it does not say nil once more.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(parent)
+	inner, cancel := context.WithCancelCause(present(parent))
 	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
 	l.mu.Lock()
 	ended := l.cause != nil

@@ -20,6 +20,7 @@ import (
 // After any other error the lease is held still, and others may see it as
 // exclusive or as shared: call again.
 func (l *Lease) Downgrade(ctx context.Context) error {
+	ctx = present(ctx)
 	if err := l.downgrade(ctx); err != nil {
 		return l.client.opError(ctx, "downgrade", l.name, err)
 	}

@@ -35,6 +35,7 @@ import (
 // A leader that is paused does not know that another leads by now: what it
 // writes then is refused only by a resource that looks at tokens.
 func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	ctx = present(ctx)
 	set, err := c.settings(opts)
 	if err == nil && (set.shared || set.hasSlots) {
 		err = errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")
@@ -46,13 +47,13 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	for {
 		began := time.Now()
 		over, err := c.term(ctx, name, lead, opts)
-		var cut *outage
+		var cut *SilentError
 		contact = contact || err == nil || errors.As(err, &cut)
 		switch {
 		case over:
 			return err
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return c.opError(ctx, "elect", name, left(ctx, nil))
 		case err != nil && (c.ctx.Err() != nil ||
 			!errors.Is(err, ErrUncertain) && !(contact && errors.Is(err, ErrUnavailable))):
 			return err

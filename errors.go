@@ -23,12 +23,18 @@ type (
 	// ClosedError is ErrUnavailable of a store that may have forgotten leases, and
 	// grants nothing until they have ended.
 	ClosedError = driver.ClosedError
+	// StoreInfo is how a store is; see Client.Store.
+	StoreInfo = driver.StoreInfo
+	// SilentError is ErrUnavailable of a store that has answered a waiter before, and
+	// then has not for one TTL. It says for how long.
+	SilentError = driver.SilentError
 	// SlotsError says that two clients disagree about how many slots a name has.
 	SlotsError = driver.SlotsError
 )
 
-// Outcomes to test for with errors.Is. Context errors are never hidden
-// behind one of them.
+// Outcomes to test for with errors.Is. Context errors are never hidden behind one of
+// them, and so is the context's cause. A call that gave up waiting because its context
+// ended is ErrHeld, too, if it is known who has the name.
 var (
 	// ErrHeld: somebody else has it. Wait, or give up. See HeldError.
 	ErrHeld = driver.ErrHeld
@@ -36,15 +42,21 @@ var (
 	ErrLost = driver.ErrLost
 	// ErrReleased: we gave it back.
 	ErrReleased = driver.ErrReleased
-	// ErrUnavailable: the store did not answer, and certainly recorded nothing.
+	// ErrUnavailable: the store did not answer, and certainly recorded nothing, but for
+	// the place of a waiter (see SilentError), which is cleaned up in the background.
 	ErrUnavailable = driver.ErrUnavailable
+	// ErrDisagree: what all clients of the store have to have in common is not what this one
+	// was given, such as MaxTTL. The error says what to change. Asking again does not help.
+	ErrDisagree = driver.ErrDisagree
 	// ErrUncertain: the store may have recorded the grant. It counts as not
 	// held, is cleaned up in the background, and may keep others waiting until
 	// that is done or one TTL has passed.
 	ErrUncertain = driver.ErrUncertain
+	// ErrClosed: the client was closed.
+	ErrClosed = driver.ErrClosed
 )
 
-// Error is the error of every operation of this package but those of contexts.
+// Error is the error of every operation of this package.
 type Error struct {
 	Op   string // acquire, try, hold, extend, downgrade, release, elect, inspect, list, break, open
 	Name string // of the lock; empty if the operation has none

@@ -2,6 +2,13 @@
 
 package pawl
 
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
 // StopTimers stops the client's timers, as a suspend of the machine does.
 func (c *Client) StopTimers() { c.sched.stop() }
 
@@ -34,5 +41,15 @@ func (c *Client) HoldRenewals() (release func()) {
 	}
 }
 
+// Look is what a call does whose context has ended.
+func (c *Client) Look(ctx context.Context, name string) *HeldError { return c.look(ctx, name) }
+
 // Lower is what a Downgrade does first when it has seen that the lease is held.
 func (l *Lease) Lower() error { return l.lower() }
+
+// NextLook returns when the scheduler of leases looks next.
+func NextLook(c *Client) time.Duration {
+	c.sched.mu.Lock()
+	defer c.sched.mu.Unlock()
+	return c.sched.armed.Sub(driver.Now())
+}

@@ -108,7 +108,7 @@ func TestExtendEndsWithItsContextWhileARenewalHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if err := l.Extend(ctx, 30*time.Second); err != context.DeadlineExceeded {
+		if err := l.Extend(ctx, 30*time.Second); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v, want the context's own", err)
 		}
 		if took := time.Since(began); took != 10*time.Millisecond {

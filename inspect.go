@@ -21,6 +21,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	if err != nil {
 		return nil, &Error{"inspect", driver.Shorten(name), err}
 	}
+	ctx = present(ctx)
 	info, err := in.Inspect(ctx, name)
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", name, err)
@@ -29,17 +30,37 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 }
 
 // List describes the names that have a holder or a waiter and begin with
-// prefix, sorted by name.
+// prefix, sorted by name. With an error it returns those that could be read, if any.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	in, err := c.inspector()
 	if err != nil {
 		return nil, &Error{"list", driver.Shorten(prefix), err}
 	}
+	ctx = present(ctx)
 	infos, err := in.List(ctx, prefix)
 	if err != nil {
-		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
+		return infos, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
 	return infos, nil
+}
+
+// Store describes the store itself: the longest TTL on which its clients have agreed, and
+// whether it grants nothing for a while. It changes nothing. Its error is
+// errors.ErrUnsupported where the store has no such state.
+func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
+	ctx = present(ctx)
+	if c.ctx.Err() != nil {
+		return nil, &Error{Op: "describe", Err: ErrClosed}
+	}
+	d, ok := c.driver.(driver.Describer)
+	if !ok {
+		return nil, &Error{"describe", "", fmt.Errorf("this store has no state of its own: %w", errors.ErrUnsupported)}
+	}
+	info, err := d.Describe(ctx)
+	if err != nil {
+		return nil, c.opError(ctx, "describe", "", err)
+	}
+	return info, nil
 }
 
 // Break ends the lease with the given id, which somebody else holds on name.
@@ -64,8 +85,9 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err != nil {
 		return &Error{"break", driver.Shorten(name), err}
 	}
-	if err := in.Break(ctx, name, lease, c.holder, why); err == ctx.Err() && err != nil {
-		return err
+	ctx = present(ctx)
+	if err := in.Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
+		return c.opError(ctx, "break", name, err)
 	} else if err != nil {
 		// Not as opError does: a driver may say why the victim has not let go.
 		return &Error{"break", name, err}
@@ -75,6 +97,9 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 }
 
 func (c *Client) inspector() (driver.Inspector, error) {
+	if c.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
 	if in, ok := c.driver.(driver.Inspector); ok {
 		return in, nil
 	}

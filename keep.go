@@ -13,6 +13,9 @@ import (
 // firstRenewal is when a lease is renewed that began with less than its TTL.
 const firstRenewal = 10 * time.Millisecond
 
+// errOverdue is why a lease is suspect whose renewal has not failed.
+var errOverdue = errors.New("its renewal is overdue")
+
 // wake does what is due at now and says when to be woken next.
 func (l *Lease) wake(now driver.Instant) {
 	l.check()
@@ -23,7 +26,7 @@ func (l *Lease) wake(now driver.Instant) {
 	}
 	if now >= l.suspectAt && l.state == Held {
 		l.state = Suspect
-		l.client.observer.suspect(l, nil, l.deadline().Sub(now))
+		l.client.observer.suspect(l, errOverdue, l.deadline().Sub(now))
 	}
 	if now >= l.renewAt {
 		l.renewAt = never
@@ -57,9 +60,10 @@ func (l *Lease) confirmed(since driver.Instant) {
 	if l.client.guarantees.Expiry && !l.fixed {
 		l.renewAt = l.since.Add(l.ttl/3 - l.client.random.spread(l.ttl/30))
 		l.suspectAt = l.since.Add(l.ttl * 2 / 3)
-		if now := driver.Now(); l.suspectAt <= now {
-			// Little of the TTL is left, and nothing has gone unanswered.
-			l.suspectAt = now.Add(l.deadline().Sub(now) * 2 / 3)
+		if l.suspectAt <= driver.Now() {
+			// Little of the TTL was left from the beginning, and nothing has gone unanswered.
+			// Its renewal is under way very soon, and tells if it fails.
+			l.suspectAt = never
 		}
 	}
 }
@@ -156,6 +160,7 @@ func (l *Lease) failed(err error) {
 // ctx ends first. After any other error the lease is held as before; one that is
 // errors.ErrUnsupported says that the store cannot make its TTL longer.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	ctx = present(ctx)
 	err := checkTTL(ttl)
 	if err == nil {
 		l.check()

@@ -32,7 +32,7 @@ func want(t *testing.T, c *pawl.Client, opts ...pawl.Option) *wish {
 	go func() {
 		if l, err := c.Acquire(ctx, "a", opts...); err == nil {
 			w.got <- l
-		} else if err != context.Canceled {
+		} else if !errors.Is(err, context.Canceled) {
 			t.Errorf("Acquire = %v", err)
 		}
 	}()

@@ -4,6 +4,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -152,6 +153,7 @@ func (l *Lease) Files() []*os.File {
 // client keeps what it needs for that. A lease with several holds, see
 // Reentrant, is given back by the last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
+	ctx = present(ctx)
 	// Not a mutex: who waits here waits for the store, and a test in a bubble of
 	// fake time must be able to tell.
 	l.mu.Lock()
@@ -178,19 +180,25 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	l.releasing = true
 	l.mu.Unlock()
-	var err error
-	if !l.inherit() {
-		err = l.release(ctx)
-		l.client.forget(l)
+	err := errPanic
+	defer func() { // also if a driver panics: Close waits for this
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.given, l.relErr = true, err
+		if l.back != nil {
+			close(l.back)
+		}
+	}()
+	if l.inherit() {
+		err = nil
+		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.given, l.relErr = true, err
-	if l.back != nil {
-		close(l.back)
-	}
+	defer l.client.forget(l)
+	err = l.release(ctx)
 	return err
 }
+
+var errPanic = errors.New("the call that released it has panicked")
 
 func (l *Lease) release(ctx context.Context) error {
 	l.check()

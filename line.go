@@ -45,7 +45,8 @@ type line struct {
 }
 
 type waiter struct {
-	req    *driver.Request
+	name   string
+	req    *driver.Request // whoever calls the waiter may put another in its place
 	set    settings
 	turn   chan *Lease // gets the lease, or nil: go and ask the store
 	called bool        // turn has got something, or will at once; guarded by Client.mu
@@ -57,7 +58,7 @@ func (c *Client) join(req *driver.Request, set settings) (*list.Element, error) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	c.calls.Add(1)
 	ln := c.line(req.Name)
@@ -65,7 +66,7 @@ func (c *Client) join(req *driver.Request, set settings) (*list.Element, error) 
 		ln.ask(k)
 		return nil, nil
 	}
-	return ln.waiters.PushBack(&waiter{req: req, set: set, turn: make(chan *Lease, 1)}), nil
+	return ln.waiters.PushBack(&waiter{name: req.Name, req: req, set: set, turn: make(chan *Lease, 1)}), nil
 }
 
 // line returns the line for name. Client.mu is held.
@@ -95,38 +96,31 @@ func (ln *line) ask(k kind) {
 // the caller has to ask the store.
 func (c *Client) wait(ctx context.Context, place *list.Element) (*Lease, error) {
 	w := place.Value.(*waiter)
-	var err error
 	select {
 	case l := <-w.turn:
-		if err = c.over(ctx); err != nil {
-			c.decline(ctx, w.req.Name, l)
+		if err := c.over(ctx); err != nil {
+			c.decline(ctx, w.name, l)
 			return nil, err
 		}
 		return l, nil
 	case <-ctx.Done():
-		err = ctx.Err()
 	case <-c.ctx.Done():
-		err = errClosed
 	}
-	c.mu.Lock()
-	called := w.called
-	if !called {
-		ln := c.lines[w.req.Name]
-		ln.waiters.Remove(place)
-		c.advance(w.req.Name, ln) // it may have been in the way
-	}
-	c.mu.Unlock()
+	called, held := c.quit(place)
 	if called {
 		// It was our turn in the same instant. Put it back.
-		c.decline(ctx, w.req.Name, <-w.turn)
+		c.decline(ctx, w.name, <-w.turn)
 	}
-	return nil, err
+	if ctx.Err() != nil {
+		return nil, left(ctx, held)
+	}
+	return nil, ErrClosed
 }
 
 // over returns why a call must not go on, or nil.
 func (c *Client) over(ctx context.Context) error {
 	if c.ctx.Err() != nil {
-		return errClosed
+		return ErrClosed
 	}
 	return ctx.Err()
 }

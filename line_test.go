@@ -124,7 +124,7 @@ func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
 		synctest.Wait()
 		last := make(chan *pawl.Lease)
 		go func() { last <- acquire(t, c, "a") }()
-		if err := <-errs; err != context.DeadlineExceeded {
+		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v, want the context's own", err)
 		}
 		release(t, first)
@@ -161,7 +161,7 @@ func grantAndCancel(t *testing.T, same bool, first string) {
 	go func() {
 		if l, err := c.Acquire(ctx, "a"); err == nil {
 			release(t, l)
-		} else if err != context.Canceled {
+		} else if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
 	}()
@@ -196,7 +196,7 @@ func TestGrantAfterCancelIsPutBack(t *testing.T) {
 			if op == "TryAcquire" {
 				call = c.TryAcquire
 			}
-			if _, err := call(ctx, "a"); err != context.Canceled {
+			if _, err := call(ctx, "a"); !errors.Is(err, context.Canceled) {
 				t.Fatalf("error is %v, want the context's own", err)
 			}
 			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)

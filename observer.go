@@ -24,7 +24,7 @@ type Observer struct {
 	// Renewed: the store confirmed the lease anew, after Event.Waited; it is
 	// held again if it was suspect.
 	Renewed func(Event)
-	// Suspect: a renewal failed (Event.Err) or is overdue (Event.Err is nil).
+	// Suspect: a renewal failed or is overdue, which Event.Err says.
 	Suspect func(Event)
 	// Lost: the lease ended without us; Event.Err is an ErrLost.
 	Lost func(Event)
@@ -39,9 +39,12 @@ type Observer struct {
 	// Closed: Event.Server grants nothing for Event.Left, because it may have
 	// forgotten leases that last until then. Renewals go on.
 	Closed func(Event)
+	// Silent: Event.Server has not answered for Event.Waited, and leases cannot be renewed there. It is told
+	// soon after that has begun, and each minute while it lasts.
+	Silent func(Event)
 }
 
-// Event is one thing that happened to a lease, or, for Stepped and Closed, to the store.
+// Event is one thing that happened to a lease, or, for Stepped, Closed and Silent, to the store.
 type Event struct {
 	Name   string
 	Lease  string        // the lease's id; empty if there is none
@@ -50,7 +53,7 @@ type Event struct {
 	Held   time.Duration // how long the lease was held, once it has ended
 	Err    error
 
-	Server string        // of Stepped and Closed; for people
+	Server string        // of Stepped, Closed and Silent; for people
 	Step   time.Duration // of Stepped; negative if back
 	Left   time.Duration // of Closed
 }
@@ -151,6 +154,10 @@ func (r *reporter) news(n driver.News) {
 	if n.Step != 0 {
 		r.tell(r.Stepped, e, "a store's clock was set: forward, it ends leases early; back, late",
 			"forward", n.Step.Round(time.Millisecond), "server", n.Server)
+	}
+	if n.Silent > 0 {
+		e.Waited = n.Silent
+		r.tell(r.Silent, e, "the store does not answer", "since", n.Silent.Round(time.Millisecond), "server", n.Server)
 	}
 	if n.Closed > 0 {
 		r.tell(r.Closed, e, "the store has restarted, has lost its data or is another one: no new leases until those that it may have forgotten have ended",

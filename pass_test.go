@@ -4,6 +4,7 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -448,7 +449,7 @@ func TestGrantPassedOnInTheInstantOfCancelIsPutBack(t *testing.T) {
 			go func() {
 				if l, err := c.Acquire(ctx, "a"); err == nil {
 					release(t, l)
-				} else if err != context.Canceled {
+				} else if !errors.Is(err, context.Canceled) {
 					t.Errorf("error is %v", err)
 				}
 			}()

@@ -55,7 +55,7 @@ func TestReentrant(t *testing.T) {
 		release(t, next.lease(t))
 
 		// The context of a lease that has ended identifies nobody.
-		if l, err := c.TryAcquire(ctx, "a", pawl.Reentrant()); err != context.Canceled {
+		if l, err := c.TryAcquire(ctx, "a", pawl.Reentrant()); !errors.Is(err, context.Canceled) {
 			t.Errorf("TryAcquire under the context of an ended lease = %v, %v", l, err)
 		}
 		l, err := c.Acquire(context.WithoutCancel(ctx), "a", pawl.Reentrant())
@@ -201,7 +201,7 @@ func TestReentrantIsTheContextsBusiness(t *testing.T) {
 			ctx, cancel := context.WithTimeout(call.ctx, time.Minute)
 			_, err := call.c.Acquire(ctx, "a", pawl.Reentrant())
 			cancel()
-			if err != context.DeadlineExceeded {
+			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: error is %v, want that of the context", what, err)
 			}
 		}

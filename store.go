@@ -69,13 +69,20 @@ func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, *d
 			return grant, req, err
 		}
 	}
-	ctx, cancel := c.untilClose(ctx)
-	defer cancel()
 	acquire := c.driver.TryAcquire
 	if ok {
 		acquire = q.Acquire
 	}
-	return c.repeat(ctx, req, acquire)
+	p := c.patience(ctx, req)
+	defer p.stop()
+	grant, req, err := c.repeat(p, req, acquire)
+	if ctx.Err() == nil || err != nil && !errors.Is(err, context.Canceled) {
+		return grant, req, err
+	}
+	if grant != nil { // in the instant in which it gave up
+		c.undo(grant)
+	}
+	return nil, nil, p.gaveUp(ctx)
 }
 
 // untilClose returns a copy of ctx that ends when the client is closed.
@@ -91,24 +98,28 @@ func (c *Client) untilClose(ctx context.Context) (context.Context, context.Cance
 // repeat asks until the store grants. It goes on through an outage until one TTL after
 // the first attempt that failed by it: how long that had waited in the store's queue
 // before does not count. A store that cannot be reached at all is told at once.
-func (c *Client) repeat(ctx context.Context, req *driver.Request,
+func (c *Client) repeat(ctx *patience, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	pause, contact, away := minPause, false, false
 	var since driver.Instant // of the outage, if away
+	var silent *driver.SilentError
 	for {
 		grant, err := c.attempt(ctx, req, acquire)
 		switch {
+		case errors.As(err, &silent): // it has gone on for so long
+			return nil, nil, err
 		case err == nil:
 			return grant, req, nil
 		case errors.Is(err, ErrHeld):
 			contact, away = true, false
-		case errors.Is(err, ErrUncertain), errors.Is(err, ErrUnavailable) && contact:
+			ctx.saw(err)
+		case errors.Is(err, ErrUncertain) && (contact || !errors.Is(err, driver.ErrSilent)), errors.Is(err, ErrUnavailable) && contact:
 			contact = true
 			if !away {
 				away, since = true, driver.Now()
 			}
-			if driver.Now().Sub(since) > req.TTL {
-				return nil, nil, &outage{err}
+			if d := driver.Now().Sub(since); d > req.TTL {
+				return nil, nil, &SilentError{For: d, Err: err}
 			}
 		default:
 			return nil, nil, err
@@ -122,11 +133,6 @@ func (c *Client) repeat(ctx context.Context, req *driver.Request,
 		req = renamed(req)
 	}
 }
-
-// outage is the error of a store that answered the same call before.
-type outage struct{ error }
-
-func (o *outage) Unwrap() error { return o.error }
 
 // renamed returns req for another attempt after one that may be about to be
 // undone: the new one must not be undone with it.

@@ -67,7 +67,8 @@ type Driver interface {
 	Guarantees() Guarantees
 
 	// Close frees what the driver itself opened, never a connection that its
-	// user passed in. Package pawl has released all grants before.
+	// user passed in. Package pawl has released all grants before. Calls after it, and
+	// those that wait, return ErrClosed.
 	Close() error
 }
 
@@ -78,7 +79,10 @@ type Queuer interface {
 	Driver
 
 	// Acquire waits in the store's queue until the name is granted or ctx
-	// ends. Once in the queue, it rides out outages of the store. Results are those
+	// ends. Once in the queue, it bears that the store does not answer for the TTL of req, from
+	// the first question without an answer on, and waits on for as long as the store refuses: it is
+	// there. If it has not answered for that long, it returns a *SilentError, with a
+	// Grant whose Release gives up its place if that may be there still. Otherwise results are those
 	// of TryAcquire, except that ErrHeld is never returned. A *SlotsError is for who
 	// comes while the slots are held; who is in the queue by then may wait on. A
 	// waiter that gives up must leave the queue, and may thereby let those behind it
@@ -117,7 +121,28 @@ type Reporter interface {
 	OnNews(f func(News))
 }
 
-// News is one thing that happened to a store. Either Step or Closed is set.
+// Describer is a Driver that can say how its store is, for people and their tools.
+type Describer interface {
+	Driver
+
+	// Describe looks, and changes nothing.
+	Describe(ctx context.Context) (*StoreInfo, error)
+}
+
+// StoreInfo is how a store is.
+type StoreInfo struct {
+	// MaxTTL is the longest TTL that a lease may have, on which all clients of the store have
+	// agreed; 0 if nobody has been granted anything yet, or if the store needs none.
+	MaxTTL time.Duration
+	// SetBy has set it; nil if that is not known.
+	SetBy *Holder
+	// Closed: for so long nothing is granted, as leases may have been forgotten that last
+	// until then; Why says how that has come, in one clause.
+	Closed time.Duration
+	Why    string
+}
+
+// News is one thing that happened to a store. One of Step, Closed and Silent is set.
 type News struct {
 	Server string // which one; for people
 	// Step: its clock, by which it ends leases, was set forward by so much; back if
@@ -126,6 +151,9 @@ type News struct {
 	// Closed: for so long it grants nothing, as it may have forgotten leases that
 	// last until then.
 	Closed time.Duration
+	// Silent: for so long it has not answered, and nobody hears what it says. It is told soon, and again
+	// while that lasts.
+	Silent time.Duration
 }
 
 // Grant is a lease as the store sees it. Its methods are safe for concurrent

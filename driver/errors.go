@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,15 +18,29 @@ var (
 	ErrLost        = errors.New("lease lost")
 	ErrReleased    = errors.New("lease released")
 	ErrUnavailable = errors.New("store unavailable")
+	ErrClosed      = errors.New("the client is closed")
+	ErrDisagree    = errors.New("this client disagrees with the store about what all clients have in common")
 	ErrUncertain   = errors.New("outcome uncertain: the store may have recorded the grant")
+
+	// ErrSilent is wrapped besides by a driver that has asked all there is to ask, and
+	// where too few have answered in time. A first attempt is not repeated then.
+	ErrSilent = errors.New("the store does not answer")
 )
 
 // HeldError is ErrHeld with what is known of the holder.
 type HeldError struct {
-	Info *Info // nil, or without holders, if the store could not say
+	Info  *Info // nil, or without holders, if the store could not say
+	Place int   // in the queue, of a call that has waited: 1 was next; 0 if unknown
 }
 
 func (e *HeldError) Error() string {
+	if e.Place > 0 {
+		return fmt.Sprintf("%s; place %d in the queue", e.holder(), e.Place)
+	}
+	return e.holder()
+}
+
+func (e *HeldError) holder() string {
 	if e.Info == nil || len(e.Info.Holders) == 0 {
 		return ErrHeld.Error()
 	}
@@ -70,6 +85,25 @@ func (e *ClosedError) Error() string {
 
 // Is makes errors.Is(err, ErrUnavailable) true.
 func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
+
+// SilentError is ErrUnavailable of a store that has let somebody into its queue, and has not
+// answered for a whole TTL since.
+type SilentError struct {
+	For time.Duration
+	Err error // what came of the last request
+}
+
+func (e *SilentError) Error() string {
+	if e.Err == nil || errors.Is(e.Err, context.DeadlineExceeded) { // which says the same
+		return fmt.Sprintf("%v: it has not answered for %v", ErrUnavailable, e.For.Round(time.Millisecond))
+	}
+	// That the outcome of a look is uncertain is of no interest: nothing that it may have recorded lasts.
+	why := strings.TrimPrefix(strings.TrimPrefix(e.Err.Error(), ErrUncertain.Error()+": "), ErrUnavailable.Error()+": ")
+	return fmt.Sprintf("%v: it has not answered for %v: %s", ErrUnavailable, e.For.Round(time.Millisecond), why)
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
 
 // SlotsError says that two clients disagree about how many slots a name has.
 type SlotsError struct {

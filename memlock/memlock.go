@@ -171,7 +171,7 @@ func (p *participant) usable(ctx context.Context) error {
 		return err
 	}
 	if p.closed {
-		return fmt.Errorf("memlock: closed: %w", driver.ErrUnavailable)
+		return fmt.Errorf("%w: memlock: %w", driver.ErrUnavailable, driver.ErrClosed)
 	}
 	return nil
 }

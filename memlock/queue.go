@@ -89,7 +89,7 @@ func (w *waiter) wait(ctx context.Context) (driver.Grant, error) {
 		case <-ctx.Done():
 			return nil, w.giveUp(ctx.Err())
 		case <-w.owner.done:
-			return nil, w.giveUp(fmt.Errorf("memlock: closed while waiting: %w", driver.ErrUnavailable))
+			return nil, w.giveUp(fmt.Errorf("%w: memlock: %w", driver.ErrUnavailable, driver.ErrClosed))
 		}
 	}
 }

@@ -119,14 +119,14 @@ func (m *Middleware) acquire(r *http.Request) (*pawl.Lease, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), m.Wait)
 	defer cancel()
 	lease, err := m.Locks.Acquire(ctx, name, m.Options...)
-	if ctx.Err() != nil && r.Context().Err() == nil && errors.Is(err, ctx.Err()) {
+	if ctx.Err() != nil && r.Context().Err() == nil && errors.Is(err, ctx.Err()) && !errors.Is(err, pawl.ErrHeld) {
 		return nil, m.waited(r, name)
 	}
 	return lease, err
 }
 
-// waited returns the error of a request that has waited in vain. Where the store
-// cannot say who holds the name, it was held all the same.
+// waited returns the error of a request that has waited in vain, and does not know for whom:
+// there is more time to ask here than Acquire takes. Where the store cannot say who holds the name, it was held all the same.
 func (m *Middleware) waited(r *http.Request, name string) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
@@ -144,6 +144,9 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var closed *pawl.ClosedError
 	var bad badName
 	switch {
+	case r.Context().Err() != nil: // nobody reads it, but it must not be a success
+		http.Error(w, "the request was given up", http.StatusServiceUnavailable)
+		return
 	case errors.As(err, &held):
 		m.locked(w, r, held.Info)
 		return
@@ -152,9 +155,6 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	case errors.As(err, &bad):
 		http.Error(w, "this request cannot be locked: "+bad.Error(), http.StatusBadRequest)
-		return
-	case r.Context().Err() != nil: // nobody reads it, but it must not be a success
-		http.Error(w, "the request was given up", http.StatusServiceUnavailable)
 		return
 	case errors.As(err, &closed):
 		retryAfter(w, closed.Left)

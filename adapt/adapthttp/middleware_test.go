@@ -193,7 +193,7 @@ func TestWait(t *testing.T) {
 		if time.Since(began) != w.Wait || !strings.Contains(answer.Body.String(), `"acquired"`) {
 			t.Errorf("after %v it answers %s", time.Since(began), answer.Body)
 		}
-		w.link.Add(drivertest.Rule{Op: drivertest.Inspect, Count: 1})
+		w.link.Add(drivertest.Rule{Op: drivertest.Inspect, Count: 2})
 		w.get(t, "/a", 503, pawl.ErrUnavailable, nil)
 
 		time.AfterFunc(time.Second, func() { theirs.Release(background) })

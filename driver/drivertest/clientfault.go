@@ -22,6 +22,7 @@ var clientFaultTests = []Test{
 	{Name: "repeated-release-spares-the-successor", run: faultReleaseAnswer},
 	{Name: "unreachable-store-is-told-at-once", run: faultUnreachable},
 	{Name: "waiting-client-outlives-a-short-outage", run: faultWaiting},
+	{Name: "waiter-of-a-store-that-is-gone-is-told", Needs: []string{"Cut"}, run: faultGone},
 	{Name: "failing-pass-does-not-stop-the-line", Needs: []string{"Passer"}, run: faultPass},
 	{Name: "late-undo-of-a-pass-spares-the-waiter", Needs: []string{"Passer"}, run: faultPassUndo},
 	{Name: "clients-never-overlap-under-random-faults", run: faultChaos},
@@ -148,6 +149,31 @@ func faultWaiting(e *env) {
 	e.give(first.got(e.h.TTL + e.soon()))
 	e.give(second.got(e.soon()))
 	e.give(e.get(b, name))
+}
+
+// faultGone: a waiter bears an outage for its TTL. What it leaves in the queue is in nobody's
+// way when the store is back.
+func faultGone(e *env) {
+	d, name := e.store.Open(e.TB), e.name("deploy")
+	c, err := pawl.New(d, &pawl.Options{TTL: e.h.TTL, Holder: pawl.Holder{Who: "drivertest"}})
+	if err != nil {
+		e.Fatalf("pawl.New = %v", err)
+	}
+	e.Cleanup(func() { c.Close() })
+	b := e.client()
+	l := e.get(b, name, pawl.TTL(e.long()))
+	w := e.queue(c, name)
+	e.pause()
+	w.waits()
+	e.store.Cut(e.TB, d)
+	cut := time.Now()
+	w.failed(3*e.h.TTL+e.soon(), pawl.ErrUnavailable)
+	if d := w.at.Sub(cut); d < e.h.TTL*3/4 {
+		e.Errorf("Acquire returned %v after the store was gone: %v; want it to bear that for %v", d, w.err, e.h.TTL)
+	}
+	e.store.Heal(e.TB, d)
+	e.give(l)
+	e.give(e.queue(b, name).got(e.h.TTL + e.soon()))
 }
 
 func faultPass(e *env) {

@@ -78,6 +78,8 @@ type Harness struct {
 	// Golden is the file with the list of tests that run and that are skipped:
 	// testdata/conformance.txt unless set.
 	Golden string
+
+	real bool // not in a bubble
 }
 
 // Store is the store under test. Open is required; tests whose hook is nil are
@@ -123,7 +125,8 @@ func (h Harness) withDefaults() *Harness {
 			h.Histories = 300
 		}
 	}
-	if h.Bubble == nil {
+	h.real = h.Bubble == nil
+	if h.real {
 		h.Bubble = func(t *testing.T, f func(*testing.T)) { f(t) }
 	}
 	if h.Golden == "" {
@@ -151,7 +154,7 @@ var Tests = slices.Concat(
 )
 
 // Run runs the suite as subtests of t and compares what was skipped with
-// h.Golden.
+// h.Golden. With -short, a real store is spared faults and load.
 func Run(t *testing.T, h Harness) {
 	hp := h.withDefaults()
 	rep := new(report)
@@ -160,6 +163,9 @@ func Run(t *testing.T, h Harness) {
 		t.Run(test.Name, func(t *testing.T) {
 			if hp.Parallel {
 				t.Parallel()
+			}
+			if testing.Short() && slow(test) && hp.real {
+				t.Skip("-short: no faults and no load on real stores")
 			}
 			hp.Bubble(t, func(t *testing.T) {
 				missing, has := runTest(t, hp, test)
@@ -170,6 +176,19 @@ func Run(t *testing.T, h Harness) {
 			})
 		})
 	}
+}
+
+// slow says whether a test restarts or cuts its store, kills participants, or loads the
+// store: what go test -short leaves out.
+func slow(test Test) bool {
+	for _, tests := range [][]Test{kindLoadTests, disasterTests, hammerTests, clientFaultTests, historyTests} {
+		if slices.ContainsFunc(tests, func(other Test) bool { return other.Name == test.Name }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(test.Needs, func(what string) bool {
+		return what == "Restart" || what == "Cut" || what == "Crash"
+	})
 }
 
 // runTest runs one test and returns "", or what it lacked to be run at all, and

@@ -25,6 +25,7 @@ type Link struct {
 	after  string // text from the server behind which the fault next begins; empty if none
 	next   Fault
 	target string
+	made   int // connections
 	closed bool
 	conns  map[net.Conn]bool // both ends; true if it has lost something
 }
@@ -93,6 +94,22 @@ func (l *Link) Redirect(target string) {
 	}
 }
 
+// Move puts another server behind the address for those who connect from now on. The
+// connections that there are go on, to the server that they lead to: so it is behind a virtual IP, a proxy or a
+// name that is given to another server.
+func (l *Link) Move(target string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.target = target
+}
+
+// Made returns how many connections were made to the link so far.
+func (l *Link) Made() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made
+}
+
 // Close ends all connections, as the end of the process at one of their ends does,
 // and takes no more. It may be called again.
 func (l *Link) Close() {
@@ -112,6 +129,9 @@ func (l *Link) serve() {
 		if err != nil {
 			return
 		}
+		l.mu.Lock()
+		l.made++
+		l.mu.Unlock()
 		l.work.Go(func() { l.join(in) })
 	}
 }
