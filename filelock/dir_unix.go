@@ -45,8 +45,16 @@ func checkDir(dir string, shared bool) error {
 			"type chmod 700 '%s', %s, or allow it with ?shared=true (Options.AllowShared)", dir, fi.Mode(), dir, elsewhere)
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return fmt.Errorf("cannot write to directory %s (mode %v, user %d): %w: type chmod u+rwx '%s', %s",
-			dir, fi.Mode(), st.Uid, err, dir, elsewhere)
+		hint := "type chmod u+rwx '" + dir + "'"
+		switch {
+		case errors.Is(err, unix.EROFS):
+			hint = "the file system is read-only"
+		case shared:
+			hint = "let its owner type chmod 1777 '" + dir + "'"
+		case !owned:
+			hint = "see who owns it with ls -ld '" + dir + "'"
+		}
+		return fmt.Errorf("cannot write to directory %s (mode %v, user %d): %w: %s, %s", dir, fi.Mode(), st.Uid, err, hint, elsewhere)
 	}
 	return nil
 }

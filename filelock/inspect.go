@@ -41,6 +41,8 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		return nil, unavailable(err)
 	}
 	var infos []*driver.Info
+	var damaged error
+	taken := flocks()
 	for _, file := range files {
 		enc, ok := strings.CutSuffix(file, lockSuffix)
 		if !ok {
@@ -49,8 +51,11 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		info, err := s.lookFile(enc, prefix)
-		if err != nil {
+		info, err := s.lookFile(enc, prefix, taken)
+		switch {
+		case errors.Is(err, errCorrupt):
+			damaged = errors.Join(damaged, err)
+		case err != nil:
 			return nil, err
 		}
 		if info != nil {
@@ -58,12 +63,13 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		}
 	}
 	slices.SortFunc(infos, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
-	return infos, nil
+	return infos, damaged
 }
 
 // lookFile describes the name of a lock file, or returns nil if the name does
-// not begin with prefix or has neither holder nor waiter.
-func (s *store) lookFile(enc, prefix string) (*driver.Info, error) {
+// not begin with prefix or has neither holder nor waiter. A damaged file is an
+// error also then: nobody can have its name.
+func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info, error) {
 	name, known := decode(enc)
 	if known && !strings.HasPrefix(name, prefix) {
 		return nil, nil
@@ -73,7 +79,12 @@ func (s *store) lookFile(enc, prefix string) (*driver.Info, error) {
 		return nil, unavailable(err)
 	}
 	if !here && !s.lined(enc) && len(s.members(enc)) == 0 {
-		return nil, nil
+		if _, err := s.read(enc); known && errors.Is(err, errCorrupt) {
+			return nil, unavailable(err)
+		}
+		if len(taken) == 0 || taken[lockKey(s.path(enc, lockSuffix))] == 0 {
+			return nil, nil
+		}
 	}
 	if !known {
 		st, err := s.read(enc)
@@ -121,7 +132,27 @@ func (s *store) look(name string) (*driver.Info, error) {
 	case here && !st.released && st.rec.Token > 0:
 		info.Holders = append(info.Holders, st.rec.held())
 	}
+	if len(info.Holders) == 0 {
+		info.Holders = s.unknown(enc, here, st)
+	}
 	return info, nil
+}
+
+// unknown returns who has the lock although neither record nor presence says so: another program that
+// took the flock, a holder whose record or FIFO somebody has deleted, or one who is about to write
+// it. The lease has no id then.
+func (s *store) unknown(enc string, here bool, st state) []driver.Held {
+	pid := flocks()[lockKey(s.path(enc, lockSuffix))]
+	switch {
+	case pid != 0 && pid == st.rec.Process.PID && !st.released:
+		return []driver.Held{st.rec.held()}
+	case pid == 0 && !(here && st.last == 0):
+		return []driver.Held{}
+	}
+	h := driver.Held{Why: "not by pawl, or its record in the lock file is gone"}
+	h.Who, h.PID, h.Command = "somebody who is not on record", pid, program(pid)
+	h.Host, _ = os.Hostname()
+	return []driver.Held{h}
 }
 
 // read reads the lock file of a name.

@@ -162,8 +162,8 @@ func TestForeignFlock(t *testing.T) {
 	}
 	_, err = s.TryAcquire(context.Background(), request("deploy"))
 	var held *driver.HeldError
-	if !errors.As(err, &held) || len(held.Info.Holders) != 0 {
-		t.Errorf("TryAcquire = %v; want ErrHeld by nobody known", err)
+	if !errors.As(err, &held) || len(held.Info.Holders) != 1 || held.Info.Holders[0].Lease != "" || held.Info.Holders[0].Token != 0 {
+		t.Errorf("TryAcquire = %v; want ErrHeld by somebody who has no lease", err)
 	}
 	got := make(chan driver.Grant)
 	go func() {

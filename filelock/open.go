@@ -5,7 +5,9 @@ package filelock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,12 +27,13 @@ type Options struct {
 
 	// AllowShared accepts a directory that other users can write to, and makes
 	// files that they can use. They can then keep every lock for ever, and end
-	// the exclusion of a name by deleting its lock file.
+	// the exclusion of a name by deleting its lock file. The directory must be
+	// there: who made it would decide who else can use it.
 	AllowShared bool
 }
 
 // Open returns a client on the leases in dir, or in DefaultDir if dir is
-// empty. A missing directory is made, for this user only. Open returns an error
+// empty. A missing directory is made, for this user only, unless AllowShared is set. Open returns an error
 // that says what to do if the directory cannot be used or, unless
 // AllowShared is set, if other users can write to it, and the errors of pawl.New.
 func Open(dir string, opts *Options) (*pawl.Client, error) {
@@ -51,12 +54,14 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 		opts = &Options{}
 	}
 	var err error
-	if dir == "" {
+	if dir == "" && opts.AllowShared {
+		err = errors.New("the default directory is for one user alone: name the one that is shared")
+	} else if dir == "" {
 		dir, err = DefaultDir()
 	} else if strings.Contains(dir, "://") {
 		err = fmt.Errorf("%q is a URL: give the path of a directory, such as /var/lock/app", dir)
 	} else if dir, err = filepath.Abs(dir); err == nil {
-		err = os.MkdirAll(dir, 0o700)
+		err = makeDir(dir, opts.AllowShared)
 	}
 	if err == nil {
 		err = checkDir(dir, opts.AllowShared)
@@ -70,6 +75,20 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 	s := &store{dir: dir, shared: opts.AllowShared}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s, nil
+}
+
+// makeDir makes a directory for this user alone. One that is shared is not made in silence: the first
+// user would shut out all others, again after each reboot where that empties the directory above.
+func makeDir(dir string, shared bool) error {
+	if !shared {
+		return os.MkdirAll(dir, 0o700)
+	}
+	_, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the shared directory %s does not exist: make it as root with: install -d -m 1777 '%s'. "+
+			"A reboot empties /run, /var/lock and /tmp: use one such as /var/lib/pawl, or a line in /etc/tmpfiles.d: d %s 1777", dir, dir, dir)
+	}
+	return err
 }
 
 // Guarantees implements driver.Driver.

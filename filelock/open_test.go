@@ -94,6 +94,21 @@ func TestUnsafeDir(t *testing.T) {
 	}
 }
 
+// TestSharedIsNotMade: whoever comes first would shut the others out.
+func TestSharedIsNotMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pawl")
+	_, err := Open(dir, &Options{AllowShared: true})
+	if err == nil || !strings.Contains(err.Error(), "install -d -m 1777 '"+dir+"'") || !strings.Contains(err.Error(), "d "+dir+" 1777") {
+		t.Errorf("Open = %v; want an error that says how to make the directory", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the directory was made")
+	}
+	if _, err := Open("", &Options{AllowShared: true}); err == nil || !strings.Contains(err.Error(), "name the one that is shared") {
+		t.Errorf("Open of the default directory = %v; want an error", err)
+	}
+}
+
 // TestShared: in a shared directory everybody can use the files, whatever the
 // umask of their maker.
 func TestShared(t *testing.T) {

@@ -73,7 +73,7 @@ func (s *store) usable(ctx context.Context) error {
 		return err
 	}
 	if s.closed.Err() != nil {
-		return unavailable(fmt.Errorf("filelock: %w", fs.ErrClosed))
+		return unavailable(fmt.Errorf("filelock: %w", driver.ErrClosed))
 	}
 	return nil
 }

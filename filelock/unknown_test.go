@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestHoldersWithoutRecord: whoever looks is never told that nobody has a lock that somebody has.
+func TestHoldersWithoutRecord(t *testing.T) {
+	ctx := context.Background()
+	for what, spoil := range map[string]func(s *store, path string) (end func()){
+		"another program's flock": func(s *store, path string) func() {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := flock(f); !ok {
+				t.Fatalf("flock: %v", err)
+			}
+			return func() { f.Close() }
+		},
+		"a record that was cut off": func(s *store, path string) func() {
+			g := acquire(t, s, "deploy")
+			if err := os.Truncate(path, 0); err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = g.Release(ctx) }
+		},
+		"a presence that was deleted": func(s *store, path string) func() {
+			g := acquire(t, s, "deploy")
+			if err := os.Remove(strings.TrimSuffix(path, lockSuffix) + fifoSuffix); err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = g.Release(ctx) }
+		},
+	} {
+		s := open(t, t.TempDir())
+		if err := acquire(t, s, "deploy").Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		path := s.path("deploy", lockSuffix)
+		end := spoil(s, path)
+		holders := func() (looked, listed []driver.Held) {
+			info, err := s.Inspect(ctx, "deploy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			infos, err := s.List(ctx, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range infos {
+				listed = append(listed, i.Holders...)
+			}
+			return info.Holders, listed
+		}
+		for how, got := range map[string]func() []driver.Held{
+			"Inspect": func() []driver.Held { looked, _ := holders(); return looked },
+			"List":    func() []driver.Held { _, listed := holders(); return listed },
+		} {
+			if got := got(); len(got) != 1 || got[0].PID != os.Getpid() && got[0].Who != "test" {
+				t.Errorf("%s: %s tells of %v; want this process, %d, or what it has on record", what, how, got, os.Getpid())
+			}
+		}
+		end()
+		if looked, listed := holders(); len(looked)+len(listed) > 0 {
+			t.Errorf("%s, and over: there are %v, %v; want nobody", what, looked, listed)
+		}
+	}
+}
+
+// TestDamagedIsListed: nobody can have the name, so it is told, and the others as well.
+func TestDamagedIsListed(t *testing.T) {
+	ctx := context.Background()
+	s := open(t, t.TempDir())
+	for _, name := range []string{"a", "b", "c"} {
+		g := acquire(t, s, name)
+		defer g.Release(ctx)
+	}
+	if err := acquire(t, s, "spoilt").Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.path("spoilt", lockSuffix), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	infos, err := s.List(ctx, "")
+	if len(infos) != 3 || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "spoilt.lock") {
+		t.Errorf("List = %v, %v; want three and an error about the fourth", infos, err)
+	}
+}
