@@ -28,6 +28,9 @@ const childEnv = "REDISLOCK_CHILD"
 
 const childTTL = 2 * time.Second
 
+// childTTLEnv is the TTL of such a process, and its MaxTTL, if that is another one.
+const childTTLEnv = "REDISLOCK_CHILD_TTL"
+
 // child is such a process, as its parent sees it.
 type child struct {
 	t     testing.TB
@@ -36,10 +39,10 @@ type child struct {
 	lines chan string // closed when there will be none
 }
 
-func startChild(t testing.TB, url string) *child {
+func startChild(t testing.TB, url string, env ...string) *child {
 	t.Helper()
 	c := &child{t: t, cmd: exec.Command(os.Args[0]), lines: make(chan string, 1000)}
-	c.cmd.Env = append(os.Environ(), childEnv+"="+url, "GORACE=atexit_sleep_ms=0")
+	c.cmd.Env = append(append(os.Environ(), childEnv+"="+url, "GORACE=atexit_sleep_ms=0"), env...)
 	c.cmd.Stderr = os.Stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var err error
@@ -97,6 +100,9 @@ func (c *child) hear(format string, into ...any) {
 func childMain(url string) {
 	opts := &Options{MaxTTL: time.Minute}
 	opts.TTL = childTTL
+	if ttl, err := time.ParseDuration(os.Getenv(childTTLEnv)); err == nil {
+		opts.TTL, opts.MaxTTL = ttl, ttl
+	}
 	d, err := NewDriver(context.Background(), url, opts)
 	if err != nil {
 		fmt.Println(err)
@@ -159,6 +165,8 @@ func (p *childProcess) do(words []string) {
 	case "record": // ends that, and writes what was noted to the file
 		p.cancel()
 		fmt.Println("recorded", p.race.record(words[1]))
+	case "believe": // takes turns until stop, and says of each when it was believed, and its token
+		go p.believe()
 	case "stop":
 		p.cancel()
 		n, wrong := 0, "nothing"

@@ -48,7 +48,7 @@ func clusterOwnClient(t *testing.T, c *cluster) {
 }
 
 // clusterRights are those that docs/redis-protocol.md adds for a cluster.
-var clusterRights = strings.Fields("+cluster|slots +asking +ssubscribe +spublish")
+var clusterRights = strings.Fields("+cluster|slots +asking +ssubscribe +spublish +pubsub|shardnumsub")
 
 func clusterLeastRights(t *testing.T, c *cluster) {
 	grant := func(rights []string, more ...string) {
@@ -73,7 +73,7 @@ func clusterLeastRights(t *testing.T, c *cluster) {
 	c.bless(longOptions())
 	c.move(name, c.masters[1], c.masters[0], nil)
 	c.bless(longOptions())
-	for _, right := range []string{"+cluster|slots", "+spublish"} {
+	for _, right := range []string{"+cluster|slots", "+spublish", "+pubsub|shardnumsub"} {
 		i := slices.Index(all, right)
 		grant(slices.Delete(slices.Clone(all), i, i+1))
 		_, err := Open(t.Context(), at, longOptions())

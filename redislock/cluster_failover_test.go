@@ -5,11 +5,17 @@
 package redislock
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/server"
@@ -164,4 +170,152 @@ func TestClusterWaitReplicas(t *testing.T) {
 	if err := renew(); err != nil {
 		t.Errorf("Renew at a node that is being given the slot = %v", err)
 	}
+}
+
+// TestClusterChangeOfRole: the master of a lock becomes a replica, in an orderly way
+// and by force, and is killed, while processes wait for the lock. No two of them ever
+// believe that they have it, no token comes twice, and soon after the new master
+// grants again all of them have their turns.
+func TestClusterChangeOfRole(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	c := startCluster(t, 3)
+	opts := clusterOptions(ttl)
+	c.bless(opts)
+	shard := []*redis{c.masters[2], c.replicas[2]} // "deploy" is in slot 15335
+	b := startBelievers(t, 4, c.url(), ttl)
+	b.since(0, patience)
+	master := 0
+	for _, how := range []string{"orderly", "force", "killed"} {
+		from, to := shard[master], shard[1-master]
+		b.hear(500 * time.Millisecond)
+		switch how {
+		case "orderly":
+			c.must(to, "cluster", "failover")
+		case "force":
+			c.must(to, "cluster", "failover", "force")
+		case "killed":
+			from.kill()
+		}
+		if !inTime(3*patience, func() bool { return server.ParseInfo(to.do("info", "replication"))["role"] == "master" }) {
+			t.Fatalf("%s: the replica does not take over", how)
+		}
+		took := b.since(driver.Now().Add(ttl), 2*patience) // until then leases may be alive that it lacks
+		t.Logf("%s: all have had the lock again %v after the master could grant it", how, took)
+		if how != "killed" && !inTime(patience, func() bool {
+			return server.ParseInfo(from.do("info", "replication"))["master_link_status"] == "up"
+		}) {
+			t.Fatalf("%s: the former master does not follow", how)
+		}
+		b.hear(time.Second)
+		master = 1 - master
+	}
+	b.check()
+}
+
+// TestClusterPassedOver: who listens at a replica hears what is sent at the master, and is not counted there. It is
+// passed over, and so is told nothing: it would believe it.
+func TestClusterPassedOver(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	c.bless(longOptions())
+	master, replica := c.masters[0], c.replicas[0]
+	s := open(t, c.url(), longOptions())
+	name := c.nameOn(0, "over")
+	key := lockKey(defaultPrefix, name)
+	channel := s.server.ChannelFor(key) + "ghost"
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{replica.addr}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	heard := make(chan string, 10)
+	go client.Receive(t.Context(), client.B().Ssubscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { heard <- m.Message })
+	if !inTime(patience, func() bool { return replica.do("pubsub", "shardchannels") == channel }) {
+		t.Fatal("nobody listens at the replica")
+	}
+	g := take(t, s, long(name))
+	master.do("zadd", key+queueSuffix, "1", attemptText("lease", "ghost", exclusive, "{}"))
+	release(t, g)
+	if out := master.do("exists", key, key+queueSuffix); out != "0" {
+		t.Errorf("EXISTS of the lock and its queue = %s; want both gone", out)
+	}
+	master.do("spublish", channel, "end")
+	select {
+	case first := <-heard:
+		if first != "end" {
+			t.Errorf("it was passed over, and is told %q", first)
+		}
+	case <-time.After(patience):
+		t.Error("the replica does not pass messages on")
+	}
+}
+
+// TestClusterEarsFollow: a waiter listens at the new master within a second, although it is not
+// its turn to look, and the former master says nothing.
+func TestClusterEarsFollow(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 1)
+	c.bless(longOptions())
+	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
+	name := c.nameOn(0, "follow")
+	take(t, a, long(name))
+	shard := []*redis{c.masters[0], c.replicas[0]}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waits sync.WaitGroup
+	acquire := func(s *store) {
+		waits.Go(func() {
+			if _, err := s.Acquire(ctx, long(name)); !errors.Is(err, context.Canceled) {
+				t.Errorf("Acquire = %v", err)
+			}
+		})
+	}
+	acquire(a)
+	if !inTime(patience, func() bool { return queueLen(shard[0], name) == 1 }) {
+		t.Fatal("nobody waits")
+	}
+	for i := range 9 { // behind so many it looks every 20 s
+		after := strconv.FormatInt(time.Now().UnixMicro(), 10)
+		shard[0].do("zadd", lockKey(defaultPrefix, name)+queueSuffix, after, attemptText(fmt.Sprint("lease", i), a.id, exclusive, "{}"))
+	}
+	acquire(b)
+	listens := func(r *redis) func() bool {
+		return func() bool { return strings.Contains(r.do("pubsub", "shardchannels"), b.id) }
+	}
+	if !inTime(patience, listens(shard[0])) {
+		t.Fatal("the waiter does not listen")
+	}
+	leads := func(r *redis) func() bool {
+		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
+	}
+	follows := func() time.Duration {
+		if !inTime(3*patience, leads(shard[1])) {
+			t.Fatal("the replica does not take over")
+		}
+		began := time.Now()
+		if !inTime(patience, listens(shard[1])) {
+			t.Error("the waiter does not listen to the new master")
+		}
+		return time.Since(began)
+	}
+	bestOf(t, "a replica took over in order, and the waiter listened to it", 1300*time.Millisecond, func(t *testing.T) time.Duration {
+		c.must(shard[1], "cluster", "failover")
+		took := follows()
+		if !inTime(patience, func() bool { return !listens(shard[0])() }) {
+			t.Error("the waiter goes on listening to the former master")
+		}
+		if !inTime(3*patience, func() bool { return server.ParseInfo(shard[0].do("info", "replication"))["master_link_status"] == "up" }) {
+			t.Fatal("the former master does not follow")
+		}
+		shard[0], shard[1] = shard[1], shard[0]
+		return took
+	})
+	shard[0].stop() // and its connections are there still
+	if took := follows(); took > 3*time.Second {
+		t.Errorf("a replica took over from a master that hangs, and the waiter listened to it after %v", took)
+	}
+	shard[0].cont()
+	cancel()
+	waits.Wait()
 }

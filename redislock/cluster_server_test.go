@@ -22,7 +22,7 @@ import (
 )
 
 // cluster is a cluster of a test: masters that share the slots evenly, and replicas
-// of the first of them.
+// of them in turn.
 type cluster struct {
 	t        testing.TB
 	masters  []*redis
@@ -68,7 +68,11 @@ func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 	}
 	c.awaitOK()
 	if !inTime(patience, func() bool {
-		return strings.Count(c.masters[0].do("info", "replication"), "state=online") == replicas
+		online := 0
+		for _, r := range c.masters {
+			online += strings.Count(r.do("info", "replication"), "state=online")
+		}
+		return online == replicas
 	}) {
 		t.Fatal("the replicas do not follow")
 	}
@@ -89,7 +93,7 @@ func (c *cluster) introduce(me *redis) {
 			first, last := slotCount*i/len(c.masters), slotCount*(i+1)/len(c.masters)-1
 			slots = fmt.Sprintf(" %d-%d", first, last)
 		} else {
-			flags, master = "slave", c.masters[0].id
+			flags, master = "slave", c.masters[i%len(c.masters)].id
 		}
 		if r == me {
 			flags = "myself," + flags

@@ -9,6 +9,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -144,8 +145,8 @@ func TestOwnClient(t *testing.T) {
 }
 
 // leastRights are those that docs/redis-protocol.md lists.
-var leastRights = strings.Fields("+info +script|load +evalsha +subscribe +time +get +exists +set +del +pttl +pexpire " +
-	"+mget +zadd +zrange +zrangebyscore +zrank +zrem +zscore +zcard +publish +scan")
+var leastRights = strings.Fields("+info +script|load +evalsha +ping +subscribe +time +get +exists +set +del +pttl +pexpire " +
+	"+mget +zadd +zrange +zrangebyscore +zrank +zrem +zscore +zcard +publish +pubsub|numsub +scan")
 
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
@@ -169,8 +170,15 @@ func TestLeastRights(t *testing.T) {
 	at := "redis://app:s3cret@" + r.addr
 	grant(leastRights)
 	works(t, at)
+	open(t, at, longOptions())
+	if !eventually(patience, func() bool { return strings.Contains(r.do("info", "commandstats"), "cmdstat_ping:") }) {
+		t.Error("a client that has nothing to do does not look whether its connection is alive")
+	}
+	if out := r.do("acl", "log"); out != "" {
+		t.Errorf("what the client does fills the log of refusals:\n%s", out)
+	}
 	for i, right := range leastRights {
-		if right == "+scan" || right == "+subscribe" {
+		if right == "+scan" || right == "+subscribe" || right == "+ping" {
 			continue // not asked for at first
 		}
 		grant(append(append([]string{}, leastRights[:i]...), leastRights[i+1:]...))
@@ -222,7 +230,8 @@ func TestErrors(t *testing.T) {
 		{"redis://" + drivertest.FreeAddr(t), "is the server running"},
 		{"redis://" + silent.Addr().String(), "deadline"},
 		{"redis://" + talker(t), "no Redis server"},
-		{"rediss://" + replica.addr, ""},
+		{"rediss://" + replica.addr, "has no TLS"},
+		{"rediss://" + silent.Addr().String(), "has no TLS"},
 		{"unix:///no/such/socket", "is the server running"},
 		{"redis://" + replica.addr, "master"},
 		{"redis://" + cluster.addr, "cluster is down"}, // it has no slots
@@ -319,7 +328,9 @@ func TestWrongType(t *testing.T) {
 	r := blessedServer(t)
 	s := openLong(t, r)
 	r.do("lpush", lockKey(defaultPrefix, "deploy"), "x")
-	_, err := s.Acquire(t.Context(), long("deploy"))
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	_, err := s.Acquire(ctx, long("deploy"))
 	if err == nil || !strings.Contains(err.Error(), "Prefix") {
 		t.Errorf("Acquire = %v; want an error that says what to do", err)
 	}
@@ -344,6 +355,10 @@ func TestTLS(t *testing.T) {
 	_, err = Open(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("Open with another server's name = %v; want an error", err)
+	}
+	_, err = Open(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
+	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("Open with another server's name in the options = %v; want an error", err)
 	}
 }
 

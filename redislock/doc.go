@@ -27,7 +27,7 @@
 // scripts carry the run_id of the server that they were loaded into. Redis drops
 // its scripts when it restarts: the first request after that is refused, and the
 // client notices. Then the server grants nothing until every lease that it may
-// have forgotten has ended, for Options.MaxTTL at most; renewals go on. The same
+// have forgotten has ended, for the MaxTTL on which all clients have agreed at the store; renewals go on. The same
 // holds after FLUSHALL and when data was lost in another way, since the scripts
 // grant only while the record of this run is there; and after a failover, since a
 // replica may lack what its master granted last, or when another server is behind

@@ -72,7 +72,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	shares := g.shares()
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key}, []string{g.lease, server.Millis(ttl), shares})
+		[]string{g.key}, []string{g.lease, server.Millis(ttl), shares, g.s.server.EpochKey(g.key)})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = term{}

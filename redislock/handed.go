@@ -26,20 +26,30 @@ type handed struct {
 	run   string // of the server
 	spare uint64 // as in grant
 	waits bool
+	from  server.Subscription // that it was heard by
 	heard driver.Instant
 }
 
 // look is a request that found the lock held: sent at an instant before the server's
-// time was at.
+// time was at, and when this subscription was open.
 type look struct {
 	by   server.Source
+	from server.Subscription
 	sent driver.Instant
 	at   time.Duration
 }
 
+// of reports whether what a message says is said by the server that the last look was
+// at, in the same run, over the same connection: the subscription has not ended since.
+// Others may deliver the messages of that server, too, and of those that it knows of, as
+// the replicas in a cluster do.
+func (h *handed) of(last look) bool {
+	return last.by.Says(h.run) && h.from.By == last.by.Server && h.from == last.from
+}
+
 // readHanded reads what follows the key in the message, or returns nil. There may be
 // more than is known here.
-func readHanded(told string) *handed {
+func readHanded(from server.Subscription, told string) *handed {
 	f := strings.Fields(told)
 	if len(f) < 6 {
 		return nil
@@ -53,7 +63,7 @@ func readHanded(told string) *handed {
 	}
 	return &handed{
 		token: token, at: time.Duration(at) * time.Microsecond, claim: time.Duration(claim) * time.Millisecond,
-		run: f[3], spare: spare, waits: f[5] != "0", heard: driver.Now(),
+		run: f[3], spare: spare, waits: f[5] != "0", from: from, heard: driver.Now(),
 	}
 }
 
@@ -69,7 +79,7 @@ func (h *handed) began(last look) (driver.Instant, bool) {
 
 // take makes what was handed to a waiter a grant, or returns nil: then it has to look.
 // Too little may be left of the claim; the message may be of another run of the
-// server, or that may be left; and a caller who does not renew needs the whole TTL.
+// server, or another server, or have come another way; and a caller who does not renew needs the whole TTL.
 // That is decided, and the waiting ended, in one step, so that news of the lease's end
 // finds one of the two.
 func (a *attempt) take(w *waiter) *grant {
@@ -78,7 +88,7 @@ func (a *attempt) take(w *waiter) *grant {
 	defer s.mu.Unlock()
 	h := w.handed
 	w.handed = nil
-	if h == nil || !s.prompt || !a.req.Renewed || !w.seen.by.Says(h.run) || !s.server.Has(w.seen.by.Server, a.key) {
+	if h == nil || !s.prompt || !a.req.Renewed || !h.of(w.seen) || !s.server.Has(w.seen.by.Server, a.key) {
 		return nil
 	}
 	began, ok := h.began(w.seen)

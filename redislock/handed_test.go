@@ -196,6 +196,7 @@ func TestClusterHanded(t *testing.T) {
 	var taken [2]bool
 	for i := range taken {
 		waiter := b.attempt(renewed(long(name)))
+		listen(t, waiter)
 		if _, _, fail := waiter.ask(t.Context(), true); fail != nil {
 			t.Fatal(fail.Err)
 		}
@@ -208,13 +209,23 @@ func TestClusterHanded(t *testing.T) {
 			}
 		}
 		w.seen.sent = driver.Now()
-		w.handed = &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
+		w.handed = &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, from: w.seen.from, heard: driver.Now()}
 		w.seen.at -= time.Second
 		w.seen.sent = w.seen.sent.Add(-time.Second)
 		taken[i] = waiter.take(w) != nil
 	}
 	if !taken[0] || taken[1] {
 		t.Errorf("the message of the node that has the slot was taken: %v; of the one that had it: %v", taken[0], taken[1])
+	}
+}
+
+// listen gives an attempt an ear that is open.
+func listen(t testing.TB, a *attempt) {
+	t.Helper()
+	a.waiter.ear = a.s.server.Ear(a.key)
+	t.Cleanup(func() { a.s.server.Leave(a.key) })
+	if !eventually(patience, func() bool { open, _, _ := a.waiter.ear.State(); return open }) {
+		t.Fatal("the client does not come to listen")
 	}
 }
 
@@ -244,11 +255,11 @@ func TestHandedReckoning(t *testing.T) {
 		}
 	}
 	for _, told := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
-		if h := readHanded(told); h != nil {
+		if h := readHanded(server.Subscription{}, told); h != nil {
 			t.Errorf("readHanded(%q) = %+v; want nil", told, h)
 		}
 	}
-	if h := readHanded(" 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.waits {
+	if h := readHanded(server.Subscription{}, " 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.waits {
 		t.Errorf("readHanded = %+v", h)
 	}
 }
@@ -260,6 +271,9 @@ func TestHandedTake(t *testing.T) {
 	s := openLong(t, r)
 	run := server.ParseInfo(r.do("info", "server"))["run_id"]
 	take(t, s, long("deploy"))
+	other := s.attempt(long("deploy"))
+	listen(t, other)
+	elsewhere := other.waiter.ear.Subscription()
 	for _, c := range []struct {
 		what   string
 		change func(a *attempt, h *handed)
@@ -272,16 +286,21 @@ func TestHandedTake(t *testing.T) {
 		{"of a run that does not tell", func(_ *attempt, h *handed) { h.run = "-" }, false},
 		{"replicas may lack it", func(a *attempt, _ *handed) { a.s.prompt = false }, false},
 		{"not renewed", func(a *attempt, _ *handed) { a.req.Renewed = false }, false},
-		{"then broken", func(a *attempt, _ *handed) { a.s.hear("lost " + a.req.Lease + " {}") }, false},
+		{"heard over no connection", func(_ *attempt, h *handed) { h.from = server.Subscription{} }, false},
+		{"heard at another server", func(_ *attempt, h *handed) { h.from = elsewhere }, false},
+		{"and so was the look", func(a *attempt, h *handed) { h.from, a.waiter.seen.from = elsewhere, elsewhere }, false},
+		{"heard before the look, over another connection", func(a *attempt, _ *handed) { reconnected(t, a) }, false},
+		{"then broken", func(a *attempt, h *handed) { a.s.hear(h.from, "lost "+a.req.Lease+" {}") }, false},
 	} {
 		s := openLong(t, r)
 		a := s.attempt(renewed(long("deploy")))
+		listen(t, a)
 		if _, _, fail := a.ask(t.Context(), true); fail != nil {
 			t.Fatal(fail.Err)
 		}
 		w := &a.waiter
 		w.seen.sent = driver.Now() // however long that took
-		h := &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, heard: driver.Now()}
+		h := &handed{token: 1 << 60, at: w.seen.at, claim: claimTTL, run: run, from: w.seen.from, heard: driver.Now()}
 		s.mu.Lock()
 		w.handed, s.waiters[a.req.Lease] = h, w
 		s.mu.Unlock()
@@ -297,6 +316,19 @@ func TestHandedTake(t *testing.T) {
 	if s, err := newStore(opts); err != nil || s.prompt {
 		t.Errorf("a store with WaitReplicas trusts messages, which replicas know nothing of (%v)", err)
 	}
+}
+
+// reconnected makes the last look of an attempt one over a new connection.
+func reconnected(t testing.TB, a *attempt) {
+	t.Helper()
+	ear := a.waiter.ear
+	before := ear.Subscription()
+	r := a.s.server.(*server.Server)
+	r.Do(t.Context(), r.Client().B().Arbitrary("QUIT").Build())
+	if !eventually(patience, func() bool { s := ear.Subscription(); return s != before && s != server.Subscription{} }) {
+		t.Fatal("the client does not connect again")
+	}
+	a.waiter.seen.from = ear.Subscription()
 }
 
 // TestBrokenWhileHanded: the lease is broken before, and after, its waiter has made of

@@ -32,7 +32,7 @@ func (w *waiter) poke() {
 }
 
 // hear acts on one message.
-func (s *store) hear(message string) {
+func (s *store) hear(from server.Subscription, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
 	s.mu.Lock()
@@ -42,7 +42,7 @@ func (s *store) hear(message string) {
 	case "grant":
 		key, told := splitKey(rest)
 		if w != nil {
-			w.granted, w.handed = true, readHanded(told)
+			w.granted, w.handed = true, readHanded(from, told)
 			w.poke()
 		} else if g == nil && s.ctx.Err() == nil {
 			s.work.Go(func() { s.decline(lease, key) })

@@ -193,6 +193,18 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 	return info, several, nil
 }
 
+// Describe implements driver.Describer. Of a cluster it looks at some hash slots of each master.
+func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
+	if err := s.usable(ctx, nil); err != nil {
+		return nil, err
+	}
+	is, err := s.server.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return is.Info(), nil
+}
+
 // Break implements driver.Inspector.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	if err := s.usable(ctx, nil); err != nil {
@@ -204,7 +216,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	key := lockKey(s.prefix, name)
 	reply, _, fail := s.server.Run(ctx, breakScript,
 		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(key), key + brokenSuffix, key + endedSuffix + lease},
-		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), server.Millis(s.maxTTL)})
+		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), server.Millis(s.limit.Longest())})
 	if fail != nil {
 		return fail.Err
 	}

@@ -42,3 +42,7 @@ func (s *store) stepped(addr string, by time.Duration) {
 func (s *store) closed(addr string, left time.Duration) {
 	s.report(driver.News{Server: addr, Closed: left})
 }
+
+func (s *store) silent(addr string, since time.Duration) {
+	s.report(driver.News{Server: addr, Silent: since})
+}

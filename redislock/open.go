@@ -29,11 +29,11 @@ type Options struct {
 	// braces.
 	Prefix string
 
-	// MaxTTL is the longest TTL that any client on the server uses: for so long
-	// nothing is granted after the server has lost its data. A longer TTL is
-	// refused. The larger of TTL and pawl.DefaultTTL unless set. It has to be
-	// the same for all clients; the server remembers the longest until it
-	// loses its data, or until Bless.
+	// MaxTTL is the longest TTL that any client of the store uses: for so long
+	// nothing is granted after the server has lost its data. pawl.DefaultTTL unless set. The
+	// first client that is granted something makes its own the store's, where all
+	// others find it: a longer TTL is refused, and so is a client whose own MaxTTL is
+	// shorter than the store's, with ErrDisagree. SetMaxTTL changes it.
 	MaxTTL time.Duration
 
 	// AllowUnguarded accepts a server that does not say when it has restarted:
@@ -91,7 +91,7 @@ const defaultPrefix = "pawl:"
 // other than 0 is refused there.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	d, err := NewDriver(ctx, url, opts)
+	d, opts, err := newDriver(ctx, url, opts)
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
@@ -106,7 +106,7 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // ClusterOption.ShardsRefreshInterval: its connections are used, and those to nodes
 // that join the cluster later appear only when it looks for them.
 func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
+	opts = orDefault(opts).fit()
 	d, err := NewDriverFor(client, opts)
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
@@ -125,33 +125,45 @@ func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
 // NewDriver returns the driver of a client of the server at url, for those who
 // want to put something between the two. Its errors are those of Open.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+	d, _, err := newDriver(ctx, url, opts)
+	return d, err
+}
+
+// newDriver also returns the options with what the URL says.
+func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *Options, error) {
 	opts = orDefault(opts)
 	place, err := server.Parse(url, opts.forURL())
 	if err != nil {
-		return nil, fmt.Errorf("redislock: %w", err)
+		return nil, nil, fmt.Errorf("redislock: %w", err)
 	}
 	opts = opts.with(&place.Options)
 	s, err := newStore(opts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
 	if !place.Clustered() {
-		// There can be a client that could not connect. The error is not of interest:
-		// the same comes from the first request.
+		// There can be a client that could not connect. The error is not of interest,
+		// as the same comes from the first request, unless that took long.
 		client, err := place.Dial(ctx)
+		if client != nil && server.Hopeless(err) {
+			client.Close()
+			client = nil
+		}
 		if client == nil {
-			return nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
+			return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
 		}
 		if err := s.start(ctx, server.New(client, conf), conf); !errors.Is(err, server.ErrCluster) {
-			return s.started(err)
+			d, err := s.started(err)
+			return d, opts, err
 		}
 	}
 	nodes, err := place.Nodes()
 	if err != nil {
-		return nil, fmt.Errorf("redislock: %s: %w", place.Shown, err)
+		return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, err)
 	}
-	return s.started(s.start(ctx, server.NewCluster(nodes, conf), conf))
+	d, err := s.started(s.start(ctx, server.NewCluster(nodes, conf), conf))
+	return d, opts, err
 }
 
 // forURL returns what a URL can change, and with what it has made of it.
@@ -164,7 +176,7 @@ func (o *Options) with(u *server.Options) *Options {
 	c := *o
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
 	c.WaitReplicas, c.Mode = u.WaitReplicas, Mode(u.Mode)
-	return &c
+	return c.fit()
 }
 
 // NewDriverFor is NewDriver for a client of the caller's, which it never closes.
@@ -190,6 +202,16 @@ func orDefault(opts *Options) *Options {
 	return opts
 }
 
+// fit makes the TTL that is used unless another one is set no longer than MaxTTL.
+func (o *Options) fit() *Options {
+	if o.TTL != 0 || o.MaxTTL == 0 || o.MaxTTL >= pawl.DefaultTTL {
+		return o
+	}
+	c := *o
+	c.TTL = o.MaxTTL
+	return &c
+}
+
 func (o *Options) timeout() time.Duration { return cmp.Or(o.ConnectTimeout, server.DefaultConnect) }
 
 // newStore returns a store without a server.
@@ -197,7 +219,7 @@ func newStore(opts *Options) (*store, error) {
 	s := &store{
 		id:      strings.ToLower(rand.Text()),
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
-		maxTTL:  cmp.Or(opts.MaxTTL, max(opts.TTL, pawl.DefaultTTL)),
+		limit:   server.NewLimit(opts.MaxTTL, opts.Holder),
 		mode:    opts.Mode,
 		prompt:  opts.WaitReplicas == 0, // what a message tells of, replicas may lack
 		waiters: make(map[string]*waiter),
@@ -206,8 +228,8 @@ func newStore(opts *Options) (*store, error) {
 	if strings.ContainsAny(s.prefix, "{}") || driver.CheckName(s.prefix) != nil {
 		return nil, fmt.Errorf("redislock: prefix %q: use printable characters other than braces", driver.Shorten(s.prefix))
 	}
-	if s.maxTTL < driver.MinTTL || opts.timeout() < 0 {
-		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.maxTTL, opts.timeout())
+	if s.limit.Own() < driver.MinTTL || opts.timeout() < 0 {
+		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.limit.Own(), opts.timeout())
 	}
 	if opts.WaitReplicas < 0 {
 		return nil, fmt.Errorf("redislock: WaitReplicas %d (?wait_replicas=) is negative", opts.WaitReplicas)
@@ -221,6 +243,9 @@ func newStore(opts *Options) (*store, error) {
 	if err := s.checkTTL(opts.TTL); err != nil {
 		return nil, err
 	}
+	if opts.Logger != nil {
+		s.limit.Note = func(text string) { opts.Logger.Warn("redislock: " + text) }
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -230,12 +255,12 @@ func newStore(opts *Options) (*store, error) {
 func (s *store) config(opts *Options, addr string, contact *server.Contact) server.Config {
 	conf := server.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
-		MaxTTL: s.maxTTL, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
+		Limit: s.limit, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: server.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Stepped: s.stepped, Closed: s.closed,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Moved: s.moved, Stepped: s.stepped, Closed: s.closed, Silent: s.silent,
 	}
 	if s.mode == Efficiency {
-		conf.Unguarded, conf.Scripts, conf.Hear = true, nil, nil
+		conf.Unguarded, conf.Scripts, conf.Hear, conf.Moved = true, nil, nil, nil
 	}
 	return conf
 }
@@ -268,20 +293,38 @@ func (s *store) started(err error) (driver.Driver, error) {
 // Bless declares that nobody holds a lease that the server at url may have
 // forgotten, and so ends the wait after a restart or FLUSHALL, or for a new
 // server. It is not true after a crash until every holder has ended, or was
-// stopped. It also sets the longest TTL in use back to that of opts. Its errors
+// stopped. If opts or the URL name a MaxTTL, that is the store's from then on. Its errors
 // are those of Open. With Efficiency there is no wait, and it is refused.
 func Bless(ctx context.Context, url string, opts *Options) error {
+	return change(ctx, "bless", url, opts, func(s *store) error { return s.server.Bless(ctx) })
+}
+
+// SetMaxTTL changes MaxTTL of the store at url for all its clients. It can be used at any time:
+// clients that are running go along with their next lease. A longer one is that at once. A
+// shorter one is that for new leases and for renewals; after a loss of data the store
+// waits for leases of the longer one until the last of them must have ended. Before
+// it is raised, give all clients the new MaxTTL, since one that knows less is
+// refused when it starts; after it was lowered, when you like. Its errors are those of Open.
+func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
+	url, err := server.WithMaxTTL(url, maxTTL)
+	if err != nil {
+		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redislock: %w", err)}
+	}
+	return change(ctx, "set MaxTTL", url, opts, func(s *store) error { return s.server.Set(ctx) })
+}
+
+func change(ctx context.Context, op, url string, opts *Options, f func(*store) error) error {
 	d, err := NewDriver(ctx, url, opts)
 	if err != nil {
-		return &pawl.Error{Op: "bless", Err: err}
+		return &pawl.Error{Op: op, Err: err}
 	}
 	defer d.Close()
 	s, ok := d.(*store)
 	if !ok {
-		return &pawl.Error{Op: "bless", Err: errors.New("redislock: with Mode Efficiency nothing waits for a server to be blessed: leave out ?mode=")}
+		return &pawl.Error{Op: op, Err: errors.New("redislock: with Mode Efficiency nothing waits for a server to be blessed, and MaxTTL is of no use: leave out ?mode=")}
 	}
-	if err := s.server.Bless(ctx); err != nil {
-		return &pawl.Error{Op: "bless", Err: err}
+	if err := f(s); err != nil {
+		return &pawl.Error{Op: op, Err: err}
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (p *plain) Break(ctx context.Context, name, lease string, by *driver.Holder
 		by = &driver.Holder{}
 	}
 	key := lockKey(s.prefix, name)
-	reply, _, fail := p.run(ctx, plainBreak, []string{key, key + brokenSuffix}, lease, s.prefix+"client:", newRecord(by, why), server.Millis(s.maxTTL))
+	reply, _, fail := p.run(ctx, plainBreak, []string{key, key + brokenSuffix}, lease, s.prefix+"client:", newRecord(by, why), server.Millis(s.limit.Longest()))
 	switch {
 	case fail != nil:
 		return fail.Err

@@ -3,6 +3,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -76,23 +77,32 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 }
 
 // wait looks until the lock is granted. Before it is in the queue a failure is
-// the caller's, but for that of a slot that is moving; after that it rides out every failure that may pass.
+// the caller's, but for that of a slot that is moving; after that it rides out every failure that may pass,
+// but for the silence of a store for a whole TTL.
 func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure) {
-	queued, pause := false, 10*time.Millisecond
+	const minPause = 10 * time.Millisecond
+	queued, pause := false, minPause
+	var silent driver.Instant // since when the store has not answered; 0 if it has
 	for {
-		g, t, fail := a.ask(ctx, true)
+		began := driver.Now()
+		g, t, fail := a.look(ctx, queued, cmp.Or(silent, began))
 		var next time.Duration
 		switch {
 		case g != nil:
 			return g, nil
 		case fail == nil:
-			queued, pause = true, 10*time.Millisecond
+			queued, pause, silent = true, minPause, 0
 			next = t.next()
 		case !queued && !fail.Moving, fail.Lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
 			fail.Maybe = fail.Maybe || queued
 			return nil, fail
 		default:
 			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
+			if silent = silence(w.ear, fail, cmp.Or(silent, began)); silent != 0 {
+				if d := driver.Now().Sub(silent); d >= a.req.TTL {
+					return nil, &server.Failure{Err: &driver.SilentError{For: d, Err: fail.Err}, Maybe: true}
+				}
+			}
 		}
 		if g, fail := a.sleep(ctx, w, next); g != nil || fail != nil {
 			return g, fail
@@ -100,8 +110,32 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure)
 	}
 }
 
-// sleep returns when it is time to look again, or the grant that came meanwhile.
+// look asks with a place in the queue, for no longer than a store may be silent.
+func (a *attempt) look(ctx context.Context, queued bool, silent driver.Instant) (*grant, turn, *server.Failure) {
+	if queued {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, silent.Add(a.req.TTL).Sub(driver.Now()))
+		defer cancel()
+	}
+	return a.ask(ctx, true)
+}
+
+// silence returns since when a store has not answered that has not answered a request that was sent at
+// an instant: since then, or since nobody has been able to hear it. A refusal is an answer.
+func silence(ear *server.Ear, fail *server.Failure, sent driver.Instant) driver.Instant {
+	if !fail.Silent {
+		return 0
+	}
+	if deaf, _ := ear.Deaf(); deaf != 0 {
+		return min(deaf, sent)
+	}
+	return sent
+}
+
+// sleep returns when it is time to look again, or the grant that came meanwhile. When
+// nothing has been heard for a TTL, it is.
 func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant, *server.Failure) {
+	until := driver.Now().Add(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -109,9 +143,16 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant
 		if granted {
 			return a.take(w), nil
 		}
+		now := driver.Now()
 		if first {
-			timer.Reset(turn{pttl: expires.Milliseconds()}.next())
+			until = now.Add(turn{pttl: expires.Milliseconds()}.next())
 		}
+		at := until
+		deaf, news := w.ear.Deaf()
+		if end := deaf.Add(a.req.TTL); deaf != 0 && end > now {
+			at = min(at, end)
+		}
+		timer.Reset(at.Sub(now))
 		select {
 		case <-timer.C:
 			return nil, nil
@@ -120,6 +161,7 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant
 		case <-a.s.ctx.Done():
 			return nil, &server.Failure{Err: server.Unavailable(errClosed), Maybe: true, Lasting: true}
 		case <-wake:
+		case <-news:
 		}
 	}
 }

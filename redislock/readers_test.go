@@ -151,7 +151,7 @@ func TestReadersAndWriters(t *testing.T) {
 	const readers, hold = 100, 300 * time.Millisecond
 	r := blessedServer(t)
 	stores := []*store{openLong(t, r), openLong(t, r), openLong(t, r), openLong(t, r)}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 2*patience)
 	defer stop()
 	type turn struct {
 		reader int
@@ -216,6 +216,8 @@ func TestReadersAndWriters(t *testing.T) {
 		}
 		g := <-done
 		if g == nil {
+			stop()
+			all.Wait()
 			t.FailNow()
 		}
 		if place > 0 { // else it had the lock before anybody could look

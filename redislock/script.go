@@ -51,11 +51,11 @@ const (
 // The ordinary case of a script is in its text before the functions that only the
 // others need.
 var scripts = []server.Script{
-	acquireScript:   {Text: leaseLua + acquireLua + server.Each + queueLua + acquireBusyLua, Own: 1},
+	acquireScript:   {Text: leaseLua + acquireLua + server.Each + queueLua + acquireBusyLua, Own: 1, Grants: true},
 	extendScript:    {Text: leaseLua + extendLua + queueLua + extendSharedLua},
 	releaseScript:   {Text: leaseLua + releaseLua + server.Each + queueLua + releaseBusyLua, Own: 1},
-	passScript:      {Text: leaseLua + queueLua + passLua},
+	passScript:      {Text: leaseLua + queueLua + passLua, Grants: true},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
-	allScript:       {Text: leaseLua + queueLua + allLua},
+	allScript:       {Text: leaseLua + queueLua + allLua, Grants: true},
 }

@@ -4,7 +4,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -17,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
-var errClosed = errors.New("redislock: the client is closed")
+var errClosed = fmt.Errorf("redislock: %w", driver.ErrClosed)
 
 // claimTTL is how long a lock that was handed to a waiter is kept for it until it
 // makes itself known.
@@ -29,6 +28,8 @@ var claimMillis = server.Millis(claimTTL)
 type keeper interface {
 	Bind(context.Context) error
 	Bless(context.Context) error
+	Set(context.Context) error
+	State(context.Context) (server.State, error)
 	Listen()
 	Hush()
 	Close()
@@ -52,7 +53,7 @@ type store struct {
 	server keeper
 	id     string // of this participant; names its channel
 	prefix string // of all keys
-	maxTTL time.Duration
+	limit  *server.Limit
 	mode   Mode
 	prompt bool // a message that the lock was handed over may be trusted; see handed
 	known  atomic.Pointer[known]
@@ -71,6 +72,7 @@ var (
 	_ driver.Queuer    = (*store)(nil)
 	_ driver.Inspector = (*store)(nil)
 	_ driver.Reporter  = (*store)(nil)
+	_ driver.Describer = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -120,8 +122,8 @@ func (s *store) usable(ctx context.Context, req *driver.Request) error {
 }
 
 func (s *store) checkTTL(ttl time.Duration) error {
-	if ttl > s.maxTTL {
-		return fmt.Errorf("redislock: TTL %v is longer than MaxTTL %v: all clients must know the longest TTL in use; raise MaxTTL (?max_ttl=) for all of them", ttl, s.maxTTL)
+	if err := s.limit.Check(ttl); err != nil {
+		return fmt.Errorf("redislock: %w", err)
 	}
 	return nil
 }
@@ -179,6 +181,10 @@ func (t turn) info(name string) *driver.Info {
 // ask runs the script that grants, once, and joins the queue if wait is set.
 func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
 	s := a.s
+	var from server.Subscription // before the request is sent
+	if a.waiter.ear != nil {
+		from = a.waiter.ear.Subscription()
+	}
 	a.args = [...]string{s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place, a.req.Lease}
 	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys[:], a.args[:])
 	if fail != nil {
@@ -214,7 +220,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 	t.shut = time.Duration(ms) * time.Millisecond
 	t.sharers = parseSharers(reply[6])
 	if micros, err := reply[7].AsInt64(); err == nil {
-		a.waiter.seen = look{by, since, time.Duration(micros) * time.Microsecond}
+		a.waiter.seen = look{by, from, since, time.Duration(micros) * time.Microsecond}
 	}
 	return nil, t, nil
 }

@@ -72,8 +72,11 @@ func shown(v redlock.Vote) string {
 		closed = 0
 	}
 	state := seen(v.State)
+	if v.Stored {
+		v.Writer = 0
+	}
 	if v.Has {
-		state = fmt.Sprint(v.Floor)
+		state = fmt.Sprint(v.Floor, " ", v.Writer)
 	}
 	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
 }
@@ -84,5 +87,5 @@ func seen(s redlock.State) string {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Millisecond), " ", !l.Granted.IsZero()))
 	}
 	slices.Sort(locks)
-	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(time.Millisecond))
+	return fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(time.Millisecond))
 }

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -51,7 +52,7 @@ func (p *picture) span(l Lane, s Span, y int) {
 		says, ink = fmt.Sprintf("client %d", s.N), ""
 	case IsDown:
 		p.rect(s.From, s.To, y, barHigh, `fill="`+"#3e4c59"+`"`)
-		says = "down"
+		says = cmp.Or(says, "down")
 	case IsQuiet:
 		p.rect(s.From, s.To, y, barHigh, `fill="url(#closed)"`)
 		says, ink = "grants nothing yet", ""

@@ -63,10 +63,10 @@ func why(err error) string {
 	switch {
 	case errors.As(err, &lost):
 		return string(lost.Reason)
-	case errors.Is(err, pawl.ErrHeld):
-		return "held by somebody else"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "out of patience"
+	case errors.Is(err, pawl.ErrHeld):
+		return "held by somebody else"
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrUncertain):
 		return "too few nodes answer"
 	}

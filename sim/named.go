@@ -13,12 +13,38 @@ import (
 type named struct {
 	locks  []*lock       // one that is exclusive, or any number that are shared
 	newest time.Duration // the grant of the last of them
-	floor  uint64
-	owner  string
-	writer uint64 // the writers' floor
+	floor  floor
 	wishes map[string]time.Duration
 	ended  map[string]mark
 	ears   []*ear
+}
+
+// floor is the largest token stored, and the largest that stand, of all and of writers.
+type floor struct {
+	token, stands, writer uint64
+	owner                 string
+	undo                  *floor // what stood before owner
+}
+
+func (f *floor) store(p redlock.Proposal) {
+	undo := f.undo
+	if f.owner != p.Lease {
+		undo = &floor{stands: f.stands, writer: f.writer}
+	} else if p.Shared {
+		undo = &floor{stands: undo.stands, writer: f.writer} // it was granted, and may have been a writer
+	}
+	writer := p.Token
+	if p.Shared {
+		writer = f.writer
+	}
+	*f = floor{p.Token, p.Token, writer, p.Lease, undo}
+}
+
+// fail takes back what an attempt has stored that nobody was granted.
+func (f *floor) fail(lease string) {
+	if f.undo != nil && f.owner == lease {
+		f.stands, f.writer = f.undo.stands, f.undo.writer
+	}
 }
 
 // lock is one that has not ended.

@@ -82,7 +82,7 @@ func (n *node) at(name string) *named {
 // look returns how the name is, as it is told to clients. n.mu is held.
 func (n *node) look(s *named) redlock.State {
 	now := n.local()
-	st := redlock.State{Floor: s.floor, Wishes: len(s.wishes)}
+	st := redlock.State{Floor: s.floor.token, Writer: s.floor.writer, Wishes: len(s.wishes)}
 	for _, l := range s.locks {
 		l.Left = l.ends - now
 		st.Locks = append(st.Locks, l.Lock)
@@ -115,7 +115,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		n.tell(Refused, client, p.Lease, p.Token, 0, why)
 		return v
 	}
-	fits := p.Token > s.floor || p.Token == s.floor && s.owner == p.Lease
+	fits := p.Token > s.floor.token || p.Token == s.floor.token && s.floor.owner == p.Lease
 	if m, ok := s.ended[p.Lease]; ok { // 1
 		v.Ended, v.News = true, m.news
 		return refused("this lease has ended")
@@ -126,7 +126,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		if !n.takable(s, p) || p.Mode == redlock.Extend { // 2
 			return refused(n.whose(s))
 		}
-		overtaken := !fits && !(p.Shared && p.Token >= s.writer)
+		overtaken := p.Token < s.floor.stands && !(p.Shared && p.Token >= s.floor.writer)
 		switch { // 3
 		case v.Closed > 0:
 			return refused("it may have forgotten a lock")
@@ -150,11 +150,11 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		n.wake(s)
 	}
 	if fits { // 5
-		s.floor, s.owner, l.Token = p.Token, p.Lease, p.Token
+		s.floor.store(p)
 		v.Stored = true
-		if !p.Shared {
-			s.writer = p.Token
-		}
+	}
+	if fits || p.Mode != redlock.Take {
+		l.Token = p.Token
 	}
 	v.State = n.look(s)
 	v.Locks = nil
@@ -172,6 +172,9 @@ func (n *node) end(client int, e redlock.Ending) bool {
 		}
 		m.forget = n.local() + n.w.plan.TTL
 		s.ended[e.Lease] = m
+	}
+	if !e.Held {
+		s.floor.fail(e.Lease)
 	}
 	l := s.of(e.Lease)
 	if l == nil {

@@ -62,6 +62,7 @@ typedef Lease {
 	byte	begun;		/* the last window that has begun */
 	byte	over;		/* the last window that has ended */
 	byte	trusted;	/* the last window that a quorum confirmed */
+	bool	granted;
 #if READERS
 	bool	down;		/* the writer has become a reader */
 #endif
@@ -76,10 +77,15 @@ typedef Node {
 	bool	shared;		/* the locks are */
 	byte	floor;		/* the largest token stored */
 	byte	by;		/* the lease it was stored for */
-	byte	writer;		/* the largest token stored for an exclusive lock */
+	byte	stands;		/* the largest token stored that no failed attempt has left */
+	byte	before;		/* and before by stored one */
+#if READERS
+	byte	writer;		/* the largest that stands of those stored for an exclusive lock */
+	byte	earlier;	/* and before by stored one */
+#endif
 	byte	ended;		/* set of leases that may not have the lock again */
 	bool	closed;		/* in quarantine */
-	byte	before[LEASES];	/* windows that had begun when it crashed */
+	byte	windows[LEASES];	/* windows that had begun when it crashed */
 };
 
 Lease	lease[LEASES];
@@ -164,10 +170,20 @@ byte	written;		/* the same of exclusive leases */
 #define WINDOWS(n)	(node[n].window[0] + 4 * node[n].window[1])
 #endif
 #define LOCKS(n)	(node[n].owners + 8 * node[n].shared + 16 * node[n].by + 64 * WINDOWS(n) + 4096 * node[n].ended)
-#define KEY(n)		(LOCKS(n) + 32768 * (node[n].floor + 16 * node[n].writer + 256 * VOTES(n)))
+#if READERS
+#define WRITER(n)	(node[n].writer + node[n].earlier)
+#else
+#define WRITER(n)	0
+#endif
+#define KEY(n)		(LOCKS(n) + 32768 * (node[n].floor + 16 * node[n].stands + 256 * VOTES(n) + 2048 * (node[n].before + WRITER(n))))
 #define SWAP(m, n, field)	tmp = node[m].field; node[m].field = node[n].field; node[n].field = tmp
 #define SWAP_VOTES(m, n, id)	tmp = lease[id].votes; \
 	lease[id].votes = (tmp & ~(BIT(m) | BIT(n))) | (((tmp >> m) & 1) << n) | (((tmp >> n) & 1) << m)
+#if READERS
+#define SWAP_WRITER(m, n)	SWAP(m, n, writer); SWAP(m, n, earlier)
+#else
+#define SWAP_WRITER(m, n)	skip
+#endif
 inline order(m, n) {
 	if
 	:: KEY(m) > KEY(n) ->
@@ -178,7 +194,9 @@ inline order(m, n) {
 		SWAP(m, n, shared);
 		SWAP(m, n, ended);
 		SWAP(m, n, floor);
-		SWAP(m, n, writer);
+		SWAP(m, n, stands);
+		SWAP(m, n, before);
+		SWAP_WRITER(m, n);
 		SWAP_VOTES(m, n, 0);
 		SWAP_VOTES(m, n, 1);
 #if LEASES == 3
@@ -205,6 +223,7 @@ inline grant(id, w) {
 #else
 	lease[id].trusted = w;
 #endif
+	lease[id].granted = true;
 	assert(ALONE);
 	CHECK_TOKEN(GREATER(id));
 	newest = MAX(newest, lease[id].token);
@@ -260,14 +279,14 @@ inline send(id, w, request) {
 #ifdef SHORT_QUARANTINE
 #define OPENS(n) true
 #elif LEASES == 3
-#define OPENS(n) (OVER(0, node[n].before[0]) && OVER(1, node[n].before[1]) && OVER(2, node[n].before[2]))
+#define OPENS(n) (OVER(0, node[n].windows[0]) && OVER(1, node[n].windows[1]) && OVER(2, node[n].windows[2]))
 #else
-#define OPENS(n) (OVER(0, node[n].before[0]) && OVER(1, node[n].before[1]))
+#define OPENS(n) (OVER(0, node[n].windows[0]) && OVER(1, node[n].windows[1]))
 #endif
 #if LEASES == 3
-#define FORGET_BEFORE(n) node[n].before[0] = 0; node[n].before[1] = 0; node[n].before[2] = 0
+#define FORGET_BEFORE(n) node[n].windows[0] = 0; node[n].windows[1] = 0; node[n].windows[2] = 0
 #else
-#define FORGET_BEFORE(n) node[n].before[0] = 0; node[n].before[1] = 0
+#define FORGET_BEFORE(n) node[n].windows[0] = 0; node[n].windows[1] = 0
 #endif
 
 /* A TTL that may be over is, or the node's clock is not there yet. */
@@ -306,8 +325,37 @@ inline tidy(n) {
 #define STORABLE(n, id, proposed, share)	STRICTLY(n, id, proposed)
 #endif
 
-/* A reader is healed beside readers with greater tokens, but not after a writer. */
-#define NOT_OVERTAKEN(n, proposed, share)	(storable || (share && proposed >= node[n].writer))
+/* A lease is healed where no other was granted a greater token, as far as the node can
+   know; a reader also beside readers with greater ones, but not after a writer. */
+#if READERS
+#define NOT_OVERTAKEN(n, proposed, share)	(proposed >= (share -> node[n].writer : node[n].stands))
+#else
+#define NOT_OVERTAKEN(n, proposed, share)	(proposed >= node[n].stands)
+#endif
+
+/* What an attempt has left that failed keeps nobody from being healed. */
+#ifdef FAILED_FLOORS_STAND
+#define FAILED(id)	false
+#else
+#define FAILED(id)	(!lease[id].granted)
+#endif
+#define HEALS(n, id, proposed, share)	(HAS(n, id) || NOT_OVERTAKEN(n, proposed, share) || \
+	!(FREE(n, share) && !node[n].closed) || newest > proposed || !(node[n].ended & BIT(node[n].by)))
+#ifdef CHECK_HEALING
+#define CHECK_HEALS(n, id, proposed, share)	if :: request >= THIRD -> assert(HEALS(n, id, proposed, share)) :: else fi
+#else
+#define CHECK_HEALS(n, id, proposed, share)	skip
+#endif
+
+#if READERS
+#define STORE_WRITER(n, id, proposed, share) \
+	if :: node[n].by != id || share -> node[n].earlier = node[n].writer :: else fi; \
+	node[n].writer = (share -> node[n].writer : MAX(proposed, node[n].writer))
+#define FAIL_WRITER(n)	node[n].writer = node[n].earlier
+#else
+#define STORE_WRITER(n, id, proposed, share)	skip
+#define FAIL_WRITER(n)	skip
+#endif
 
 /* The node carries out a request. Requests arrive at any time after they were
    sent, any number of times, or never; the answer is heard at once or never, and
@@ -334,6 +382,7 @@ inline propose(n, id, request, round, proposed, share) {
 	d_step {
 		tidy(n);
 		storable = STORABLE(n, id, proposed, share);
+		CHECK_HEALS(n, id, proposed, share);
 		if
 		:: HAS(n, id) || (FREE(n, share) && !node[n].closed && (request < THIRD || NOT_OVERTAKEN(n, proposed, share))) ->
 			node[n].shared = (HAS(n, id) && node[n].shared) || share;
@@ -353,9 +402,11 @@ inline propose(n, id, request, round, proposed, share) {
 #endif
 			if
 			:: storable ->
+				STORE_WRITER(n, id, proposed, share);
+				if :: node[n].by != id -> node[n].before = node[n].stands :: else fi;
 				node[n].floor = MAX(proposed, node[n].floor);
-				node[n].by = id;
-				node[n].writer = (share -> node[n].writer : MAX(proposed, node[n].writer))
+				node[n].stands = node[n].floor;
+				node[n].by = id
 			:: else
 			fi;
 #endif
@@ -377,6 +428,7 @@ inline propose(n, id, request, round, proposed, share) {
 	/* Release: it ends this lease only, and bars late requests. */ \
 	:: d_step { lease[id].phase == DONE && !(node[n].ended & BIT(id)) -> \
 		node[n].ended = node[n].ended | BIT(id); \
+		if :: FAILED(id) && node[n].by == id -> node[n].stands = node[n].before; FAIL_WRITER(n) :: else fi; \
 		if :: MINE(n, id) -> node[n].owners = node[n].owners & ~BIT(id); tidy(n) :: else fi; sort() }
 
 /* A writer that has become a reader: every proposal is one to share from then on. */
@@ -430,13 +482,16 @@ end:	do
 		crashed = true;
 		lost = node[0].floor;
 		node[0].owners = 0; tidy(0);
-		node[0].floor = 0; node[0].by = NONE; node[0].writer = 0;
+		node[0].floor = 0; node[0].by = NONE; node[0].stands = 0; node[0].before = 0;
+#if READERS
+		node[0].writer = 0; node[0].earlier = 0;
+#endif
 #ifndef NO_QUARANTINE
 		node[0].closed = true;
-		node[0].before[0] = lease[0].begun;
-		node[0].before[1] = lease[1].begun;
+		node[0].windows[0] = lease[0].begun;
+		node[0].windows[1] = lease[1].begun;
 #if LEASES == 3
-		node[0].before[2] = lease[2].begun
+		node[0].windows[2] = lease[2].begun
 #endif
 #endif
 	}

@@ -11,6 +11,8 @@ which=${1-}
 variants='
 acquisition, extension, tokens          | holds       | quick | -DCRASHES=0
 the same, a node forgets                | holds       |       | -DEXTENSIONS=0
+a holder can always heal                | holds       |       | -DCHECK_HEALING -DCRASHES=0
+failed attempts stop healing            | cannot heal |       | -DCHECK_HEALING -DFAILED_FLOORS_STAND -DBFS
 everything at once                      | holds       | full  |
 a writer and a reader, downgrade        | holds       | quick | -DREADERS=1 -DCRASHES=0 -DEXTENSIONS=0
 no quarantine after a restart           | two holders | quick | -DNO_QUARANTINE -DEXTENSIONS=0 -DHOLDERS_ONLY -DBFS
@@ -42,6 +44,7 @@ verdict() {
 	local states said=unknown
 	states=$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' pan.out)
 	if grep -q 'assertion violated.*trusted' pan.out; then said='two holders'
+	elif grep -q 'assertion violated.*stands' pan.out; then said='cannot heal'
 	elif grep -q 'assertion violated.*newest' pan.out; then said='old token'
 	elif grep -q 'errors: 0' pan.out && ! grep -qi 'max search depth too small\|not completed\|out of memory' pan.out; then said=holds
 	else cat pan.out >&2; fi

@@ -25,7 +25,7 @@ local function ask(lock, floor, queue, ended, lease)
     if slots and place == '' and tonumber(kind) and slots ~= tonumber(kind) then return {-4, slots} end
   end
 
-  if shut < 0 then return {-1} end
+  if shut < 0 then return {shut, ttl} end
   if not value and shut == 0 then
     local token = admit(s, false, me, ttl)
     if token then return {1, token, s.spare, redis.call('EXISTS', queue), at} end

@@ -6,13 +6,13 @@
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''; the leases
 -- Returns for each lock {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or
 -- 0, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms,
--- those who hold it together, with scores, or {}, server time}; {-1} if the record of the epoch is missing; {-3} if
+-- those who hold it together, with scores, or {}, server time}; {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL; {-3} if
 -- the lease has ended already; {-4, n} if n slots are shared out, and another number was asked for; or an error.
 
 local n = math.floor((#KEYS - 1) / 4) -- in a cluster there is one key more
 local client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV, 1, 8)
 local epoch, known, at = KEYS[1], redis.call('MGET', unpack(KEYS, 1, 3 * n + 1)), now()
-local shut = closed(epoch, known[1], at)
+local shut = closed(epoch, known[1], at, ttl)
 
 local answers, rest = {}, n
 if shut == 0 and kind == 'exclusive' then

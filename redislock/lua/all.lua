@@ -4,14 +4,16 @@
 -- KEYS: lock, floor, queue, ended, for each; epoch
 -- ARGV: client; lease, kind, record, ttl ms, for each
 -- Returns {1, the tokens, server time}; {0, value or '', pttl ms, those who hold it together, with scores, or {}, which lock
--- it is, from 1} if one is held or waited for; {-1} if the record of the epoch is missing; {-2, closed
+-- it is, from 1} if one is held or waited for; {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL; {-2, closed
 -- ms}; {-3} if a lease has ended already; {-4, n, which} if one has n slots, and another number was asked for.
 
 local client, n = ARGV[1], (#ARGV - 1) / 4
 local epoch = KEYS[4 * n + 1]
 local at = now()
-local shut = closed(epoch, redis.call('GET', epoch), at)
-if shut < 0 then return {-1} end
+local record, longest = redis.call('GET', epoch), 0
+for i = 1, n do longest = math.max(longest, ARGV[4 * i + 1]) end
+local shut = closed(epoch, record, at, longest)
+if shut < 0 then return {shut, longest} end
 if shut > 0 then return {-2, math.ceil(shut / 1000)} end
 
 local wanted = {}

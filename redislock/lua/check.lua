@@ -11,11 +11,12 @@ for _, call in ipairs({
   {'ZADD', z, 'NX', 1, 'x'}, {'ZRANGE', z, 0, 0}, {'ZRANK', z, 'x'}, {'ZREM', z, 'x'},
   {'ZSCORE', z, 'x'}, {'ZRANGEBYSCORE', z, 0, 0}, {'ZCARD', z},
   {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'}, {publish, channel, 'check'},
+  {'PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel},
 }) do
   local r = redis.pcall(unpack(call))
   if type(r) == 'table' and r.err and
       (string.find(r.err, 'executing the script can', 1, true) or string.find(r.err, 'ACL failure', 1, true)) then
-    missing[#missing + 1] = string.lower(call[1])
+    missing[#missing + 1] = string.lower(call[1] == 'PUBSUB' and 'pubsub|' .. call[2] or call[1])
   end
 end
 return missing

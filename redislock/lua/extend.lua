@@ -2,12 +2,15 @@
 -- extend begins the TTL of a lease anew.
 -- KEYS: lock. It must be the only one: so a lease can be renewed while its hash slot
 -- moves to another node, which refuses scripts with several keys.
--- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else ''
--- Returns {1, ms that were left, server time}, or {0, server time}.
+-- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else '', and the key of the epoch, which
+-- is in the same hash slot, and no KEY for that reason: while it moves that may be elsewhere already
+-- Returns {1, ms that were left, server time}, {0, server time}, or {-5, ttl} if that is longer than MaxTTL.
 
 local lock = KEYS[1]
-local lease, ttl, attempt = unpack(ARGV)
+local lease, ttl, attempt, epoch = unpack(ARGV)
 
 local value, at = alone(lock), now()
-if owned(value, lease) then return {1, lengthen(lock, ttl), at} end
-if value or attempt == '' then return {0, at} end
+local mine = owned(value, lease)
+if not mine and (value or attempt == '') then return {0, at} end
+if beyond(redis.pcall('GET', epoch), ttl) then return {-5, ttl} end
+if mine then return {1, lengthen(lock, ttl), at} end

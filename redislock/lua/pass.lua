@@ -3,7 +3,7 @@
 -- KEYS: lock, floor, epoch, broken, queue
 -- ARGV: lease, the attempt of its successor, ttl ms
 -- Returns {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or 0},
--- {0, who broke the lease or ''}, {-2} if nothing may be granted now, or {-1} if there is no record of the epoch.
+-- {0, who broke the lease or ''}, {-2} if nothing may be granted now, {-1} if there is no record of the epoch, or {-5, ttl} if that is longer than MaxTTL.
 
 local lock, floor, epoch, broken, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lease, successor, ttl = unpack(ARGV)
@@ -20,8 +20,8 @@ if not owned(value, lease) then
   return {0, owned(news, lease) and string.sub(news, #lease + 2) or ''}
 end
 local at = now()
-local shut = closed(epoch, known[3], at)
-if shut ~= 0 then return {shut < 0 and -1 or -2} end
+local shut = closed(epoch, known[3], at, ttl)
+if shut ~= 0 then return {shut < 0 and shut or -2, ttl} end
 local s = state(lock, floor, queue, at, known[2])
 local token = give(s, ttl, 'XX', parse(successor))
 return {1, token, s.spare, redis.call('EXISTS', queue)}

@@ -63,6 +63,7 @@ end
 
 -- state returns what the functions below need to know of a lock.
 local function state(lock, floor, queue, at, last, claim, channel)
+  last = last and (string.match(last, '^(%d+) %S+ %a %d+ %d+$') or last) -- of redlock's floors, the token
   return {lock = lock, floor = floor, queue = queue, at = at, last = tonumber(last or 0), claim = claim, channel = channel, n = 0}
 end
 
@@ -99,11 +100,15 @@ local function give(s, px, how, lease, client, kind, record)
 end
 
 -- terms is all that a waiter needs to know to use the lock for the claim.
-local function terms(s, kind, waited)
-  local token, spare = upcoming(s.at, s.last)
-  if kind ~= 'exclusive' then spare = 0 end
-  return table.concat({s.lock, digits(token), digits(s.at), s.claim, boot == '' and '-' or boot, spare, waited and 1 or 0}, ' ')
+local function terms(s, token, waited)
+  return table.concat({s.lock, token, digits(s.at), s.claim, boot == '' and '-' or boot, s.spare, waited and 1 or 0}, ' ')
 end
+
+-- hears says whether a client listens, at this server. What PUBLISH returns comes too
+-- late for that: whoever it has told that it has the lock must have it, and in a cluster a message reaches
+-- those too who listen at a replica, and are not counted.
+local HEARERS = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+local function hears(s, client) return redis.call('PUBSUB', HEARERS, s.channel .. client)[2] > 0 end
 
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
 -- for the claim, in which it has to ask for more. The first who may not is
@@ -116,17 +121,20 @@ local function admit(s, moved, me, px)
   local head, behind = unpack(s.line or redis.call('ZRANGE', s.queue, 0, 1))
   while head do
     local lease, client, kind = parse(head)
-    local function tell(word, what) return redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what) > 0 end
+    local function tell(word, what) redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what) end
     if fits(s, kind) then
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, 'NX', parse(head))
-      elseif tell('grant', terms(s, kind, behind)) then
-        give(s, s.claim, 'NX', parse(head))
+      elseif hears(s, client) then -- the record first: the message says that it is there
+        tell('grant', terms(s, give(s, s.claim, 'NX', parse(head)), behind))
       end
     else
       if not moved and (not mine or head == me) then break end
-      if tell('first', left(s, kind)) then break end
+      if hears(s, client) then
+        tell('first', left(s, kind))
+        break
+      end
       redis.call('ZREM', s.queue, head)
     end
     moved, head = true, behind

@@ -115,8 +115,11 @@ func shown(v Vote, unit time.Duration) string {
 		closed = 0
 	}
 	state := seen(v.State, unit)
+	if v.Stored {
+		v.Writer = 0
+	}
 	if v.Has {
-		state = fmt.Sprint(v.Floor) // of what it has there is no more to say
+		state = fmt.Sprint(v.Floor, " ", v.Writer) // of what it has there is no more to say
 	}
 	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
 }
@@ -128,5 +131,5 @@ func seen(s State, unit time.Duration) string {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(unit), " ", !l.Granted.IsZero()))
 	}
 	slices.Sort(locks) // those that end in the same instant come in any order
-	return fmt.Sprint(locks, " ", s.Floor, " ", s.Wishes, " ", s.Wished.Round(unit))
+	return fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(unit))
 }

@@ -88,9 +88,20 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 	}
 	for round := 1; ; round++ {
 		d.rounds.Add(1)
-		token := max(d.now(), s.floor+1)
+		token, err := s.token()
+		if err != nil {
+			c.end("")
+			return nil, &failure{kind: final, err: err}
+		}
 		since := driver.Now() // before anything is sent: all TTLs begin later
-		t, v, err := d.count(ctx, s.req.Shared, c.propose(Take, token, ttl, timeout), timeout, (*tally).forGrant)
+		answers := c.propose(Take, token, ttl, timeout)
+		t, v, err := d.count(ctx, s.req.Shared, answers, timeout, (*tally).forGrant)
+		if v == won || v == again {
+			// No round is won below what was heard of in it.
+			if t.linger(answers, min(timeout, driver.Now().Sub(since))); t.over >= token {
+				v = again
+			}
+		}
 		s.floor = max(s.floor, t.floor)
 		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
 		for _, a := range t.closed {
@@ -100,6 +111,10 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 			d.measured(driver.Now().Sub(since))
 		}
 		left := trust(since, ttl).Sub(driver.Now())
+		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten what it had agreed on
+			c.end("")
+			return nil, &failure{kind: final, err: no}
+		}
 		switch {
 		case err == nil && v == won && left > 0:
 			d.grants.Add(1)
@@ -127,6 +142,20 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 	}
 }
 
+// token returns that of the next round: the clock's, or one more than the largest seen.
+func (s *search) token() (uint64, error) {
+	now := s.d.now()
+	switch {
+	case now > MaxToken:
+		return 0, fmt.Errorf("redlock: the clock of this machine says %s, and tokens follow it up to %s: set the clock",
+			s.d.clock().Format(time.RFC3339), time.UnixMicro(MaxToken).UTC().Format(time.RFC3339))
+	case s.floor >= MaxToken:
+		return 0, fmt.Errorf("redlock: %q has had the largest token, %d, from a client whose clock was wrong: use another name, or delete %s at all nodes when nobody uses it",
+			driver.Shorten(s.req.Name), uint64(MaxToken), floorSuffix)
+	}
+	return max(now, s.floor+1), nil
+}
+
 // failure says why there was no quorum.
 func (t *tally) failure(name string) *failure {
 	d := t.d
@@ -138,7 +167,7 @@ func (t *tally) failure(name string) *failure {
 		f.err = &driver.HeldError{Info: d.info(name, slices.Concat(t.others, t.wished))}
 	case len(t.failed) > most:
 		f.kind = silent
-		f.err = t.failed.err(d)
+		f.err = t.failed.err(d, t.timeout)
 	case len(t.closed)+len(t.failed) > most:
 		f.kind = waiting
 		d.tellShut(len(t.closed), f.after)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -153,33 +154,43 @@ func TestOutageThatLooksHeld(t *testing.T) {
 		all[4].set(always(fault{lost: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		began := driver.Now()
 		if _, err := d.Acquire(ctx, request()); !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 			t.Errorf("Acquire = %v; want an error of nodes that do not answer", err)
+		}
+		if took := driver.Now().Sub(began); took > 2*lookEvery {
+			t.Errorf("it was told after %v; want at the second look", took)
 		}
 	})
 }
 
-// TestOutageWhileWaiting: it is borne.
+// TestOutageWhileWaiting: it is borne, but told when it lasts longer than the TTL.
 func TestOutageWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		others(all, "other")
-		go func() {
-			time.Sleep(time.Second)
-			for _, m := range all[:2] {
-				m.set(always(fault{refused: true}))
+	for _, long := range []time.Duration{5 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			d := start(t, all, nil)
+			others(all, "other")
+			var outage sync.WaitGroup
+			outage.Go(func() {
+				time.Sleep(time.Second)
+				for _, m := range all[:2] {
+					m.set(always(fault{refused: true}))
+				}
+				time.Sleep(long)
+				for _, m := range all {
+					m.set(nil)
+					m.End(context.Background(), Ending{Name: name, Lease: "other"})
+				}
+			})
+			req := request()
+			_, err := d.Acquire(t.Context(), req)
+			if short := long < req.TTL; short && err != nil || !short && !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("Acquire during an outage of %v, with a TTL of %v = %v", long, req.TTL, err)
 			}
-			time.Sleep(time.Minute)
-			for _, m := range all {
-				m.set(nil)
-				m.End(context.Background(), Ending{Name: name, Lease: "other"})
-			}
-		}()
-		if _, err := d.Acquire(t.Context(), request()); err != nil {
-			t.Errorf("Acquire = %v", err)
-		}
-	})
+			outage.Wait()
+		})
+	}
 }
 
 func TestOneServerVotesOnce(t *testing.T) {

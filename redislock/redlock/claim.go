@@ -72,6 +72,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 	for i, m := range c.d.members {
 		a := answer{node: i}
 		m.send(all, func(ctx context.Context) (err error) {
+			defer m.timed(driver.Now(), &err)
 			a.vote, err = m.Propose(ctx, p)
 			return err
 		}, func(err error) {

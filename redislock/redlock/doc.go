@@ -15,7 +15,7 @@
 //	TTL − elapsed since that instant − (TTL/100 + 2 ms) > 0
 //
 // It returns as soon as that is certain, either way. A node that does not answer
-// within a small part of the TTL counts as one that has refused. If there is no
+// within a small part of the TTL, or some round trips, counts as one that has refused. If there is no
 // lease, whatever there is at any node is released at all of them, also where the
 // answer was no or none; a node that does not hear of that is told when it answers
 // again, and refuses proposals that come after it. Extension asks all nodes too, and
@@ -37,7 +37,7 @@
 // keeps the largest token it has stored and for which lease, and stores another only
 // if it is greater, or equal and of the same lease. The lease has the token if a
 // quorum has stored exactly that, for exactly that lease, while it had the lock
-// there. Ordinarily one round trip does both. If some nodes know greater tokens,
+// there, and no answer reports a greater one. Ordinarily one round trip does both. If some nodes know greater tokens,
 // there is a second round with one more than the largest, by the same rule; the
 // locks stay with the client meanwhile.
 //
@@ -55,7 +55,8 @@
 // grow all the same if the clients' wall clocks agree within MaxTTL.
 //
 // A lease that others have overtaken, because clocks went wrong, learns that at its
-// next renewal: where a greater token was stored it is not healed.
+// next renewal: where a greater token was stored it is not healed. Attempts that have
+// failed overtake nobody: who ends one at a node takes its token out of that account.
 //
 // # Waiting
 //

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
@@ -24,6 +25,7 @@ type Driver struct {
 	members []*member
 	quorum  int
 	maxTTL  time.Duration
+	ttl     time.Duration // of most leases, and what else is done takes no longer
 	fixed   time.Duration // Options.NodeTimeout
 	connect time.Duration // how long a node may take to say how it is
 	clock   func() time.Time
@@ -31,8 +33,11 @@ type Driver struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
+	base   context.Context // of what goes on behind the caller's back; ends one node timeout later
+	cut    context.CancelFunc
 
 	grants, rounds, splits, looks atomic.Int64
+	probing                       atomic.Bool
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
@@ -48,6 +53,7 @@ var (
 	_ driver.Queuer    = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Reporter  = (*Driver)(nil)
+	_ driver.Describer = (*Driver)(nil)
 )
 
 var (
@@ -55,7 +61,7 @@ var (
 	// of N independent masters: it is a replica, or part of a cluster.
 	ErrNotIndependent = errors.New("not an independent master")
 
-	errClosed = errors.New("redlock: the client is closed")
+	errClosed = fmt.Errorf("redlock: %w", driver.ErrClosed)
 	errSilent = errors.New("no answer in time")
 )
 
@@ -70,6 +76,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	d := &Driver{
 		quorum:  opts.quorum(len(nodes)),
 		maxTTL:  opts.maxTTL(),
+		ttl:     cmp.Or(opts.TTL, pawl.DefaultTTL),
 		fixed:   opts.NodeTimeout,
 		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),
 		clock:   opts.WallClock,
@@ -81,18 +88,25 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	}
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.base, d.cut = context.WithCancel(context.Background())
 	var addrs []string
 	for _, n := range nodes {
 		addrs = append(addrs, n.Addr())
 		if t, ok := n.(Teller); ok {
 			t.Tell(d.broken)
 		}
-		d.members = append(d.members, &member{Node: n, d: d, poke: make(chan struct{}, 1),
-			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))})
+		m := &member{Node: n, d: d, poke: make(chan struct{}, 1),
+			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))}
+		if r, ok := n.(*redisNode); ok && r.silent {
+			m.silent = 1
+		}
+		d.members = append(d.members, m)
 	}
 	err := opts.check(addrs)
 	if err == nil {
 		err = d.checkNodes(ctx)
+	} else {
+		d.fixed = d.ttl // there may be no quorum of nodes, and so no time to a quorum
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -153,16 +167,13 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	return checkTTL(req.TTL, d.maxTTL)
 }
 
+// checkTTL returns an error for a TTL that is longer than MaxTTL as this client has it: nodes
+// that have agreed on more grant nothing to this client.
 func checkTTL(ttl, maxTTL time.Duration) error {
-	if ttl > maxTTL {
-		return fmt.Errorf("redlock: TTL %v is longer than MaxTTL %v: all clients must know the longest TTL in use; raise MaxTTL (?max_ttl=) for all of them", ttl, maxTTL)
+	if ttl <= maxTTL {
+		return nil
 	}
-	return nil
-}
-
-// timeout returns how long a node may take to answer, for a lease with the TTL.
-func (d *Driver) timeout(ttl time.Duration) time.Duration {
-	return min(cmp.Or(d.fixed, max(ttl/200, 5*time.Millisecond)), ttl)
+	return fmt.Errorf("redlock: %w", server.NewLimit(maxTTL, driver.Holder{}).Check(ttl))
 }
 
 // background runs f in a goroutine that Close waits for, and returns false if the
@@ -185,19 +196,28 @@ func (d *Driver) told(err error) {
 }
 
 // Close implements driver.Driver. It waits until requests that are under way have
-// ended, each of which has a timeout.
+// ended, for one node timeout at most.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	first := !d.closed
 	d.closed = true
 	d.mu.Unlock()
 	d.cancel()
+	idle := make([]bool, len(d.members))
+	for i, m := range d.members {
+		idle[i] = m.idle()
+	}
+	cut := time.AfterFunc(d.grace(idle, minDebtPause), d.cut)
 	d.work.Wait()
-	var errs []error
-	for _, m := range d.members {
-		if first {
-			errs = append(errs, m.Node.Close())
+	cut.Stop()
+	d.cut()
+	errs := make([]error, len(d.members))
+	if first {
+		var closing sync.WaitGroup
+		for i, m := range d.members {
+			closing.Go(func() { errs[i] = m.Node.Close() })
 		}
+		closing.Wait()
 	}
 	return errors.Join(errs...)
 }

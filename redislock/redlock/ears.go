@@ -137,7 +137,7 @@ func (h *hearer) call(e *ears) {
 }
 
 // hear acts on a message.
-func (n *redisNode) hear(message string) {
+func (n *redisNode) hear(_ server.Subscription, message string) {
 	n.ears.mu.Lock()
 	tell := n.ears.tell
 	var h *hearer

@@ -74,6 +74,9 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 	case len(t.others)+t.free > len(g.d.members)-g.d.quorum:
 		return g.lose(&driver.LostError{Reason: driver.Gone})
 	}
+	if no := t.failed.disagreement(); no != nil {
+		return no
+	}
 	return fmt.Errorf("%w: %d of %d nodes %s, and %d have to: %v",
 		driver.ErrUncertain, t.has.n, len(g.d.members), what, g.d.quorum, t.failed)
 }
@@ -197,7 +200,7 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 	var failed misses
 	for answered < q {
 		if len(failed) > n-q {
-			return false, unheard(failed.err(c.d))
+			return false, unheard(failed.err(c.d, 0))
 		}
 		select {
 		case a := <-answers:

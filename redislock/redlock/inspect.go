@@ -33,6 +33,7 @@ func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	for i, m := range d.members {
 		r := reading{node: i}
 		m.send(all, func(ctx context.Context) (err error) {
+			defer m.timed(driver.Now(), &err)
 			r.states, err = m.Read(ctx, names)
 			if err == nil && len(r.states) != len(names) {
 				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))
@@ -54,16 +55,25 @@ func (d *Driver) view(ctx context.Context, names []string) ([][]State, error) {
 	states := make([][]State, len(names))
 	answers := d.read(names, lookTimeout)
 	var failed misses
+	var enough <-chan time.Time
+	heard := make([]bool, len(d.members))
+	alive := 0
 	for range d.members {
 		select {
 		case a := <-answers:
+			heard[a.node] = true
 			if a.err != nil {
 				failed.add(d.members[a.node], a.err)
 				continue
 			}
+			if alive++; alive == d.quorum {
+				enough = d.behind(heard)
+			}
 			for i, s := range a.states {
 				states[i] = append(states[i], s)
 			}
+		case <-enough:
+			return states, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -75,7 +85,7 @@ func (d *Driver) view(ctx context.Context, names []string) ([][]State, error) {
 // nothing.
 func (d *Driver) heard(failed misses) error {
 	if len(d.members)-len(failed) < d.quorum {
-		return failed.as(driver.ErrUnavailable, d)
+		return failed.as(driver.ErrUnavailable, d, 0)
 	}
 	return nil
 }
@@ -133,30 +143,46 @@ func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error
 // names returns the names that begin with prefix and are locked at some node.
 func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 	type page struct {
-		from  *member
+		node  int
 		names []string
 		err   error
 	}
 	pages := make(chan page, len(d.members))
-	for _, m := range d.members {
+	caller := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, m := range d.members {
 		if !d.background(func() {
 			names, err := m.List(ctx, prefix)
-			pages <- page{m, names, err}
+			pages <- page{i, names, err}
 		}) {
 			return nil, unavailable(errClosed)
 		}
 	}
 	var all []string
 	var failed misses
+	var enough <-chan time.Time
+	heard := make([]bool, len(d.members))
+	alive := 0
 	for range d.members {
-		p := <-pages
-		if p.err != nil {
-			failed.add(p.from, p.err)
+		select {
+		case p := <-pages:
+			heard[p.node] = true
+			if p.err != nil {
+				failed.add(d.members[p.node], p.err)
+				continue
+			}
+			if alive++; alive == d.quorum {
+				enough = d.behind(heard)
+			}
+			all = append(all, p.names...)
+			continue
+		case <-enough:
+			failed = nil // what is held is held at one of a quorum
+		case <-caller.Done():
+			return nil, caller.Err()
 		}
-		all = append(all, p.names...)
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		break
 	}
 	slices.Sort(all)
 	return slices.Compact(all), d.heard(failed)

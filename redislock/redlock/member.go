@@ -42,6 +42,8 @@ type member struct {
 	Node
 	d *Driver
 
+	trip atomic.Int64 // a round trip, about, in ns; 0 if not known
+
 	mu     sync.Mutex
 	busy   int // requests under way
 	silent int // requests in a row without an answer
@@ -68,7 +70,7 @@ type together struct {
 // together returns the context of as many requests as there are nodes.
 func (d *Driver) together(timeout time.Duration) *together {
 	t := &together{}
-	t.Context, t.cancel = context.WithTimeout(context.Background(), timeout)
+	t.Context, t.cancel = context.WithTimeout(d.base, timeout)
 	t.open.Store(int32(len(d.members)))
 	return t
 }
@@ -108,6 +110,19 @@ func (m *member) enter() error {
 	}
 	m.busy++
 	return nil
+}
+
+// quiet says whether the node has left the last request unanswered.
+func (m *member) quiet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silent > 0
+}
+
+func (m *member) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.busy == 0 && !m.paying
 }
 
 // leave notes that a request has ended. A node is silent that lets time pass; one
@@ -196,9 +211,14 @@ func (m *member) pay() {
 			return
 		}
 		closing := m.d.ctx.Err() != nil
-		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		ctx, cancel := context.WithTimeout(m.d.base, endTimeout)
+		if m.d.base.Err() != nil { // what was under way was cut, but a node that answers is told
+			cancel()
+			ctx, cancel = context.WithTimeout(context.Background(), m.d.timeout(m.d.ttl))
+		}
 		_, err := m.Node.End(ctx, d.Ending)
 		cancel()
+		closing = closing || err != nil && m.d.base.Err() != nil
 		if err == nil {
 			m.paid(d)
 			pause = minDebtPause

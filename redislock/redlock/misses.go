@@ -3,11 +3,15 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
 // misses are the nodes that have not answered, and why not.
@@ -29,6 +33,9 @@ func (m misses) String() string {
 	for _, n := range m {
 		// What the outcome is for the whole does not depend on one of them.
 		text := n.err.Error()
+		if n.silent() {
+			text = errSilent.Error()
+		}
 		for _, sentinel := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
 			text = strings.ReplaceAll(text, sentinel.Error()+": ", "")
 		}
@@ -39,16 +46,36 @@ func (m misses) String() string {
 
 // err returns the error of a request that a quorum has not answered:
 // ErrUnavailable if no node can have carried it out, else ErrUncertain.
-func (m misses) err(d *Driver) error {
+func (m misses) err(d *Driver, limit time.Duration) error {
 	kind := driver.ErrUnavailable
 	for _, n := range m {
 		if !errors.Is(n.err, driver.ErrUnavailable) {
 			kind = driver.ErrUncertain
 		}
 	}
-	return m.as(kind, d)
+	return m.as(kind, d, limit)
 }
 
-func (m misses) as(kind error, d *Driver) error {
+func (n miss) silent() bool {
+	return errors.Is(n.err, errSilent) || errors.Is(n.err, context.DeadlineExceeded)
+}
+
+// as is err for a known kind. If limit is not 0 it is the node timeout that has passed.
+func (m misses) as(kind error, d *Driver, limit time.Duration) error {
+	if limit > 0 && slices.ContainsFunc(m, miss.silent) {
+		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
+			kind, driver.ErrSilent, len(m), len(d.members), d.quorum, m, limit)
+	}
 	return fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), len(d.members), d.quorum, m)
+}
+
+// disagreement returns what a node says that does not agree with this client, or nil.
+func (m misses) disagreement() error {
+	for _, n := range m {
+		var no *server.Disagreement
+		if errors.As(n.err, &no) {
+			return fmt.Errorf("redlock: %s: %w", n.addr, no)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,8 @@ package redlock
 import (
 	"context"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Node is one of the N masters, as the algorithm sees it. The real one is Lua in
@@ -30,8 +32,9 @@ import (
 //     Each has its token, record, the time of the grant by the node's clock, and the
 //     time at which it ends by the node's clock; from then on there is none;
 //   - the floor: the largest token stored so far and the lease that it was stored
-//     for; (0, "") at first. And the writers' floor: the largest token stored for an
-//     exclusive lock. They outlive the locks, for a day at least;
+//     for; (0, "") at first. It stands unless that lease was an attempt that failed.
+//     And the standing floors: the largest token that stands, and the largest of those
+//     that were stored for exclusive locks. They outlive the locks, for a day at least;
 //   - the wishes: those who wait for an exclusive lock while others share the name,
 //     each with the time at which the wish ends by the node's clock;
 //   - the ended leases: those that may never have the lock (again), each with the
@@ -87,6 +90,9 @@ type Teller interface {
 	Tell(f func(lease, news string))
 }
 
+// MaxToken is the largest token: what is larger is no whole number in a node's scripts.
+const MaxToken = 1<<53 - 1
+
 // Mode is what a proposal may do where its lease has no lock.
 type Mode int
 
@@ -99,9 +105,10 @@ const (
 // Proposal asks a node for a lock of a name.
 //
 // A token *can be stored* if it is greater than the floor's, or if it is equal and
-// the floor's lease is this one. A lease is *overtaken* if its token cannot be
-// stored or, if it wants to share, is smaller than the writers' floor: readers do
-// not overtake one another. The node does, in one step:
+// the floor's lease is this one. A lease is *overtaken* if its token is smaller than
+// the standing floor or, if it wants to share, than that of writers: readers do not
+// overtake one another, and attempts that have failed overtake nobody. A token larger than
+// MaxToken is refused with an error, ErrUnavailable. The node does, in one step:
 //
 //  1. If the lease is among the ended ones: nothing.
 //  2. If Lease has no lock, and Mode is Extend, or there is no lock to be taken:
@@ -114,8 +121,9 @@ const (
 //     it would have ended before, whichever is later. If it is exclusive and Shared is
 //     set it becomes a shared one, all wishes end, and those who listen are told. A
 //     shared one stays shared.
-//  5. If the token can be stored: it is, with Lease, in the floor and in the lock, and
-//     in the writers' floor unless Shared is set.
+//  5. If the token can be stored: it is, with Lease, in the floor and in the lock, and it
+//     stands until Lease ends as an attempt that has failed. If the Mode is not Take it is
+//     in the lock in any case: the lease was granted with it.
 //
 // So a lease may have a lock without its token being stored, and a proposal that
 // comes twice does no more than come late.
@@ -134,7 +142,7 @@ type Proposal struct {
 type Vote struct {
 	Run    string // of the node that has answered; "" if it has none
 	Has    bool   // the lease has a lock
-	Stored bool   // and the floor is exactly (Token, Lease)
+	Stored bool   // and the floor is exactly (Token, Lease); Writer is not told then
 	State         // as it is now; without the locks if the lease has one
 
 	Closed time.Duration // if positive, the node grants nothing new for so long
@@ -146,6 +154,7 @@ type Vote struct {
 type State struct {
 	Locks   []Lock        // none, an exclusive one, or shared ones; of many, Read alone returns more than the 16 that end last
 	Floor   uint64        // the floor's token, also if there is no lock
+	Writer  uint64        // the standing floor of writers
 	Waiters int           // about how many listen to the name; 0 if not known
 	Wishes  int           // how many there are
 	Wished  time.Duration // until the last of them ends; 0 if there is none
@@ -167,6 +176,8 @@ type Lock struct {
 //     News that is there stays.
 //  2. If Lease has a lock, it has none from now on. If no other lease has one either,
 //     those who listen are told. If it was exclusive and Held is set, all wishes end.
+//  3. If Held is not set, and the floor is that of Lease: it does not stand any more. The
+//     standing floors are again what they were before Lease stored a token.
 //
 // Bar is for who does not know whether a proposal may still come.
 type Ending struct {
@@ -197,5 +208,9 @@ type Status struct {
 	Addr   string
 	Run    string        // the id of this run; "" if it has none
 	Closed time.Duration // it grants nothing new for so long; 0 if it is open
-	Err    error         // why it did not answer; the rest is not known then
+	MaxTTL time.Duration // on which the clients of the node have agreed; 0 if none is known
+	ID     string        // by which the node is known, whatever its address; empty if it has no record
+	Sets   []string      // of nodes that clients may have: "quorum:id,id,id"
+	SetBy  *driver.Holder
+	Err    error // why it did not answer; the rest is not known then
 }

@@ -5,6 +5,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,14 +47,37 @@ type fault struct {
 }
 
 type named struct {
-	locks     []*kept // one that is exclusive, or any number that are shared
-	floor     uint64
-	owner     string
-	writer    uint64 // the writers' floor
+	locks []*kept // one that is exclusive, or any number that are shared
+	floor
 	wishes    map[string]time.Time
 	ended     map[string]end
 	listeners map[int]func()
 	next      int
+}
+
+// floor is the largest token stored, and those that stand.
+type floor struct {
+	token          uint64
+	owner          string
+	stands, writer uint64
+	before         [2]uint64 // the two before owner stored a token
+}
+
+func (f *floor) store(token uint64, lease string, shared bool) {
+	if f.owner != lease {
+		f.before = [2]uint64{f.stands, f.writer}
+	} else if shared {
+		f.before[1] = f.writer // it was granted, and may have been a writer
+	}
+	if f.token, f.owner, f.stands = token, lease, token; !shared {
+		f.writer = token
+	}
+}
+
+func (f *floor) fail(lease string) {
+	if f.owner == lease {
+		f.stands, f.writer = f.before[0], f.before[1]
+	}
 }
 
 // kept is a lock that has not ended.
@@ -163,7 +187,7 @@ func (n *named) wake() {
 }
 
 func (n *named) look() State {
-	s := State{Floor: n.floor, Waiters: len(n.listeners), Wishes: len(n.wishes)}
+	s := State{Floor: n.token, Writer: n.writer, Waiters: len(n.listeners), Wishes: len(n.wishes)}
 	for _, l := range n.locks {
 		l.Left = time.Until(l.ends)
 		s.Locks = append(s.Locks, l.Lock)
@@ -183,7 +207,15 @@ func (m *master) runID() string { return cmp.Or(m.id, fmt.Sprint(m.addr, ".", m.
 // read only if there is no error.
 func (m *master) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	var v Vote
-	if err := m.carry(ctx, "propose", func() { v = m.propose(p) }); err != nil {
+	err := m.carry(ctx, "propose", func() {
+		if p.Token <= MaxToken {
+			v = m.propose(p)
+		}
+	})
+	if err == nil && p.Token > MaxToken {
+		err = unavailable(errors.New("a token beyond 2^53"))
+	}
+	if err != nil {
 		return Vote{}, err
 	}
 	return v, nil
@@ -198,7 +230,7 @@ func (m *master) propose(p Proposal) (v Vote) {
 			v.Locks = nil
 		}
 	}()
-	fits := p.Token > n.floor || p.Token == n.floor && n.owner == p.Lease
+	fits := p.Token > n.token || p.Token == n.token && n.owner == p.Lease
 	if e, ok := n.ended[p.Lease]; ok {
 		v.Ended, v.News = true, e.news
 		return v
@@ -209,7 +241,7 @@ func (m *master) propose(p Proposal) (v Vote) {
 		if p.From != "" {
 			taken = p.Shared || !n.exclusive() || n.of(p.From) == nil
 		}
-		overtaken := !fits && !(p.Shared && p.Token >= n.writer)
+		overtaken := p.Token < n.stands && !(p.Shared && p.Token >= n.writer)
 		switch {
 		case taken, p.Mode == Extend:
 			return v
@@ -232,11 +264,11 @@ func (m *master) propose(p Proposal) (v Vote) {
 		n.wake()
 	}
 	if fits {
-		n.floor, n.owner, l.Token = p.Token, p.Lease, p.Token
+		n.store(p.Token, p.Lease, p.Shared)
 		v.Stored = true
-		if !p.Shared {
-			n.writer = p.Token
-		}
+	}
+	if fits || p.Mode != Take {
+		l.Token = p.Token
 	}
 	return v
 }
@@ -251,6 +283,9 @@ func (m *master) End(ctx context.Context, e Ending) (bool, error) {
 				news = e.News
 			}
 			n.ended[e.Lease] = end{news, time.Now().Add(max(m.maxTTL, underWay))}
+		}
+		if !e.Held {
+			n.fail(e.Lease)
 		}
 		l := n.of(e.Lease)
 		if had = l != nil; !had {

@@ -24,7 +24,7 @@ func (o *Options) check(addrs []string) error {
 		return errors.New("redlock: one node is no quorum: name three or five, or use redislock (redis://) for one server")
 	case n == 0:
 		return errors.New("redlock: 0 nodes: name an odd number, such as three or five")
-	case n%2 == 0:
+	case n%2 == 0 && o.Quorum == 0:
 		return fmt.Errorf("redlock: %d nodes: name an odd number, three or more: with %d nodes no more may fail than with %d", n, n, n-1)
 	case quorum <= n/2 || quorum > n:
 		return fmt.Errorf("redlock: Quorum %d of %d nodes: use %d to %d", quorum, n, n/2+1, n)
@@ -49,7 +49,7 @@ func (o *Options) check(addrs []string) error {
 
 func (o *Options) quorum(n int) int { return cmp.Or(o.Quorum, n/2+1) }
 
-func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, max(o.TTL, pawl.DefaultTTL)) }
+func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultTTL) }
 
 // checkNodes asks all nodes who they are.
 func (d *Driver) checkNodes(ctx context.Context) error {
@@ -74,8 +74,8 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 }
 
 // Nodes asks all nodes how they are, and returns that in the order of the nodes. It
-// waits for ConnectTimeout at most, and once a quorum has answered no more than a
-// second for the others.
+// waits for ConnectTimeout at most, and once a quorum has answered no more than a node
+// timeout for the others.
 func (d *Driver) Nodes(ctx context.Context) []Status {
 	ctx, cancel := context.WithTimeout(ctx, d.connect)
 	defer cancel()
@@ -88,7 +88,11 @@ func (d *Driver) Nodes(ctx context.Context) []Status {
 	for i, m := range d.members {
 		all[i] = Status{Addr: m.Addr(), Err: errSilent}
 		if !d.background(func() {
+			began := driver.Now()
 			s, err := m.Status(ctx)
+			if m.trip.Load() == 0 { // several round trips: too long is better than too short
+				m.timed(began, &err)
+			}
 			if err != nil {
 				s = Status{Err: err}
 			}
@@ -99,16 +103,16 @@ func (d *Driver) Nodes(ctx context.Context) []Status {
 		}
 	}
 	var enough <-chan time.Time
-	alive := 0
+	alive, heard := 0, make([]bool, len(d.members))
 	for range d.members {
 		select {
 		case a := <-answers:
-			all[a.i] = a.Status
+			all[a.i], heard[a.i] = a.Status, true
 			if a.Err == nil {
 				alive++
 			}
 			if alive == d.quorum && enough == nil {
-				enough = time.After(lookTimeout)
+				enough = d.behind(heard)
 			}
 		case <-enough:
 			return all
@@ -117,4 +121,35 @@ func (d *Driver) Nodes(ctx context.Context) []Status {
 		}
 	}
 	return all
+}
+
+// Describe implements driver.Describer. A store is closed as long as so many nodes are that no quorum is left.
+func (d *Driver) Describe(ctx context.Context) (*driver.StoreInfo, error) {
+	if err := d.usable(ctx, nil); err != nil {
+		return nil, err
+	}
+	info, waits := &driver.StoreInfo{}, []time.Duration(nil)
+	var failed misses
+	closed := 0
+	for i, s := range d.Nodes(ctx) {
+		if s.Err != nil {
+			failed.add(d.members[i], s.Err)
+			continue
+		}
+		if s.MaxTTL > info.MaxTTL {
+			info.MaxTTL, info.SetBy = s.MaxTTL, s.SetBy
+		}
+		if s.Closed > 0 {
+			closed++
+			waits = append(waits, s.Closed)
+		}
+	}
+	if err := d.heard(failed); err != nil {
+		return nil, err
+	}
+	if len(d.members)-closed < d.quorum {
+		info.Closed = d.quorumth(waits)
+		info.Why = fmt.Sprintf("%d of %d nodes have restarted, have lost their data or are other servers, and may have forgotten leases", closed, len(d.members))
+	}
+	return info, nil
 }

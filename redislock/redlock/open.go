@@ -28,9 +28,8 @@ import (
 // TLS), node_timeout, quorum, and allow_single. All masters are used with the same
 // user, password and parameters, and all clients have to name the same masters.
 //
-// It connects, for at most ConnectTimeout and until ctx ends, and for a second once a
-// quorum has answered. It returns
-// ErrUnavailable if fewer than a quorum answer, an error that says what to do if the
+// It connects, for at most ConnectTimeout and until ctx ends, and for a node timeout
+// once a quorum has answered. It returns ErrUnavailable if fewer than a quorum answer, an error that says what to do if the
 // masters are not N independent ones, as far as they tell, and the errors of
 // redislock.Open and pawl.New. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
@@ -53,7 +52,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("redlock: %w", err)
 	}
-	if opts.Prefix = cmp.Or(opts.Prefix, "pawl:"); strings.ContainsAny(opts.Prefix, "{}") || driver.CheckName(opts.Prefix) != nil {
+	if opts.Prefix = cmp.Or(opts.Prefix, defaultPrefix); strings.ContainsAny(opts.Prefix, "{}") || driver.CheckName(opts.Prefix) != nil {
 		return nil, nil, fmt.Errorf("redlock: prefix %q: use printable characters other than braces", driver.Shorten(opts.Prefix))
 	}
 	var addrs []string
@@ -66,13 +65,13 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	timeout := cmp.Or(opts.ConnectTimeout, server.DefaultConnect)
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
 	defer cancel()
+	limit := server.NewLimit(opts.MaxTTL, opts.Holder)
+	limit.Note = opts.noted
 	// Without a log: that one node has restarted nobody needs to know, and what many
 	// do is told by the driver.
-	nodes, err := dial(ctx, places, opts.quorum(len(places)), server.Config{
-		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: opts.Prefix, Channel: opts.Prefix + "client:",
-		MaxTTL: opts.maxTTL(), Timeout: timeout,
-		Unguarded: opts.AllowUnguarded,
-	})
+	conf := nodeConfig(opts, limit)
+	conf.Group = server.NewGroup(opts.quorum(len(addrs)), addrs)
+	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,10 +79,21 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	return d, opts, err
 }
 
+const defaultPrefix = "pawl:"
+
+// nodeConfig is what all nodes have in common.
+func nodeConfig(opts *Options, limit *server.Limit) server.Config {
+	prefix := cmp.Or(opts.Prefix, defaultPrefix)
+	return server.Config{
+		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
+		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, server.DefaultConnect), Unguarded: opts.AllowUnguarded,
+	}
+}
+
 // dial makes the nodes, all at once. One that is down, or hangs, takes its time to say so: once a
-// quorum has answered the others have a second. They are nodes all the same, which
+// quorum has answered the others have a node timeout, or as long again. They are nodes all the same, which
 // connect when they can.
-func dial(ctx context.Context, places []*server.Place, quorum int, conf server.Config) ([]Node, error) {
+func dial(ctx context.Context, places []*server.Place, opts *Options, conf server.Config) ([]Node, error) {
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
 	answers := make(chan int)
 	for i, p := range places {
@@ -92,13 +102,17 @@ func dial(ctx context.Context, places []*server.Place, quorum int, conf server.C
 			answers <- i
 		}()
 	}
-	alive := 0
+	alive, quorum, began := 0, opts.quorum(len(places)), driver.Now()
 	for range places {
 		if i := <-answers; errs[i] != nil {
 			continue
 		}
 		if alive++; alive == quorum {
-			late := time.AfterFunc(lookTimeout, func() {
+			timeout := opts.NodeTimeout
+			if timeout == 0 {
+				timeout = nodeTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL), driver.Now().Sub(began))
+			}
+			late := time.AfterFunc(timeout, func() {
 				for _, p := range places {
 					p.Contact.GiveUp()
 				}
@@ -110,12 +124,14 @@ func dial(ctx context.Context, places []*server.Place, quorum int, conf server.C
 	var failed []error
 	for i, c := range clients {
 		conf.Contact = places[i].Contact
-		conf.Addr = addrOf(places[i])
+		conf.Addr, conf.Node = addrOf(places[i]), i
 		if c == nil {
 			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, server.NotBound(ctx, errs[i]).Err))
 			continue
 		}
-		nodes = append(nodes, newRedisNode(c, conf))
+		n := newRedisNode(c, conf)
+		n.silent = errs[i] != nil
+		nodes = append(nodes, n)
 	}
 	if failed == nil {
 		return nodes, nil
@@ -169,6 +185,9 @@ func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
 	}
 	o := places[0].Options
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = o.Prefix, o.MaxTTL, o.AllowUnguarded, o.ConnectTimeout
+	if c.TTL == 0 && c.MaxTTL != 0 {
+		c.TTL = min(c.MaxTTL, pawl.DefaultTTL)
+	}
 	return &c, places, nil
 }
 
@@ -223,16 +242,32 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 // forgotten; see redislock.Bless. All of them have to answer. Its errors are those
 // of Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
+	return eachNode(ctx, "bless", url, opts, (*server.Server).Bless)
+}
+
+// SetMaxTTL changes MaxTTL of all masters at url; see redislock.SetMaxTTL. Those that do not
+// answer learn it from clients that do; call it again for them, as the error says.
+func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
+	url, err := server.WithMaxTTL(url, maxTTL)
+	if err != nil {
+		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redlock: %w", err)}
+	}
+	return eachNode(ctx, "set MaxTTL", url, opts, (*server.Server).Set)
+}
+
+func eachNode(ctx context.Context, op, url string, opts *Options, f func(*server.Server, context.Context) error) error {
 	d, err := NewDriver(ctx, url, opts)
 	if err != nil {
-		return &pawl.Error{Op: "bless", Err: err}
+		return &pawl.Error{Op: op, Err: err}
 	}
 	var errs []error
 	for _, m := range d.members {
-		errs = append(errs, m.Node.(*redisNode).server.Bless(ctx))
+		if err := f(m.Node.(*redisNode).server, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.Addr(), err))
+		}
 	}
 	if err := errors.Join(append(errs, d.Close())...); err != nil {
-		return &pawl.Error{Op: "bless", Err: err}
+		return &pawl.Error{Op: op, Err: err}
 	}
 	return nil
 }

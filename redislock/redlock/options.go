@@ -19,8 +19,8 @@ type Options struct {
 	redislock.Options
 
 	// NodeTimeout is how long a node may take to answer one request before the
-	// attempt goes on without it: a two hundredth of the TTL, but 5 ms at least,
-	// unless set. It has to be small compared with the TTL.
+	// attempt goes on without it. Unless set: a two hundredth of the TTL, but 5 ms at
+	// least, and four round trips as measured, but a quarter of the TTL at most.
 	NodeTimeout time.Duration
 
 	// Quorum is how many nodes have to agree: N/2+1 unless set. More than that
@@ -38,6 +38,13 @@ type Options struct {
 
 	// WallClock is the clock that tokens follow; time.Now unless set.
 	WallClock func() time.Time
+}
+
+// noted logs what people should know of MaxTTL.
+func (o *Options) noted(text string) {
+	if o.Logger != nil {
+		o.Logger.Warn("redlock: " + text)
+	}
 }
 
 func orDefault(opts *Options) *Options {

@@ -69,6 +69,7 @@ func harness(n int, maxTTL time.Duration) drivertest.Harness {
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			f := startFleet(t, n, opts)
+			f.name(t, opts)
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
 				Crash: func(_ testing.TB, d driver.Driver) {

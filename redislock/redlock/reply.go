@@ -30,7 +30,8 @@ func readStates(r []rueidis.RedisMessage, n int) ([]State, error) {
 			return nil, errGarbled
 		}
 		s, locks, shared := &states[i], count(r[0]), count(r[1]) == 1
-		s.Floor, s.Waiters, s.Wishes, s.Wished = number(text(r[2])), count(r[3]), count(r[4]), millis(r[5])
+		s.Waiters, s.Wishes, s.Wished = count(r[3]), count(r[4]), millis(r[5])
+		s.Floor, s.Writer = readFloor(text(r[2]))
 		r = r[each:]
 		for range locks {
 			s.Locks = append(s.Locks, readLock(text(r[0]), millis(r[1]), shared))
@@ -57,9 +58,22 @@ func millis(m rueidis.RedisMessage) time.Duration {
 	return time.Duration(count(m)) * time.Millisecond
 }
 
-// number reads the number that s begins with: a floor has a lease after it.
+// readFloor reads the record of a floor: token, lease, whether a writer (w), a reader (r) or
+// a failed attempt (x) has stored it, and the largest tokens before, of all and of writers,
+// that no failed attempt has stored. Former versions wrote token and lease and, if a reader
+// had stored it, the largest token of writers.
+func readFloor(s string) (floor, writer uint64) {
+	f := strings.Split(s, " ")
+	switch {
+	case len(f) == 5 && f[2] != "w":
+		return number(f[0]), number(f[4])
+	case len(f) == 3:
+		return number(f[0]), number(f[2])
+	}
+	return number(f[0]), number(f[0])
+}
+
 func number(s string) uint64 {
-	s, _, _ = strings.Cut(s, " ")
 	n, _ := strconv.ParseUint(s, 10, 64)
 	return n
 }

@@ -13,12 +13,13 @@ import (
 )
 
 // TestRollingRestart: all nodes are restarted, empty, one after the other, while one
-// client holds a lease and another one waits for it. The lease goes on, with one
-// token, and the waiter takes no node that the holder has to get back.
+// client holds a lease, another one waits for it and a third one tries again and again. The
+// lease goes on, with one token: who waits takes no node that the holder has to get back,
+// and what an attempt leaves behind at a node does not keep the holder out.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	opts := &Options{NodeTimeout: time.Second}
-	opts.TTL, opts.MaxTTL = 6*time.Second, 6*time.Second
+	opts.TTL, opts.MaxTTL = 4*time.Second, 4*time.Second
 	f := startFleet(t, 3, opts)
 	holder, err := Open(t.Context(), f.url(), opts)
 	if err != nil {
@@ -43,6 +44,23 @@ func TestRollingRestart(t *testing.T) {
 		}
 		waited <- err
 	}()
+	trier, err := Open(t.Context(), f.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trier.Close()
+	trying, stop := context.WithCancel(t.Context())
+	tried := make(chan struct{})
+	go func() {
+		defer close(tried)
+		for trying.Err() == nil {
+			if l, err := trier.TryAcquire(trying, name); err == nil {
+				t.Error("somebody who tries got the name while the lease was held")
+				l.Release(ctx)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
 	for _, s := range f {
 		s.restart()
 		back := func() bool { return strings.HasPrefix(s.do("get", "pawl:{"+name+"}"), lease.ID()+" ") }
@@ -58,6 +76,8 @@ func TestRollingRestart(t *testing.T) {
 		t.Errorf("the waiter got %v while the lease was held", err)
 	default:
 	}
+	stop()
+	<-tried
 	if err := lease.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
 	}

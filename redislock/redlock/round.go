@@ -13,6 +13,7 @@ import (
 // tally is the count of one round of proposals.
 type tally struct {
 	d       *Driver
+	timeout time.Duration
 	open    int      // nodes that have not answered
 	heard   []bool   // which have, by index
 	has     votes    // where the lease has the lock
@@ -25,6 +26,7 @@ type tally struct {
 	free    int      // nodes that would have given it, were the token greater, or did nobody wait
 	failed  misses   // nodes without an answer
 	floor   uint64   // the largest token seen
+	over    uint64   // and of those that the lease's own has to be greater than
 	waiters int      // at the node with the most
 	wishes  int      // at the node with the most
 }
@@ -54,6 +56,13 @@ func (t *tally) add(a answer) {
 	}
 	v := a.vote
 	t.floor = max(t.floor, v.Floor)
+	switch {
+	case v.Stored: // it is the lease's own
+	case t.shared:
+		t.over = max(t.over, v.Writer) // readers that ask at the same time come in any order
+	default:
+		t.over = max(t.over, v.Floor)
+	}
 	t.waiters, t.wishes = max(t.waiters, v.Waiters), max(t.wishes, v.Wishes)
 	switch {
 	case v.Has:
@@ -115,7 +124,7 @@ func (t *tally) forExtension() verdict {
 // count adds answers up until decide knows the verdict, timeout has passed, after
 // which answers count no more, or ctx or the driver ends.
 func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
-	t := &tally{d: d, shared: shared, open: len(d.members), heard: make([]bool, len(d.members))}
+	t := &tally{d: d, shared: shared, timeout: timeout, open: len(d.members), heard: make([]bool, len(d.members))}
 	n := len(d.members)
 	runs := make([]string, 2*n)
 	t.has.runs, t.stored.runs = runs[:0:n], runs[n:n]
@@ -135,12 +144,41 @@ func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, 
 				}
 			}
 			t.open = 0
+			if len(t.failed) > len(d.members)-d.quorum {
+				d.probe()
+			}
 		case <-ctx.Done():
 			return t, lost, ctx.Err()
 		case <-d.ctx.Done():
 			return t, lost, unavailable(errClosed)
 		}
 	}
+}
+
+// linger hears also the answers that are about to come when the outcome is certain: for as
+// long again as that took, but not those of nodes that have been silent. Of a lease that a
+// quorum of forgetful nodes gave, the others may know that its token is too small.
+func (t *tally) linger(answers <-chan answer, took time.Duration) {
+	timer := time.NewTimer(took)
+	defer timer.Stop()
+	for t.talking() {
+		select {
+		case a := <-answers:
+			t.add(a)
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// talking says whether a node has not answered that answers as a rule.
+func (t *tally) talking() bool {
+	for i, m := range t.d.members {
+		if !t.heard[i] && !m.quiet() {
+			return t.open > 0
+		}
+	}
+	return false
 }
 
 // trust returns until when a lease is trusted whose TTL began at since.

@@ -5,12 +5,15 @@
 package redlock
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // single opens one server as a Node.
@@ -26,6 +29,7 @@ func single(t testing.TB, s *redis, opts *Options) *redisNode {
 func TestScriptsDoWhatNodeSays(t *testing.T) {
 	t.Parallel()
 	opts := patient()
+	opts.MaxTTL = 3 * time.Minute
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
 	for seed := range uint64(30) {
@@ -111,6 +115,120 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	slices.Sort(want)
 	slices.Sort(got)
 	same("list", want, got)
+}
+
+// TestTokenBeyond: a server refuses a token that is no whole number for it, whether the lock is
+// free or not, and keeps nothing of it.
+func TestTokenBeyond(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	node := single(t, startFleet(t, 3, opts)[0], opts)
+	p := Proposal{Name: name, Lease: "wrong", Token: MaxToken + 1, TTL: time.Minute}
+	for _, p.Mode = range []Mode{Take, Heal} {
+		if v, err := node.Propose(t.Context(), p); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "2^53") {
+			t.Errorf("Propose = %+v, %v; want ErrUnavailable that names the limit", v, err)
+		}
+	}
+	p = Proposal{Name: name, Lease: "right", Token: 1, TTL: time.Minute}
+	if v, err := node.Propose(t.Context(), p); err != nil || !v.Stored {
+		t.Errorf("Propose after that = %+v, %v; want it stored", v, err)
+	}
+}
+
+// TestFloorBehindAFailedAttempt: what a failed attempt has stored overtakes nobody, and what was
+// stored before it does.
+func TestFloorBehindAFailedAttempt(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	node := single(t, startFleet(t, 3, opts)[0], opts)
+	ask := func(mode Mode, lease string, token uint64, held bool) bool {
+		t.Helper()
+		v, err := node.Propose(t.Context(), Proposal{Mode: mode, Name: name, Lease: lease, Token: token, TTL: time.Minute})
+		if err == nil && v.Has {
+			_, err = node.End(t.Context(), Ending{Name: name, Lease: lease, Held: held})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Has
+	}
+	ask(Take, "granted", 3, true)
+	ask(Take, "failed", 5, false)
+	if ask(Heal, "overtaken", 2, true) {
+		t.Error("a lease that was overtaken was healed")
+	}
+	if !ask(Heal, "holder", 4, true) {
+		t.Error("a holder was not healed, for the sake of an attempt that failed")
+	}
+}
+
+// TestWishesEndWithTheWriter: the end of an exclusive lease that was held ends all wishes.
+func TestWishesEndWithTheWriter(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	node := single(t, startFleet(t, 3, opts)[0], opts)
+	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "writer", Token: 3, TTL: time.Minute}); err != nil || !v.Has {
+		t.Fatalf("Propose = %+v, %v", v, err)
+	}
+	if st, err := node.Want(t.Context(), Wish{Name: name, Who: "another", For: time.Minute}); err != nil || st.Wishes != 1 {
+		t.Fatalf("Want = %+v, %v; want one wish", st, err)
+	}
+	if _, err := node.End(t.Context(), Ending{Name: name, Lease: "writer", Held: true}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "reader", Shared: true, Token: 4, TTL: time.Minute}); err != nil || !v.Has {
+		t.Errorf("Propose of a reader = %+v, %v; want that the wish has ended", v, err)
+	}
+}
+
+// TestFloorsOfFormerVersions: a floor that a former version has written counts as what it was. A
+// reader that a writer has not overtaken gets its lock back, and one that a writer has does
+// not; nor when a later attempt, or the lease that stored the floor, has ended.
+func TestFloorsOfFormerVersions(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	node := single(t, f[0], opts)
+	ctx := t.Context()
+	none := func() {}
+	attempt := func(lease string) func() {
+		return func() {
+			if v, err := node.Propose(ctx, Proposal{Name: name, Lease: lease, Token: 300, TTL: time.Minute}); err != nil || !v.Stored {
+				t.Fatalf("Propose = %+v, %v; want it stored", v, err)
+			}
+			node.End(ctx, Ending{Name: name, Lease: lease})
+		}
+	}
+	for _, test := range []struct {
+		floor  string
+		writer uint64
+		then   func()
+	}{
+		{"200 old 100", 100, none},
+		{"200 old 100", 100, attempt("other")},
+		{"200 old 100", 100, func() { node.End(ctx, Ending{Name: name, Lease: "old"}) }},
+		{"100 old", 100, none},
+		{"100 old", 100, attempt("other")},
+		{"100 old", 100, func() { node.End(ctx, Ending{Name: name, Lease: "old"}) }},
+	} {
+		f[0].do("set", "pawl:{"+name+"}"+floorSuffix, test.floor)
+		test.then()
+		if s, err := node.Read(ctx, []string{name}); err != nil || s[0].Writer != test.writer {
+			t.Errorf("%q: Read = %+v, %v; want the writers' floor %d", test.floor, s, err, test.writer)
+		}
+		for token, has := range map[uint64]bool{50: false, 99: false, 100: true, 150: true} {
+			p := Proposal{Mode: Heal, Name: name, Shared: true, Lease: fmt.Sprint("reader", token), Token: token, TTL: time.Minute}
+			v, err := node.Propose(ctx, p)
+			if err != nil || v.Has != has {
+				t.Errorf("%q: healing a reader with token %d = %+v, %v; want %t", test.floor, token, v, err, has)
+			}
+			node.End(ctx, Ending{Name: name, Lease: p.Lease, Held: true})
+		}
+		p := Proposal{Mode: Heal, Name: name, Lease: "writer", Token: 99, TTL: time.Minute}
+		if v, err := node.Propose(ctx, p); err != nil || v.Has {
+			t.Errorf("%q: healing a writer with token 99 = %+v, %v; want nothing", test.floor, v, err)
+		}
+	}
 }
 
 // TestLateProposal: a request that comes long after its lease was ended takes nothing,

@@ -36,8 +36,6 @@ var (
 	readLua string
 	//go:embed lua/listen.lua
 	listenLua string
-	//go:embed lua/status.lua
-	statusLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -49,18 +47,16 @@ const (
 	wantScript
 	readScript
 	listenScript
-	statusScript
 )
 
 // The ordinary case of a script is in its text before the functions that only the
 // others need.
 var scripts = []server.Script{
-	proposeScript: {Text: commonLua + proposeLua + server.Each + stateLua + proposeBusyLua, Own: 2},
+	proposeScript: {Text: commonLua + proposeLua + server.Each + stateLua + proposeBusyLua, Own: 2, Grants: true},
 	endScript:     {Text: commonLua + endLua + server.Each + stateLua + endBusyLua, Own: 1},
 	wantScript:    {Text: commonLua + stateLua + wantLua},
 	readScript:    {Text: commonLua + stateLua + readLua},
 	listenScript:  {Text: listenLua},
-	statusScript:  {Text: statusLua},
 }
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
@@ -81,6 +77,7 @@ var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 type redisNode struct {
 	server *server.Server
 	ears   ears
+	silent bool // it was not heard of in time at first
 }
 
 var _ Teller = (*redisNode)(nil)
@@ -137,7 +134,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	if v.Has {
 		v.Floor, v.Stored = p.Token, len(reply) == 1
 		if !v.Stored {
-			v.Floor = number(text(reply[1]))
+			v.Floor, v.Writer = readFloor(text(reply[1]))
 		}
 		return v, nil
 	}
@@ -156,12 +153,12 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 // End implements Node.
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 	key := n.key(e.Name)
-	_, mark, listeners, wishes := keysOf(key, e.Lease)
+	floor, mark, listeners, wishes := keysOf(key, e.Lease)
 	remember := time.Duration(0)
 	if e.Bar || e.News != "" {
-		remember = max(n.server.MaxTTL, underWay)
+		remember = max(n.server.Limit.Longest(), underWay)
 	}
-	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes},
+	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes, floor},
 		[]string{server.Millis(remember), e.News, server.Bit(e.Held), n.server.Channel, e.Lease})
 	if err != nil {
 		return false, err
@@ -226,17 +223,18 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 
 // Status implements Node.
 func (n *redisNode) Status(ctx context.Context) (Status, error) {
-	reply, _, err := n.run(ctx, statusScript, []string{n.server.EpochKey("")}, nil)
+	is, err := n.server.State(ctx)
 	if err != nil {
 		return Status{}, independent(err)
-	}
-	if len(reply) != 3 {
-		return Status{}, errGarbled
 	}
 	if err := n.hears(ctx); err != nil {
 		return Status{}, err
 	}
-	return Status{Addr: n.Addr(), Run: text(reply[1]), Closed: millis(reply[2])}, nil
+	s := Status{Addr: n.Addr(), Run: is.Run, Closed: is.Closed, MaxTTL: is.TTL, SetBy: is.Holder(), ID: is.Self}
+	for _, set := range is.OK {
+		s.Sets = append(s.Sets, set.String())
+	}
+	return s, nil
 }
 
 // hears returns nil as soon as messages can be heard, or why not if the server says

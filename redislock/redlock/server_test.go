@@ -8,17 +8,20 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
@@ -33,7 +36,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for time to pass, each with servers of its own.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "6")
+		flag.Set("test.parallel", "4")
 	}
 	os.Exit(m.Run())
 }
@@ -85,6 +88,27 @@ func startFleet(t testing.TB, n int, opts *Options, args ...string) fleet {
 	}
 	f.bless(t, opts)
 	return f
+}
+
+// name has the nodes called by their own addresses, before participants that reach them
+// by others come at the same time.
+func (f fleet) name(t testing.TB, opts *Options) {
+	t.Helper()
+	d, err := NewDriver(context.Background(), f.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if !eventually(patience, func() bool {
+		if g, err := d.TryAcquire(context.Background(), &driver.Request{Name: "named", Lease: rand.Text(), TTL: 500 * time.Millisecond, Renewed: true}); err == nil {
+			g.Release(context.Background())
+		}
+		return !slices.ContainsFunc(f, func(s *redis) bool {
+			return !strings.Contains(s.do("get", strings.TrimSpace(s.do("keys", "*epoch"))), f[0].addr)
+		})
+	}) {
+		t.Fatal("the nodes are not named")
+	}
 }
 
 func startServer(t testing.TB, args ...string) *redis {

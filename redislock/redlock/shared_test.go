@@ -175,7 +175,8 @@ func TestLossBehindAWish(t *testing.T) {
 		for _, m := range all {
 			m.mu.Lock()
 			n := m.at(name)
-			n.locks, n.writer, n.floor, n.owner = nil, g.token+1, g.token+1, "writer"
+			n.locks = nil
+			n.store(g.token+1, "writer", false)
 			n.wishes["another"] = time.Now().Add(lookEvery)
 			m.mu.Unlock()
 		}

@@ -20,7 +20,7 @@ import (
 // wishFor at most.
 
 // Acquire implements driver.Queuer. There is no queue: who comes first after a
-// release gets the name. An outage is borne once a quorum of nodes has been heard of.
+// release gets the name. An outage is borne for a TTL once a quorum of nodes has been heard of.
 func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
@@ -42,6 +42,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			}
 		})()
 	}
+	var away driver.Outage
 	for splits := 0; ; {
 		if f.kind == split {
 			splits++
@@ -52,6 +53,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			s.giveUp()
 			return nil, err
 		}
+		sent := driver.Now()
 		if f = s.look(ctx); f == nil {
 			g, f = s.ask(ctx)
 		}
@@ -61,6 +63,13 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		case f.kind == final, f.kind == silent && !s.heard:
 			s.giveUp()
 			return nil, f.err
+		case f.kind != silent:
+			away.Over()
+		default:
+			if err := away.Failed(sent, req.TTL, f.err); err != nil {
+				s.giveUp()
+				return nil, err
+			}
 		}
 	}
 }
@@ -147,7 +156,8 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 	f.after = d.quorumth(waits)
 	s.heard = s.heard || free+len(waits)-len(failed) >= d.quorum
 	if len(failed) > len(d.members)-d.quorum {
-		f.kind, f.err = silent, failed.as(driver.ErrUnavailable, d)
+		f.kind, f.err = silent, failed.as(driver.ErrUnavailable, d, d.timeout(s.req.TTL))
+		d.probe()
 	}
 	return f
 }

@@ -58,9 +58,9 @@ func (s *Server) Saw(sent, heard driver.Instant, micros int64) (step time.Durati
 			s.clock = next
 		}
 	}
-	news := step != 0 && heard.Sub(s.told) > time.Minute
+	news := step != 0 && heard.Sub(s.told.step) > time.Minute
 	if news {
-		s.told = heard
+		s.told.step = heard
 	}
 	s.mu.Unlock()
 	if news && s.Stepped != nil {

@@ -27,11 +27,12 @@ type Cluster struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // ears, and what is done in the background
 
-	mu      sync.Mutex // guards the fields below
-	owners  [slotCount]*node
-	servers map[string]*node // by address
-	ears    map[int]*slotEar // by slot
-	asking  *survey          // under way, or the last one
+	mu       sync.Mutex // guards the fields below
+	owners   [slotCount]*node
+	servers  map[string]*node // by address
+	ears     map[int]*slotEar // by slot
+	watching bool             // the nodes that ears listen to are watched
+	asking   *survey          // under way, or the last one
 }
 
 // NewCluster returns the Cluster that some nodes belong to. It sends nothing.
@@ -51,7 +52,7 @@ func (c *Cluster) spawn(f func()) bool {
 	return true
 }
 
-var errClosed = errors.New("the client is closed")
+var errClosed = driver.ErrClosed
 
 // owner returns the node that has a slot, as far as is known.
 func (c *Cluster) owner(ctx context.Context, slot int) (*Server, error) {
@@ -86,6 +87,7 @@ func (c *Cluster) assign(slot int, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners[slot] = c.at(addr)
+	c.follow()
 }
 
 // masters returns the nodes that have slots.

@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -109,6 +110,37 @@ type Contact struct {
 	mu     sync.Mutex      // guards the fields below
 	making context.Context // of what is being connected; nil if nothing was since GiveUp
 	giveUp context.CancelFunc
+	open   map[int64]net.Conn // by number
+}
+
+// Drop closes the connections that had been made when there were n.
+func (c *Contact) Drop(n int64) {
+	var old []net.Conn
+	c.mu.Lock()
+	for i, conn := range c.open {
+		if i <= n {
+			old = append(old, conn)
+		}
+	}
+	c.mu.Unlock()
+	for _, conn := range old {
+		go conn.Close() // with TLS it may take a while
+	}
+}
+
+func (c *Contact) keep(n int64, conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = make(map[int64]net.Conn)
+	}
+	c.open[n] = conn
+}
+
+func (c *Contact) forget(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, n)
 }
 
 // GiveUp ends what is being connected: dials, and connections by which nothing has been
@@ -176,6 +208,7 @@ func (h heardConn) Write(b []byte) (int, error) {
 const longTurn = 10 * time.Millisecond
 
 func (h heardConn) Close() error {
+	h.c.forget(h.n)
 	h.c.breaks.Add(1)
 	return h.Conn.Close()
 }
@@ -197,11 +230,15 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(making, cancel)()
-	dial := d.DialContext
-	if conf != nil {
-		dial = (&tls.Dialer{NetDialer: d, Config: conf}).DialContext
+	if d.Timeout > 0 { // for all of it
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, d.Timeout)
+		defer end()
 	}
-	conn, err := dial(ctx, network, addr)
+	conn, err := d.DialContext(ctx, network, addr)
+	if err == nil && conf != nil {
+		conn, err = shakeHands(ctx, conn, conf, addr)
+	}
 	if err != nil {
 		return nil, dialError{err}
 	}
@@ -210,9 +247,31 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	}
 	spare := context.AfterFunc(making, func() { conn.Close() })
 	n := c.conns.Add(1)
+	c.keep(n, conn)
 	// In this order: what others hear from now on they note themselves.
 	raise(&c.left, c.heard.Load())
 	return heardConn{&refusable{Conn: conn, first: spare}, c, n}, nil
+}
+
+// errNoTLS is the silence of a server after the first word of TLS. One without TLS
+// takes it for the beginning of a command, and waits for the rest.
+var errNoTLS = errors.New("the server does not answer in TLS")
+
+func shakeHands(ctx context.Context, conn net.Conn, conf *tls.Config, addr string) (net.Conn, error) {
+	if conf.ServerName == "" {
+		conf = conf.Clone()
+		conf.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(conn, conf)
+	err := secure.HandshakeContext(ctx)
+	if err == nil {
+		return secure, nil
+	}
+	conn.Close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errNoTLS
+	}
+	return nil, err
 }
 
 // raise makes n at least as large as to.

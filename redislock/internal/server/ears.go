@@ -4,14 +4,16 @@ package server
 
 import (
 	"context"
+	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // In a cluster only who subscribes at the node that has a slot, to a channel in that
 // slot, is counted by the script that publishes. So there is an Ear for each slot in
-// which somebody waits. The node ends the subscription when it gives the slot away.
+// which somebody waits. The node ends the subscription when it gives the slot away, but
+// not when it becomes a replica of the one that has taken it over: what is published there
+// is heard at the replica, too, and not counted. So an Ear follows the owner of its slot,
+// and a client that has one asks the owner now and then whether it is a master still.
 
 // earIdle is how long the Ear of a slot that nobody uses is kept.
 const earIdle = time.Minute
@@ -27,6 +29,9 @@ type slotEar struct {
 	users int
 	end   context.CancelFunc
 	idle  *time.Timer // ends it, while there are no users
+
+	at    *Server            // that it listens to, or begins to; nil if there is none
+	leave context.CancelFunc // ends that
 }
 
 // Ear returns what tells when messages about a lock's key can be heard. Leave must
@@ -40,7 +45,10 @@ func (c *Cluster) Ear(key string) *Ear {
 		ctx, end := context.WithCancel(c.ctx)
 		e = &slotEar{Ear: newEar(c.conf.Heard), end: end}
 		c.ears[slot] = e
-		c.spawn(func() { c.keep(ctx, e.Ear, slot) })
+		c.spawn(func() { c.keep(ctx, e, slot) })
+		if !c.watching {
+			c.watching = c.spawn(c.watch)
+		}
 	}
 	if e.idle != nil {
 		e.idle.Stop()
@@ -70,20 +78,34 @@ func (c *Cluster) drop(slot int) {
 	}
 }
 
-func (c *Cluster) keep(ctx context.Context, e *Ear, slot int) {
-	e.keep(ctx, func(ctx context.Context) error { return c.receive(ctx, slot) }, func() {})
-	if c.ctx.Err() == nil || !c.conf.Owned {
-		c.unsubscribe(slot) // the connection goes on
+func (c *Cluster) keep(ctx context.Context, e *slotEar, slot int) {
+	e.keep(ctx, func(ctx context.Context) error { return c.receive(ctx, e, slot) })
+	if n := c.ownerNow(slot); n != nil && n.now() != nil && (c.ctx.Err() == nil || !c.conf.Owned) {
+		c.unsubscribe(n.now(), slot) // the connection goes on
 	}
 }
 
-func (c *Cluster) receive(ctx context.Context, slot int) error {
+func (c *Cluster) receive(ctx context.Context, e *slotEar, slot int) error {
 	s, err := c.owner(ctx, slot)
 	if err != nil {
 		return err
 	}
-	err = s.client.Receive(ctx, s.client.B().Ssubscribe().Channel(c.channelOf(slot)+c.conf.ID).Build(),
-		func(m rueidis.PubSubMessage) { s.Hear(m.Message) })
+	here, leave := context.WithCancel(ctx)
+	defer leave()
+	c.mu.Lock()
+	e.at, e.leave = s, leave
+	c.mu.Unlock()
+	if c.left(s, slot) != nil { // before there was anything to leave
+		return nil
+	}
+	err = e.Ear.receive(here, s, s.client.B().Ssubscribe().Channel(c.channelOf(slot)+c.conf.ID).Build(), func() {})
+	c.mu.Lock()
+	e.at, e.leave = nil, nil
+	c.mu.Unlock()
+	if here.Err() != nil && ctx.Err() == nil {
+		go c.unsubscribe(s, slot) // it may hang
+		return nil
+	}
 	t := &trip{c: c, slot: slot}
 	if err != nil && ctx.Err() == nil && t.again(ctx, s, err) {
 		return nil
@@ -91,14 +113,73 @@ func (c *Cluster) receive(ctx context.Context, slot int) error {
 	return Lacking(err, "ssubscribe")
 }
 
-func (c *Cluster) unsubscribe(slot int) {
-	n := c.ownerNow(slot)
-	if n == nil || n.now() == nil {
-		return
+// follow makes the Ears listen where their slots are now. Cluster.mu is held.
+func (c *Cluster) follow() {
+	for slot, e := range c.ears {
+		n := c.owners[slot]
+		if n == nil || e.at != nil && n.now() == e.at {
+			continue
+		}
+		if e.leave != nil {
+			e.leave()
+		}
+		e.again()
 	}
+}
+
+// watchEvery is how often the nodes are asked that somebody waits at.
+const watchEvery = 500 * time.Millisecond
+
+// watch looks for new owners of what a node had that does not answer, or is no master
+// any more. It goes on until nobody waits.
+func (c *Cluster) watch() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		at := make(map[*Server]bool)
+		for _, e := range c.ears {
+			if e.at != nil && e.users > 0 {
+				at[e.at] = true
+			}
+		}
+		c.watching = len(c.ears) > 0
+		if !c.watching {
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		var asked sync.WaitGroup
+		for s := range at {
+			asked.Go(func() {
+				if !s.leads(c.ctx) {
+					c.suspect(s)
+				}
+			})
+		}
+		asked.Wait()
+	}
+}
+
+// leads asks a server whether it is a master. One that may not be asked is taken for one.
+func (s *Server) leads(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	text, err := s.Do(ctx, s.client.B().Info().Section("replication").Build()).ToString()
+	if err != nil {
+		return refused(err) != nil
+	}
+	return ParseInfo(text)["role"] != "slave"
+}
+
+func (c *Cluster) unsubscribe(s *Server, slot int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s := n.now()
 	s.Do(ctx, s.client.B().Sunsubscribe().Channel(c.channelOf(slot)+c.conf.ID).Build())
 }
 

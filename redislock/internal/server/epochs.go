@@ -27,38 +27,46 @@ func (s *slotSet) has(slot int) bool { return s.bits[slot/32].Load()&(1<<(slot%3
 func (s *slotSet) add(slot int)      { s.bits[slot/32].Or(1 << (slot % 32)) }
 func (s *slotSet) remove(slot int)   { s.bits[slot/32].And(^uint32(1 << (slot % 32))) }
 
+func (s *slotSet) all() (slots []int) {
+	for slot := range slotCount {
+		if s.has(slot) {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
 func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
 
 // epochOf builds the call of the script that begins or joins the epoch of a slot.
-func (s *Server) epochOf(b *binding, c rueidis.CommandClient, slot int, bless bool) rueidis.Completed {
+func (s *Server) epochOf(b *binding, c rueidis.CommandClient, slot int, args []string) rueidis.Completed {
 	key := s.cluster.epochKey(slot)
-	return b.call(c, s.epochScript(), []string{key, noKey(key)}, []string{Millis(s.MaxTTL), Bit(bless), ""})
+	return b.call(c, s.epochScript(), []string{key, noKey(key)}, args)
 }
 
 // joinedEpoch notes what that script has returned.
 func (s *Server) joinedEpoch(b *binding, slot int, r rueidis.RedisResult) error {
-	closed, found, err := epochReply(r)
+	is, err := epochReply(r)
 	if err != nil {
 		return err
 	}
+	s.Limit.learn(is)
+	if !s.writes.Load() {
+		return nil
+	}
 	b.joined.add(slot)
-	s.tellClosed(b, closed)
-	if found != joined {
-		s.cluster.seed(s, b, slot, found == missing)
+	s.tellClosed(b, is.closed)
+	if is.found != joined {
+		s.cluster.seed(s, b, slot, is.found == missing)
 	}
 	return nil
 }
 
 // joinAgain joins the epochs of all slots that were in use by the run before.
 func (s *Server) joinAgain(ctx context.Context, conn rueidis.CommandClient, b, stale *binding) {
-	var slots []int
-	for slot := range slotCount {
-		if stale.joined.has(slot) {
-			slots = append(slots, slot)
-		}
-	}
+	slots := stale.joined.all()
 	// What fails is done with the next request.
-	closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, false)
+	closed, begun, _ := s.beginEpochs(ctx, conn, b, slots, s.Limit.args(join, ""))
 	s.tellClosed(b, closed)
 	if begun > 0 {
 		s.cluster.seed(s, b, slots[0], false)
@@ -67,23 +75,24 @@ func (s *Server) joinAgain(ctx context.Context, conn rueidis.CommandClient, b, s
 
 // beginEpochs begins or joins the epochs of slots, and returns how many have begun,
 // and for how long nothing is granted there.
-func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b *binding, slots []int, bless bool) (closed time.Duration, begun int, err error) {
+func (s *Server) beginEpochs(ctx context.Context, conn rueidis.CommandClient, b *binding, slots []int, args []string) (closed time.Duration, begun int, err error) {
 	if len(slots) == 0 {
 		return 0, 0, nil
 	}
 	var cmds []rueidis.Completed
 	for _, slot := range slots {
-		cmds = append(cmds, s.epochOf(b, conn, slot, bless))
+		cmds = append(cmds, s.epochOf(b, conn, slot, args))
 	}
 	for i, r := range conn.DoMulti(ctx, cmds...) {
-		left, found, e := epochReply(r)
+		is, e := epochReply(r)
 		if e != nil {
 			err = e
 			continue
 		}
+		s.Limit.learn(is)
 		b.joined.add(slots[i])
-		closed = max(closed, left)
-		if found != joined {
+		closed = max(closed, is.closed)
+		if is.found != joined {
 			begun++
 		}
 	}
@@ -117,7 +126,7 @@ func (c *Cluster) seedOne(ctx context.Context, s *Server, b *binding, from int) 
 	slots := c.slotsOf(s, from)
 	for len(slots) > 0 {
 		n := min(len(slots), epochBatch)
-		if _, begun, _ := s.beginEpochs(ctx, s.client, b, slots[:n], false); begun == 0 {
+		if _, begun, _ := s.beginEpochs(ctx, s.client, b, slots[:n], s.Limit.args(join, "")); begun == 0 {
 			return
 		}
 		slots = slots[n:]
@@ -156,8 +165,14 @@ func (c *Cluster) slotsOf(s *Server, from int) (slots []int) {
 	return slots
 }
 
-// Bless ends the quarantine of all slots and sets the longest TTL in use to MaxTTL.
-func (c *Cluster) Bless(ctx context.Context) error {
+// Bless is as Server.Bless, for all slots.
+func (c *Cluster) Bless(ctx context.Context) error { return c.change(ctx, bless) }
+
+// Set is as Server.Set, for all slots. Those that are not reached learn it from clients that
+// have been granted something elsewhere.
+func (c *Cluster) Set(ctx context.Context) error { return c.change(ctx, set) }
+
+func (c *Cluster) change(ctx context.Context, mode string) error {
 	servers, err := c.Servers(ctx)
 	if err != nil {
 		return NotBound(ctx, err).Err
@@ -165,7 +180,7 @@ func (c *Cluster) Bless(ctx context.Context) error {
 	errs := make([]error, len(servers))
 	var all sync.WaitGroup
 	for i, s := range servers {
-		all.Go(func() { errs[i] = c.blessAll(ctx, s) })
+		all.Go(func() { errs[i] = c.changeAll(ctx, s, mode) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -176,18 +191,19 @@ func (c *Cluster) Bless(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) blessAll(ctx context.Context, s *Server) error {
+func (c *Cluster) changeAll(ctx context.Context, s *Server, mode string) error {
 	b, err := s.bound(ctx, nil)
 	if err != nil || b.boot == "" {
 		return err
 	}
 	slots := c.slotsOf(s, 0)
+	n, args := min(len(slots), 1), s.telling(c.conf.Limit.changeArgs(mode)) // the others are told once
 	for len(slots) > 0 {
-		n := min(len(slots), epochBatch)
-		if _, _, err := s.beginEpochs(ctx, s.client, b, slots[:n], true); err != nil {
+		if _, _, err := s.beginEpochs(ctx, s.client, b, slots[:n], args); err != nil {
 			return err
 		}
 		slots = slots[n:]
+		n, args = min(len(slots), epochBatch), c.conf.Limit.changeArgs(mode)
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type reply struct {
 // The server runs a script only if none of these hold, or refuses its first
 // write, so none of them has recorded anything.
 var replies = []reply{
+	{"LAYOUT", "a newer version of pawl uses this store, in a way that this one does not know: use that version here, too", true},
 	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true},
 	{"WRONGPASS", "the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
 	{"AUTH", "the server has no password for this user: leave it out", true},
@@ -82,6 +83,7 @@ type Failure struct {
 	Lasting bool  // asking again does not help
 	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
 	Moving  bool  // the hash slot moves to another node: it passes
+	Silent  bool  // the server has not answered, not even with a refusal
 }
 
 // classify says what the error of a request means. ctx is the request's own: a
@@ -97,9 +99,9 @@ func classify(ctx context.Context, err error) *Failure {
 	case errors.As(err, &answer), undialled(err):
 		return NotBound(ctx, err)
 	case ctx.Err() != nil:
-		return &Failure{Err: ctx.Err(), Maybe: true}
+		return &Failure{Err: ctx.Err(), Maybe: true, Silent: true}
 	}
-	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true}
+	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Silent: true}
 }
 
 // NotBound says what an error means from which it is clear that the server has
@@ -107,14 +109,20 @@ func classify(ctx context.Context, err error) *Failure {
 func NotBound(ctx context.Context, err error) *Failure {
 	switch {
 	case ctx.Err() != nil:
-		return &Failure{Err: ctx.Err()}
+		return &Failure{Err: ctx.Err(), Silent: true}
 	case undialled(err):
-		return &Failure{Err: Unavailable(dialHint(err))}
+		return &Failure{Err: Unavailable(dialHint(err)), Silent: !errors.Is(err, errTooMany)}
 	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
-		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err))}
+		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
 	}
 	explained, lasting := explain(err)
-	return &Failure{Err: Unavailable(explained), Lasting: lasting}
+	return &Failure{Err: Unavailable(explained), Lasting: lasting, Silent: refused(err) == nil && err != errReplica}
+}
+
+// Hopeless reports whether an error of Dial took all the time that there was, so that to dial
+// again would take it a second time.
+func Hopeless(err error) bool {
+	return errors.Is(err, errNoTLS) || undialled(err) && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "i/o timeout"))
 }
 
 // undialled reports whether err is from before there was a connection.
@@ -155,6 +163,8 @@ func dialHint(err error) error {
 		return fmt.Errorf("%w: is the server running, and is this its address?", err)
 	case strings.Contains(s, "x509"):
 		return fmt.Errorf("%w: name the authority that signed the server's certificate with ?ca_file=", err)
+	case errors.Is(err, errNoTLS):
+		return fmt.Errorf("%w within the connect timeout: if this port has no TLS, use redis:// instead of rediss://", err)
 	case strings.Contains(s, "first record does not look like a TLS"):
 		return fmt.Errorf("%w: this port has no TLS: use redis:// instead of rediss://", err)
 	case strings.Contains(s, "no such host"):

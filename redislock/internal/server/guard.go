@@ -21,6 +21,8 @@ var errEvicts = errors.New("it may throw locks away, and then two clients could 
 var errUnguarded = errors.New("after a restart of this server two clients could hold the same lock, " +
 	"and redislock could not notice: set AllowUnguarded (?allow_unguarded=true) if that does no harm")
 
+var errReplica = errors.New("READONLY")
+
 // ErrCluster is Bind's error for a server that belongs to a cluster.
 var ErrCluster = errors.New("this server belongs to a cluster")
 
@@ -43,7 +45,7 @@ func (s *Server) askServer(ctx context.Context, conn rueidis.CommandClient) (boo
 		return "", ErrCluster
 	}
 	if info["role"] == "slave" {
-		return "", errors.New("READONLY")
+		return "", errReplica
 	}
 	// Eviction is not noticed in time to make up for it, as a restart is: where it
 	// has begun it goes on. Without maxmemory there is none.
@@ -81,16 +83,16 @@ func ParseInfo(text string) map[string]string {
 }
 
 // tellClosed says that nothing is granted for a while by the run that b is for, but
-// not for each slot.
+// not for each slot, nor for each binding to that run.
 func (s *Server) tellClosed(b *binding, left time.Duration) {
 	if left <= 0 || s.Closed == nil {
 		return
 	}
 	s.mu.Lock()
 	now := driver.Now()
-	news := now.Sub(b.toldClosed) > time.Minute
+	news := s.told.run != b.boot || now.Sub(s.told.closed) > time.Minute
 	if news {
-		b.toldClosed = now
+		s.told.run, s.told.closed = b.boot, now
 	}
 	s.mu.Unlock()
 	if news {
@@ -98,19 +100,72 @@ func (s *Server) tellClosed(b *binding, left time.Duration) {
 	}
 }
 
-// epoch begins or joins the epoch of this run of the server, and returns for how
+// What the script for the epoch is called for.
+const (
+	look  = "look"  // changes nothing
+	join  = "join"  // begins or joins the epoch
+	bless = "bless" // begins an epoch in which there is nothing to wait for
+	set   = "set"   // joins, and changes MaxTTL
+)
+
+// mode returns what a participant does when it meets a run: one that has been
+// granted nothing, and has not asked for it, leaves everything as it is.
+func (s *Server) mode() string {
+	if s.writes.Load() {
+		return join
+	}
+	return look
+}
+
+// epoch looks at, begins or joins the epoch of this run of the server, and returns for how
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.
 //
 // away is when this participant heard last from another run than this, 0 if it
 // has heard of no other.
-func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, bless bool, away driver.Instant) (time.Duration, error) {
+func (s *Server) epoch(ctx context.Context, conn rueidis.CommandClient, b *binding, mode string, away driver.Instant) (time.Duration, error) {
 	ago := ""
 	if away != 0 {
 		ago = Millis(max(0, driver.Now().Sub(away)))
 	}
-	closed, _, err := epochReply(conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey("")}, []string{Millis(s.MaxTTL), Bit(bless), ago})))
-	return closed, err
+	args, err := s.joinArgs(mode, ago)
+	if err != nil {
+		return 0, err
+	}
+	r, err := epochReply(conn.Do(ctx, b.call(conn, s.epochScript(), []string{s.EpochKey("")}, args)))
+	if err != nil {
+		return 0, err
+	}
+	b.limit = r.TTL
+	s.Limit.learn(r)
+	if s.Group != nil {
+		b.sets = r.sets
+		s.Group.learn(s.Node, r.sets)
+		b.set = s.Group.set()
+	}
+	if mode != look {
+		s.arrived()
+	}
+	return r.closed, nil
+}
+
+// joinArgs are the arguments of the script for the epoch, with the set of nodes if there is one.
+func (s *Server) joinArgs(mode, ago string) ([]string, error) {
+	args := s.telling(s.Limit.args(mode, ago))
+	if s.Group != nil && mode == join {
+		sets, err := s.Group.tell(s.Node)
+		if err != nil {
+			return nil, err
+		}
+		args[6] = sets.String()
+	}
+	return args, nil
+}
+
+// telling makes the script tell all others if it makes a record where there was none.
+func (s *Server) telling(args []string) []string {
+	args[9], args[10] = s.newsChannel(), s.ID
+	return args
 }
 
 // What a call of the script for the epoch has found.
@@ -120,17 +175,35 @@ const (
 	missing        // none
 )
 
-// epochReply reads what that has returned: for how long nothing is granted, and what
-// it has found.
-func epochReply(r rueidis.RedisResult) (closed time.Duration, found int64, err error) {
-	reply, err := r.AsIntSlice()
+// epochState is what that has returned.
+type epochState struct {
+	closed time.Duration // for so long nothing is granted
+	found  int64
+	rest   time.Duration // for so long leases may go on that are longer than MaxTTL
+	sets   Sets          // of a node of Redlock
+	Term
+}
+
+func epochReply(r rueidis.RedisResult) (epochState, error) {
+	reply, err := r.ToArray()
 	if err != nil {
-		return 0, 0, err
+		return epochState{}, err
 	}
-	if len(reply) != 3 {
-		return 0, 0, fmt.Errorf("the server's answer has %d parts; want 3", len(reply))
+	if len(reply) != 7 {
+		return epochState{}, errParts(len(reply), 7)
 	}
-	return time.Duration(reply[0]) * time.Millisecond, reply[2], nil
+	var s epochState
+	ms, _ := reply[0].AsInt64()
+	ttl, _ := reply[1].AsInt64()
+	s.closed, s.TTL = time.Duration(ms)*time.Millisecond, time.Duration(ttl)*time.Millisecond
+	s.found, _ = reply[2].AsInt64()
+	s.Change, _ = reply[3].AsInt64()
+	s.By, _ = reply[4].ToString()
+	rest, _ := reply[6].AsInt64()
+	s.rest = time.Duration(rest) * time.Millisecond
+	text, err := reply[5].ToString()
+	s.sets = parseSets(text)
+	return s, err
 }
 
 // EpochKey is the key of the record of the epoch of a lock's key.
@@ -139,11 +212,20 @@ func (s *Server) EpochKey(string) string { return s.epochKey }
 // ChannelFor begins the channels of messages about a lock's key.
 func (s *Server) ChannelFor(string) string { return s.Channel }
 
-// Bless ends the quarantine and sets the longest TTL in use to MaxTTL.
-func (s *Server) Bless(ctx context.Context) error {
+// Bless ends the quarantine. If the participant has a MaxTTL of its own, that is the store's
+// from now on.
+func (s *Server) Bless(ctx context.Context) error { return s.change(ctx, bless) }
+
+// Set makes the participant's own MaxTTL the store's. A longer one is that at once. A shorter
+// one too, but leases that have the longer one are waited for until they have ended.
+func (s *Server) Set(ctx context.Context) error { return s.change(ctx, set) }
+
+func (s *Server) change(ctx context.Context, mode string) error {
 	b, err := s.bound(ctx, nil)
 	if err == nil && b.boot != "" {
-		_, err = s.epoch(ctx, s.client, b, true, 0)
+		var r epochState
+		r, err = epochReply(s.Do(ctx, b.call(s.client, s.epochScript(), []string{s.EpochKey("")}, s.telling(s.Limit.changeArgs(mode)))))
+		s.Limit.learn(r)
 	}
 	if err != nil {
 		return NotBound(ctx, err).Err

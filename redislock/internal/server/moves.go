@@ -26,6 +26,7 @@ type moves struct {
 	// away is when the one before was heard of last, until the present one has been
 	// told, or 0. It does not change when that takes several attempts.
 	away driver.Instant
+	news bool // nobody has been told of the present run
 }
 
 // moved notes which run b is for. If that is another one than before, which was
@@ -37,13 +38,21 @@ func (s *Server) moved(b *binding, left driver.Instant) driver.Instant {
 	m := &s.moves
 	if b.boot != "" && m.run != b.boot {
 		if m.run != "" {
-			m.away = left
+			m.away, m.news = left, true
 		}
 		m.run = b.boot
 		m.count++
 	}
 	b.move = m.count
 	return m.away
+}
+
+// tellMoved says whether somebody has to be told that this is another run, and does so once.
+func (s *Server) tellMoved() (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news, s.moves.news = s.moves.news, false
+	return news
 }
 
 // arrived notes that the server has been told.
@@ -54,6 +63,13 @@ func (s *Server) arrived() {
 	if s.Contact != nil {
 		s.moves.conns = s.Contact.conns.Load()
 	}
+}
+
+// hasMoved reports whether the server must be told that it is not the first one.
+func (s *Server) hasMoved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moves.away != 0
 }
 
 // stale returns why a reply to b's scripts is not to be believed, or nil: b was

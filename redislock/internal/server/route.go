@@ -110,7 +110,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 		keys = append(keys[:len(keys):len(keys)], noKey(keys[0]))
 	}
 	var stale *binding
-	for forgot := 0; forgot < 3; {
+	for forgot := 0; forgot < 5; {
 		s, asking, err := t.next(ctx)
 		if err != nil {
 			return nil, 0, Source{}, NotBound(ctx, err)
@@ -122,10 +122,23 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 			}
 			return nil, 0, Source{}, NotBound(ctx, err)
 		}
+		if again, err := s.grants(b, script); err != nil {
+			return nil, 0, Source{}, &Failure{Err: err, Lasting: true}
+		} else if again {
+			stale = b
+			if asking {
+				t.ask = s.Addr
+			}
+			if forgot++; forgot < 5 {
+				continue
+			}
+		}
 		since := driver.Now()
 		reply, err := s.call(ctx, b, t.slot, asking, script, keys, args)
 		ret := refused(err)
 		switch {
+		case err == nil && len(reply) > 0 && Code(reply) == beyondLimit:
+			return nil, 0, Source{}, s.beyond(b, reply)
 		case err == nil && len(reply) > 0 && Code(reply) != noEpoch:
 			fail := s.stale(b)
 			if fail == nil && replicated && Code(reply) == 1 {
@@ -135,7 +148,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 				fail = c.left(s, t.slot)
 			}
 			return reply, since, Source{s, b}, fail
-		case err == nil: // the record of the epoch has gone, or is another's
+		case err == nil: // the record of the epoch has gone, is another's, or has another MaxTTL; see grants
 			b.joined.remove(t.slot)
 			forgot++
 		case ret != nil && ret.IsNoScript():
@@ -179,7 +192,7 @@ func (s *Server) call(ctx context.Context, b *binding, slot int, asking bool, sc
 	}
 	first := s.client.B().Asking().Build()
 	if !asking {
-		first = s.epochOf(b, s.client, slot, false)
+		first = s.epochOf(b, s.client, slot, s.telling(s.Limit.args(s.mode(), "")))
 	}
 	replies, err := s.DoMulti(ctx, first, run)
 	if err != nil {

@@ -10,6 +10,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -26,7 +27,9 @@ type Config struct {
 	Prefix  string   // of all keys
 	Channel string   // with ID, the channel that Listen subscribes to
 
-	MaxTTL    time.Duration // the longest TTL that this participant uses
+	Limit     *Limit        // what is known of MaxTTL
+	Group     *Group        // what is known of the nodes of Redlock; else nil
+	Node      int           // the number of this one
 	Timeout   time.Duration // to connect
 	Unguarded bool          // a server that cannot be guarded will do
 
@@ -42,22 +45,31 @@ type Config struct {
 
 	// Hear acts on a message. It must not block: replies wait behind it. If it is
 	// nil, nobody listens.
-	Hear func(message string)
+	Hear func(from Subscription, message string)
 	// Heard is called when an Ear is open, for the first time or again. Messages
 	// that were sent meanwhile are lost.
 	Heard func(*Ear)
 	// Stepped is called, once a minute at most, when Saw sees that the clock of the
 	// server at addr was set: forward, or back if by is negative. It may be nil.
 	Stepped func(addr string, by time.Duration)
+	// Moved is called when s has come to another run than it was with, or to another server.
+	// It may be nil.
+	Moved func(s *Server)
 	// Closed is called when a run of the server at addr is found that grants nothing
 	// for a while. It may be nil.
 	Closed func(addr string, left time.Duration)
+	// Silent is called when the server at addr has not been heard for a second, and once a
+	// minute while that lasts. It may be nil.
+	Silent func(addr string, since time.Duration)
 }
 
 // Script is a script. Its reply is an array that begins with a number, -1 if closed()
 // has returned that.
 type Script struct {
 	Text string
+	// Grants says that it may grant something, and so begin an epoch. It returns -5 and the TTL
+	// if that is too long.
+	Grants bool
 	// Own, if positive, says that the script takes many requests at a time, and returns an array
 	// of replies. All of them have the first key in common, and all arguments but the last Own,
 	// which are given once. The other keys and arguments are given by their kind: the second key of all
@@ -80,14 +92,21 @@ type Server struct {
 	epochKey string // of a server on its own
 	way      way
 	crowds   crowds
+	writes   atomic.Bool // something was to be granted
+	astray   astray
 
 	mu      sync.Mutex // guards the fields below
 	binding *binding
 	moves   moves
 
 	replicas replicas
-	clock    reading        // that the next one is compared with
-	told     driver.Instant // when a step of the server's clock was told last
+	clock    reading // that the next one is compared with
+	told     struct {
+		step   driver.Instant // when a step of the server's clock was told last
+		closed driver.Instant // when it was told last that nothing is granted
+		run    string         // in this run
+		silent driver.Instant // when it was told last that it does not answer
+	}
 }
 
 // New returns the Server of a client. It sends nothing; see Bind and Listen.
@@ -113,8 +132,15 @@ func (s *Server) Client() rueidis.Client { return s.client }
 // Send sends a command about a key that no script of Config is needed for, and
 // returns the answer, which may be nil, and an instant before it was sent.
 func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *Failure) {
-	since := driver.Now()
+	made, since := s.made(), driver.Now()
 	r := s.Do(ctx, cmd(s.client.B()))
+	switch err := r.Error(); {
+	case err == nil:
+		s.astray.useful()
+	case ofReplica(err) && s.astray.pause(since) == nil:
+		s.astray.vain(err)
+		s.drop(made) // the next is sent to where the address leads by then
+	}
 	return r, since, answered(ctx, r)
 }
 

@@ -205,6 +205,7 @@ func (c *Cluster) take(a answer) error {
 			}
 		}
 	}
+	c.follow()
 	for addr, n := range c.servers {
 		if a.owners[addr] == nil && driver.Now().Sub(n.used) > unused {
 			delete(c.servers, addr)

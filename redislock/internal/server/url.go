@@ -130,6 +130,20 @@ func (p *Place) params(q url.Values) error {
 	return p.certificates(tlsFiles)
 }
 
+// WithMaxTTL returns the URL with another MaxTTL. Its errors are those of Parse.
+func WithMaxTTL(s string, ttl time.Duration) (string, error) {
+	head, query, _ := strings.Cut(s, "?")
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return "", errors.New("the parameters cannot be read: put & between them and write special characters as %xx")
+	}
+	if ttl < driver.MinTTL {
+		return "", fmt.Errorf("MaxTTL %v is too short: use %v or more", ttl, driver.MinTTL)
+	}
+	q.Set("max_ttl", ttl.String())
+	return head + "?" + q.Encode(), nil
+}
+
 func readPassword(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	return strings.TrimRight(string(b), "\r\n"), err

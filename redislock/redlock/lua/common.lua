@@ -3,8 +3,34 @@
 -- is in state.lua: to make a function takes time.
 
 local FLOOR = '86400000' -- how long a floor is remembered, in ms
+local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not whole ones
 
 -- owned says whether value, that of a lock, is that of the lease.
 local function owned(value, lease)
   return value and lease ~= '' and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
+end
+
+-- standing reads the record of a floor: its token and lease; the largest tokens that stand, of
+-- any lease and of a writer, which are those that no failed attempt has left; and what
+-- they were before this lease. All are strings of digits but the lease.
+-- Of a record without a kind, as there were before ("TOKEN LEASE", or of a reader "TOKEN LEASE WRITER"),
+-- it is not known what was before: no ending takes it back.
+local function standing(record)
+  local token, lease, kind, before, writer = string.match(record or '', '^(%d+) (%S+) (%a) (%d+) (%d+)$')
+  if token then
+    return token, lease, kind == 'x' and before or token, (kind == 'x' or kind == 'r') and writer or token, before, writer
+  end
+  token, lease, writer = string.match(record or '', '^(%d+) ?(%S*) ?(%d*)$')
+  if not token then return '0', '', '0', '0', '0', '0' end
+  if writer == '' then writer = token end
+  return token, lease, token, writer, token, writer
+end
+
+-- store writes the record of a floor for a lease whose token is the largest.
+local function store(floor, record, token, lease, shared)
+  local _, owner, any, writers, before, writer = standing(record)
+  if owner == lease then
+    any, writers = before, shared and writers or writer -- what shares may have been a writer, granted
+  end
+  redis.call('SET', floor, token .. ' ' .. lease .. (shared and ' r ' or ' w ') .. any .. ' ' .. writers, 'PX', FLOOR)
 end

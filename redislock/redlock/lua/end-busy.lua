@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The rest of end, one lock after the other.
 
-local function finish(lock, mark, listeners, wishes, lease)
+local function finish(lock, mark, listeners, wishes, floor, lease)
   -- A server without memory accepts the mark only after something was deleted. If
   -- there is nothing it refuses, and is asked again.
   local value, at = redis.call('MGET', lock)[1], nil
@@ -26,6 +26,7 @@ local function finish(lock, mark, listeners, wishes, lease)
     local old = redis.call('GET', mark)
     redis.call('SET', mark, old and old ~= '' and old or news, 'PX', remember)
   end
+  if held ~= '1' then fail(floor, lease) end
   if not mine then return {0} end
   local holder = news ~= '' and string.match(mine, '^%S+ (%S+)')
   if holder then redis.call('PUBLISH', channel .. holder, 'lost ' .. lease .. ' ' .. news) end
@@ -34,6 +35,6 @@ local function finish(lock, mark, listeners, wishes, lease)
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or each(n, finish, KEYS[n + 1 + i], KEYS[1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i], ARGV[4 + i])
+  answers[i] = answers[i] or each(n, finish, KEYS[n + 1 + i], KEYS[1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i], ARGV[4 + i])
 end
 return answers

@@ -5,9 +5,8 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   -- Another may have been about the same lock.
   local _, stored, news, value = unpack(n == 1 and known or redis.call('MGET', epoch, floor, mark, lock), 1, 4)
   local shared = shared == '1'
-  local last, owner, writer = string.match(stored or '', '^(%d+) ?(%S*) ?(%d*)$')
-  last = last or '0'
-  if not writer or writer == '' then writer = last end -- the last to store it was a writer
+  local last, owner, stands, writer = standing(stored)
+  if tonumber(token) > LARGEST then return redis.error_reply('ERR the token ' .. token .. ' is beyond 2^53') end
   local fits = tonumber(token) > tonumber(last) or tonumber(token) == tonumber(last) and owner == lease
 
   local live = value and {} or scored(lock, at)
@@ -24,21 +23,23 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   if not news then
     local heir = owned(value, from)
     if mine then
+      if boot ~= '' and stranger(known[1] or '') then return {-1} end
+      if beyond(known[1], ttl) then return {-5, ttl} end
       has = true
     elseif heir or not value and (#live == 0 or shared) then
-      shut = closed(epoch, known[1], at)
-      if shut < 0 then return {-1} end
+      shut = closed(epoch, known[1], at, ttl)
+      if shut < 0 then return {shut, ttl} end
       if shut > 0 or not heir and from ~= '' or heir and shared then
         has = false
       elseif mode == 'take' then
         has = not shared or wished(wishes, at) == 0
       elseif mode == 'heal' then
-        has = fits or shared and tonumber(token) >= tonumber(writer)
+        has = tonumber(token) >= tonumber(shared and writer or stands)
       end
     end
   end
   if not has then
-    return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, last, listeners, wishes, at)
+    return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, stored, listeners, wishes, at)
   end
 
   local px = tonumber(ttl)
@@ -55,17 +56,18 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   -- The floor is written before a new lock: what is refused for lack of memory has
   -- then recorded nothing.
   if fits then
-    redis.call('SET', floor, token .. ' ' .. lease .. (shared and ' ' .. writer or ''), 'PX', FLOOR)
+    store(floor, stored, token, lease, shared)
   elseif mine then
     redis.call('PEXPIRE', floor, FLOOR)
   end
 
   local new
+  local sure = fits or mode ~= 'take' -- a lease that was granted has its token
   if mine then
-    local who, stored, rest = string.match(mine, '^(%S+ %S+) (%S+) (.*)$')
-    new = who .. ' ' .. (fits and token or stored) .. ' ' .. rest
+    local who, old, rest = string.match(mine, '^(%S+ %S+) (%S+) (.*)$')
+    new = who .. ' ' .. (sure and token or old) .. ' ' .. rest
   else
-    new = lease .. ' ' .. client .. ' ' .. (fits and token or '0') .. ' ' .. digits(at) .. ' ' .. record
+    new = lease .. ' ' .. client .. ' ' .. (sure and token or '0') .. ' ' .. digits(at) .. ' ' .. record
   end
   if not shared and (value or not mine) then
     if new ~= mine then redis.call('SET', lock, new, 'PX', px) end
@@ -77,7 +79,7 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
     if mine and not value and new ~= mine then redis.call('ZREM', lock, mine) end
     if value then wake(lock, listeners, channel) end
   end
-  return fits and {1} or {1, last}
+  return fits and {1} or {1, stored}
 end
 
 for i = 1, n do

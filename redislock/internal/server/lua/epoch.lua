@@ -1,16 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
--- epoch makes the record of this run of the server, or joins it.
+-- epoch makes the record of this run of the server, joins it, or only looks at it.
 -- KEYS: epoch; in a cluster another one that never exists, so that this does not run
 -- while the hash slot moves
--- ARGV: longest ttl in ms; 1 to begin with an open epoch in any case, or 0; if the caller
--- was with another run before, how many ms ago it heard of that last, else ''
--- Returns {for how many more ms nothing may be granted, longest ttl in ms, and whether
--- that is new: 0 no, 1 yes, 2 yes, as there was no record}.
+-- ARGV: look, join, bless (to begin with an open epoch in any case), or set (which changes MaxTTL);
+-- MaxTTL in ms as the caller takes it; what it has learnt from the store, or is to be
+-- set, or 0, and the change that this is from; if the caller was with another run before, how
+-- many ms ago it heard of that last, else ''; who has set the second MaxTTL;
+-- which node of Redlock this is with the sets of nodes that will do, or ''; in how many ms the last lease has ended
+-- that is longer than MaxTTL, as the caller has learnt it; who calls; the channel on which all are told
+-- of a record where there was none, or ''; the caller's id
+-- Returns {for how many more ms nothing may be granted; the MaxTTL, 0 if there is none to be seen yet; whether that is an
+-- epoch that begins: 0 no, 1 yes, 2 yes, as there was no record; the change that MaxTTL is from; who has set it;
+-- which node this is with the sets of nodes, or -; in how many ms the last lease that is longer has ended}.
 
 local SILENCE = 2000 -- for how many ms nothing may be heard of a server that is there
+local SLACK = 1000000 -- in microseconds: what clients have learnt of ENDS is later by a round trip, and must not grow on its way
 
 local epoch = KEYS[1]
-local ttl, bless, away = tonumber(ARGV[1]), ARGV[2] == '1', tonumber(ARGV[3])
+local mode, own, known, change, away, who = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local rest, me, channel, id = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
 
 local clustered = publish == 'SPUBLISH'
 
@@ -23,16 +31,16 @@ local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*
 -- had no replica for repl-backlog-ttl, which must be as long as the longest TTL.
 local promoted = string.match(field('master_replid2') or '', '[^0]')
 
--- age returns for how many seconds a server without a record has certainly
--- forgotten nothing: since it began, unless data was erased, or it was a replica,
+-- age returns for how many seconds a server has certainly forgotten nothing but what it had forgotten
+-- when it began: since then, unless data was erased, or it was a replica,
 -- which may lack what its master granted up to the end. Both ends of the uptime
 -- are rounded down: it can be 1 s too long.
-local function age()
+local function age(commands)
   -- A node of a cluster does not tell since when it has had the hash slot, and
   -- whether that came with its data.
   if clustered then return 0 end
   if promoted or field('evicted_keys') ~= '0' then return 0 end
-  for _, command in ipairs({'flushall', 'flushdb', 'swapdb', 'config|resetstat'}) do
+  for command in string.gmatch('flushall flushdb swapdb config|resetstat ' .. commands, '%S+') do
     if field('cmdstat_' .. command) then return 0 end
   end
   return math.max(0, (tonumber(field('uptime_in_seconds')) or 0) - 1)
@@ -40,25 +48,83 @@ end
 
 local at, data = now(), field('master_replid')
 if field('role') ~= 'master' or not data then return redis.error_reply('READONLY') end
-local record = redis.call('GET', epoch)
-local run, from, longest, blessed, known = string.match(record or '', '^(%S+) (%S+) (%S+) (%S+) (%S+) %S+$')
-longest = math.max(ttl, tonumber(longest) or 0)
-from, blessed = tonumber(from), tonumber(blessed)
-if bless then
-  from, longest, blessed = 0, ttl, at
-elseif not record and not away then
-  from, blessed = at - age() * 1000000, 0
-elseif run ~= boot or known ~= data and promoted or from > at then
+local record = redis.call('GET', epoch) or ''
+local run, from, till, longest, set, blessed, lineage, ends, by =
+  string.match(record, '^2 (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$')
+local sets
+local former = 0 -- the longest TTL of layout 1, in ms
+if run then sets, by = string.match(by, '^(%S+) (.*)$') end
+if not run then -- layout 1: whoever had the longest TTL had written that, and nobody had agreed to it
+  run, from, longest, blessed, lineage = string.match(record, '^(%x+) (%S+) (%S+) (%S+) (%S+) %S+$')
+  if run then
+    former = tonumber(longest)
+    till, longest = from + former * 1000, nil
+  elseif string.match(record, '^%d%d? ') then
+    return redis.error_reply('LAYOUT ' .. string.match(record, '^%d+'))
+  end
+end
+local fresh = not run
+sets = sets or '-'
+local function generation(text) return tonumber(string.match(text, '^[^;]*;(%d+);')) or 0 end
+if mode == 'join' and generation(ARGV[7]) > generation(sets) then sets = ARGV[7] end
+from, till, blessed, ends = tonumber(from), tonumber(till), tonumber(blessed) or 0, tonumber(ends) or 0
+longest, set, by = tonumber(longest) or own, tonumber(set) or 0, by or me
+if (fresh or former > 0) and mode == 'look' then longest, by = 0, '{}' end
+
+-- more is set if leases may have been forgotten that are longer than was known here.
+local more = false
+if mode == 'set' or mode == 'bless' and known > 0 then
+  change = math.max(at, set + 1)
+end
+if known > 0 and mode ~= 'look' and (change > set or change == set and (known > longest or fresh and known == longest)) then
+  -- Leases with the longer TTL go on for that long, and are renewed no more.
+  if not fresh and known < longest then ends = math.max(ends, at + longest * 1000) end
+  more = mode == 'join' and known > longest
+  longest, set, by = known, change, who
+end
+if mode == 'join' and not fresh and set == 0 and till > at and own > longest then
+  -- The data is lost, and the first to come knew less of what there had been.
+  longest, by, more = own, me, true
+end
+
+-- The record may have been lost, and with it that there are longer leases.
+local told = at + rest * 1000
+if rest > 0 and mode ~= 'bless' and told > ends + SLACK then
+  ends = told
+  if not fresh and till > at and blessed == 0 then till = math.max(till, ends) end
+end
+
+local begun = true
+if mode == 'bless' then
+  begun, from, till, ends, blessed = false, 0, 0, 0, at
+elseif fresh and not away then
+  from, blessed = at - age('') * 1000000, 0
+elseif fresh or run ~= boot or lineage ~= data and promoted or from > at then
   -- A record of another run came from a disk, which may lack the last second, or
-  -- from a master, which may have granted more since. When it ended nobody knows.
+  -- from a master, which may have granted more since. When it ended nobody knows, but if this
+  -- server was never a replica it was before it began.
   -- A master that was a replica in between has the data of its master. The id of
   -- its data changes also when the first replica comes, and when the last has
   -- long gone. And nothing ends in time after the clock was set back.
-  from, blessed = at, 0
+  local kept = not fresh and not away and run ~= boot and from <= at
+  from, blessed = at - (kept and age('replicaof slaveof psync') or 0) * 1000000, 0
 elseif away and blessed < at - away * 1000 and from < at - (away - SILENCE) * 1000 then
   -- Others may have got leases elsewhere up to now, and nobody has said so, or
   -- declared that there are none, since the caller was there.
   from, blessed = at, 0
+else
+  begun = false
 end
-redis.call('SET', epoch, table.concat({boot, digits(from), digits(longest), digits(blessed), data, digits(at)}, ' '))
-return {math.max(0, math.ceil((from - at) / 1000 + longest)), longest, from ~= at and 0 or record and 1 or 2}
+if begun then
+  till = math.max(from + math.max(longest == 0 and own or longest, former) * 1000, ends)
+  if not fresh then set = math.max(set, 1) end
+elseif more then
+  till = math.max(till, from + longest * 1000)
+end
+if former > 0 then ends = math.max(ends, at + former * 1000) end
+if mode ~= 'look' then
+  -- Those who are connected notice nothing of a FLUSHALL, and may have leases of which this caller does not know.
+  if fresh and channel ~= '' then redis.call('PUBLISH', channel, id .. ' ' .. boot) end
+  redis.call('SET', epoch, table.concat({'2', boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, digits(at)}, ' '))
+end
+return {math.max(0, math.ceil((till - at) / 1000)), longest, begun and (fresh and 2 or 1) or 0, digits(set), by, sets, math.max(0, math.ceil((ends - at) / 1000))}

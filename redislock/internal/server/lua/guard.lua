@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every script begins with a line that sets boot, and with this file.
+-- Every script begins with a line that sets boot, publish, limit, self and set, and with this file.
 
 local LOOK = 10000 -- for how long a look at the server's role is good, in microseconds
 
@@ -32,27 +32,40 @@ end
 -- keep writes the record here only: a replica's would be of no use, and the log
 -- of writes need not know when somebody looked. Without memory for it somebody
 -- will look again: locks must be given back all the same.
-local function keep(epoch, ...)
+local function keep(epoch, record)
   redis.set_repl(redis.REPL_NONE)
-  redis.pcall('SET', epoch, table.concat({...}, ' '))
+  redis.pcall('SET', epoch, record)
   redis.set_repl(redis.REPL_ALL)
 end
 
+-- stranger says whether the record is that of a node that is not to be asked by clients with this set of nodes.
+local function stranger(record)
+  return set ~= '' and not (string.find(record, ' ' .. self .. ';', 1, true) and string.find(record, ';' .. set .. ';', 1, true))
+end
+
 -- closed returns for how many more microseconds nothing may be granted, or -1
--- if record, that of the epoch, is not of this run of the server, not of its data,
--- or must be made anew for another reason.
-local function closed(epoch, record, at)
+-- if record, that of the epoch, is not of this run of the server, not of its data, has
+-- another MaxTTL or other sets of nodes than this script was made for, or must be made anew for another reason;
+-- or -5 if ttl, which may be nil, is longer than that.
+local function closed(epoch, record, at, ttl)
   if boot == '' then return 0 end
   -- Not all of the record at once: each grant passes here.
-  if string.sub(record or '', 1, #boot + 1) ~= boot .. ' ' then return -1 end
-  local from, ttl = string.match(record, '^(%S+) (%S+) ', #boot + 2)
+  if string.sub(record or '', 1, #boot + 3) ~= '2 ' .. boot .. ' ' then return -1 end
+  local from, till, longest = string.match(record, '^(%S+) (%S+) (%S+) ', #boot + 4)
   -- A record from the future is one from before the clock was set back.
-  if not from or tonumber(from) > at then return -1 end
+  if not from or tonumber(from) > at or longest ~= limit or stranger(record) then return -1 end
+  if ttl and tonumber(ttl) > tonumber(limit) then return -5 end
   local seen = tonumber(string.sub(record, -16)) -- nil if the clock says 1970
   if not seen or at < seen or at > seen + LOOK then
-    local blessed, data = string.match(record, '^%S+ %S+ %S+ (%S+) (%S+) %S+$')
+    local data = string.match(record, '^%S+ %S+ %S+ %S+ %S+ (%S+) ', #boot + 4)
     if lineage() ~= (data or '') then return -1 end
-    keep(epoch, boot, from, ttl, blessed, data, digits(at))
+    keep(epoch, string.sub(record, 1, -17) .. digits(at))
   end
-  return math.max(0, from + ttl * 1000 - at)
+  return math.max(0, till - at)
+end
+
+-- beyond says whether a TTL is longer than the record, of whichever run, allows.
+local function beyond(record, ttl)
+  local longest = type(record) == 'string' and string.match(record, '^2 %S+ %S+ %S+ (%S+) ')
+  return boot ~= '' and longest and tonumber(ttl) > tonumber(longest)
 end

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// openMoving returns a client of what is behind a link, with all that it logs.
+func openMoving(t *testing.T, link *drivertest.Link, ttl time.Duration) (*pawl.Client, *output) {
+	t.Helper()
+	log := new(output)
+	opts := &Options{MaxTTL: ttl}
+	opts.TTL = ttl
+	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
+	c, err := Open(t.Context(), "redis://"+link.Addr(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, log
+}
+
+// replicated starts a server with a replica, and blesses it for a MaxTTL.
+func replicated(t *testing.T, ttl time.Duration) (master, replica *redis) {
+	t.Helper()
+	args := []string{"--repl-diskless-sync-delay", "0"}
+	master, replica = startServer(t, args...), startServer(t, args...)
+	opts := &Options{MaxTTL: ttl}
+	opts.TTL = ttl
+	if err := Bless(t.Context(), master.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, replica, master)
+	return master, replica
+}
+
+// TestAddressMoves: an address is given to a replica that was promoted. The connections
+// to the former master, which is its replica now, live on. A lease goes on, a
+// waiter gets the lock, and what is asked for is granted, as soon as the new
+// master grants anything, and few connections are made.
+func TestAddressMoves(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second // a busy machine takes seconds to get a replica going
+	before, after := replicated(t, ttl)
+	link := drivertest.NewLink(t, before.addr)
+	a, log := openMoving(t, link, ttl)
+	b, _ := openMoving(t, link, ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan error, 1)
+	go func() {
+		l, err := b.Acquire(t.Context(), "deploy")
+		if err == nil {
+			err = l.Release(t.Context())
+		}
+		next <- err
+	}()
+	if !eventually(patience, func() bool { return queueLen(before, "deploy") == 1 }) {
+		t.Fatal("nobody waits")
+	}
+	made := link.Made()
+	promoted := driver.Now()
+	after.do("replicaof", "no", "one")
+	link.Move(after.addr)
+	follow(t, before, after)
+	moved := driver.Now()
+	// What the former master renewed after the promotion the new one does not know.
+	renewed := moved.Sub(promoted) < ttl/6
+	var l *pawl.Lease
+	if !eventually(2*ttl+patience, func() bool { l, err = a.TryAcquire(t.Context(), "another"); return err == nil }) {
+		t.Fatalf("TryAcquire = %v", err)
+	}
+	took := driver.Now().Sub(moved)
+	t.Logf("granted after %v, of which the server was closed for %v, or more if the other client came late", took, ttl)
+	if took > 2*ttl+patience/2 {
+		t.Errorf("granted after %v", took)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := held.Err(); err != nil && renewed {
+		t.Errorf("the lease that the new master knows has ended: %v", err)
+	}
+	if err := held.Release(t.Context()); err != nil && renewed {
+		t.Errorf("Release = %v", err)
+	}
+	select {
+	case err := <-next:
+		if err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the waiter stands beside a free lock")
+	}
+	if n := link.Made() - made; n > 20 { // by two clients, in some seconds
+		t.Errorf("%d connections were made", n)
+	}
+	if n := strings.Count(log.String(), "restarted"); n != 1 {
+		t.Errorf("that the server is closed was logged %d times:\n%s", n, log)
+	}
+}
+
+// TestAddressOfReplica: an address goes on leading to a master that has become a replica, and
+// to the new master at last. Until then few connections are made, however much is asked for.
+func TestAddressOfReplica(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	before, after := replicated(t, ttl)
+	link := drivertest.NewLink(t, before.addr)
+	a, log := openMoving(t, link, ttl)
+	after.do("replicaof", "no", "one")
+	follow(t, before, after)
+	made, asked := link.Made(), 0
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if l, err := a.TryAcquire(t.Context(), "deploy"); err == nil {
+			t.Fatalf("a replica grants a lease: %v", l)
+		}
+		asked++
+	}
+	if n := link.Made() - made; n > 10 || n == 0 {
+		t.Errorf("%d connections were made for %d requests; want some", n, asked)
+	}
+	link.Move(after.addr)
+	var l *pawl.Lease
+	var err error
+	if !eventually(3*patience, func() bool { l, err = a.TryAcquire(t.Context(), "deploy"); return err == nil }) {
+		t.Fatalf("TryAcquire = %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := link.Made() - made; n > 20 {
+		t.Errorf("%d connections were made", n)
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n > 2 {
+		t.Errorf("%d warnings:\n%s", n, log)
+	}
+}
+
+// TestEfficiencyAddressMoves: so it is without scripts that know their run.
+func TestEfficiencyAddressMoves(t *testing.T) {
+	t.Parallel()
+	before, after := replicated(t, time.Second)
+	link := drivertest.NewLink(t, before.addr)
+	locks, err := Open(t.Context(), "redis://"+link.Addr()+"?mode=efficiency", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	after.do("replicaof", "no", "one")
+	link.Move(after.addr)
+	follow(t, before, after)
+	if !eventually(patience, func() bool { _, err = locks.TryAcquire(t.Context(), "deploy"); return err == nil }) {
+		t.Errorf("TryAcquire = %v", err)
+	}
+}
+
+// TestOtherServerHasIt: an address is given to a server that was up all along, where somebody else
+// has the lock. Who had it at the former server learns that when it is connected again, and
+// not when it renews.
+func TestOtherServerHasIt(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t), startServer(t)
+	grownUp(t, first, second)
+	link := drivertest.NewLink(t, first.addr)
+	opts := testOptions()
+	opts.TTL, opts.MaxTTL = 3*time.Minute, 3*time.Minute
+	for _, r := range []*redis{first, second} {
+		if err := Bless(t.Context(), r.url(), opts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := Open(t.Context(), "redis://"+link.Addr(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b := open(t, second.url(), opts)
+	var held []*pawl.Lease
+	for _, opt := range [][]pawl.Option{nil, {pawl.NoRenew()}, {pawl.Shared()}} {
+		name := "deploy" + string(rune('0'+len(held)))
+		l, err := a.Acquire(t.Context(), name, opt...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, l)
+		req := long(name)
+		req.TTL = time.Minute
+		take(t, b, req)
+	}
+	link.Redirect(second.addr)
+	for i, l := range held {
+		select {
+		case <-l.Done():
+			if !errors.Is(l.Err(), pawl.ErrLost) {
+				t.Errorf("lease %d: %v", i, l.Err())
+			}
+		case <-time.After(patience):
+			t.Errorf("lease %d is believed although another server is there, and somebody else has it", i)
+		}
+	}
+}
+
+// TestSameServerAgain: a lease that the store has survives that, and its TTL is not touched.
+func TestSameServerAgain(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	g := take(t, s, long("deploy")).(*grant)
+	left := r.do("pexpiretime", lockKey(defaultPrefix, "deploy"))
+	if there, known := g.there(); !there || !known {
+		t.Errorf("there = %v, %v", there, known)
+	}
+	g.confirm()
+	if now := r.do("pexpiretime", lockKey(defaultPrefix, "deploy")); now != left || g.over() != nil {
+		t.Errorf("the lease ends at %s, and not at %s (%v)", now, left, g.over())
+	}
+	release(t, g)
+}

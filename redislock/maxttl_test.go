@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+func withMaxTTL(ttl time.Duration) *Options { return &Options{MaxTTL: ttl} }
+
+func lasting(name string, ttl time.Duration) *driver.Request {
+	req := request(name)
+	req.TTL = ttl
+	return req
+}
+
+// blessWith makes the server's MaxTTL ttl.
+func blessWith(t testing.TB, url string, ttl time.Duration) {
+	t.Helper()
+	if err := Bless(t.Context(), url, withMaxTTL(ttl)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// disagrees checks that err is ErrDisagree and says these things.
+func disagrees(t testing.TB, what string, err error, want ...string) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrDisagree) {
+		t.Fatalf("%s = %v; want ErrDisagree", what, err)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%s = %v; want it to say %q", what, err, w)
+		}
+	}
+}
+
+func describe(t testing.TB, s *store) *driver.StoreInfo {
+	t.Helper()
+	info, err := s.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// TestMaxTTLIsAgreed: the first client to be granted something sets MaxTTL, a longer TTL is
+// refused, and so is a client that knows of less. One without a MaxTTL may have 30 s.
+func TestMaxTTLIsAgreed(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	first := open(t, r.url(), nil)
+	_, err := first.TryAcquire(t.Context(), lasting("job", 2*time.Minute))
+	disagrees(t, "TryAcquire with a TTL that nobody knows of", err, "2m0s", "30s", "max_ttl=2m0s")
+
+	blessWith(t, r.url(), 5*time.Second)
+	a := open(t, r.url(), withMaxTTL(5*time.Second))
+	take(t, a, lasting("a", 5*time.Second))
+	take(t, open(t, r.url(), nil), lasting("less than 30 s is no danger", 5*time.Second))
+	b := open(t, r.url(), withMaxTTL(time.Second))
+	_, err = b.TryAcquire(t.Context(), lasting("b", time.Second))
+	disagrees(t, "TryAcquire of a client with a MaxTTL of 1s", err, "1s", "5s", "max_ttl=5s", "set by")
+	_, err = b.Acquire(t.Context(), lasting("b", time.Second))
+	disagrees(t, "its Acquire", err)
+
+	long := open(t, r.url(), withMaxTTL(time.Hour))
+	for what, try := range map[string]func() error{
+		"TryAcquire": func() error { _, err := long.TryAcquire(t.Context(), lasting("c", 6*time.Second)); return err },
+		"Acquire":    func() error { _, err := long.Acquire(t.Context(), lasting("c", 6*time.Second)); return err },
+		"shared": func() error {
+			req := lasting("c", 6*time.Second)
+			req.Shared = true
+			_, err := long.TryAcquire(t.Context(), req)
+			return err
+		},
+		"TryAcquireAll": func() error {
+			_, err := long.TryAcquireAll(t.Context(), []*driver.Request{lasting("c", time.Second), lasting("d", 6*time.Second)})
+			return err
+		},
+		"Pass": func() error {
+			_, err := take(t, long, lasting("passed", time.Second)).(driver.Passer).Pass(t.Context(), lasting("passed", 6*time.Second))
+			return err
+		},
+		"Renew": func() error {
+			_, err := take(t, long, lasting("renewed", time.Second)).Renew(t.Context(), 6*time.Second)
+			return err
+		},
+	} {
+		disagrees(t, what+" with a TTL of 6s", try(), "6s", "5s", "pawl max-ttl")
+	}
+	take(t, long, lasting("c", 5*time.Second))
+	if info := describe(t, long); info.MaxTTL != 5*time.Second || info.SetBy == nil {
+		t.Errorf("Describe = %+v; want a MaxTTL of 5s, and who has set it", info)
+	}
+}
+
+// TestReadingWritesNothing: whoever only looks, whatever MaxTTL it has, changes nothing.
+func TestReadingWritesNothing(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	readAll := func() {
+		s := open(t, r.url()+"?max_ttl=24h", nil)
+		if _, err := s.List(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Inspect(t.Context(), "job"); err != nil {
+			t.Error(err)
+		}
+		describe(t, s)
+		if err := s.Break(t.Context(), "job", "nobody's", nil, ""); !errors.Is(err, driver.ErrReleased) {
+			t.Errorf("Break of nothing = %v", err)
+		}
+	}
+	readAll()
+	if keys := r.do("keys", "*"); keys != "" {
+		t.Errorf("after reading a new server has the keys %q; want none", keys)
+	}
+	const most = 20 * time.Second
+	blessWith(t, r.url(), most)
+	before := r.do("get", "pawl:epoch")
+	readAll()
+	if after := r.do("get", "pawl:epoch"); after != before {
+		t.Errorf("reading has made %q of the record %q", after, before)
+	}
+	r.restart()
+	readAll()
+	s := open(t, r.url(), withMaxTTL(most))
+	if _, err := s.TryAcquire(t.Context(), lasting("job", time.Second)); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire after the restart = %v; want it to wait", err)
+	}
+	if left := describe(t, s).Closed; left > most {
+		t.Errorf("the server is closed for %v; want 20s at most: nobody has used more", left)
+	}
+}
+
+// TestRestartWithData: a server that comes back with its data is closed for the MaxTTL that was
+// agreed on, whatever those who come first would like, and counts from its start.
+func TestRestartWithData(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	blessWith(t, r.url(), 3*time.Second)
+	take(t, open(t, r.url(), withMaxTTL(3*time.Second)), lasting("job", 3*time.Second)).Release(t.Context())
+	r.restart()
+	long := open(t, r.url(), withMaxTTL(24*time.Hour))
+	_, err := long.TryAcquire(t.Context(), lasting("job", time.Second))
+	if info := describe(t, long); !errors.Is(err, driver.ErrUnavailable) || info.Closed > 3*time.Second || info.MaxTTL != 3*time.Second || info.Why == "" {
+		t.Errorf("after the restart TryAcquire = %v, Describe = %+v; want it closed for 3s at most", err, info)
+	}
+	r.restart()
+	up := func() bool {
+		return !strings.Contains("0 1 2 3 4", server.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+	}
+	if !eventually(patience, up) {
+		t.Fatal("the server does not get older")
+	}
+	take(t, open(t, r.url(), withMaxTTL(3*time.Second)), lasting("job", time.Second))
+}
+
+// TestForgottenMaxTTL: after a loss of data a client that knows of less came first. Whoever
+// was there before, also if it does nothing, or would have waited for longer, corrects it in time.
+func TestForgottenMaxTTL(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"idle holder", "learnt true", "learnt false"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			const long = 4 * time.Second
+			r := startServer(t)
+			blessWith(t, r.url(), long)
+			a := open(t, r.url(), withMaxTTL(time.Minute))
+			old := take(t, a, lasting("job", long))
+			if who == "learnt false" {
+				a.Close() // it would be told
+			}
+			r.do("flushall")
+			b := open(t, r.url(), withMaxTTL(2*time.Second))
+			_, err := b.TryAcquire(t.Context(), lasting("job", time.Second))
+			if who != "learnt false" && errors.Is(err, driver.ErrDisagree) {
+				return // it was corrected before it could try
+			}
+			if !errors.Is(err, driver.ErrUnavailable) {
+				t.Fatalf("TryAcquire after the loss = %v; want it to wait", err)
+			}
+			switch who {
+			case "idle holder":
+				if !eventually(patience, func() bool { return old.(*grant).over() != nil }) {
+					t.Error("the holder does not notice that its lease is forgotten")
+				}
+			case "learnt true":
+				a.TryAcquire(t.Context(), lasting("else", long))
+			case "learnt false":
+				open(t, r.url(), withMaxTTL(long)).TryAcquire(t.Context(), lasting("else", long))
+			}
+			g, err := b.Acquire(t.Context(), lasting("job", time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if early := old.Since().Add(long - driver.Drift(long)).Sub(g.Since()); early > 0 {
+				t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+			}
+		})
+	}
+}
+
+// TestSetMaxTTL: a change is there at once for clients that are running. After a shorter one
+// leases with the longer one are waited for until they have ended.
+func TestSetMaxTTL(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	blessWith(t, r.url(), time.Second)
+	var log output
+	opts := withMaxTTL(time.Second)
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	running, err := Open(t.Context(), r.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	use := func() {
+		if err := running.Do(t.Context(), "job", func(context.Context, *pawl.Lease) error { return nil }); err != nil {
+			t.Fatalf("the running client: %v", err)
+		}
+	}
+	use()
+	if err := SetMaxTTL(t.Context(), r.url(), 6*time.Second, nil); err != nil {
+		t.Fatal(err)
+	}
+	use()
+	if !eventually(patience, func() bool { return strings.Contains(log.String(), "raised to 6s") }) {
+		t.Errorf("the log says %q; want that MaxTTL was raised", log.String())
+	}
+	_, err = open(t, r.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting("b", time.Second))
+	disagrees(t, "TryAcquire of a client that starts with the old MaxTTL", err, "6s")
+	a := open(t, r.url(), withMaxTTL(6*time.Second))
+	old := take(t, a, lasting("long", 6*time.Second))
+
+	if err := SetMaxTTL(t.Context(), r.url(), time.Second, nil); err != nil {
+		t.Fatal(err)
+	}
+	if info := describe(t, a); info.Closed != 0 {
+		t.Errorf("after the change Describe = %+v; want it open", info)
+	}
+	_, err = old.Renew(t.Context(), 6*time.Second)
+	disagrees(t, "Renew with the old TTL", err)
+	_, err = a.TryAcquire(t.Context(), lasting("c", 2*time.Second))
+	disagrees(t, "TryAcquire with a TTL of 2s", err)
+	take(t, a, lasting("c", time.Second))
+	r.do("del", "pawl:{long}") // as if its last second was lost
+	r.restart()
+	got, err := open(t, r.url(), withMaxTTL(time.Second)).Acquire(t.Context(), lasting("long", time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if early := old.Since().Add(6*time.Second - driver.Drift(6*time.Second)).Sub(got.Since()); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+	}
+}
+
+// TestOwnMaxTTLAfterLoss: whoever has seen the store open closes it after a loss of data for the
+// MaxTTL that was agreed on, not for its own.
+func TestOwnMaxTTLAfterLoss(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	first := open(t, r.url(), withMaxTTL(2*time.Second)) // not set by Bless: of two changes the later one is right anyway
+	if _, err := first.Acquire(t.Context(), lasting("job", time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, r.url(), withMaxTTL(24*time.Hour))
+	take(t, a, lasting("else", time.Second))
+	first.Close()
+	r.do("flushall")
+	a.TryAcquire(t.Context(), lasting("job", time.Second))
+	if info := describe(t, a); info.MaxTTL != 2*time.Second || info.Closed > 2*time.Second {
+		t.Errorf("after the loss Describe = %+v; want it closed for 2s", info)
+	}
+}
+
+// TestForgottenEnds: MaxTTL was lowered, and then the data was lost. Whoever knows of the change knows
+// also for how long longer leases go on.
+func TestForgottenEnds(t *testing.T) {
+	t.Parallel()
+	const long, short = 5 * time.Second, time.Second
+	r := startServer(t)
+	blessWith(t, r.url(), long)
+	a := open(t, r.url(), withMaxTTL(long))
+	old := take(t, a, lasting("job", long))
+	if err := SetMaxTTL(t.Context(), r.url(), short, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, r.url(), withMaxTTL(short))
+	take(t, b, lasting("else", short))
+	a.Close()
+	r.do("flushall")
+	got, err := b.Acquire(t.Context(), lasting("job", short))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if early := old.Since().Add(long - driver.Drift(long)).Sub(got.Since()); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+	}
+	if late := got.Since().Sub(old.Since()); late > 2*long {
+		t.Errorf("the name was granted after %v; want it soon after the end of the forgotten lease", late)
+	}
+}
+
+// TestClusterForgottenMaxTTL: as TestForgottenMaxTTL, in a cluster, of an idle holder.
+func TestClusterForgottenMaxTTL(t *testing.T) {
+	t.Parallel()
+	const long = 4 * time.Second
+	c := startCluster(t, 0)
+	blessWith(t, c.url(), long)
+	name, other := c.nameOn(1, "job"), c.nameOn(1, "other")
+	a := open(t, c.url(), withMaxTTL(long))
+	old := take(t, a, lasting(name, long))
+	for _, m := range c.masters { // one that has not lost its data tells MaxTTL
+		m.do("flushall")
+	}
+	b := open(t, c.url(), withMaxTTL(time.Second))
+	_, err := b.TryAcquire(t.Context(), lasting(other, time.Second))
+	if errors.Is(err, driver.ErrDisagree) {
+		return // it was corrected before it could try
+	}
+	if !errors.Is(err, driver.ErrUnavailable) {
+		t.Fatalf("TryAcquire after the loss = %v; want it to wait", err)
+	}
+	got, err := b.Acquire(t.Context(), lasting(name, time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if early := old.Since().Add(long - driver.Drift(long)).Sub(got.Since()); early > 0 {
+		t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
+	}
+}
+
+// TestLayouts: a record of the first layout is read, one of a later is left alone.
+func TestLayouts(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	now := time.Now().UnixMicro()
+	info := server.ParseInfo(r.do("info", "all"))
+	r.do("set", "pawl:epoch", fmt.Sprintf("%s %d 7000 %d %s %d", info["run_id"], now-60_000_000, 0, info["master_replid"], now))
+	a := open(t, r.url(), withMaxTTL(7*time.Second))
+	take(t, a, lasting("job", 7*time.Second))
+	if record := r.do("get", "pawl:epoch"); !strings.HasPrefix(record, "2 "+info["run_id"]) || describe(t, a).MaxTTL != 7*time.Second {
+		t.Errorf("the record is now %q", record)
+	}
+	r.do("set", "pawl:epoch", fmt.Sprintf("%s %d 120000 %d %s %d", info["run_id"], now-300_000_000, 0, info["master_replid"], now))
+	take(t, open(t, r.url(), nil), lasting("short", time.Second)) // 2m were one client's, and nobody has agreed to them
+	if ttl := describe(t, open(t, r.url(), nil)).MaxTTL; ttl != pawl.DefaultTTL {
+		t.Errorf("after layout 1 MaxTTL is %v; want that of the first to come", ttl)
+	}
+	const later = "3 whatever comes"
+	r.do("set", "pawl:epoch", later)
+	_, err := a.TryAcquire(t.Context(), lasting("next", time.Second))
+	if err == nil || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("TryAcquire in a store of layout 3 = %v; want it refused", err)
+	}
+	if record := r.do("get", "pawl:epoch"); record != later {
+		t.Errorf("the record is now %q", record)
+	}
+}
+
+// TestOpenWithShortMaxTTL: a TTL that can never be granted is refused at once, and one that
+// nobody has asked for is not used.
+func TestOpenWithShortMaxTTL(t *testing.T) {
+	t.Parallel()
+	r := startServer(t)
+	opts := withMaxTTL(time.Second)
+	opts.TTL = 2 * time.Second
+	if c, err := Open(t.Context(), r.url(), opts); err == nil {
+		c.Close()
+		t.Error("Open with a TTL longer than MaxTTL = nil")
+	}
+	blessWith(t, r.url(), time.Second)
+	c, err := Open(t.Context(), r.url()+"?max_ttl=1s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.TryAcquire(t.Context(), "job"); err != nil {
+		t.Errorf("TryAcquire with no TTL and a MaxTTL of 1s = %v", err)
+	}
+}
+
+// TestClusterMaxTTL: clients agree on one MaxTTL in all slots, whoever came to which of them first.
+func TestClusterMaxTTL(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	one, two, three := c.nameOn(0, "one"), c.nameOn(1, "two"), c.nameOn(2, "three")
+	a := open(t, c.url(), withMaxTTL(4*time.Second))
+	if _, err := a.TryAcquire(t.Context(), lasting(one, time.Second)); !errors.Is(err, driver.ErrUnavailable) {
+		t.Fatalf("the first TryAcquire = %v; want it to wait", err)
+	}
+	// As if two clients had come to different slots in the same instant.
+	if !inTime(patience, func() bool { return c.masters[1].do("--scan", "--pattern", "pawl:epoch:*") != "" }) {
+		t.Fatal("the first client does not begin the epochs of the other nodes")
+	}
+	key := a.server.EpochKey(lockKey(a.prefix, two))
+	if !inTime(patience, func() bool { return c.masters[1].do("get", key) != "" }) {
+		t.Fatal("the first client does not begin the epoch of a slot")
+	}
+	f := strings.Fields(c.masters[1].do("get", key))
+	f[4] = "1000"
+	c.masters[1].do("set", key, strings.Join(f, " "))
+	b := open(t, c.url(), withMaxTTL(time.Second))
+	for _, name := range []string{two, three, two} {
+		if _, err := b.TryAcquire(t.Context(), lasting(name, time.Second)); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("TryAcquire of the other client = %v; want it to wait", err)
+		}
+	}
+	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 4*time.Second || f[4] != "4000" {
+		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 4s", b.limit.Longest(), f[4])
+	}
+	_, err := open(t, c.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting(two, time.Second))
+	disagrees(t, "TryAcquire of another with a MaxTTL of 1s", err, "4s")
+	blessWith(t, c.url(), 4*time.Second)
+	for _, name := range []string{one, two, three} {
+		take(t, a, lasting(name, 4*time.Second))
+	}
+	if err := SetMaxTTL(t.Context(), c.url(), 6*time.Second, nil); err != nil {
+		t.Fatal(err)
+	}
+	long := open(t, c.url(), withMaxTTL(6*time.Second))
+	for _, name := range []string{one, two, three} {
+		take(t, long, lasting(name+"6", 6*time.Second)).Release(t.Context())
+		take(t, a, lasting(name+"7", time.Second))
+	}
+	if info := describe(t, a); info.MaxTTL != 6*time.Second || info.Closed != 0 {
+		t.Errorf("Describe = %+v", info)
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+const (
+	askAtOnce  = 32                     // leases that are asked for at a time
+	askAgain   = 200 * time.Millisecond // after an answer that did not come
+	askTimes   = 5
+	askTimeout = time.Second
+)
+
+// moved asks for all leases that should be in a server: it is another one, or another run, and
+// may know nothing of them, while somebody else has the names. The next renewal
+// would find out, but that may be far away.
+func (s *store) moved(by *server.Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	var all []*grant
+	for _, g := range s.grants {
+		if s.server.Has(by, g.key) {
+			all = append(all, g)
+		}
+	}
+	s.work.Go(func() {
+		var asked sync.WaitGroup
+		slots := make(chan struct{}, askAtOnce)
+		for _, g := range all {
+			slots <- struct{}{}
+			asked.Go(func() { g.confirm(); <-slots })
+		}
+		asked.Wait()
+	})
+}
+
+// confirm ends the lease if the store does not have it any more.
+func (g *grant) confirm() {
+	for range askTimes {
+		if g.over() != nil || g.s.ctx.Err() != nil {
+			return
+		}
+		if there, known := g.there(); known {
+			if !there && g.over() == nil {
+				g.tellGone()
+			}
+			return
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-g.s.ctx.Done():
+		}
+	}
+}
+
+// there asks the store for the lease, and makes it no longer than it is.
+func (g *grant) there() (there, known bool) {
+	ctx, cancel := context.WithTimeout(g.s.ctx, askTimeout)
+	defer cancel()
+	shares := g.shares()
+	reply, _, fail := g.s.server.Run(ctx, extendScript, []string{g.key}, []string{g.lease, "1", shares, g.s.server.EpochKey(g.key)})
+	if fail != nil || g.shares() != shares {
+		return false, false
+	}
+	return server.Code(reply) == 1, true
+}
+
+func (g *grant) tellGone() {
+	ctx, cancel := context.WithTimeout(g.s.ctx, askAgain) // who broke it is a courtesy
+	defer cancel()
+	news := g.s.broken(ctx, g.key, g.lease)
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	lost := g.lostError()
+	if news != "" {
+		lost = readNews(news)
+	}
+	g.lose(lost)
+}

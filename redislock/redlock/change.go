@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/server"
+)
+
+// Clients with different sets of nodes exclude each other if each quorum of the one set has a node in
+// common with each of the other. From one set to another one that does not have this
+// property with it leads a third that has it with both: all nodes of the two, of which so
+// many are a quorum as that takes. At any time the nodes accept one set, or two that go together:
+//
+//	old → old, both → both → both, new → new
+//
+// Each arrow may be taken by one node sooner than by another, since what is accepted
+// before and after it goes together. The only exception are leases of clients with
+// the old set when the new one is accepted; they have ended MaxTTL after the old one was not
+// accepted any more by so many nodes that no quorum of it was left: renewals are refused, too.
+
+// A Step is what ChangeNodes has done.
+type Step struct {
+	Nodes  []string // what clients are to name from now on; all of them have to before the next step
+	Quorum int      // and the quorum; 0 if it is more than half
+	Last   bool     // there is no next step
+	// Unheard are the nodes that were not told. They need not be; those of the new set are told by the clients.
+	Unheard []string
+}
+
+// ChangeNodes makes the next step on the way from the nodes at one URL to those at another, while the store is in use. To
+// go all the way, call it, give all clients the nodes that it returns, in any order and at any time, and call
+// it again, with the same URLs, until it says that this was the last. In the second call it waits
+// for MaxTTL. When it was interrupted, call it again. Clients that have nodes of an earlier step are refused
+// with driver.ErrDisagree, and lose their leases.
+//
+// A node whose data is lost has to be named by the address by which it was named first. Only one change can be under
+// way.
+func ChangeNodes(ctx context.Context, from, to string, opts *Options) (*Step, error) {
+	c, err := newChange(ctx, from, to, opts)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: %w", err)
+	}
+	defer c.close()
+	step, err := c.next(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: %w", err)
+	}
+	return step, nil
+}
+
+// change is what is known of a change.
+type change struct {
+	all   []Node
+	nodes map[string]*redisNode // of both sets, by id
+	addrs map[string]string     // by id
+	sets  map[string]server.Sets
+	limit *server.Limit
+
+	old, both, new server.Set
+	now            server.Sets // of the latest generation
+}
+
+func newChange(ctx context.Context, from, to string, opts *Options) (*change, error) {
+	oldOpts, old, err := parseURL(from, orDefault(opts))
+	if err != nil {
+		return nil, err
+	}
+	newOpts, next, err := parseURL(to, orDefault(opts))
+	if err != nil {
+		return nil, err
+	}
+	places := slices.Clone(old)
+	for _, p := range next {
+		if !slices.ContainsFunc(old, func(o *server.Place) bool { return addrOf(o) == addrOf(p) }) {
+			places = append(places, p)
+		}
+	}
+	c := &change{nodes: make(map[string]*redisNode), addrs: make(map[string]string), sets: make(map[string]server.Sets),
+		limit: server.NewLimit(oldOpts.MaxTTL, oldOpts.Holder)}
+	conf := nodeConfig(oldOpts, c.limit)
+	all, err := dial(ctx, places, oldOpts, conf)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := c.look(ctx, all)
+	if err == nil {
+		c.old, err = c.set(oldOpts.quorum(len(old)), old, ids)
+	}
+	if err == nil {
+		c.new, err = c.set(newOpts.quorum(len(next)), next, ids)
+	}
+	if err == nil {
+		c.both, err = joint(c.old, c.new)
+	}
+	c.all = all
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// look asks all nodes for what they have recorded, and returns their ids by address.
+func (c *change) look(ctx context.Context, all []Node) (ids map[string]string, err error) {
+	ids = make(map[string]string)
+	for _, n := range all {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		is, err := n.(*redisNode).server.State(ctx)
+		cancel()
+		id := n.Addr()
+		if err == nil && is.Gen > 0 {
+			id = is.Self
+		}
+		if c.nodes[id] != nil {
+			return nil, fmt.Errorf("%s and %s are the same node (%s)", c.addrs[id], n.Addr(), id)
+		}
+		ids[n.Addr()] = id
+		c.nodes[id], c.addrs[id], c.sets[id] = n.(*redisNode), n.Addr(), is.Sets
+		if is.Gen > c.now.Gen {
+			c.now = is.Sets
+		}
+	}
+	if c.now.Gen == 0 {
+		return nil, errors.New("no client has used these nodes yet, so none has to be changed: give them the new ones")
+	}
+	return ids, nil
+}
+
+func (c *change) set(quorum int, places []*server.Place, ids map[string]string) (server.Set, error) {
+	var named []string
+	for _, p := range places {
+		named = append(named, ids[addrOf(p)])
+	}
+	if quorum <= len(named)/2 || quorum > len(named) {
+		return server.Set{}, fmt.Errorf("%d of %d nodes are no quorum", quorum, len(named))
+	}
+	return server.NewSet(quorum, named), nil
+}
+
+// joint returns the set of all nodes that goes together with both others.
+func joint(a, b server.Set) (server.Set, error) {
+	all := append(slices.Clone(a.IDs), b.Without(a)...)
+	for q := len(all)/2 + 1; q <= len(all); q++ {
+		if s := server.NewSet(q, all); s.Meets(a) && s.Meets(b) {
+			return s, nil
+		}
+	}
+	return server.Set{}, errors.New("there is no set of nodes that goes together with both: change fewer at a time")
+}
+
+// next does what comes after what the nodes accept now.
+func (c *change) next(ctx context.Context) (*Step, error) {
+	if c.old.String() == c.new.String() {
+		return nil, errors.New("the two sets of nodes are the same")
+	}
+	switch {
+	case c.accepts(c.old):
+		return c.step(ctx, c.both, c.old, c.both)
+	case c.accepts(c.old, c.both):
+		if err := c.record(ctx, c.blocks(c.old), c.both); err != nil {
+			return nil, err
+		}
+		fallthrough
+	case c.accepts(c.both):
+		if err := c.tell(ctx, c.blocks(c.old)); err != nil { // again, as that may have been interrupted
+			return nil, err
+		}
+		if err := c.pause(ctx); err != nil {
+			return nil, err
+		}
+		return c.step(ctx, c.new, c.both, c.new)
+	case c.accepts(c.both, c.new):
+		if err := c.record(ctx, c.blocks(c.both), c.new); err != nil {
+			return nil, err
+		}
+		return c.done(c.new, true), nil
+	case c.accepts(c.new):
+		if err := c.tell(ctx, c.blocks(c.both)); err != nil {
+			return nil, err
+		}
+		return c.done(c.new, true), nil
+	}
+	return nil, fmt.Errorf("the nodes accept %v: this is not on the way from %v to %v; end that change first", c.now.OK, c.old, c.new)
+}
+
+func (c *change) accepts(sets ...server.Set) bool {
+	return slices.EqualFunc(c.now.OK, sets, func(a, b server.Set) bool { return a.String() == b.String() })
+}
+
+// step lets the nodes accept these sets, and clients have the first.
+func (c *change) step(ctx context.Context, clients server.Set, sets ...server.Set) (*Step, error) {
+	if err := c.record(ctx, quorumOf(clients), sets...); err != nil {
+		return nil, err
+	}
+	return c.done(clients, false), nil
+}
+
+func (c *change) done(clients server.Set, last bool) *Step {
+	s := &Step{Last: last}
+	for _, id := range clients.IDs {
+		s.Nodes = append(s.Nodes, c.addrs[id])
+	}
+	if n := len(clients.IDs); clients.Quorum != n/2+1 || n%2 == 0 {
+		s.Quorum = clients.Quorum
+	}
+	for id, is := range c.sets {
+		if is.Gen != c.now.Gen {
+			s.Unheard = append(s.Unheard, c.addrs[id])
+		}
+	}
+	slices.Sort(s.Unheard)
+	return s
+}
+
+// enough says which nodes have to know something, and how many of them.
+type enough struct {
+	n  int
+	of []string
+}
+
+func quorumOf(s server.Set) enough { return enough{s.Quorum, s.IDs} }
+
+// blocks returns how many nodes have to refuse a set, so that no quorum of it is left.
+func (c *change) blocks(s server.Set) enough { return enough{len(s.IDs) - s.Quorum + 1, s.IDs} }
+
+// record begins a generation in which these sets are accepted.
+func (c *change) record(ctx context.Context, e enough, sets ...server.Set) error {
+	for i, a := range sets {
+		for _, b := range sets[:i] {
+			if !a.Meets(b) {
+				return fmt.Errorf("%v and %v do not go together", a, b)
+			}
+		}
+	}
+	c.now = server.Sets{Gen: c.now.Gen + 1, OK: sets}
+	return c.tell(ctx, e)
+}
+
+// tell tells all nodes what is accepted, and returns an error unless enough know it.
+func (c *change) tell(ctx context.Context, e enough) error {
+	know := 0
+	var failed []string
+	for id, n := range c.nodes {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		sets := c.now
+		sets.Self = id
+		err := n.server.Record(ctx, sets)
+		cancel()
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Sprintf("%s: %v", c.addrs[id], err))
+		default:
+			c.sets[id] = sets
+			if slices.Contains(e.of, id) {
+				know++
+			}
+		}
+	}
+	slices.Sort(failed)
+	if know < e.n {
+		return fmt.Errorf("%w: %d of the nodes %s have to know it, and %d do; try again: %s",
+			driver.ErrUnavailable, e.n, strings.Join(e.of, ", "), know, strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// pause waits until no lease of the old set is left.
+func (c *change) pause(ctx context.Context) error {
+	ttl := c.limit.Longest()
+	select {
+	case <-time.After(ttl + driver.Drift(ttl)):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leases of clients with the old nodes may last for %v: %w", ttl, ctx.Err())
+	}
+}
+
+func (c *change) close() {
+	for _, n := range c.all {
+		n.Close()
+	}
+}

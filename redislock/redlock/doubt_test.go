@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestRenewalIsTrustedFromItsSending: answers that come late do not make the trust longer.
+func TestRenewalIsTrustedFromItsSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		g := try(t, start(t, all, &Options{NodeTimeout: time.Second}))
+		for _, m := range all {
+			m.set(only("propose", fault{after: 400 * time.Millisecond}))
+		}
+		sent := driver.Now()
+		since, err := g.Renew(t.Context(), 10*time.Second)
+		if err != nil || since != sent || g.until != trust(sent, 10*time.Second) {
+			t.Errorf("Renew = %v after its sending, %v, trusted for %v; want 0 and %v", since.Sub(sent), err,
+				g.until.Sub(sent), trust(sent, 10*time.Second).Sub(sent))
+		}
+	})
+}
+
+// TestClockIsReadForEachRound: a client that was paused between the rounds of an attempt
+// proposes what the clock says then, which is greater than all that was forgotten meanwhile.
+func TestClockIsReadForEachRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		for _, m := range all {
+			m.at(name).store(uint64(time.Now().UnixMicro())+1, "somebody", false)
+		}
+		d := start(t, all, &Options{NodeTimeout: 5 * time.Second})
+		for _, m := range all {
+			m.set(only("propose", fault{after: time.Second}))
+		}
+		paused := uint64(time.Now().Add(time.Second).UnixMicro())
+		if g := try(t, d); d.Stats().Rounds != 2 || g.token < paused {
+			t.Errorf("token %d after %d rounds; want %d or more, the clock's when the second began", g.token, d.Stats().Rounds, paused)
+		}
+	})
+}
+
+// TestDoubtOutlivesLaterAnswers: the answer to a renewal does not say that the proposal before it, which
+// was not answered, cannot come any more: its lease is remembered when it ends.
+func TestDoubtOutlivesLaterAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		all[2].set(only("propose", fault{before: 3 * time.Second}))
+		g := try(t, d)
+		time.Sleep(time.Second) // it was given up
+		all[2].set(nil)
+		if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		free(t, all, "")
+		time.Sleep(3 * time.Second) // now it has come
+		free(t, all, "")
+	})
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// refusedSet checks that a client of these nodes is refused, by what it differs in.
+func refusedSet(t testing.TB, f fleet, opts *Options, want ...string) {
+	t.Helper()
+	d := openDriver(t, f.url(), opts)
+	_, err := d.TryAcquire(t.Context(), lasting("job", time.Second))
+	if !errors.Is(err, driver.ErrDisagree) || errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire with %d nodes = %v; want ErrDisagree", len(f), err)
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("TryAcquire = %v; want it to say %q", err, w)
+		}
+	}
+	if _, err := d.Acquire(t.Context(), lasting("job", time.Second)); !errors.Is(err, driver.ErrDisagree) {
+		t.Errorf("Acquire with %d nodes = %v; want ErrDisagree", len(f), err)
+	}
+}
+
+// TestOtherSet: whoever brings other nodes, or another quorum, is refused by name of what differs,
+// whoever came first, also after a majority has restarted without its data.
+func TestOtherSet(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 6, withMaxTTLOf(time.Second, 4))
+	five := f[:5]
+	a := openDriver(t, five.url(), withMaxTTL(time.Second))
+	if _, err := a.TryAcquire(t.Context(), lasting("job", time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	refusedSet(t, f[:3], withMaxTTL(time.Second), f[3].addr, f[4].addr, "missing here")
+	// A node that nobody knows is part of no quorum.
+	odd := openDriver(t, append(f[:4:4], f[5]).url(), withMaxTTL(time.Second))
+	for range 10 {
+		g, err := odd.TryAcquire(t.Context(), lasting("odd", time.Second))
+		if err != nil {
+			t.Fatalf("TryAcquire with four nodes of the set and a stranger = %v", err)
+		}
+		for _, a := range odd.Nodes(t.Context()) { // so that the stranger has had time to answer
+			if a.Addr == f[5].addr && (a.ID != "" || len(a.Sets) > 0) {
+				t.Fatalf("the stranger is node %q of %q", a.ID, a.Sets)
+			}
+		}
+		if left := f[5].left("pawl:"); len(left) > 1 { // the record that Bless has made
+			t.Errorf("the stranger has %q", left)
+		}
+		g.Release(t.Context())
+	}
+	refusedSet(t, five, withMaxTTLOf(time.Second, 4), "the quorum is 4 here, and 3 in the store")
+	five[0].restart()
+	five[1].restart()
+	five[2].restart()
+	refusedSet(t, f[2:5], withMaxTTL(time.Second), f[0].addr, f[1].addr, "missing here")
+	if !eventually(20*time.Second, func() bool {
+		g, err := openDriver(t, five.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting("after", time.Second))
+		if err == nil {
+			g.Release(t.Context())
+		}
+		return err == nil
+	}) {
+		t.Error("a client with the right nodes gets nothing after the restart of three")
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// far makes each request take a round trip.
+func far(all []*master, trip time.Duration) {
+	for _, m := range all {
+		m.set(always(fault{before: trip / 2, after: trip / 2}))
+	}
+}
+
+// TestFarNodes: leases are granted over round trips that are longer than a two hundredth
+// of the TTL. If they become longer than a node may take, the error names the limit and the
+// option, and the next attempt knows better.
+func TestFarNodes(t *testing.T) {
+	for _, c := range []struct{ ttl, trip time.Duration }{
+		{time.Second, 4 * time.Millisecond},
+		{3 * time.Second, 40 * time.Millisecond},
+		{30 * time.Second, 160 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprint(c.ttl, " over ", c.trip), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := masters(5)
+				far(all, c.trip)
+				opts := &Options{}
+				opts.TTL = c.ttl
+				d := start(t, all, opts)
+				try := func() error {
+					req := request()
+					req.TTL = c.ttl
+					g, err := d.TryAcquire(t.Context(), req)
+					if err == nil {
+						g.Release(t.Context())
+						time.Sleep(time.Second)
+					}
+					return err
+				}
+				for range 20 {
+					if err := try(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				limit := d.timeout(c.ttl)
+				far(all, limit+10*time.Millisecond)
+				err := try()
+				if err == nil || !strings.Contains(err.Error(), "node_timeout") || !strings.Contains(err.Error(), limit.String()) {
+					t.Errorf("TryAcquire = %v; want an error that names node_timeout and %v", err, limit)
+				}
+				time.Sleep(5 * limit)
+				if err := try(); err != nil {
+					t.Errorf("the next attempt: %v", err)
+				}
+				far(all, 0)
+				for range 200 {
+					if err := try(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := d.timeout(c.ttl); got != max(c.ttl/200, 5*time.Millisecond) {
+					t.Errorf("when the nodes are near again they have %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestSilentMinorityCostsOneNodeTimeout: whatever is done with two silent nodes of five takes
+// one node timeout at most, the first time, and none from then on.
+func TestSilentMinorityCostsOneNodeTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		for _, m := range all[3:] {
+			m.set(always(fault{lost: true}))
+		}
+		limit := 150 * time.Millisecond // of a TTL of 30 s
+		began := driver.Now()
+		did := func(what string, limit time.Duration) {
+			t.Helper()
+			if took := driver.Now().Sub(began); took > limit {
+				t.Errorf("%s took %v; want %v at most", what, took, limit)
+			}
+			began = driver.Now()
+		}
+		d, err := NewDriverFor(t.Context(), nodes(all), nil)
+		did("Open", limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.List(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
+		if _, err := d.Inspect(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		did("List and Inspect", 2*limit)
+		g, err := d.TryAcquire(t.Context(), request())
+		did("TryAcquire", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		did("Release", 0)
+		time.Sleep(2 * endTimeout) // until the requests have ended
+		began = driver.Now()
+		d.Nodes(t.Context())
+		d.Inspect(t.Context(), name)
+		did("Nodes and Inspect of nodes known as silent", 0)
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		did("Close", limit)
+	})
+}
+
+// TestHungMajority: the first Acquire returns within the node timeout, with an error that says
+// so. One that has been answered before goes on for one TTL.
+func TestHungMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		locks, err := New(t.Context(), nodes(all), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close()
+		for _, m := range all[2:] {
+			m.set(always(fault{lost: true}))
+		}
+		began := driver.Now()
+		_, err = locks.Acquire(t.Context(), name)
+		if took := driver.Now().Sub(began); took > 150*time.Millisecond {
+			t.Errorf("Acquire took %v; want one node timeout", took)
+		}
+		if !errors.Is(err, pawl.ErrUncertain) || !strings.Contains(err.Error(), "3 of 5 nodes") {
+			t.Errorf("Acquire = %v; want ErrUncertain, and that three nodes are silent", err)
+		}
+		for _, m := range all[2:] {
+			m.set(nil)
+		}
+	})
+}
