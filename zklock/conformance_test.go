@@ -21,7 +21,7 @@ type participant struct {
 }
 
 const (
-	suiteTTL   = 2 * time.Second
+	suiteTTL   = 3 * time.Second
 	suiteSlack = 2 * time.Second
 	suiteLong  = 20*suiteTTL + 10*suiteSlack
 )

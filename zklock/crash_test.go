@@ -219,18 +219,18 @@ func firstSession(s *store) *session {
 // waited for, and comes back. No lease is lost, and there are never two.
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
-	e := startEnsemble(t)
+	e, name := useEnsemble(t)
 	const ttl = 20 * time.Second
 	url := e.url(0, 1, 2)
 	a, b := clientOf(t, openURL(t, url, ttl), ttl), clientOf(t, openURL(t, url, ttl), ttl)
-	held, err := a.Acquire(t.Context(), "deploy")
+	held, err := a.Acquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	token := held.Token()
 	next := make(chan *pawl.Lease, 1)
 	go func() {
-		l, err := b.Acquire(context.Background(), "deploy")
+		l, err := b.Acquire(context.Background(), name)
 		if err != nil {
 			t.Error(err)
 		}
@@ -272,7 +272,7 @@ func TestLeaderKilled(t *testing.T) {
 // come back, one after the other. There are never two trusted holders.
 func TestServersKilledUnderLoad(t *testing.T) {
 	t.Parallel()
-	e := startEnsemble(t)
+	e, name := useEnsemble(t)
 	const ttl = 2 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 	defer cancel()
@@ -284,7 +284,7 @@ func TestServersKilledUnderLoad(t *testing.T) {
 		c := clientOf(t, openURL(t, e.url(i%3, (i+1)%3, (i+2)%3), ttl), ttl)
 		all.Go(func() {
 			for ctx.Err() == nil {
-				l, err := c.Acquire(ctx, "deploy")
+				l, err := c.Acquire(ctx, name)
 				if err != nil {
 					time.Sleep(20 * time.Millisecond)
 					continue

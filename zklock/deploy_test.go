@@ -134,6 +134,7 @@ func TestTLS(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"zks://" + secure: "ca_file",
+		"zks://" + secure + "?server_name=elsewhere&ca_file=" + cert: "elsewhere",
 		"zk://" + secure:  "zks://",
 		"zks://" + s.addr: "use zk://",
 	} {
@@ -176,7 +177,7 @@ func TestForeignChildren(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	d := openURL(t, s.url(), 5*time.Second)
-	const name = "foreign"
+	name := "foreign/" + rand.Text() // what is left there nobody removes
 	release(t, take(t, d, request(name, 5*time.Second)))
 	conn := firstSession(d).conn
 	for _, child := range []string{"config", "lock", "zzz-0000000000", "_c_x-lease-0000000000"} {

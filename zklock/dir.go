@@ -15,7 +15,7 @@ import (
 // no containers; what is made there is removed by whoever leaves last.
 func (s *session) makeDir(ctx context.Context, dir string) error {
 	if up := path.Dir(dir); up != "/" {
-		found, err := call(ctx, func() (bool, error) {
+		found, err := call(ctx, s, func() (bool, error) {
 			found, _, err := s.conn.Exists(up)
 			return found, err
 		})
@@ -28,7 +28,7 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 			}
 		}
 	}
-	_, err := call(ctx, func() (string, error) {
+	_, err := call(ctx, s, func() (string, error) {
 		if !s.store.plain.Load() {
 			_, err := s.conn.CreateContainer(dir, nil, zk.FlagContainer, s.store.acl)
 			if !unimplemented(err) {
@@ -53,9 +53,10 @@ func (s *store) sweep(n *session, dir string) {
 
 type none = struct{}
 
-// call runs f, a request of package zk, which knows no contexts. It returns when f
-// has returned, or ctx ends; then f goes on, and what it does is not known.
-func call[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// call runs f, a request of package zk, which knows no contexts, and does not answer
+// all that it has taken when it is closed. It returns when f has returned, or the session or
+// ctx ends; then f goes on, and what it does is not known.
+func call[T any](ctx context.Context, s *session, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -68,6 +69,9 @@ func call[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	select {
 	case r := <-done:
 		return r.value, r.err
+	case <-s.dead:
+		var zero T
+		return zero, errSession
 	case <-ctx.Done():
 		var zero T
 		return zero, ctx.Err()

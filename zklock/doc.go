@@ -26,10 +26,10 @@
 // Nor is the session timeout the time for which a lease can be trusted from there. The
 // server that a client is connected to tells the leader that the client lives only
 // when it is asked, every half tick; so the leader's count may have begun earlier.
-// Sessions are therefore longer than the TTL: by a third of it, and by two ticks at
-// least. The client asks its server something several times within that margin, and
-// trusts a transaction only if the leader must have heard of such a question, late
-// enough, before.
+// Sessions are therefore longer than the TTL: by a third of it, and by three ticks at
+// least. The client has a quorum carry out something several times within that margin,
+// and trusts a transaction only from when the leader must have heard of an earlier one,
+// even if it has paused since.
 //
 // # TTL and sessions
 //

@@ -62,7 +62,7 @@ func explain(err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		hint = "the nodes belong to another user: put user and password into the URL, as zk://USER:PASSWORD@host, or have the ACL of the root changed"
+		hint = "the nodes belong to another user, or the password is another one: put user and password into the URL, as zk://USER:PASSWORD@host, or have the ACL of the root changed"
 	case errors.Is(err, zk.ErrAuthFailed):
 		hint = "the servers refuse this user or password"
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
@@ -101,6 +101,7 @@ func dialHint(err error) error {
 }
 
 var errNoAnswer = errors.New("a server was reached, but has not begun a session: has the ensemble a quorum, " +
+	"has this machine as many connections to it as maxClientCnxns allows (a client has one for each TTL), " +
 	"and is this the port for clients, with zk:// or zks:// as it is configured?")
 
 func unavailable(err error) error {

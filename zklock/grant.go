@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,6 +22,8 @@ type grant struct {
 	kind kind
 	busy chan struct{} // holds one while n is used
 	told chan struct{} // has room for one: something has happened to the node
+
+	clearing sync.Once // begins clear
 
 	czxid int64 // the transaction that made the node, once it is known
 
@@ -112,14 +115,15 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fmt.Errorf("zklock: TTL %v: this lease is in a session of %v, and its TTL can be at most %v: acquire it with the longer one: %w",
 			ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
 	}
-	since, err := s.confirmed(ctx, g.n.path())
+	sent, err := s.confirmed(ctx, g.n.path())
+	var since driver.Instant
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return 0, g.missing(ctx)
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.end(errSession)
 	case err == nil:
-		err = s.confirm(since, ttl)
+		since, err = s.trusted(sent, ttl, true)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,6 +173,8 @@ func (g *grant) Release(ctx context.Context) error {
 	s.mu.Unlock()
 	found, err := g.remove(ctx)
 	if err != nil && !s.isDead() {
+		// The session may live on for longer than the caller asks again.
+		g.clearing.Do(func() { s.store.work.Go(g.clear) })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -203,7 +209,7 @@ func (g *grant) write(ctx context.Context, change func(*record)) error {
 	defer func() { <-g.busy }()
 	change(&g.n.record)
 	data := g.n.record.encode()
-	_, err := call(ctx, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
+	_, err := call(ctx, g.s, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
 	return err
 }
 

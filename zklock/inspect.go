@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -32,7 +33,7 @@ func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, e
 		room <- struct{}{}
 		all.Go(func() {
 			defer func() { <-room }()
-			found[i], errs[i] = call(ctx, func() (content, error) {
+			found[i], errs[i] = call(ctx, s, func() (content, error) {
 				data, stat, err := s.conn.Get(dir + "/" + c.name)
 				if errors.Is(err, zk.ErrNoNode) {
 					return content{}, nil
@@ -51,8 +52,17 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := n.sync(ctx, s.dir(name)); err != nil {
+		return nil, readError(ctx, err)
+	}
 	info, err := n.inspect(ctx, name)
 	return info, readError(ctx, err)
+}
+
+// sync has the server learn what the leader knows.
+func (s *session) sync(ctx context.Context, path string) error {
+	_, err := call(ctx, s, func() (string, error) { return s.conn.Sync(path) })
+	return err
 }
 
 func (s *session) inspect(ctx context.Context, name string) (*driver.Info, error) {
@@ -77,15 +87,12 @@ func (s *session) inspect(ctx context.Context, name string) (*driver.Info, error
 	return info, nil
 }
 
-// lineOf returns the queue of a name, as the leader knows it, and what is in the
+// lineOf returns the queue of a name, as the server knows it, and what is in the
 // nodes.
 func (s *session) lineOf(ctx context.Context, dir string) (line, []content, error) {
-	names, err := call(ctx, func() ([]string, error) {
-		if _, err := s.conn.Sync(dir); err != nil {
-			return nil, err
-		}
-		names, _, err := s.conn.Children(dir)
-		return names, err
+	children, err := call(ctx, s, func() (listing, error) {
+		l := s.children(dir)
+		return l, l.err
 	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil, nil
@@ -93,7 +100,7 @@ func (s *session) lineOf(ctx context.Context, dir string) (line, []content, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := readLine(names)
+	l, err := readLine(children.names)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,10 +118,10 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := call(ctx, func() ([]string, error) {
-		if _, err := n.conn.Sync(s.root); err != nil {
-			return nil, err
-		}
+	if err := n.sync(ctx, s.root); err != nil {
+		return nil, readError(ctx, err)
+	}
+	nodes, err := call(ctx, n, func() ([]string, error) {
 		nodes, _, err := n.conn.Children(s.root)
 		return nodes, err
 	})
@@ -131,17 +138,44 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		}
 	}
 	slices.Sort(names)
-	var infos []*driver.Info
-	for _, name := range names {
-		info, err := n.inspect(ctx, name)
-		if err != nil {
-			return nil, readError(ctx, err)
-		}
-		if len(info.Holders)+len(info.Waiters) > 0 {
-			infos = append(infos, info)
+	infos, err := n.inspectAll(ctx, names)
+	if err != nil {
+		return nil, readError(ctx, err)
+	}
+	return slices.DeleteFunc(infos, func(i *driver.Info) bool { return len(i.Holders)+len(i.Waiters) == 0 }), nil
+}
+
+// inspectAll describes names, of many at a time. The server knows by now what the leader
+// knew when it was asked.
+func (s *session) inspectAll(ctx context.Context, names []string) ([]*driver.Info, error) {
+	infos := make([]*driver.Info, len(names))
+	errs := make([]error, len(names))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(maxReads, len(names)) {
+		all.Go(func() {
+			for i := int(next.Add(1) - 1); i < len(names) && ctx.Err() == nil; i = int(next.Add(1) - 1) {
+				if infos[i], errs[i] = s.inspect(ctx, names[i]); errs[i] != nil {
+					cancel() // the others are not needed
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return infos, firstError(errs)
+}
+
+// firstError returns an error that is not only the end of the rest.
+func firstError(errs []error) (first error) {
+	for _, err := range errs {
+		if first == nil || err != nil && errors.Is(first, context.Canceled) {
+			first = err
 		}
 	}
-	return infos, nil
+	return first
 }
 
 // readError returns the error of a request that records nothing anyway.
@@ -172,6 +206,9 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 }
 
 func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *driver.Holder, why string) error {
+	if err := s.sync(ctx, dir); err != nil {
+		return readError(ctx, err)
+	}
 	l, found, err := s.lineOf(ctx, dir)
 	if err != nil {
 		return readError(ctx, err)
@@ -194,7 +231,7 @@ func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *d
 	case victim == "":
 		return &driver.HeldError{Info: info}
 	}
-	_, err = call(ctx, func() (none, error) {
+	_, err = call(ctx, s, func() (none, error) {
 		data, stat, err := s.conn.Get(dir)
 		if err != nil {
 			return none{}, err

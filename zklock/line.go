@@ -94,10 +94,12 @@ func readLine(names []string) (line, error) {
 			l = append(l, c)
 		}
 	}
-	slices.SortFunc(l, func(a, b child) int {
-		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.name, b.name))
-	})
+	slices.SortFunc(l, inOrder)
 	return l, nil
+}
+
+func inOrder(a, b child) int {
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.name, b.name))
 }
 
 // index returns the place of a node, or -1.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,7 +25,7 @@ type link struct {
 
 	asked driver.Instant // when the request to connect was sent
 	head  []byte         // of the answer to it, until there is enough of it
-	ready bool           // it has been answered
+	ready atomic.Bool    // it has been answered
 	rest  int            // so many bytes of the answer are still to come
 
 	again   chan struct{} // closed when package zk has asked for its watches again
@@ -51,20 +52,24 @@ func (l *link) Write(b []byte) (int, error) {
 }
 
 func (l *link) Read(b []byte) (int, error) {
-	if l.ready && l.rest <= 0 && !l.open {
+	if l.ready.Load() && l.rest <= 0 && !l.open {
 		l.open = true
 		l.awaitWatches()
 	}
 	n, err := l.Conn.Read(b)
-	if l.ready {
+	if l.ready.Load() {
 		l.rest -= n
 		return n, err
+	}
+	if err != nil {
+		l.unheard(err)
 	}
 	l.head = append(l.head, b[:n]...)
 	if len(l.head) < headLen {
 		return n, err
 	}
-	l.ready, l.rest = true, 4+int(binary.BigEndian.Uint32(l.head))-len(l.head)
+	l.ready.Store(true)
+	l.rest = 4 + int(binary.BigEndian.Uint32(l.head)) - len(l.head)
 	timeout := time.Duration(binary.BigEndian.Uint32(l.head[8:])) * time.Millisecond
 	id := int64(binary.BigEndian.Uint64(l.head[12:]))
 	if fail := l.s.connected(l, id, timeout); fail != nil {
@@ -74,9 +79,10 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// watchesTime is more than package zk needs to ask for its watches again. With a
-// password to send before, it does not do so until something has been read.
-const watchesTime = 50 * time.Millisecond
+// watchesTime is more than package zk needs to ask for its watches again, on a busy
+// machine. With a password to send before, it does not do so until something has been read,
+// so it gets less then.
+const watchesTime = 500 * time.Millisecond
 
 // awaitWatches holds back what the server says on a new connection until package zk has
 // asked for its watches again. That names the last transaction it has seen, of whose
@@ -91,12 +97,19 @@ func (l *link) awaitWatches() {
 	}
 	select {
 	case <-l.again:
-	case <-time.After(watchesTime):
+	case <-time.After(l.watchesTime()):
 	}
 }
 
+func (l *link) watchesTime() time.Duration {
+	if l.s.store.auth != nil {
+		return watchesTime / 10
+	}
+	return watchesTime
+}
+
 func (l *link) SetReadDeadline(t time.Time) error {
-	if !l.ready || !t.IsZero() {
+	if !l.ready.Load() || !t.IsZero() {
 		t = l.limit(t)
 	}
 	return l.Conn.SetReadDeadline(t)
@@ -162,12 +175,12 @@ func (h *servers) Init(addrs []string) error {
 
 func (h *servers) Len() int { return len(h.addrs) }
 
-// Next returns a server. wait is true when all have been tried: then package zk
-// gives up the requests that it has not sent, and pauses for a second.
+// Next returns a server. wait is true when all have been tried, an only one three times:
+// then package zk gives up the requests that it has not sent, and pauses for a second.
 func (h *servers) Next() (addr string, wait bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.tried == len(h.addrs) {
+	if h.tried == max(len(h.addrs), 3) {
 		h.tried, wait = 0, true
 	}
 	h.tried++

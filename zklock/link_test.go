@@ -29,7 +29,7 @@ func TestLinkHoldsAnswersBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ours, servers := net.Pipe()
 			defer servers.Close()
-			s := &session{watches: make(map[string]*watch), dead: make(chan struct{}), id: 7, timeout: time.Second, answered: driver.Now()}
+			s := &session{store: new(store), watches: make(map[string]*watch), dead: make(chan struct{}), id: 7, timeout: time.Second, answered: driver.Now()}
 			if watches {
 				s.watches["/a"] = new(watch)
 			}

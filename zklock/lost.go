@@ -29,7 +29,7 @@ func (g *grant) expire() {
 		return
 	}
 	g.lose(&driver.LostError{Reason: driver.Expired})
-	s.store.work.Go(g.clear)
+	g.clearing.Do(func() { s.store.work.Go(g.clear) })
 }
 
 // clear deletes the node of a lease that was lost, until that is certain.

@@ -41,6 +41,13 @@ type eater struct {
 	eaten    atomic.Int32
 	fresh    atomic.Bool // who connects again is taken for somebody new
 	requests sync.Map    // count by kind
+	gate     atomic.Pointer[gate]
+}
+
+// gate holds the next request of a kind back, and what comes behind it.
+type gate struct {
+	op         int32
+	seen, open chan struct{}
 }
 
 func startEater(t testing.TB, target string) *eater {
@@ -69,6 +76,15 @@ func (e *eater) url() string { return "zk://" + e.listener.Addr().String() }
 func (e *eater) eat(op, skip int32) {
 	e.skip.Store(skip)
 	e.op.Store(op)
+}
+
+// hold holds the next request of the kind back until the function that it returns is called.
+func (e *eater) hold(t testing.TB, op int32) (seen <-chan struct{}, goOn func()) {
+	g := &gate{op, make(chan struct{}), make(chan struct{})}
+	goOn = sync.OnceFunc(func() { close(g.open) })
+	t.Cleanup(goOn)
+	e.gate.Store(g)
+	return g.seen, goOn
 }
 
 func (e *eater) count(op int32) int32 {
@@ -107,6 +123,10 @@ func (e *eater) pass(in net.Conn) {
 			if op == e.op.Load() && e.skip.Add(-1) < 0 && e.op.CompareAndSwap(op, 0) {
 				e.eaten.Add(1)
 				hungry.Store(true)
+			}
+			if g := e.gate.Load(); g != nil && op == g.op && e.gate.CompareAndSwap(g, nil) {
+				close(g.seen)
+				<-g.open
 			}
 		}
 		rest := make([]byte, binary.BigEndian.Uint32(head)-8)
@@ -222,7 +242,7 @@ func TestSilentNewSession(t *testing.T) {
 	}
 	old := firstSession(d)
 	e.fresh.Store(true)
-	e.eat(opExists, 0) // breaks the connection
+	e.eat(opMulti, 0) // breaks the connection
 	select {
 	case <-l.Done():
 	case <-time.After(ttl - time.Second):
@@ -290,28 +310,29 @@ func TestLostRelease(t *testing.T) {
 func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	link := drivertest.NewLink(t, s.addr)
+	e := startEater(t, s.addr)
 	const name, ttl = "expired-waiter", time.Second
-	p := openThrough(t, link, options(ttl))
-	t.Cleanup(func() { p.Close() })
+	p := openURL(t, e.url(), ttl)
 	other := openURL(t, s.url(), 20*time.Second)
 	c := clientOf(t, other, 20*time.Second)
 	held, err := c.TryAcquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := wait(t, p.store, request(name, ttl))
-	old := firstSession(p.store).sessionID()
+	first := wait(t, p, request(name, ttl))
+	old := firstSession(p).sessionID()
+	all, _ := readLine(childrenOf(t, other, name))
 	second := wait(t, openURL(t, s.url(), 60*time.Second), request(name, 60*time.Second))
-	link.Set(drivertest.BlackHole)
-	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 2 }) {
-		t.Fatal("the session does not end")
-	}
-	link.Set(drivertest.Healthy)
-	if !eventually(patience, func() bool { return len(childrenOf(t, other, name)) == 3 }) {
+	// Not by silence: a waiter that hears nothing for a TTL is told so.
+	e.fresh.Store(true)
+	e.eat(opMulti, 0) // breaks the connection
+	if !eventually(patience, func() bool {
+		now, _ := readLine(childrenOf(t, other, name))
+		return len(now) == 3 && now.index(all[1].name) < 0
+	}) {
 		t.Fatal("the waiter does not join the queue again")
 	}
-	if n := firstSession(p.store); n == nil || n.sessionID() == old {
+	if n := firstSession(p); n == nil || n.sessionID() == old {
 		t.Error("the session is the old one")
 	}
 	if err := held.Release(t.Context()); err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,6 +24,8 @@ type node struct {
 	dir    string // of the name
 	prefix string // of the node's name; contains the id of the lease, so no other attempt's begins so
 	record record
+	ttl    time.Duration
+	renew  bool // the lease will be renewed
 
 	asked chan made      // gets the answer to a request to make the node, if one is under way
 	early chan listing   // gets the children of the name, asked for right behind that
@@ -32,25 +33,35 @@ type node struct {
 	seen  past           // likewise, when the node was there
 	name  string         // once it is known to have been made
 	maybe bool           // it may have been made under a name that is not known
-	sent  driver.Instant // before the request that made it
-	sure  error          // of confirm for that request
+	since driver.Instant // of trusted for the request that made it
+	sure  error          // likewise
 
-	deleting bool // a request to delete it has been sent
-	gone     bool // it was there, and is not any more
+	doubt    *doubt // an answer to a request to make it was lost; nil if none was
+	open     bool   // and the attempt looks for its nodes itself
+	deleting bool   // a request to delete it has been sent
+	gone     bool   // it was there, and is not any more
 }
 
 // made is the answer to a request to make a node.
 type made struct {
-	path string
-	err  error
-	sure error
+	path  string
+	err   error
+	since driver.Instant
+	sure  error
 }
 
 func (s *session) newNode(req *driver.Request) *node {
-	return &node{
-		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)),
+	n := &node{
+		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), ttl: req.TTL, renew: req.Renewed,
 		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why}, sure: errYoung,
 	}
+	s.mu.Lock()
+	d := s.doubts[n.dir+"/"+n.prefix]
+	s.mu.Unlock()
+	if d != nil {
+		s.suspect(n) // the attempt is repeated
+	}
+	return n
 }
 
 func (n *node) path() string { return n.dir + "/" + n.name }
@@ -58,19 +69,30 @@ func (n *node) path() string { return n.dir + "/" + n.name }
 // make makes the node. If the connection fails, so that nobody knows whether it
 // was made, it is looked for on the next one. On an error it may have been made,
 // unless n.left says otherwise.
-func (n *node) make(ctx context.Context, ttl time.Duration) error {
+func (n *node) make(ctx context.Context) error {
+	err := n.tryMake(ctx)
+	if err == nil || !n.left() {
+		n.settle(n.name)
+	}
+	return err
+}
+
+func (n *node) tryMake(ctx context.Context) error {
 	for {
-		err := n.ask(ctx, ttl)
-		if errors.Is(err, zk.ErrNoNode) {
+		err := n.ask(ctx)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
 			if err = n.s.makeDir(ctx, n.dir); err != nil {
 				err = n.s.again(ctx, err)
 			}
-		} else if err != nil && answered(err) && passing(err) {
+		case err != nil && answered(err) && passing(err):
 			err = n.s.again(ctx, err)
-		} else if err == nil || !n.maybe {
+		case n.doubt == nil || err != nil && !n.maybe:
 			return err
-		} else if err = n.find(ctx); err == nil && n.name != "" {
-			return nil
+		default: // an answer was lost, now or before
+			if err = n.find(ctx); err == nil && n.name != "" {
+				return nil
+			}
 		}
 		if err != nil {
 			return err
@@ -83,21 +105,21 @@ func (n *node) make(ctx context.Context, ttl time.Duration) error {
 // Right behind it goes a request for the children, as a server carries out those of one
 // session in order: the list has the node in it, and who is before it. Should the other
 // request have been the first to be sent, it has not, and is not used.
-func (n *node) ask(ctx context.Context, ttl time.Duration) error {
+func (n *node) ask(ctx context.Context) error {
 	n.past = n.s.pastOf(n.dir)
-	n.sent = driver.Now()
+	sent := n.s.sending()
 	n.early = make(chan listing, 1)
 	n.asked = make(chan made, 1)
 	data := n.record.encode()
-	go func(asked chan made, early chan listing, sent driver.Instant) {
+	go func(asked chan made, early chan listing) {
 		go func() { early <- n.s.children(n.dir) }()
 		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, data, zk.FlagEphemeralSequential, n.s.store.acl)
 		m := made{path: p, err: err, sure: errYoung}
 		if err == nil {
-			m.sure = n.s.confirm(sent, ttl)
+			m.since, m.sure = n.s.trusted(sent, n.ttl, n.renew)
 		}
 		asked <- m
-	}(n.asked, n.early, n.sent)
+	}(n.asked, n.early)
 	return n.answer(ctx)
 }
 
@@ -106,59 +128,20 @@ func (n *node) answer(ctx context.Context) error {
 	select {
 	case m := <-n.asked:
 		n.asked = nil
-		n.sure = m.sure
+		n.since, n.sure = m.since, m.sure
 		if m.err == nil {
 			n.name = path.Base(m.path)
 		}
 		n.maybe = unknown(m.err)
+		if n.maybe {
+			n.s.suspect(n)
+		}
 		return m.err
+	case <-n.s.dead:
+		return errSession
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// find looks for the node among the children of the name, after a request of
-// unknown outcome: it was made by that request, or no request will make it any
-// more. The servers refuse what comes from the former connection of a session, and
-// sync brings this connection's server up to what they have carried out.
-func (n *node) find(ctx context.Context) error {
-	for {
-		names, err := call(ctx, func() ([]string, error) {
-			if _, err := n.s.conn.Sync(n.dir); err != nil {
-				return nil, err
-			}
-			names, _, err := n.s.conn.Children(n.dir)
-			return names, err
-		})
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil
-		}
-		for i := 0; err == nil && i < len(names) && n.name == ""; i++ {
-			if strings.HasPrefix(names[i], n.prefix) {
-				err = n.adopt(ctx, names[i])
-			}
-		}
-		if err == nil {
-			n.maybe = false
-			return nil
-		}
-		if err := n.s.again(ctx, err); err != nil {
-			return err
-		}
-	}
-}
-
-// adopt takes a node for the one that was made, if it is of this session: one of a
-// session before this is about to go.
-func (n *node) adopt(ctx context.Context, name string) error {
-	stat, err := call(ctx, func() (*zk.Stat, error) {
-		_, stat, err := n.s.conn.Exists(n.dir + "/" + name)
-		return stat, err
-	})
-	if err == nil && stat.EphemeralOwner == n.s.sessionID() {
-		n.name = name
-	}
-	return err
 }
 
 // left reports whether the node is in the store, or may be.
@@ -180,23 +163,27 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		}
 	}
 	if n.name == "" || n.gone {
+		n.settle("")
 		return false, nil
 	}
 	for {
 		before := n.deleting
 		n.deleting = true
-		_, err := call(ctx, func() (none, error) { return none{}, n.s.conn.Delete(n.path(), -1) })
+		_, err := call(ctx, n.s, func() (none, error) { return none{}, n.s.conn.Delete(n.path(), -1) })
 		switch {
 		case err == nil:
+			n.settle("")
 			n.s.keepPast(n.dir, n.seen)
 			n.s.store.sweep(n.s, n.dir)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode) && !before:
+			n.settle("")
 			return false, nil
 		case errors.Is(err, zk.ErrNoNode):
 			// It was the request whose answer was lost, or a Break before that.
 			var by *driver.LostError
 			if by, err = n.brokenBy(ctx); err == nil {
+				n.settle("")
 				return by == nil, nil
 			}
 		}
@@ -209,7 +196,7 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 // brokenBy returns how the lease of a node that is gone was broken, or nil if nobody
 // has left word of that.
 func (n *node) brokenBy(ctx context.Context) (*driver.LostError, error) {
-	data, err := call(ctx, func() ([]byte, error) {
+	data, err := call(ctx, n.s, func() ([]byte, error) {
 		data, _, err := n.s.conn.Get(n.dir)
 		return data, err
 	})

@@ -29,7 +29,7 @@ type Options struct {
 	Root string
 
 	// TickTime is that of the servers, tickTime in zoo.cfg, or longer; 2 s, which
-	// is usual, unless set. Sessions are longer than the TTL by two ticks at least.
+	// is usual, unless set. Sessions are longer than the TTL by three ticks at least.
 	TickTime time.Duration
 
 	// Username and Password are sent to the servers, with the scheme digest, if the

@@ -128,7 +128,7 @@ func TestBornBesideARelease(t *testing.T) {
 	}
 	last := take(t, d, reader())
 	g := firstSession(d).newGrant(reader())
-	if err := g.n.make(t.Context(), 5*time.Second); err != nil {
+	if err := g.n.make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	release(t, last)
@@ -148,7 +148,7 @@ func TestEarlyListing(t *testing.T) {
 	t.Parallel()
 	d := openURL(t, startServer(t).url(), 5*time.Second)
 	g := firstSession(d).newGrant(request("deploy", 5*time.Second))
-	if err := g.n.make(t.Context(), 5*time.Second); err != nil {
+	if err := g.n.make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	g.n.early = make(chan listing, 1)

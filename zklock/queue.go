@@ -18,7 +18,7 @@ var errGone = errors.New("zklock: the node of this waiter was deleted")
 
 // enter makes the node and looks where it is in the queue.
 func (g *grant) enter(ctx context.Context, req *driver.Request) (l line, i int, err error) {
-	if err := g.n.make(ctx, req.TTL); err != nil {
+	if err := g.n.make(ctx); err != nil {
 		return nil, 0, err
 	}
 	return g.place(ctx)
@@ -84,13 +84,14 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 			return err
 		}
 	}
-	since, err := g.n.sent, g.n.sure
+	since, err := g.n.since, g.n.sure
 	if !now {
 		err = errYoung
 	}
 	for err != nil {
-		if since, err = g.s.confirmed(ctx, g.n.path()); err == nil {
-			err = g.s.confirm(since, req.TTL)
+		var sent sending
+		if sent, err = g.s.confirmed(ctx, g.n.path()); err == nil {
+			since, err = g.s.trusted(sent, req.TTL, req.Renewed)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
 			return errGone
@@ -116,9 +117,14 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		return nil, err
 	}
 	queued := false
+	var away driver.Outage
 	for {
+		sent := driver.Now()
 		n, err := s.leases(ctx, req.TTL)
 		if err != nil {
+			if out := away.Failed(sent, req.TTL, err); queued && out != nil && ctx.Err() == nil {
+				return nil, out
+			}
 			if !queued || ctx.Err() != nil || errors.Is(err, errClosed) || lasting(err) {
 				return nil, err
 			}
@@ -129,7 +135,14 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 			continue
 		}
 		g := n.newGrant(req)
-		err = g.wait(ctx, req, &queued)
+		waiting, stop := n.bear(ctx, req.TTL)
+		err = g.wait(waiting, req, &queued)
+		stop()
+		if out := new(driver.SilentError); err != nil && queued && ctx.Err() == nil && errors.As(context.Cause(waiting), &out) {
+			// The node goes with its session, or when it can be deleted.
+			left, _ := g.result(waiting, err)
+			return left, out
+		}
 		g.n.gone = g.n.gone || errors.Is(err, errGone)
 		// A node that somebody has deleted, or that has gone with its session, is made
 		// anew, at the end of the queue.
@@ -138,6 +151,29 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		}
 		return g.result(ctx, err)
 	}
+}
+
+// bear returns a context that also ends when nothing has been heard of the servers for
+// a TTL, with an *SilentError as its cause. It looks twice: when the machine has been
+// suspended, the servers first have to get time for an answer.
+func (s *session) bear(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(ttl / 8)
+		defer ticker.Stop()
+		for silent := 0; silent < 2; {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			if silent++; driver.Now().Sub(s.lastAnswer()) < ttl {
+				silent = 0
+			}
+		}
+		cancel(&driver.SilentError{For: driver.Now().Sub(s.lastAnswer()), Err: errSilent})
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // rejoins reports whether a waiter whose attempt has failed with err joins the

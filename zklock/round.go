@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // round is one request that confirms many leases: whether their nodes are there
@@ -19,7 +17,7 @@ import (
 type round struct {
 	paths map[string]bool // false: there is no such node
 	done  chan struct{}   // closed when the fields below are set
-	sent  driver.Instant  // before the first request
+	sent  sending         // before the first request
 	err   error
 }
 
@@ -29,14 +27,14 @@ const (
 	maxBytes  = 256 << 10
 )
 
-// confirmed returns the instant at which the node at path was certainly there, and
-// the session too: that of a request sent after confirmed was called, and
-// answered. It returns zk.ErrNoNode if the node is not there.
-func (s *session) confirmed(ctx context.Context, path string) (driver.Instant, error) {
+// confirmed returns when the node at path was certainly there, and the session too: at
+// the sending of a request after confirmed was called, which a quorum has carried
+// out. It returns zk.ErrNoNode if the node is not there.
+func (s *session) confirmed(ctx context.Context, path string) (sending, error) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
-		return 0, errSession
+		return sending{}, errSession
 	}
 	r := s.round
 	if r == nil {
@@ -52,15 +50,15 @@ func (s *session) confirmed(ctx context.Context, path string) (driver.Instant, e
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return sending{}, ctx.Err()
 	case <-s.dead:
-		return 0, errSession
+		return sending{}, errSession
 	}
 	switch {
 	case r.err != nil:
-		return 0, r.err
+		return sending{}, r.err
 	case !r.paths[path]:
-		return 0, zk.ErrNoNode
+		return sending{}, zk.ErrNoNode
 	}
 	return r.sent, nil
 }
@@ -77,7 +75,7 @@ func (s *session) ask() {
 			return
 		}
 		s.mu.Unlock()
-		r.sent = driver.Now()
+		r.sent = s.sending()
 		var paths []string
 		size := 0
 		for path := range r.paths {

@@ -34,7 +34,7 @@ const (
 const quickSweep = "-Dznode.container.checkIntervalMs=300"
 
 // tick is the tickTime of all servers of the tests.
-const tick = 200 * time.Millisecond
+const tick = 100 * time.Millisecond
 
 var shared struct {
 	once   sync.Once
@@ -59,6 +59,9 @@ func TestMain(m *testing.M) {
 	if shared.server != nil {
 		shared.server.kill()
 		os.RemoveAll(shared.dir)
+	}
+	if e := ensembles.e; e != nil {
+		e.end()
 	}
 	os.Exit(code)
 }

@@ -37,20 +37,23 @@ type session struct {
 	err      error         // why it has ended
 	dialErr  error         // why the last attempt to connect has failed
 	link     *link
-	counted  driver.Instant // the servers count the timeout from then, or later
-	touches  []touch        // later answers that the leader may not know of yet, in order
-	answered driver.Instant // the last of them
+	counted  driver.Instant // the leader counts the timeout from then, or later; of this link
+	touches  []touch        // that the leader may not have heard of; of this link, in order
+	answered driver.Instant // when somebody has heard of the servers last
 	grants   map[*grant]struct{}
 	watches  map[string]*watch
 	pasts    map[string]past // of names, by their nodes
 	round    *round          // that the next to ask for a confirmation will join
 	asking   bool            // a round is under way
+	doubts   map[string]*doubt
+	cleaning chan struct{} // has room for one: there is a new connection; nil while there was no doubt
 }
 
 var (
 	errEnded   = errors.New("the session with the servers has ended")
 	errSession = fmt.Errorf("%w: %w", driver.ErrUncertain, errEnded)
-	errClosed  = errors.New("zklock: the client is closed")
+	errSilent  = errors.New("zklock: the servers do not answer")
+	errClosed  = fmt.Errorf("zklock: %w", driver.ErrClosed)
 )
 
 // newSession begins a session for leases of up to ttl. It is ready later.
@@ -59,6 +62,7 @@ func (s *store) newSession(ttl time.Duration) (*session, error) {
 		store: s, ttl: ttl, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
 		timeout: s.timeoutFor(ttl), answered: driver.Now(),
 		grants: make(map[*grant]struct{}), watches: make(map[string]*watch), pasts: make(map[string]past),
+		doubts: make(map[string]*doubt),
 	}
 	made := make(chan struct{}) // package zk connects before it returns
 	dial := func(network, addr string, d time.Duration) (net.Conn, error) {
@@ -116,23 +120,35 @@ func (s *session) login() error {
 	return err
 }
 
-// keep asks a server something again and again, so that there is always an answer
-// that is not old; see confirm. A session that has not been answered for long is
-// given up: package zk would go on for ever with servers that have lost their
+// keep has a quorum confirm the session again and again, so that what is asked for a
+// lease can be trusted at once; see confirm. A session that has not been answered for
+// long is given up: package zk would go on for ever with servers that have lost their
 // data and refuse whoever has seen more than they know.
 func (s *session) keep() {
-	for s.sleep(s.store.ctx, s.pace()) {
-		sent := driver.Now()
-		_, _, err := s.conn.Exists("/")
-		switch {
-		case err == nil:
-			s.touched(sent)
+	for s.sleep(s.store.ctx, s.due()) {
+		if s.due() > 0 {
+			continue // renewals, and nodes that were made, have been confirmed meanwhile
+		}
+		switch err := s.touch(); {
 		case errors.Is(err, zk.ErrSessionExpired):
 			s.end(errSession)
-		case driver.Now().Sub(s.lastAnswer()) > 3*s.granted():
+		case err != nil && s.silentFor() > 3*s.granted():
 			s.end(errSession)
+		case err != nil:
+			s.sleep(s.store.ctx, retryPause)
 		}
 	}
+}
+
+// due returns after how long a quorum is to be asked again.
+func (s *session) due() time.Duration {
+	pace := s.pace()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.touches) == 0 {
+		return s.counted.Add(pace).Sub(driver.Now())
+	}
+	return s.touches[len(s.touches)-1].sent.Add(pace).Sub(driver.Now())
 }
 
 // sleep returns false if the session or ctx ends before d has passed.
@@ -161,15 +177,21 @@ func (s *session) use(l *link) bool {
 // error if the session has ended.
 //
 // No server answers without having asked the leader, which begins to count the
-// timeout anew when it is asked.
+// timeout anew when it is asked. Whether that leads anybody still, what a quorum carries
+// out over the same connection will show: who loses his leader closes his connections.
 func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	s.mu.Lock()
 	known := s.id
 	if id != 0 && (known == 0 || known == id) && s.err == nil {
 		s.id, s.timeout = id, timeout
-		s.counted = max(s.counted, l.asked)
+		if s.link == l {
+			s.counted, s.touches = l.asked, nil
+		}
 		s.answered = driver.Now()
 		s.dialErr = nil
+		if s.cleaning != nil {
+			poke(s.cleaning)
+		}
 		s.mu.Unlock()
 		return nil
 	}

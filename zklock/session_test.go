@@ -26,28 +26,67 @@ func TestTrust(t *testing.T) {
 	}
 	now := driver.Now()
 	ago := func(d time.Duration) driver.Instant { return now.Add(-d) }
-	answer := 10 * time.Millisecond
+	const answer = 10 * time.Millisecond
+	const second, long = time.Second, time.Minute
+	// A window is a tick between an answer and the next request, or more.
+	window := 2*second + answer
 	for _, c := range []struct {
 		name      string
 		connected time.Duration   // ago
 		touches   []time.Duration // sent so long ago
-		trusted   bool
+		counted   time.Duration   // ago: from then the leader counts, or from later
 	}{
-		{"just connected", time.Second, nil, true},
-		{"connected long ago", time.Minute, nil, false},
-		{"asked often", time.Minute, []time.Duration{12 * time.Second, 9 * time.Second, 6 * time.Second, 3 * time.Second, time.Second}, true},
+		{"just connected", second, nil, second},
+		{"connected long ago", long, nil, long},
+		{"asked often", long, []time.Duration{12 * second, 9 * second, 6 * second, 3 * second, second}, 6 * second},
 		// A follower that is cut off now has not told the leader of the last one.
-		{"asked just before", time.Minute, []time.Duration{time.Second}, false},
-		{"asked a tick before", time.Minute, []time.Duration{2*time.Second + answer + time.Millisecond}, true},
-		// As after a pause of the process.
-		{"silent for long", time.Minute, []time.Duration{20 * time.Second, 17 * time.Second, time.Second, 10 * time.Millisecond}, false},
+		{"asked just before", long, []time.Duration{second}, long},
+		{"one window", long, []time.Duration{window}, long}, // the leader may have paused in it
+		{"two windows", long, []time.Duration{2 * window, window}, 2 * window},
+		// The leader asks every half tick, and may be late by as much.
+		{"half a tick is no window", long, []time.Duration{3 * window, 2 * window, second + answer}, 3 * window},
+		{"half a tick is no window before another", long, []time.Duration{3 * window, window + second + answer, window}, 3 * window},
+		// A leader that has paused answers what came meanwhile all at once.
+		{"the leader has paused", long, []time.Duration{15 * second, 12 * second, 20 * time.Millisecond, answer}, 15 * second},
 	} {
-		s := &session{store: st, timeout: timeout, counted: ago(c.connected)}
+		l := new(link)
+		s := &session{store: st, timeout: timeout, link: l, counted: ago(c.connected)}
 		for _, d := range c.touches {
 			s.touches = append(s.touches, touch{ago(d), ago(d).Add(answer)})
 		}
-		if err := s.confirm(now, ttl); (err == nil) != c.trusted {
-			t.Errorf("%s: confirm = %v; want trust to be %v", c.name, err, c.trusted)
+		want := min(now, ago(c.counted).Add(timeout-ttl))
+		if since, err := s.confirm(sending{now, l}, ttl); err != nil || since != want {
+			t.Errorf("%s: trusted since %v after the sending, %v; want %v", c.name, since.Sub(now), err, want.Sub(now))
+		}
+		if s.counted != ago(c.counted) {
+			t.Errorf("%s: the leader counts from %v before the sending; want %v", c.name, now.Sub(s.counted), c.counted)
+		}
+		if _, err := s.confirm(sending{now, new(link)}, ttl); err == nil {
+			t.Errorf("%s: what went over another connection is trusted", c.name)
+		}
+	}
+}
+
+// TestTrustedEnough: a lease that is not renewed begins with its whole TTL, and one that
+// is renewed with less if need be, but never with so little that it is always renewed.
+func TestTrustedEnough(t *testing.T) {
+	const ttl = 30 * time.Second
+	st := &store{tick: 2 * time.Second}
+	l := new(link)
+	for _, c := range []struct {
+		late           time.Duration // of the leader's count, beyond what the timeout allows for
+		fixed, renewed bool
+	}{
+		{-time.Second, true, true}, {time.Second, false, true}, {9 * time.Second, false, false}, {time.Minute, false, false},
+	} {
+		for _, renewed := range []bool{true, false} {
+			s := &session{store: st, timeout: st.timeoutFor(ttl), link: l}
+			now := driver.Now()
+			s.counted = now.Add(ttl - s.timeout - c.late)
+			since, err := s.trusted(sending{now, l}, ttl, renewed)
+			if want := renewed && c.renewed || !renewed && c.fixed; (err == nil) != want {
+				t.Errorf("the leader counts %v too early: trusted since %v, %v; want trust to be %v", c.late, since.Sub(now), err, want)
+			}
 		}
 	}
 }

@@ -77,7 +77,7 @@ func startAged(t testing.TB, epoch int64) *server {
 	_, quorum, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 	_, election, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 	s := &server{dir: t.TempDir(), addr: drivertest.FreeAddr(t)}
-	s.configure(t, "standaloneEnabled=false", "initLimit=50", "syncLimit=100", fmt.Sprintf("server.1=127.0.0.1:%s:%s", quorum, election))
+	s.configure(t, "standaloneEnabled=false", "initLimit=100", "syncLimit=200", fmt.Sprintf("server.1=127.0.0.1:%s:%s", quorum, election))
 	if err := os.Mkdir(filepath.Join(s.dir, "version-2"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -3,79 +3,136 @@
 package zklock
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/pawl-go/pawl/driver"
 )
 
-// touch is a request that a server has answered.
+// sending is when a request was sent at the earliest, and over which connection. What a
+// request that was sent over another one shows is not known.
+type sending struct {
+	at   driver.Instant
+	link *link
+}
+
+func (s *session) sending() sending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sending{driver.Now(), s.link}
+}
+
+// touch is a request that a quorum has carried out.
 type touch struct{ sent, answered driver.Instant }
 
-// pace is how often a server is asked something: often enough for confirm, and so
+// pace is how often a quorum is asked something: so often that two windows fit into
+// what the timeout is longer than the TTL, see confirm, with some room; and so
 // often that a connection on which no answer comes can be given up.
 func (s *session) pace() time.Duration {
 	timeout := s.granted()
-	return min((timeout-s.store.longestTTL(timeout))/3, s.patience()/2)
+	room := timeout - s.store.longestTTL(timeout) - 2*s.store.tick
+	return min(room*2/5, s.patience()/2)
 }
 
-// touched notes an answer to what was sent then.
-func (s *session) touched(sent driver.Instant) {
+// touch has a quorum confirm the session, without a lease. It changes nothing. Who may
+// not read the node is told so by a quorum, too.
+func (s *session) touch() error {
+	sent := s.sending()
+	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
+	if err == nil || errors.Is(err, zk.ErrNoAuth) {
+		_, err = s.confirm(sent, 0)
+	}
+	return err
+}
+
+// confirm notes that what was sent then has been carried out by a quorum, and
+// returns since when a lease with the given TTL may be trusted: since that sending, or
+// less if the session may end earlier than one TTL after it.
+//
+// The servers then knew the session, but from when does the leader count its
+// timeout? Not from then: a server that is not the leader tells it of its sessions
+// only when the leader asks, every half tick, and may be cut off from it before. What
+// the server was asked before a window of a tick it has told the leader before it
+// passes on what comes after the window, on the same connection: unless the leader did
+// not run in the window. A leader that pauses, for however long, does so in one
+// window: with a request that it has answered between two windows, it ran in
+// one of them. So the timeout counts from a request before two windows.
+//
+// What reads show is not counted at all: the server answers them by itself.
+func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := driver.Now()
 	s.answered = now
-	if n := len(s.touches); n > 0 && sent < s.touches[n-1].sent.Add(s.store.tick/8) {
+	if sent.link == nil || sent.link != s.link {
+		return 0, errYoung // it may have gone over any connection
+	}
+	if known, between := s.before(sent.at); known {
+		if known, first := s.before(between.sent); known {
+			s.counted = max(s.counted, first.sent)
+		}
+	}
+	s.keepTouch(touch{sent.at, now})
+	return min(sent.at, s.counted.Add(s.timeout-ttl)), nil
+}
+
+// before returns the last touch that was answered a window before at.
+func (s *session) before(at driver.Instant) (known bool, t touch) {
+	for _, t := range slices.Backward(s.touches) {
+		if t.answered.Add(s.store.tick) <= at {
+			return true, t
+		}
+	}
+	return false, touch{}
+}
+
+// keepTouch remembers a touch. s.mu is held.
+func (s *session) keepTouch(t touch) {
+	if n := len(s.touches); n > 0 && t.sent < s.touches[n-1].sent.Add(s.store.tick/8) {
 		return // as good as the last one: a thousand renewals need not all be remembered
 	}
-	s.touches = append(s.touches, touch{sent, now})
-	// Of those that are old enough for every request still under way, the last one
-	// is the best for ever.
-	for len(s.touches) > 1 && s.touches[1].answered.Add(s.timeout) <= now {
+	s.touches = append(s.touches, t)
+	// What is older than a session lasts has no use.
+	for len(s.touches) > 1 && s.touches[1].answered.Add(s.timeout) <= t.answered {
 		s.touches = s.touches[1:]
 	}
 }
 
-// confirm notes that what was sent then has been carried out by a quorum, and
-// returns whether a lease with the given TTL may be trusted from then on.
-//
-// The servers then knew the session, but from when does the leader count its
-// timeout? Not from then: a server that is not the leader tells it of its sessions
-// only when the leader asks, every half tick, and may be cut off from it before.
-// What it was asked a tick before this request it has told the leader before it
-// passed the request on, on the same connection. So the timeout counts from such
-// an earlier request, and has to be longer than the TTL by what lies in between.
-func (s *session) confirm(sent driver.Instant, ttl time.Duration) error {
-	s.touched(sent)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range slices.Backward(s.touches) {
-		if t.answered.Add(s.store.tick) <= sent {
-			s.counted = max(s.counted, t.sent)
-			break
-		}
-	}
-	if sent.Add(ttl) > s.counted.Add(s.timeout) {
-		return errYoung
-	}
-	return nil
-}
-
 var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client", driver.ErrUnavailable)
+
+// trusted is confirm for a lease: it returns errYoung unless enough of the TTL is left.
+// That is all of it for a lease that is not renewed, and else so much that it is not
+// to be renewed at once.
+func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver.Instant, error) {
+	since, err := s.confirm(sent, ttl)
+	least := sent.at
+	if renewed {
+		least = least.Add(-ttl / 4)
+	}
+	if err == nil && since < least {
+		err = errYoung
+	}
+	return since, err
+}
 
 // timeoutFor returns the session timeout to ask for, for leases of up to ttl.
 func (s *store) timeoutFor(ttl time.Duration) time.Duration {
-	d := ttl + max(ttl/3, 2*s.tick)
+	d := ttl + max(ttl/3, 3*s.tick)
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond) + time.Millisecond
 }
 
 // longestTTL returns the longest TTL of leases in a session with the given
-// timeout. What is left must be enough for keep and confirm: a third until the next
-// answer, a tick until the leader knows, and the way there.
+// timeout. What is left must be enough for confirm: two ticks, and some requests.
 func (s *store) longestTTL(timeout time.Duration) time.Duration {
-	return timeout - max(timeout/4, 2*s.tick)
+	return timeout - max(timeout/4, 3*s.tick)
 }
+
+// silentFor returns for how long nothing has been heard of the servers.
+func (s *session) silentFor() time.Duration { return driver.Now().Sub(s.lastAnswer()) }
 
 // patience is how long a connection may be silent: short enough to find another
 // server before a lease ends. While there is no session yet there is nothing to

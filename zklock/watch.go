@@ -52,12 +52,12 @@ func (s *session) register(path string, add func(*watch)) (fresh bool) {
 // look reads a node, and sets the watch on it if it is fresh.
 func (s *session) look(ctx context.Context, path string, fresh bool) (content, error) {
 	if !fresh {
-		return call(ctx, func() (content, error) {
+		return call(ctx, s, func() (content, error) {
 			data, stat, err := s.conn.Get(path)
 			return content{data, stat}, err
 		})
 	}
-	return call(ctx, func() (content, error) {
+	return call(ctx, s, func() (content, error) {
 		// What comes of the watch is told to event, in the order in which it comes.
 		data, stat, _, err := s.conn.GetW(path)
 		if err != nil {

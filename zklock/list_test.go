@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// TestListIsQuick: a list of many names takes the time of a few trips, not of some for
+// each name.
+func TestListIsQuick(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	const names, ttl = 60, time.Minute
+	d := openURL(t, s.url(), ttl)
+	for i := range names {
+		take(t, d, request(fmt.Sprint("quick/", i), ttl))
+	}
+	link := drivertest.NewLink(t, s.addr)
+	far := openThrough(t, link, options(ttl))
+	defer far.Close()
+	link.Set(drivertest.Delayed) // by 0.4 s for each trip
+	began := time.Now()
+	infos, err := far.List(t.Context(), "quick/")
+	if err != nil || len(infos) != names {
+		t.Fatalf("List = %d names, %v; want %d", len(infos), err, names)
+	}
+	if took := time.Since(began); took > names*400*time.Millisecond/2 {
+		t.Errorf("a list of %d names took %v", names, took)
+	}
+}

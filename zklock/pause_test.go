@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// TestPausedLeader: the leader pauses, as for a garbage collection, and a follower cannot
+// be heard by it when it goes on. A client of that follower was idle meanwhile, and took
+// the lock just before: the request is carried out, but the leader has not heard of the
+// client for longer than its timeout allows for. Nobody trusts the lease when the next
+// one begins.
+func TestPausedLeader(t *testing.T) {
+	t.Parallel()
+	e, name := useEnsemble(t)
+	const ttl = 3 * time.Second
+	leader := e.leader(t)
+	follower := (leader + 1) % 3
+	idle := openURL(t, e.url(follower), ttl)
+	a := clientOf(t, idle, ttl)
+	b := openURL(t, e.url(leader, (leader+2)%3), 20*time.Second)
+	release(t, take(t, b, request(name, 20*time.Second))) // the node of the name is there now
+	// The client connected long ago.
+	if !eventually(patience, func() bool { return firstSession(idle).asks() > 10 }) {
+		t.Fatal("an idle client asks the servers nothing")
+	}
+
+	e.servers[leader].stop()
+	time.Sleep(ttl * 3 / 4) // it is the pause that is tested
+	sent := e.outs[follower].setAfter(encodeName(name), mute)
+	held := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := a.TryAcquire(context.Background(), name)
+		if err != nil {
+			t.Logf("the client did not get the lock: %v", err)
+		}
+		held <- l
+	}()
+	select {
+	case <-sent:
+	case <-held: // the client has noticed that nobody confirms its session, and given it up
+		return
+	case <-time.After(patience):
+		t.Fatal("the follower does not pass the request on")
+	}
+	e.servers[leader].cont()
+	if !eventually(patience, func() bool { return len(childrenOf(t, b, name)) > 0 }) {
+		t.Fatal("the request was not carried out")
+	}
+	made := driver.Now()
+	w := wait(t, b, request(name, 20*time.Second))
+	next := w.granted(t)
+	t.Logf("the next lease began %v after the request was carried out", w.at.Sub(made))
+	select {
+	case l := <-held:
+		if l != nil && l.Err() == nil {
+			t.Errorf("the lease with token %d is trusted until %v when the next one, %d, has begun",
+				l.Token(), l.Deadline(), next.Token())
+		}
+	default: // it is not trusted yet, and never will be
+	}
+	release(t, next)
+}
+
+// asks returns how often a quorum has confirmed the session.
+func (s *session) asks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.touches)
+}
+
+// TestDeafHolder: what a holder sends arrives, and it hears nothing. Its requests to
+// connect again must not keep the lock from others for longer than it is trusted.
+func TestDeafHolder(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	const ttl = 3 * time.Second
+	link := drivertest.NewLink(t, s.addr)
+	p := openThrough(t, link, options(ttl))
+	a := clientOf(t, p.store, ttl)
+	const name = "deaf"
+	held, err := a.Acquire(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openURL(t, s.url(), time.Minute)
+	w := wait(t, b, request(name, time.Minute))
+	link.Set(drivertest.RepliesLost)
+	deaf := driver.Now()
+	next := w.granted(t)
+	if held.Err() == nil {
+		t.Error("the lease is trusted when the next one has begun")
+	}
+	took, most := w.at.Sub(deaf), ttl*3/2+tick+time.Second
+	t.Logf("the next lease began after %v; sessions last %v", took, b.timeoutFor(ttl))
+	if took > most {
+		t.Errorf("the next lease began %v after the holder went deaf; want at most %v", took, most)
+	}
+	release(t, next)
+}
