@@ -83,7 +83,7 @@ const maxSpares = 64
 func (s *store) spare(b *backing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil {
+	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil && !s.tainted[b.id] {
 		s.spares[b.seconds] = append(all, b)
 	}
 }

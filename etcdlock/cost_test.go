@@ -5,6 +5,7 @@
 package etcdlock
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -151,7 +152,9 @@ func TestRepeatedAttempt(t *testing.T) {
 			if again, err := s.TryAcquire(t.Context(), req); again != nil || !errors.Is(err, driver.ErrHeld) {
 				t.Errorf("%s: repeated TryAcquire = %v, %v; want ErrHeld", state, again, err)
 			}
-			if again, err := s.Acquire(t.Context(), req); again != nil || err == nil {
+			ctx, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			if again, err := s.Acquire(ctx, req); again != nil || err == nil || ctx.Err() != nil {
 				t.Errorf("%s: repeated Acquire = %v, %v; want an error", state, again, err)
 			}
 			if n := len(keysOf(t, s, req)); n != 1 {

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	errClosed = errors.New("etcdlock: the client is closed")
+	errClosed = fmt.Errorf("etcdlock: %w", driver.ErrClosed)
 	// errUnproven is a renewal of which it is not clear whether the leader of now
 	// has carried it out.
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
@@ -41,7 +41,7 @@ var hints = []struct {
 	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true},
 	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true},
 	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true},
-	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right?", false},
+	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false},
 	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false},
 	{rpctypes.ErrTooManyRequests, "the server is overloaded", false},
 	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true},
@@ -126,6 +126,10 @@ func (s *store) explain(err error) error {
 	if seen := s.links.lastError(); seen != nil {
 		return fmt.Errorf("%s: no answer: %s", s.where, dialHint(seen))
 	}
+	if s.links == nil && s.client.Username != "" {
+		return fmt.Errorf("%s: no answer in time: is the cluster running, and has it a leader? "+
+			"(At etcd 3.4 with JWTs a client that was made elsewhere cannot log in again when its token has expired: use etcdlock.Open)", s.where)
+	}
 	return fmt.Errorf("%s: no answer in time: is the cluster running, and has it a leader?", s.where)
 }
 
@@ -135,6 +139,8 @@ func dialHint(err error) string {
 	switch {
 	case strings.Contains(text, "connection refused"):
 		return text + ": is the server running, and is this its address?"
+	case strings.Contains(text, "certificate is valid for"), strings.Contains(text, "certificate is not valid for"), strings.Contains(text, "cannot validate certificate for"):
+		return text + ": is this the right server? Then give a name that is in its certificate with ?server_name="
 	case strings.Contains(text, "x509"):
 		return text + ": name the authority that signed the server's certificate with ?ca_file="
 	case strings.Contains(text, "first record does not look like a TLS"):

@@ -11,7 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -61,4 +65,52 @@ func fill(t *testing.T) int32 {
 	}
 	all.Wait()
 	return there.Load()
+}
+
+// TestFullServerKeepsLeases: a server without space refuses every write, and keeps alive
+// what is there, also for a holder that had to wait.
+func TestFullServerKeepsLeases(t *testing.T) {
+	t.Parallel()
+	m := startServer(t, "--quota-backend-bytes", "4000000")
+	const ttl = 2 * time.Second
+	a, b := openClient(t, m.url(), ttl), openClient(t, m.url(), ttl)
+	held, err := a.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Acquire(t.Context(), "deploy")
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		next <- l
+	}()
+	if !eventually(patience, func() bool {
+		info, err := a.Inspect(t.Context(), "deploy")
+		return err == nil && len(info.Waiters) == 1
+	}) {
+		t.Fatal("the waiter does not come into the queue")
+	}
+	s := openStore(t, m.url())
+	for i := 0; err == nil; i++ {
+		_, err = s.client.Put(t.Context(), fmt.Sprint("ballast", i), strings.Repeat("x", 500000))
+	}
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatalf("Put = %v; want that there is no space", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	l := <-next
+	if l == nil {
+		return
+	}
+	time.Sleep(2 * ttl)
+	if err := l.Err(); err != nil {
+		t.Errorf("the lease of whoever had to wait: %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
 }

@@ -26,8 +26,8 @@ type grant struct {
 
 	renewing sync.Mutex // guards the fields below; see rewrite
 	backing  *backing
-	mod      int64 // mod revision of the key
-	dirty    bool  // a write of the key has an unknown outcome
+	mod      int64 // mod revision of the key; 0: unknown
+	dirty    bool  // a write that binds the key to another etcd lease has an unknown outcome
 	written  bool  // the record says when it was acquired
 
 	unsure bool             // an attempt: it may have been carried out, or be so later
@@ -74,12 +74,15 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	var since driver.Instant
 	var err error
-	if seconds(ttl) > g.backing.seconds || g.dirty || !g.written {
+	if seconds(ttl) > g.backing.seconds || g.dirty {
 		since, err = g.rewrite(rctx, seconds(ttl))
 	} else {
 		since, err = g.verify(rctx)
 	}
 	if err == nil {
+		if !g.written {
+			g.show(rctx)
+		}
 		return since, nil
 	}
 	if lost := g.over(); lost != nil {
@@ -153,6 +156,7 @@ func (g *grant) lose(why *driver.LostError) {
 	g.lost = why
 	delete(g.s.grants, g.mark)
 	delete(g.s.ids, g.lease)
+	delete(g.s.keys, g.key)
 	if g.notify != nil {
 		go g.notify(g.lost)
 		g.notify = nil
@@ -208,6 +212,7 @@ func (g *grant) Release(ctx context.Context) error {
 		s.mu.Lock()
 		g.asked = true
 		s.mu.Unlock()
+		s.doubt()
 		return s.classify(ctx, err).err
 	}
 	var lost error
@@ -243,6 +248,7 @@ func (g *grant) end() {
 	defer g.s.mu.Unlock()
 	g.ended = true
 	delete(g.s.ids, g.lease)
+	delete(g.s.keys, g.key)
 }
 
 // reuse keeps the etcd lease for another attempt, if no request that could bind

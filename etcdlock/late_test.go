@@ -261,7 +261,7 @@ func TestLateRejoin(t *testing.T) {
 	kv := &heldBack{KVClient: s.kv, hold: true}
 	through(s, kv)
 	queued := true
-	g, fail := a.wait(t.Context(), &queued)
+	g, fail := a.wait(t.Context(), &queued, &driver.Outage{})
 	if fail != nil || kv.late == nil {
 		t.Fatalf("wait = %v, %v; want it granted by the second join", g, fail)
 	}

@@ -20,18 +20,17 @@ func (s *store) listen() {
 	}
 	s.ear = true
 	s.work.Go(func() {
-		ctx := clientv3.WithRequireLeader(s.ctx)
 		for s.ctx.Err() == nil {
-			s.hear(ctx)
+			s.hear()
 			s.sleep(s.ctx, nil, rewatch)
 		}
 	})
 }
 
 // hear looks which marks there are, and then watches them until that fails.
-func (s *store) hear(ctx context.Context) {
+func (s *store) hear() {
 	marks := s.prefix + clientPart + s.id + "/"
-	rctx, cancel := s.request(ctx)
+	rctx, cancel := s.request(s.ctx)
 	resp, err := s.client.Get(rctx, marks, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	cancel()
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *store) hear(ctx context.Context) {
 		s.examine(g)
 	}
 	// Cancelled if it ends, so that the client forgets it.
-	ctx, cancel = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(s.watching(s.ctx))
 	defer cancel()
 	rev := resp.Header.Revision + 1
 	for resp := range s.client.Watch(ctx, marks, clientv3.WithPrefix(), clientv3.WithRev(rev), clientv3.WithFilterPut()) {

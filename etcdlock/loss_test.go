@@ -193,7 +193,7 @@ func TestLateExtend(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := g.mod
-	g.dirty = true // as rewrite leaves it
+	g.mod, g.dirty = 0, true // as rewrite leaves it
 	if _, err := g.Renew(t.Context(), 3*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestRejoinWithoutLease(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	queued := true
-	if g, fail := a.wait(ctx, &queued); fail == nil || !fail.gone {
+	if g, fail := a.wait(ctx, &queued, &driver.Outage{}); fail == nil || !fail.gone {
 		t.Errorf("wait = %v, %+v; want that the place is gone", g, fail)
 	}
 }

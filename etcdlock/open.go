@@ -101,12 +101,9 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	if err != nil {
 		return nil, err
 	}
-	s.where, s.links = where.hosts, &links{}
-	s.client, err = connect(ctx, where.config(s))
-	if err == nil {
+	s.where, s.links, s.session = where.hosts, &links{}, where.session()
+	if s.client, err = clientv3.New(where.config(s)); err == nil {
 		err = s.start(ctx)
-	} else {
-		err = s.unrecorded(ctx, err).err
 	}
 	if err != nil {
 		s.Close()
@@ -129,31 +126,6 @@ func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error)
 	return s, nil
 }
 
-// connect makes a client without outstaying ctx: it waits for the answer to the
-// password, if there is one.
-func connect(ctx context.Context, conf clientv3.Config) (*clientv3.Client, error) {
-	type made struct {
-		client *clientv3.Client
-		err    error
-	}
-	ch := make(chan made, 1)
-	go func() {
-		c, err := clientv3.New(conf)
-		ch <- made{c, err}
-	}()
-	select {
-	case m := <-ch:
-		return m.client, m.err
-	case <-ctx.Done():
-		go func() {
-			if m := <-ch; m.client != nil {
-				m.client.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
-}
-
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
@@ -170,6 +142,9 @@ func newStore(opts *Options) (*store, error) {
 		spares:  make(map[int64][]*backing),
 		grants:  make(map[string]*grant),
 		ids:     make(map[string]bool),
+		keys:    make(map[string]bool),
+		tainted: make(map[clientv3.LeaseID]bool),
+		doubts:  make(chan struct{}, 1),
 		crowded: make(map[string]bool),
 	}
 	if !strings.HasSuffix(s.prefix, "/") {
@@ -203,9 +178,15 @@ func (s *store) start(ctx context.Context) error {
 			break
 		}
 	}
+	if s.session != nil { // the first request tells whether the password is right
+		if err := s.session.renew(rctx, conn, 0, nil); err != nil {
+			return s.unrecorded(ctx, err).err
+		}
+	}
 	if _, err := s.client.Get(rctx, s.prefix+lockPart, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); err != nil {
 		return s.unrecorded(ctx, err).err
 	}
+	s.work.Go(s.reconcile)
 	return nil
 }
 

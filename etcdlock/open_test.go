@@ -117,3 +117,17 @@ func TestCloseLeavesNoLease(t *testing.T) {
 		t.Errorf("%d etcd leases are left", n)
 	}
 }
+
+// TestFractionsOfSeconds: etcd counts in seconds. It must not give less than was asked for.
+func TestFractionsOfSeconds(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	const ttl = 1900 * time.Millisecond
+	g := take(t, a, requestFor("deploy", ttl))
+	next := wait(t, b, request("deploy"))
+	release(t, next.granted(patience))
+	if d := next.at.Sub(g.Since()); d < ttl {
+		t.Errorf("the next holder began %v after a lease of %v", d, ttl)
+	}
+}

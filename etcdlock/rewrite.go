@@ -11,10 +11,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// rewrite renews by writing the key anew: bound to an etcd lease with a longer TTL,
-// if that is asked for, and with the time of the grant in its record, which a waiter
-// could not know when it came. The key keeps its create revision, and so its place
-// and its token.
+// rewrite renews by writing the key anew, bound to a new etcd lease: with a longer TTL, or
+// because it is not certain which one the key is bound to. The key keeps its create
+// revision, and so its place and its token.
 //
 // A write whose answer is lost may be carried out late, and then bind the key to an
 // etcd lease that nobody keeps alive any more. So each is on condition that the key
@@ -22,14 +21,12 @@ import (
 // but another write that has succeeded counts as a renewal: it makes the condition
 // of the late one false.
 func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error) {
-	b, err := g.rebind(ctx, secs)
+	b, err := g.s.grantBacking(ctx, max(secs, g.backing.seconds))
 	if err != nil {
 		return 0, err
 	}
-	if g.dirty {
-		if err := g.reread(ctx); err != nil {
-			return 0, err
-		}
+	if err := g.known(ctx); err != nil {
+		return 0, err
 	}
 	g.s.mu.Lock()
 	value := g.record.String()
@@ -39,12 +36,12 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 		Success: b.bind(g.key, value),
 	})
 	if err != nil {
-		g.dirty = true
+		g.mod, g.dirty = 0, true
 		return 0, err
 	}
 	if !resp.Succeeded {
-		g.dirty = true // unless it is gone
-		if err := g.reread(ctx); err != nil {
+		g.mod, g.dirty = 0, true // unless it is gone
+		if err := g.known(ctx); err != nil {
 			return 0, err
 		}
 		return 0, errUnproven
@@ -70,26 +67,43 @@ func (g *grant) rebound(b *backing) {
 	g.mark = b.mark
 }
 
-// rebind returns the etcd lease to bind the key to: a new one if it has to be
-// longer, or if it is not certain that the present one is alive.
-func (g *grant) rebind(ctx context.Context, secs int64) (*backing, error) {
-	if secs > g.backing.seconds || g.dirty {
-		return g.s.grantBacking(ctx, max(secs, g.backing.seconds))
+// known learns the mod revision of the key, and whether it still is there, if a write had
+// an unknown outcome.
+func (g *grant) known(ctx context.Context) error {
+	if g.mod != 0 {
+		return nil
 	}
-	if err := g.backing.keepAlive(ctx, g.s); !unknownLease(err) {
-		return g.backing, err
-	}
-	return g.backing, g.reread(ctx)
-}
-
-// reread learns the mod revision of the key, and whether it still is there.
-func (g *grant) reread(ctx context.Context) error {
 	p, err := g.prove(ctx)
 	if err != nil {
 		return err
 	}
 	g.mod = p.own[0].ModRevision
 	return nil
+}
+
+// show writes the time of the grant into the record, which a waiter could not know when
+// it came. That is for people, so nothing depends on it: a cluster without space refuses
+// it, and keeps leases alive all the same. The key stays bound to its etcd lease, also if
+// the write is carried out late.
+func (g *grant) show(ctx context.Context) {
+	if g.known(ctx) != nil {
+		return
+	}
+	g.s.mu.Lock()
+	value := g.record.String()
+	g.s.mu.Unlock()
+	resp, err := g.s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", g.mod)).
+		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).Commit()
+	switch {
+	case err != nil:
+		g.mod = 0
+		g.written = refused(err) != nil // or rather, not worth another try
+	case !resp.Succeeded:
+		g.mod = 0
+	default:
+		g.mod, g.written = resp.Header.Revision, true
+	}
 }
 
 // Downgrade implements driver.Downgrader. The key stays where it is; its record
@@ -111,7 +125,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
 		Else(clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
 	if err != nil {
-		g.dirty = true
+		g.mod = 0
 		return g.s.classify(ctx, err).err
 	}
 	if !resp.Succeeded {

@@ -8,9 +8,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -23,9 +25,14 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// certificate writes a certificate for 127.0.0.1 that signs itself, and its key.
-func certificate(t *testing.T) (cert, key string) {
+// certificate writes a certificate that signs itself, and its key: for some names, or
+// for 127.0.0.1.
+func certificate(t *testing.T, names ...string) (cert, key string) {
 	t.Helper()
+	var addrs []net.IP
+	if names == nil {
+		addrs = append(addrs, net.IPv4(127, 0, 0, 1))
+	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +40,7 @@ func certificate(t *testing.T) (cert, key string) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IPAddresses: addrs, DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
@@ -80,6 +87,45 @@ func TestTLS(t *testing.T) {
 	} {
 		if _, err := Open(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error with %q", url, err, want)
+		}
+	}
+}
+
+// TestServerName: the name that the certificate must have is that of the URL, else that of
+// the options, else that of the address.
+func TestServerName(t *testing.T) {
+	t.Parallel()
+	cert, key := certificate(t, "etcd.internal")
+	m := startServer(t, "--cert-file", cert, "--key-file", key)
+	plain, secure := m.addr, drivertest.FreeAddr(t)
+	m.kill()
+	m.args = append(m.args, "--listen-client-urls", "http://"+plain+",https://"+secure)
+	m.restart()
+	for _, c := range []struct {
+		url, options string
+		right        bool
+	}{
+		{"etcd.internal", "", true},
+		{"", "etcd.internal", true},
+		{"etcd.internal", "other.internal", true},
+		{"", "", false},
+		{"other.internal", "", false},
+		{"", "other.internal", false},
+		{"other.internal", "etcd.internal", false},
+		{"10.9.9.9", "", false},
+	} {
+		url := "etcds://" + secure + "?connect_timeout=20s&ca_file=" + cert
+		if c.url != "" {
+			url += "&server_name=" + c.url
+		}
+		locks, err := Open(t.Context(), url, &Options{TLS: &tls.Config{ServerName: c.options}})
+		if err == nil {
+			locks.Close()
+		}
+		if right := err == nil; right != c.right {
+			t.Errorf("Open with server_name=%q and TLS.ServerName %q = %v; want success: %v", c.url, c.options, err, c.right)
+		} else if err != nil && (!strings.Contains(err.Error(), "?server_name=") || !errors.Is(err, pawl.ErrUnavailable)) {
+			t.Errorf("the error does not say what to do: %v", err)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type store struct {
 	client  *clientv3.Client
 	where   string        // the members, for people
 	links   *links        // of our own client; nil if it is the caller's
+	session *session      // of our own client, if it has a user
 	id      string        // of this participant
 	prefix  string        // of all keys
 	connect time.Duration // to make a connection
@@ -31,6 +32,7 @@ type store struct {
 	proofs  proofs
 	known   atomic.Pointer[known]
 	limits  limits
+	doubts  chan struct{} // there is something for reconcile
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -41,6 +43,9 @@ type store struct {
 	spares map[int64][]*backing
 	grants map[string]*grant // by mark
 	ids    map[string]bool   // of leases of this participant that are there, or may be
+	keys   map[string]bool   // that they have, or may have; see reconcile
+	// Etcd leases that must not be used again.
+	tainted map[clientv3.LeaseID]bool
 	// Names for which somebody was in the way last; see isCrowded.
 	crowded map[string]bool
 }
@@ -106,6 +111,7 @@ func (s *store) tryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 			return a.undo(fail)
 		}
 		// The spare had gone. The next one, or a new one.
+		s.disown(a.key)
 	}
 }
 
@@ -142,18 +148,20 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 	if req.Lease == "" || strings.ContainsAny(req.Lease, "/ \n") {
 		return nil, &failure{err: fmt.Errorf("etcdlock: lease id %q: use letters and digits", driver.Shorten(req.Lease)), lasting: true}
 	}
-	b := s.takeSpare(seconds(req.TTL))
-	known := b == nil || !b.fresh(driver.Now(), req.TTL)
-	if known {
-		var err error
-		if b, err = s.back(ctx, b, req.TTL); err != nil {
-			return nil, s.unrecorded(ctx, err)
+	p := s.place(req.Name)
+	for {
+		b := s.takeSpare(seconds(req.TTL))
+		known := b == nil || !b.fresh(driver.Now(), req.TTL)
+		if known {
+			var err error
+			if b, err = s.back(ctx, b, req.TTL); err != nil {
+				return nil, s.unrecorded(ctx, err)
+			}
+		}
+		if key := p.key(req, b.id); s.own(key, b.id) {
+			return &attempt{s: s, req: req, place: p, key: key, record: s.newRecord(req), backing: b, known: known}, nil
 		}
 	}
-	p := s.place(req.Name)
-	return &attempt{
-		s: s, req: req, place: p, key: p.key(req, b.id), record: s.newRecord(req), backing: b, known: known,
-	}, nil
 }
 
 // puts are the operations that create the keys of the attempt.
@@ -288,11 +296,13 @@ func (a *attempt) granted() *grant {
 // something, a grant whose release undoes it.
 func (a *attempt) undo(fail *failure) (driver.Grant, error) {
 	if !fail.maybe {
+		a.s.disown(a.key)
 		if !fail.gone {
 			a.s.spare(a.backing)
 		}
 		return nil, fail.err
 	}
+	a.s.doubt()
 	return &grant{s: a.s, lease: a.req.Lease, key: a.key, backing: a.backing, unsure: true}, fail.err
 }
 

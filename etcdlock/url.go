@@ -170,13 +170,12 @@ func (a *address) config(s *store) clientv3.Config {
 	return clientv3.Config{
 		Endpoints:            a.urls,
 		TLS:                  a.opts.TLS,
-		Username:             a.opts.Username,
-		Password:             a.opts.Password,
 		DialTimeout:          s.connect,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: min(max(ttl/6, time.Second), 5*time.Second),
 		Logger:               zap.NewNop(),
-		DialOptions: []grpc.DialOption{
+		DialOptions: append(s.session.options(),
+			a.authority(),
 			grpc.WithContextDialer(s.links.dial),
 			grpc.WithStaticStreamWindowSize(windowSize),
 			grpc.WithStaticConnWindowSize(windowSize),
@@ -184,6 +183,23 @@ func (a *address) config(s *store) clientv3.Config {
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: s.connect,
 			}),
-		},
+		),
 	}
+}
+
+// session returns one if there is a user with a password.
+func (a *address) session() *session {
+	if a.opts.Username == "" || a.opts.Password == "" {
+		return nil
+	}
+	return &session{username: a.opts.Username, password: a.opts.Password}
+}
+
+// authority names the server whose certificate is asked for. gRPC does not look at the
+// name in a *tls.Config: it takes that of the address unless it is told another.
+func (a *address) authority() grpc.DialOption {
+	if a.opts.TLS == nil || a.opts.TLS.ServerName == "" {
+		return grpc.EmptyDialOption{}
+	}
+	return grpc.WithAuthority(a.opts.TLS.ServerName)
 }

@@ -31,19 +31,25 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 }
 
 func (s *store) acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	queued, pause := false, minPause
+	queued, pause, away := false, minPause, driver.Outage{}
 	for {
+		sent := driver.Now()
 		a, fail := s.attempt(ctx, req)
 		if fail == nil {
+			away.Over()
 			var g *grant
-			if g, fail = a.ask(ctx, &queued); fail == nil {
+			if g, fail = a.ask(ctx, &queued, &away); fail == nil {
 				return g, nil
 			}
 			if !fail.gone || a.known && !queued {
 				return a.undo(fail)
 			}
+			s.disown(a.key)
+			if a.late {
+				s.doubt() // its join may be carried out yet, and nobody knows of it then
+			}
 			pause = minPause
-		} else if !queued || fail.lasting || ctx.Err() != nil {
+		} else if !queued || fail.lasting || ctx.Err() != nil || tooLong(&away, sent, req, fail) {
 			return nil, fail.err
 		}
 		// The place is lost: go to the end of the queue.
@@ -55,7 +61,7 @@ func (s *store) acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 }
 
 // ask tries, if that can fail for good or is likely to be enough, and then waits.
-func (a *attempt) ask(ctx context.Context, queued *bool) (*grant, *failure) {
+func (a *attempt) ask(ctx context.Context, queued *bool, away *driver.Outage) (*grant, *failure) {
 	switch {
 	case *queued:
 	case a.req.Slots > 0:
@@ -67,7 +73,7 @@ func (a *attempt) ask(ctx context.Context, queued *bool) (*grant, *failure) {
 			return g, fail
 		}
 	}
-	return a.wait(ctx, queued)
+	return a.wait(ctx, queued, away)
 }
 
 // alone asks for the name if nobody is in the way. It returns neither a grant nor a
@@ -106,24 +112,26 @@ func (s *store) setCrowded(name string, crowded bool) {
 }
 
 // wait joins the queue and waits in it. Before it is there a failure is the
-// caller's; after that it rides out every failure that may pass, until the place is
+// caller's; after that it bears every failure that may pass, for a TTL, until the place is
 // gone.
-func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
+func (a *attempt) wait(ctx context.Context, queued *bool, away *driver.Outage) (*grant, *failure) {
 	pause := minPause
 	defer func() { a.sight.close() }()
 	for {
-		g, fail := a.step(ctx)
+		sent := driver.Now()
+		g, fail := a.hurry(ctx)
 		*queued = *queued || a.rev != 0
 		var next time.Duration
 		switch {
 		case g != nil:
 			return g, nil
 		case fail == nil:
+			away.Over()
 			pause = minPause
 			next = max(a.due().Sub(driver.Now()), minPause)
 		case fail.gone && *queued:
 			return nil, fail
-		case !*queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
+		case !*queued, fail.lasting, ctx.Err() != nil, a.s.ctx.Err() != nil, tooLong(away, sent, a.req, fail):
 			fail.maybe = fail.maybe || *queued
 			return nil, fail
 		default:
@@ -134,6 +142,34 @@ func (a *attempt) wait(ctx context.Context, queued *bool) (*grant, *failure) {
 			return nil, fail
 		}
 	}
+}
+
+// tooLong notes that what was sent at an instant has failed, and reports whether that has
+// gone on for a TTL. Then the failure says so.
+func tooLong(away *driver.Outage, sent driver.Instant, req *driver.Request, fail *failure) bool {
+	err := away.Failed(sent, req.TTL, fail.err)
+	if err != nil {
+		fail.err = err
+	}
+	return err != nil
+}
+
+// hurry makes a step that takes no longer than a TTL: who waits with a short one wants to
+// hear of an outage in time.
+func (a *attempt) hurry(ctx context.Context) (*grant, *failure) {
+	if a.req.TTL >= requestTimeout {
+		return a.step(ctx)
+	}
+	soon, cancel := context.WithTimeout(ctx, a.req.TTL)
+	defer cancel()
+	g, fail := a.step(soon)
+	if fail != nil && ctx.Err() == nil && soon.Err() != nil && errors.Is(fail.err, soon.Err()) {
+		fail.err = unavailable(a.s.explain(soon.Err()))
+		if fail.maybe {
+			fail.err = fmt.Errorf("%w: %w", driver.ErrUncertain, a.s.explain(soon.Err()))
+		}
+	}
+	return g, fail
 }
 
 // step does what has to be done next. It returns neither a grant nor a failure if

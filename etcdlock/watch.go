@@ -74,7 +74,7 @@ func (a *attempt) watch(l *looked, there bool) {
 		return
 	}
 	a.sight.close()
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(a.s.ctx))
+	ctx, cancel := context.WithCancel(a.s.watching(a.s.ctx))
 	w := &sight{key: key, cancel: cancel, ready: make(chan struct{}), seen: make(chan struct{}), gone: make(map[string]int64)}
 	w.count(l)
 	a.sight = w
