@@ -36,7 +36,10 @@ With --lease nothing happens if another lease than the one you looked at is
 the holder by now. --force breaks whatever is there.
 
 In a file store only the holder itself can let go. It is asked to, and
-"break" returns when it has.`,
+"break" returns when it has.
+
+If nobody holds the lock, nothing is broken and the exit code is 66: the name
+may be misspelt.`,
 		Example: `  pawl show deploy                        tells the lease's id
   pawl break deploy --lease 7kx2… --why "hangs since 3 am"
   pawl break deploy --force --why "rolled back"`,
@@ -77,7 +80,7 @@ type breakJSON struct {
 	Schema int      `json:"schema"`
 	Store  string   `json:"store"`
 	Name   string   `json:"name"`
-	Broken []string `json:"broken"` // lease ids; empty if nobody held the lock
+	Broken []string `json:"broken"` // lease ids; empty if what was there has ended by itself
 }
 
 func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
@@ -98,8 +101,8 @@ func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
 	out := breakJSON{schema, s.url.String(), b.name, []string{}}
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
-		if errors.Is(err, pawl.ErrReleased) {
-			continue // it ended by itself, which is as good
+		if errors.Is(err, pawl.ErrReleased) && b.force {
+			continue // it was there a moment ago, and has ended by itself
 		}
 		if err != nil {
 			return b.failure(s, err)
@@ -108,7 +111,7 @@ func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
 	}
 	return a.print(out, func(w io.Writer) error {
 		if len(out.Broken) == 0 {
-			_, err := fmt.Fprintf(w, "%q is free\n", b.name)
+			_, err := fmt.Fprintf(w, "%q is free: the lease that was there has ended by itself\n", b.name)
 			return err
 		}
 		_, err := fmt.Fprintf(w, "broke %q: lease %s\n", b.name, strings.Join(out.Broken, ", "))
@@ -125,16 +128,38 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 	if err != nil {
 		return nil, storeFailure(err, s.url.String())
 	}
+	if len(info.Holders) == 0 {
+		return nil, b.nobody()
+	}
 	var ids []string
 	for _, h := range info.Holders {
+		if h.Lease == "" {
+			return nil, fail(exitBusy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, heldBy(info)), b.end(h))
+		}
 		ids = append(ids, h.Lease)
 	}
 	return ids, nil
 }
 
+// nobody is no success: whoever breaks a lock expects that there was one, and the name may be
+// misspelt.
+func (b *breakArgs) nobody() error {
+	return fail(exitNobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "see which names there are: pawl ls")
+}
+
+// end says how to end a process that knows nothing of leases.
+func (b *breakArgs) end(h driver.Held) string {
+	if h.PID == 0 {
+		return "look again: pawl show " + shellQuote(b.name)
+	}
+	return fmt.Sprintf("end it with: kill %d", h.PID)
+}
+
 func (b *breakArgs) failure(s *store, err error) error {
 	look := "look again: pawl show " + shellQuote(b.name)
 	switch {
+	case errors.Is(err, pawl.ErrReleased):
+		return b.nobody()
 	case errors.Is(err, pawl.ErrHeld):
 		return fail(exitBusy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -17,6 +17,7 @@ import (
 // number that is free there.
 const (
 	exitUsage       = 64
+	exitNobody      = 66
 	exitUnavailable = 69
 	exitSystem      = 71
 	exitBusy        = 75
@@ -28,6 +29,7 @@ const (
 // kinds are the words that the last line on stderr begins with.
 var kinds = map[int]string{
 	exitUsage:       "usage",
+	exitNobody:      "nobody",
 	exitUnavailable: "unavailable",
 	exitSystem:      "system",
 	exitBusy:        "busy",
@@ -104,12 +106,14 @@ func storeFailure(err error, store string) *failure {
 	switch {
 	case errors.As(err, &slots):
 		return fail(exitConfig, text, fmt.Sprintf("use --slots %d, or another name", slots.Held))
+	case errors.Is(err, pawl.ErrDisagree):
+		return fail(exitConfig, text, "")
 	case errors.Is(err, pawl.ErrHeld):
 		return fail(exitBusy, text, "")
 	case errors.Is(err, pawl.ErrLost):
 		return fail(exitLost, text, "")
 	case errors.Is(err, fs.ErrPermission):
-		return fail(exitDenied, text, "use a store of your own with --store file:DIR, or see who owns "+store)
+		return fail(exitDenied, text, "use a store of your own with --store file:///DIR, or see who owns "+store)
 	case errors.Is(err, errors.ErrUnsupported):
 		return fail(exitConfig, text, "use another store: --store URL")
 	case errors.Is(err, context.DeadlineExceeded):

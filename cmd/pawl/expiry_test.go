@@ -130,7 +130,7 @@ func TestStoppedAndBackInTime(t *testing.T) {
 	w.appears("in")
 	p.signal(syscall.SIGSTOP)
 	pid := strings.TrimSpace(w.read("pid"))
-	w.until("the command is dead", func() bool { return w.isZombie(pid) })
+	w.until("the command is dead", func() bool { return w.isDead(pid) })
 	p.signal(syscall.SIGCONT)
 	p.end(exitLost)
 }

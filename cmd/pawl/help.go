@@ -10,11 +10,21 @@ word on, everything belongs to the command. "--" is needed only if the command
 begins with "-".
 
 The command gets stdin, stdout, stderr and the terminal, and in its environment
-PAWL_LOCK, PAWL_LEASE, PAWL_STORE (without its password) and PAWL_TOKEN, a
-number that grows with every lease: send it along with what you write, so that
+PAWL_LOCK, PAWL_LEASE, PAWL_LEASE_STORE (without its password) and PAWL_TOKEN,
+a number that grows with every lease: send it along with what you write, so that
 the receiver can refuse an older one. It is empty on a Redis with
 ?mode=efficiency, which has no tokens. PAWL_HELD lists the leases of all pawl
-run around it: to take the same lock again inside fails at once.
+run around it: to take the same lock again inside fails at once. Nothing of this
+changes which lock a pawl run inside the command takes: PAWL_STORE is as you
+have set it.
+
+The command does not inherit $PAWL_REDIS_PASSWORD and its kind (on Linux). A
+pawl run inside finds them all the same, if the same user runs it on the same
+machine. For others, such as a container, there is --keep-passwords.
+
+Others are shown who you are, --why, and of the command the program and its
+subcommand. What is behind them may be a password: it is shown if you ask for
+it, with --publish-command-line.
 
 With --shared, others that use --shared can have the lock too, but nobody else:
 they are readers, and who does not use it is a writer. With --slots 3, three can
@@ -32,9 +42,10 @@ killed, a guard process does the same. Signals that pawl gets go to the
 command; the second INT or TERM that pawl gets kills it. Ctrl-C goes from the
 terminal to the command alone, as often as it is pressed.
 
-With a file store the lock is held until the last process that inherited it has
-ended. So it stays held when pawl is killed, and when the command leaves
-something running in the background, which is left alone.
+What the command leaves running when it ends keeps the lock until it has ended
+too, on every store: pawl waits for it, and after a second says for what. INT
+and TERM go to it then. With --leftovers kill it is ended instead, and with
+--leftovers release it goes on without the lock.
 
 Exit codes:
   N        the command's own
@@ -50,4 +61,4 @@ Exit codes:
 
 On Windows there is neither a guard nor a TERM: a command is killed alone, without
 what it has started. On other systems than Linux, processes that left the
-command's process group are not found.`
+command's process group are not found, neither to end them nor to wait for them.`

@@ -97,9 +97,12 @@ func TestNothingLeftAfterLoss(t *testing.T) {
 	})
 	t.Run("release", func(t *testing.T) {
 		w := newWorld(t)
-		p := w.pawl("run", "-s", "memory:", "x", "--", "sh", "-c", stray+"touch cut")
+		p := w.pawl("run", "-s", "memory:", "--ttl", "2s", "x", "--", "sh", "-c", stray+"touch cut")
 		p.end(exitLost)
 		w.noStray("pids")
+		if !strings.Contains(p.stderr(), "the command had ended, and what it had left running was stopped") {
+			t.Errorf("stderr is %q", p.stderr())
+		}
 	})
 }
 
@@ -133,9 +136,8 @@ func TestStoppedWrapper(t *testing.T) {
 		`trap '' TERM; echo $$ >pid; touch in; while :; do sleep 0.02; done`)
 	w.appears("in")
 	p.signal(syscall.SIGSTOP)
-	// Its zombie stays: the wrapper cannot reap it.
 	pid := strings.TrimSpace(w.read("pid"))
-	w.until("the command is dead", func() bool { return w.isZombie(pid) })
+	w.until("the command is dead", func() bool { return w.isDead(pid) })
 	p.signal(syscall.SIGCONT)
 	p.end(exitLost)
 }
@@ -156,12 +158,11 @@ func TestKilledWrapper(t *testing.T) {
 	next.end(0)
 }
 
-// As TestBreakEndsEverything, but nobody is left to do it except the guard. It
-// does not find what has left group, session and environment.
+// As TestBreakEndsEverything, but nobody is left to do it except the guard.
 func TestKilledWrapperEndsEverything(t *testing.T) {
 	w := newWorld(t)
 	w.create("pids")
-	p := w.pawl("run", "x", "--grace", "300ms", "--", "sh", "-c", strings.Replace(tree, "env -i", "env", 1))
+	p := w.pawl("run", "x", "--grace", "300ms", "--", "sh", "-c", tree)
 	w.appears("in")
 	next := w.pawl("run", "-q", "x", "sh", "-c", noneAlive)
 	p.signal(syscall.SIGKILL)

@@ -42,15 +42,28 @@ func (a *app) ls(cmd *cobra.Command, prefix string) error {
 		return err
 	}
 	defer s.Close()
-	infos, err := s.List(cmd.Context(), prefix)
-	if err != nil {
-		return storeFailure(err, s.url.String())
+	infos, failed := s.List(cmd.Context(), prefix)
+	if failed != nil {
+		failed = storeFailure(failed, s.url.String())
 	}
-	out := lsJSON{Schema: schema, Store: s.url.String(), Locks: []lockJSON{}}
+	if len(infos) == 0 && failed != nil {
+		return failed
+	}
+	state, err := s.state(cmd.Context())
+	if err != nil {
+		return err
+	}
+	out := lsJSON{Schema: schema, Store: s.url.String(), Locks: []lockJSON{}, State: state}
 	for _, info := range infos {
 		out.Locks = append(out.Locks, lock(info))
 	}
-	return a.print(out, func(w io.Writer) error { return printTable(w, infos) })
+	err = a.print(out, func(w io.Writer) error {
+		if state != nil && state.Closed != "" {
+			fmt.Fprintln(a.stderr, state.line())
+		}
+		return printTable(w, infos)
+	})
+	return cmp.Or(err, failed) // what could not be read is told beside the rest
 }
 
 func printTable(w io.Writer, infos []*pawl.Info) error {

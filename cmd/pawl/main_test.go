@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -22,7 +24,20 @@ var programs = map[string]func(){"pawl": func() { os.Args[0] = program; main() }
 func TestMain(m *testing.M) {
 	// With -race every process would sleep for a second when it ends.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	if programs[filepath.Base(os.Args[0])] == nil {
+		heedSignals()
+	}
 	testscript.Main(m, programs)
+}
+
+// heedSignals lets what the tests start begin with the default effect of signals that whoever started the tests
+// ignores, as nohup and a script's background do: a signal that is caught has that in a child.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // program is the name that this process was started by, which testscript

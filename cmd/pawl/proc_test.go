@@ -172,6 +172,15 @@ func (w *world) create(name string) {
 	}
 }
 
+func (w *world) remove(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(w.dir, name)); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
 func (w *world) read(name string) string {
 	b, _ := os.ReadFile(filepath.Join(w.dir, name))
 	return string(b)

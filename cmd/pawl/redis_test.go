@@ -217,7 +217,7 @@ func TestNewRedis(t *testing.T) {
 func TestEfficiency(t *testing.T) {
 	w := newWorld(t)
 	store := "redis://" + startRedis(t) + "?mode=efficiency"
-	run := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", `echo "$PAWL_STORE ${PAWL_TOKEN-none}"`)
+	run := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE ${PAWL_TOKEN-none}"`)
 	run.end(0)
 	if got := run.stdout(); got != store+" none\n" {
 		t.Errorf("the command says %q; want the store and no token", got)

@@ -57,7 +57,7 @@ func TestRedlock(t *testing.T) {
 	run := func(words ...string) *proc {
 		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
 	}
-	holder := run("run", "deploy", "--ttl", "4s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	holder := run("run", "deploy", "--ttl", "4s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
 	w.appears("in")
 	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, "redlock://") {
 		t.Errorf("the command gets the store and token %q", got)

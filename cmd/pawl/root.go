@@ -34,9 +34,12 @@ func (a *app) root() *cobra.Command {
 The lock lives in a store. The default is a directory of the user on this
 machine; --store or $PAWL_STORE names another one by URL:
 
-  file:///var/lock/pawl   a directory
+  file:///var/lib/pawl    a directory, by its whole path
   file:///…?shared=true   a directory that other users may write to as well;
-                          they can then keep or end every lock
+                          they can then keep or end every lock. Make it with
+                          install -d -m 1777 /var/lib/pawl, or for one below
+                          /run or /var/lock, which a reboot empties, with a
+                          line in /etc/tmpfiles.d: d /run/lock/pawl 1777
   file:                   the default directory
   redis://host:6379/0     a Redis server, or one node of a cluster (more of
                           them: ?addr=…; with sentinels: ?master_set=NAME);
@@ -56,6 +59,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl show deploy                          who holds it, since when, why, who waits
   pawl break deploy --force --why "hangs"   end somebody's lease
   pawl bless -s redis://localhost --yes     a new Redis server need not wait
+  pawl max-ttl -s redis://localhost 5m      allow leases of five minutes there
   pawl bench -s redis://localhost           what a lock costs there
   pawl sim --scenario restart               what can happen to a lock in Redis`,
 		Version:            version().Version,
@@ -65,7 +69,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.simCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.simCommand(), a.benchCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
 	})

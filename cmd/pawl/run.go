@@ -12,8 +12,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -73,7 +71,8 @@ type runner struct {
 
 	trouble     atomic.Pointer[error] // of the last renewal that failed
 	opens       atomic.Int64          // when the store grants again, in Unix nanoseconds
-	news        chan struct{}         // gets something when that has changed
+	news        chan struct{}         // gets something when that has changed, or when the store is silent
+	waiting     atomic.Bool           // for the lock
 	known       bool                  // the store has told who has the lock, or that we have it
 	interrupted bool                  // INT has ended us while we waited, or the command through us
 	keyboard    bool                  // Ctrl-C has ended the command in the foreground
@@ -140,10 +139,14 @@ func (r *runner) tell(e event) {
 
 // locked does what it is all about with an open store.
 func (r *runner) locked(path string) (int, error) {
+	shown := publicCommand(r.command)
+	if r.publish {
+		shown = commandLine(r.command)
+	}
 	opts := &pawl.Options{
 		TTL:      r.ttl,
-		Holder:   pawl.Holder{Who: r.who, Command: commandLine(r.command)},
-		Observer: pawl.Observer{Suspect: r.suspect, Closed: r.closed, Stepped: r.stepped},
+		Holder:   pawl.Holder{Who: r.who, Command: shown},
+		Observer: pawl.Observer{Suspect: r.suspect, Closed: r.closed, Stepped: r.stepped, Silent: r.silent},
 	}
 	r.news = make(chan struct{}, 1)
 	var err error
@@ -195,6 +198,11 @@ func (r *runner) suspect(e pawl.Event) {
 // closed notes that the store grants nothing for a while.
 func (r *runner) closed(e pawl.Event) {
 	r.opens.Store(time.Now().Add(e.Left).UnixNano())
+	r.wake()
+}
+
+// wake makes a waiter look once more, and tell.
+func (r *runner) wake() {
 	select {
 	case r.news <- struct{}{}:
 	default:
@@ -203,6 +211,20 @@ func (r *runner) closed(e pawl.Event) {
 
 // shut returns for how long the store grants nothing, as far as it is known.
 func (r *runner) shut() time.Duration { return max(0, time.Until(time.Unix(0, r.opens.Load()))) }
+
+// silent tells that the store is away: what was said of the holder, and of the next in line, may be no
+// longer true.
+func (r *runner) silent(e pawl.Event) {
+	text := fmt.Sprintf("%s does not answer, for %v now", e.Server, e.Waited.Round(time.Second))
+	r.tell(event{Event: "silent", Error: text})
+	if r.waiting.Load() {
+		r.wake() // to look, and to tell what it sees
+		return
+	}
+	if !r.quiet && !r.json {
+		r.say("pawl: warning: " + text)
+	}
+}
 
 func (r *runner) stepped(e pawl.Event) {
 	what, so := "forward", "locks may have ended early"
@@ -228,9 +250,9 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	spec := &job.Spec{
 		Path:     path,
 		Args:     r.command,
-		Env:      r.env(lease),
-		Tag:      heldVar + "=" + lease.ID(),
+		Env:      r.environ(lease),
 		Inherit:  lease.Files(),
+		Private:  r.leftovers == releaseLeftovers,
 		Grace:    r.grace,
 		Deadline: lease.Deadline(),
 	}
@@ -243,34 +265,9 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 		r.interrupted = s.interrupted && status.Signal == syscall.SIGINT
 	}()
 	r.tell(event{Event: "started", Lease: lease.ID(), Token: uint64(lease.Token()), PID: j.PID()})
-	s = &supervisor{runner: r, lease: lease, job: j, began: time.Now()}
+	s = &supervisor{runner: r, lease: lease, job: j, began: time.Now(), deadline: spec.Deadline}
 	status, err = s.supervise()
 	return s, status, err
-}
-
-// heldVar is a variable with the ids of all leases under which a command runs,
-// its own and those of "pawl run" around it. Each guard finds its processes by
-// it, and an inner "pawl run" sees for what it would wait in vain.
-const heldVar = "PAWL_HELD"
-
-func held() []string { return strings.Fields(os.Getenv(heldVar)) }
-
-// env returns the environment of the command.
-func (r *runner) env(lease *pawl.Lease) []string {
-	set := []string{
-		"PAWL_LOCK=" + r.name,
-		"PAWL_LEASE=" + lease.ID(),
-		"PAWL_STORE=" + r.store.url.String(),
-		heldVar + "=" + strings.Join(append(held(), lease.ID()), " "),
-	}
-	if lease.Token() != 0 {
-		set = append(set, "PAWL_TOKEN="+strconv.FormatUint(uint64(lease.Token()), 10))
-	}
-	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
-		key, _, _ := strings.Cut(s, "=")
-		return slices.Contains([]string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_STORE", "PAWL_TOKEN", heldVar}, key)
-	})
-	return append(env, set...)
 }
 
 // lost returns the failure for a lost lease.
@@ -282,7 +279,6 @@ func (r *runner) lost(err error, then string) error {
 	return fail(exitLost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: pawl show "+shellQuote(r.name))
 }
 
-// signalled is the result of a signal before the command runs.
 // signalled returns the failure of a signal that ends us while there is no command.
 // It returns nil for one of the others, which was for the command of the term before.
 func (r *runner) signalled(sig os.Signal) error {

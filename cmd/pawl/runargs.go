@@ -35,6 +35,10 @@ type runArgs struct {
 	events   string
 	quiet    bool
 	busyCode int
+
+	leftovers     leftovers
+	keepPasswords bool
+	publish       bool
 }
 
 const (
@@ -43,7 +47,7 @@ const (
 )
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
-	a.wait, a.busyCode = forEver, exitBusy
+	a.wait, a.busyCode, a.leftovers = forEver, exitBusy, waitLeftovers
 	fs.VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	if !a.elect {
 		fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever)")
@@ -52,15 +56,18 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
 	fs.DurationVar(&a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
 	fs.DurationVar(&a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+	fs.Var(&a.leftovers, "leftovers", "what the command leaves running when it ends: `HOW` is wait (keep the lock until it ends), kill, or release (it goes on without the lock)")
 	if !a.elect {
 		fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
 		fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
 	}
 	fs.StringVar(&a.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&a.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
+	fs.BoolVar(&a.publish, "publish-command-line", false, "show whoever meets the lock the whole command line, not just the program")
 	fs.BoolVar(&a.json, "json", false, "tell events as JSON lines on stderr, instead of text")
 	fs.StringVar(&a.events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
 	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
+	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit $PAWL_REDIS_PASSWORD and its kind")
 	connectFlag(fs, &a.connect)
 	if !a.elect {
 		fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")

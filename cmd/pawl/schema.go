@@ -17,12 +17,14 @@ type lsJSON struct {
 	Schema int        `json:"schema"`
 	Store  string     `json:"store"`
 	Locks  []lockJSON `json:"locks"`
+	State  *stateJSON `json:"state,omitempty"`
 }
 
 type showJSON struct {
-	Schema int      `json:"schema"`
-	Store  string   `json:"store"`
-	Lock   lockJSON `json:"lock"`
+	Schema int        `json:"schema"`
+	Store  string     `json:"store"`
+	Lock   lockJSON   `json:"lock"`
+	State  *stateJSON `json:"state,omitempty"`
 }
 
 type lockJSON struct {

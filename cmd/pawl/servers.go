@@ -17,7 +17,17 @@ import (
 // openRedis opens a Redis server. What its URL may contain is told by package
 // redislock.
 func openRedis(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	return redislock.Open(ctx, s.url.String(), redisOptions(ctx, opts))
+	own := redisOptions(ctx, opts)
+	own.Logger = slog.New(warnings{os.Stderr})
+	d, err := redislock.NewDriver(ctx, s.url.String(), own)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.New(d, opts)
+}
+
+func maxTTLRedis(ctx context.Context, s *storeURL, ttl time.Duration) error {
+	return redislock.SetMaxTTL(ctx, s.url.String(), ttl, redisOptions(ctx, &pawl.Options{}))
 }
 
 func blessRedis(ctx context.Context, s *storeURL) error {
@@ -58,6 +68,25 @@ func openRedlock(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Cl
 		return nil, err
 	}
 	return pawl.New(d, opts)
+}
+
+func maxTTLRedlock(ctx context.Context, s *storeURL, ttl time.Duration) error {
+	return redlock.SetMaxTTL(ctx, s.url.String(), ttl, &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
+}
+
+// nodesRedlock asks the nodes how they are.
+func nodesRedlock(ctx context.Context, s *storeURL) ([]redlock.Status, error) {
+	d, err := redlock.NewDriver(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Nodes(ctx), nil
+}
+
+// changeRedlock makes the next step from the nodes of one URL to those of another.
+func changeRedlock(ctx context.Context, from, to *storeURL) (*redlock.Step, error) {
+	return redlock.ChangeNodes(ctx, from.url.String(), to.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
 }
 
 func blessRedlock(ctx context.Context, s *storeURL) error {

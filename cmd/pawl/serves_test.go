@@ -13,7 +13,7 @@ func (w *world) serves(store, addr, name, ttl string) {
 	run := func(words ...string) *proc {
 		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
 	}
-	holder := run("run", name, "--ttl", ttl, "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	holder := run("run", name, "--ttl", ttl, "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
 	w.appears("in")
 	for line := range strings.Lines(holder.stderr()) {
 		if !strings.HasPrefix(line, "pawl: waiting for ") {

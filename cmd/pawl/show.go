@@ -46,7 +46,16 @@ func (a *app) show(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return storeFailure(err, s.url.String())
 	}
-	return a.print(showJSON{schema, s.url.String(), lock(info)}, func(w io.Writer) error { return describe(w, info) })
+	state, err := s.state(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return a.print(showJSON{schema, s.url.String(), lock(info), state}, func(w io.Writer) error {
+		if state != nil && state.Closed != "" {
+			fmt.Fprintln(a.stderr, state.line())
+		}
+		return describe(w, info)
+	})
 }
 
 func describe(w io.Writer, info *pawl.Info) error {
@@ -68,7 +77,7 @@ func describe(w io.Writer, info *pawl.Info) error {
 		}
 		rowIf(row, "kind", kindText(h.Shared, h.Slots))
 		rowIf(row, "why", h.Why)
-		row("lease", "%s", h.Lease)
+		rowIf(row, "lease", h.Lease)
 		if h.Token != 0 {
 			row("token", "%d", h.Token)
 		}

@@ -51,6 +51,7 @@ func TestSimPictures(t *testing.T) {
 // TestSimArguments: mistakes say what to type, and every scenario breaks its rule
 // only without its protection.
 func TestSimArguments(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing", "x.svg")
 	for _, c := range []struct {
 		args string
 		code int
@@ -61,7 +62,7 @@ func TestSimArguments(t *testing.T) {
 		{"--scenario nonsense", 64, "use one of restart"},
 		{"--seed 0 --store redis://localhost", 64, "leave --store out"},
 		{"--seed 0", 0, "SAFE"},
-		{"--scenario restart --svg /nonexistent/x.svg", 71, "cannot write the picture"},
+		{"--scenario restart --svg " + missing, 71, "cannot write the picture"},
 	} {
 		var out bytes.Buffer
 		if code := execute(append([]string{"sim"}, strings.Fields(c.args)...), &out, &out); code != c.code || !strings.Contains(out.String(), c.says) {

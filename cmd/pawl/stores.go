@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,7 +20,7 @@ import (
 )
 
 // stores maps the scheme of a store's URL to its constructor, which also
-// completes the URL, and must have connected before ctx ends. It and blessings are
+// completes the URL, and must have connected before ctx ends. It, blessings and maxTTLs are
 // the only places that know which stores there are.
 var stores = map[string]func(context.Context, *storeURL, *pawl.Options) (*pawl.Client, error){
 	"etcd":    openEtcd,
@@ -41,13 +42,22 @@ var blessings = map[string]func(context.Context, *storeURL) error{
 	"unix":    blessRedis,
 }
 
-// openFile opens a directory: file:///dir, file:dir, or file: for the default;
-// with ?shared=true one that other users may write to.
+// maxTTLs has what changes the longest TTL of a store.
+var maxTTLs = map[string]func(context.Context, *storeURL, time.Duration) error{
+	"redis":   maxTTLRedis,
+	"rediss":  maxTTLRedis,
+	"redlock": maxTTLRedlock,
+	"unix":    maxTTLRedis,
+}
+
+// openFile opens a directory: file:///dir, or file: for the default; with
+// ?shared=true one that other users may write to. One that is relative would be
+// another store in each working directory.
 func openFile(_ context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	u := s.url
 	if u.User != nil || u.Host != "" && u.Host != "localhost" {
 		return nil, fail(exitConfig, "a directory of another machine cannot be a store",
-			"use three slashes: file:///var/lock/pawl")
+			"use three slashes: file:///var/lib/pawl")
 	}
 	shared, ok := fileSettings(u)
 	if !ok {
@@ -61,9 +71,9 @@ func openFile(_ context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client,
 			return nil, fail(exitConfig, "the path of the file store is badly escaped", "write %25 for a percent sign")
 		}
 	}
-	dir, err := absolute(dir)
+	dir, err := directory(dir, shared)
 	if err != nil {
-		return nil, fail(exitConfig, err.Error(), "name a directory: --store file:///var/lock/pawl")
+		return nil, fail(exitConfig, err.Error(), "name a directory: --store file:///var/lib/pawl")
 	}
 	s.url = &url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
 	if shared {
@@ -89,11 +99,17 @@ func fileSettings(u *url.URL) (shared, ok bool) {
 	return true, u.RawQuery == "shared=true"
 }
 
-func absolute(dir string) (string, error) {
-	if dir == "" {
+func directory(dir string, shared bool) (string, error) {
+	native := filepath.FromSlash(dir)
+	switch {
+	case dir == "" && shared:
+		return "", errors.New("the default directory is for one user alone, and cannot be shared")
+	case dir == "":
 		return filelock.DefaultDir()
+	case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(native):
+		return "", fmt.Errorf("file:%s is relative: it would be another store in each working directory", shorten(dir, 100))
 	}
-	return filepath.Abs(filepath.FromSlash(dir))
+	return filepath.Abs(native)
 }
 
 // store is an open store.
@@ -121,6 +137,7 @@ func reach(text string, connect time.Duration, f func(context.Context, *storeURL
 	if connect <= 0 {
 		return nil, usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
 	}
+	recallPasswords()
 	u, err := parseStore(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
 	if err != nil {
 		return nil, err

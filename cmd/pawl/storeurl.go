@@ -36,7 +36,7 @@ func (v *storeValue) Type() string { return "string" }
 // parseStore parses the URL of a store. Its errors never contain more of the
 // text than the scheme: the rest may be a password in an unexpected place.
 func parseStore(text string) (*storeURL, error) {
-	const hint = `use a URL such as file:///var/lock/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
+	const hint = `use a URL such as file:///var/lib/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
 		return nil, fail(exitConfig, "the store is not a URL: it has no scheme", hint)
@@ -89,12 +89,14 @@ func isScheme(s string) bool {
 }
 
 // String returns the URL without the password, and without query parameters
-// that look like secrets.
+// that look like secrets. A user without a password may be a password in the wrong place, and is not shown
+// either.
 func (s *storeURL) String() string {
 	u := *s.url
 	if u.User != nil {
 		u.User = nil
-		if name := s.url.User.Username(); name != "" {
+		_, password := s.url.User.Password()
+		if name := s.url.User.Username(); name != "" && (password || u.Query().Has("password_file")) {
 			u.User = url.User(name)
 		}
 	}

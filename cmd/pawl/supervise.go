@@ -25,12 +25,16 @@ type supervisor struct {
 	deadline time.Time // that the guard knows
 	late     bool      // the guard has heard of a deadline after it had to act on the one before
 	asked    time.Time // when the first INT or TERM came
+	over     bool      // the command itself has ended
+	warn     <-chan time.Time
 
 	interrupted bool // INT came
 }
 
-// supervise returns the command's status, or the failure after a loss.
+// supervise returns the command's status, or the failure after a loss. It returns when the
+// lease may be given back: by --leftovers, what the command has left running counts.
 func (s *supervisor) supervise() (job.Status, error) {
+	ended := s.job.Ended()
 	for {
 		// A look at the lease begins each round, and a round takes a second at
 		// most: timers stand still while the machine sleeps, leases do not.
@@ -45,13 +49,21 @@ func (s *supervisor) supervise() (job.Status, error) {
 			tick = time.After(min(max(left/2, 10*time.Millisecond), left, time.Second))
 		}
 		select {
-		case e := <-s.job.Events():
-			if e.Stopped == 0 {
-				return s.ended(e.Status)
-			}
-			if s.job.Suspend(e.Stopped) && s.lease.Err() == nil {
+		case sig := <-s.job.Stops():
+			if s.job.Suspend(sig) && s.lease.Err() == nil {
 				s.job.Resume()
 			}
+		case <-ended:
+			if status, err := s.ended(); err != nil || s.leftovers == releaseLeftovers {
+				return status, err
+			}
+			ended = nil
+			s.over = true
+			s.leave()
+		case <-s.emptied():
+			return s.job.Status()
+		case <-s.warn:
+			s.tellLeftovers()
 		case sig := <-s.signals:
 			s.signal(sig)
 		case <-s.lease.Done():
@@ -60,11 +72,24 @@ func (s *supervisor) supervise() (job.Status, error) {
 	}
 }
 
+// emptied returns a channel that is closed when nothing is left, once the command itself
+// has ended.
+func (s *supervisor) emptied() <-chan struct{} {
+	if !s.over {
+		return nil
+	}
+	return s.job.Empty()
+}
+
 // ended is the end of the command without our doing. If the lease was lost by
 // then, the command may have worked without. If a signal ended it in the time
 // in which we should have, or after we were late for the guard, the guard has done
 // our work.
-func (s *supervisor) ended(status job.Status) (job.Status, error) {
+func (s *supervisor) ended() (job.Status, error) {
+	status, err := s.job.Status()
+	if err != nil {
+		return status, fail(exitSystem, err.Error(), s.clear("try again"))
+	}
 	left, limited := s.left()
 	if s.lease.Err() != nil || limited && (left <= 0 || s.late) && status.Signal != 0 {
 		err := s.cause()
@@ -74,12 +99,12 @@ func (s *supervisor) ended(status job.Status) (job.Status, error) {
 	return status, nil
 }
 
-// release gives the lease back after the command's end without our doing, and
-// ends what the command has left behind if the lease was lost by then.
+// release gives the lease back after the command's end without our doing. By then nothing is
+// left of it, or what is left is to go on without the lease.
 func (s *supervisor) release(status job.Status) error {
 	err := s.lease.Release(context.Background())
 	if errors.Is(err, pawl.ErrLost) {
-		return s.lost(err, s.clear(fmt.Sprintf("by then the command had ended (%v)", status)))
+		return s.lost(err, fmt.Sprintf("by then the command had ended (%v)", status))
 	}
 	s.released(err)
 	return nil
@@ -148,8 +173,17 @@ func (s *supervisor) signal(sig os.Signal) {
 		s.interrupted = s.interrupted || n == syscall.SIGINT
 		s.ask(n)
 	default:
-		s.job.Signal(n)
+		s.pass(n)
 	}
+}
+
+// pass sends a signal to the command's group, or to all that it has left running.
+func (s *supervisor) pass(sig syscall.Signal) {
+	if s.over {
+		s.job.SignalAll(sig)
+		return
+	}
+	s.job.Signal(sig)
 }
 
 // ask passes on the first INT or TERM. Another one means KILL, but for one that
@@ -159,9 +193,9 @@ func (s *supervisor) ask(sig syscall.Signal) {
 	switch {
 	case s.asked.IsZero():
 		s.asked = time.Now()
-		s.job.Signal(sig)
+		s.pass(sig)
 	case time.Since(s.asked) > echo:
-		s.job.Signal(syscall.SIGKILL)
+		s.pass(syscall.SIGKILL)
 	}
 }
 
@@ -170,7 +204,11 @@ func (s *supervisor) ask(sig syscall.Signal) {
 func (s *supervisor) end() (job.Status, error) {
 	err := s.cause()
 	s.tellLost(err)
-	return job.Status{}, s.lost(err, s.clear("the command was stopped"))
+	then := "the command was stopped"
+	if s.over {
+		then = "the command had ended, and what it had left running was stopped"
+	}
+	return job.Status{}, s.lost(err, s.clear(then))
 }
 
 // cause returns why the command is ended.

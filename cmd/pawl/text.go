@@ -4,6 +4,9 @@ package main
 
 import (
 	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -23,6 +26,29 @@ func commandLine(words []string) string {
 		quoted[i] = shellQuote(w)
 	}
 	return shorten(strings.ToValidUTF8(strings.Join(quoted, " "), "\uFFFD"), maxCommand)
+}
+
+// withSubcommands are programs whose first word says what they are to do. That of another one may be
+// anything, also a password.
+var withSubcommands = strings.Fields(`alembic ansible-galaxy apt apt-get argocd aws az borg brew bundle cargo certbot cmake composer
+conda crontab dnf docker dotnet dvc flux flyway gcloud gh git go goose gradle gradlew gsutil helm helmfile just kubectl kustomize
+liquibase make migrate mvn mvnw nix nomad npm npx packer pawl pip pipenv pm2 pnpm podman poetry prisma pulumi rails rake rclone
+restic rustup sam serverless skaffold snap supervisorctl systemctl task terraform terragrunt tofu uv vagrant vault yarn yum zypper`)
+
+// publicCommand returns what everybody may see of a command line: the program, and its subcommand.
+// Flags and values may be passwords.
+func publicCommand(words []string) string {
+	program := strings.TrimSuffix(path.Base(filepath.ToSlash(words[0])), ".exe")
+	if len(words) > 1 && slices.Contains(withSubcommands, program) && isWord(words[1]) {
+		return commandLine(words[:2])
+	}
+	return commandLine(words[:1])
+}
+
+// isWord reports whether s looks like a subcommand, such as db-migrate or db:migrate.
+func isWord(s string) bool {
+	other := func(r rune) bool { return !('a' <= r && r <= 'z' || r == '-' || r == '_' || r == ':') }
+	return len(s) <= 32 && s != "" && s[0] != '-' && strings.IndexFunc(s, other) < 0
 }
 
 func shellQuote(s string) string {

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -128,8 +131,10 @@ func TestStoreURL(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{"file:///dir", "file:///dir"},
-		{"FILE:dir", "file:dir"},
+		{"FILE:/dir", "file:/dir"},
 		{"test://u:secret@h/0", "test://u@h/0"},
+		{"test://secret@h/0", "test://h/0"},
+		{"test://u@h/0?password_file=F", "test://u@h/0?password_file=F"},
 		{"test://h/0?password=secret&ttl=1s", "test://h/0?ttl=1s"},
 		{"test://h/0?password_file=F&sentinel_password=secret", "test://h/0?password_file=F"},
 	} {
@@ -182,6 +187,28 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// TestPublicCommand: no flag and no value is shown to others.
+func TestPublicCommand(t *testing.T) {
+	for _, c := range [][2]string{
+		{"make deploy", "make deploy"},
+		{"terraform apply -auto-approve -var password=s3cret", "terraform apply"},
+		{"/usr/local/bin/git push https://me:s3cret@host", "/usr/local/bin/git push"},
+		{"./gradlew db:migrate", "./gradlew db:migrate"},
+		{"git --git-dir=/s3cret push", "git"},
+		{"make S3CRET=s3cret", "make"},
+		{"vault s3cret", "vault"},
+		{"mysql -ps3cret db", "mysql"},
+		{"./job hunter", "./job"},
+		{"sh -c s3cret", "sh"},
+		{"env PASSWORD=s3cret work", "env"},
+		{"true", "true"},
+	} {
+		if got := publicCommand(strings.Fields(c[0])); got != c[1] {
+			t.Errorf("%s: shown is %q, want %q", c[0], got, c[1])
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	if got := printable("a\x1b[2Jb\nc\u202ed ü\xff"); got != "a\uFFFD[2Jb\uFFFDc\uFFFDd ü\uFFFD" {
 		t.Errorf("%q", got)
@@ -201,8 +228,12 @@ func TestNotice(t *testing.T) {
 		{notice{info: &pawl.Info{}, ahead: 0}, `pawl: waiting for "x"; you are next`},
 		{notice{info: &pawl.Info{}, ahead: 0, shut: 28100 * time.Millisecond}, `pawl: waiting for "x": the server has just started or lost its data, ` +
 			`and grants nothing for 29s more (see pawl bless --help)`},
+		{notice{ahead: -1, failed: context.DeadlineExceeded, away: 11200 * time.Millisecond}, `pawl: waiting for "x": redis://h does not answer, for 12s now`},
+		{notice{ahead: -1, failed: &pawl.Error{Op: "inspect", Name: "x", Err: fmt.Errorf("%w: connection refused", pawl.ErrUnavailable)}, away: time.Second},
+			`pawl: waiting for "x": redis://h does not answer, for 1s now (connection refused)`},
+		{notice{info: held, ahead: 0, back: 3 * time.Second}, `pawl: waiting for "x": redis://h answers again, after 3s: held by alice@ci-7 (pid 812); you are next`},
 	} {
-		if got := c.n.line("x"); got != c.want {
+		if got := c.n.line("x", &url.URL{Scheme: "redis", Host: "h"}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -255,6 +286,20 @@ func TestClockOfTheStore(t *testing.T) {
 		}) {
 			t.Errorf("stderr is %q; want %q", said, c.want)
 		}
+	}
+}
+
+func TestSilentStoreIsTold(t *testing.T) {
+	const want = "redis://host does not answer, for 12s now"
+	said, told := new(lines), new(lines)
+	r := &runner{runArgs: &runArgs{name: "x"}, stderr: said, events: newEvents(told)}
+	r.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})
+	r.events.close()
+	if !strings.Contains(told.String(), `"event":"silent"`) || !strings.Contains(told.String(), want) {
+		t.Errorf("the event is %s; want %q", told, want)
+	}
+	if !poll(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
+		t.Errorf("stderr is %q; want %q", said, want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,6 +20,8 @@ const patience = time.Second
 
 // acquire waits for the lease as long as the user allows, or until a signal.
 func (r *runner) acquire() (*pawl.Lease, error) {
+	r.waiting.Store(true)
+	defer r.waiting.Store(false)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if err := r.within(ctx); err != nil {
@@ -33,10 +36,15 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 		lease, err := r.ask(ctx)
 		results <- result{lease, err}
 	}()
-	patient := time.NewTimer(patience)
-	defer patient.Stop()
+	next := time.NewTimer(patience)
+	defer next.Stop()
 	notices := make(chan notice, 1)
-	look := func() { notices <- r.look(ctx) } // in a goroutine: the store may be slow
+	look := func(tell bool) { // in a goroutine: the store may be slow
+		n := r.look(ctx)
+		n.tell = tell
+		notices <- n
+	}
+	watch := outage{servers: r.store.Guarantees().Expiry}
 	var news <-chan struct{}
 	for {
 		select {
@@ -56,18 +64,22 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 				_ = res.lease.Release(ctx)
 			}
 			return nil, end
-		case <-patient.C:
-			if len(r.news) > 0 {
+		case <-next.C:
+			first := news == nil
+			if first && len(r.news) > 0 {
 				<-r.news // is told with the rest
 			}
 			news = r.news
-			go look()
+			go look(first)
 		case <-news:
-			go look()
+			go look(true)
 		case n := <-notices:
 			r.known = r.known || n.info != nil
-			if !n.mine() {
+			if watch.told(&n, time.Now()) && !n.mine() {
 				r.announce(n)
+			}
+			if watch.servers {
+				next.Reset(pace(n))
 			}
 		}
 	}
@@ -131,21 +143,34 @@ func (r *runner) refused(err error) error {
 	var held *pawl.HeldError
 	var closed *pawl.ClosedError
 	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return r.inVain(err)
 	case errors.As(err, &closed):
 		return r.closedFailure(closed.Left, "")
-	case errors.Is(err, context.DeadlineExceeded) && r.shut() > 0:
-		return r.closedFailure(r.shut(), fmt.Sprintf("waited %v in vain; ", r.wait))
 	case errors.As(err, &held):
 		return fail(exitBusy, fmt.Sprintf("%q: %s", r.name, heldBy(held.Info)),
 			"wait for it with --wait 5m, or "+show)
-	case errors.Is(err, context.DeadlineExceeded):
-		text := fmt.Sprintf("%q: waited %v in vain", r.name, r.wait)
-		if n := r.look(context.Background()); n.info != nil && len(n.info.Holders) > 0 {
-			text += "; " + heldBy(n.info)
-		}
-		return fail(exitBusy, text, "wait longer, or "+show)
 	}
 	return storeFailure(err, r.store.url.String())
+}
+
+// inVain returns the failure when the time to wait is over.
+func (r *runner) inVain(err error) error {
+	waited := fmt.Sprintf("waited %v in vain; ", r.wait)
+	if r.shut() > 0 {
+		return r.closedFailure(r.shut(), waited)
+	}
+	n := r.look(context.Background())
+	if n.failed != nil {
+		return fail(exitUnavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.silence(r.store.url)), "check it, and the network on the way")
+	}
+	text := fmt.Sprintf("%q: %s", r.name, strings.TrimSuffix(waited, "; "))
+	if held := new(pawl.HeldError); errors.As(err, &held) {
+		text += "; " + heldBy(held.Info)
+	} else if n.info != nil && len(n.info.Holders) > 0 {
+		text += "; " + heldBy(n.info)
+	}
+	return fail(exitBusy, text, "wait longer, or see: pawl show "+shellQuote(r.name))
 }
 
 func (r *runner) closedFailure(left time.Duration, before string) error {
@@ -164,16 +189,26 @@ type notice struct {
 	info  *pawl.Info    // nil if the store could not say
 	ahead int           // waiters before us; negative: not known
 	shut  time.Duration // for how long the store grants nothing
+
+	tell   bool          // in any case
+	failed error         // the store did not answer
+	began  time.Time     // when it was asked
+	away   time.Duration // for how long it has not answered
+	back   time.Duration // for how long it had not, until now
 }
 
 func (r *runner) look(ctx context.Context) notice {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	n := notice{ahead: -1, shut: r.shut(), began: time.Now()}
 	info, err := r.store.Inspect(ctx, r.name)
-	if err != nil {
-		return notice{ahead: -1, shut: r.shut()}
+	switch {
+	case err == nil:
+		n.info, n.ahead = info, place(info)
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		n.failed = err
 	}
-	return notice{info, place(info), r.shut()}
+	return n
 }
 
 // place returns how many wait before this process, or -1 if it is not in the
@@ -205,14 +240,23 @@ func (r *runner) announce(n notice) {
 	if n.info != nil {
 		e.Holders = lock(n.info).Holders
 	}
+	if n.failed != nil {
+		e.Unanswered, e.Error = n.away.Round(time.Millisecond).Seconds(), n.failed.Error()
+	}
 	r.tell(e)
 	if !r.quiet && !r.json {
-		r.say(n.line(r.name))
+		r.say(n.line(r.name, r.store.url))
 	}
 }
 
-func (n notice) line(name string) string {
+func (n notice) line(name string, store fmt.Stringer) string {
 	s := fmt.Sprintf("pawl: waiting for %q", name)
+	switch {
+	case n.failed != nil:
+		return s + ": " + n.silence(store)
+	case n.back > 0:
+		s += fmt.Sprintf(": %s answers again, after %v", store, inSeconds(n.back))
+	}
 	if n.info != nil && len(n.info.Holders) > 0 {
 		s += ": " + heldBy(n.info)
 	}

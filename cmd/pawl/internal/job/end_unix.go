@@ -20,15 +20,17 @@ const (
 
 // targets are the processes of a job: a process group, and what has left it.
 type targets struct {
-	group int    // 0: not known
-	root  int    // descendants of this process belong to the job; 0: none
-	guard int    // except for this one
-	tag   string // processes with this in their environment belong to it too
+	group int // 0: not known
+	root  int // descendants of this process belong to the job; 0: none
+	guard int // except for this one
 
 	// others are children that root had before the job, from a program that it
 	// was before an exec: a shell's background jobs. They and their descendants
 	// do not belong to it, unless the children end before theirs do.
 	others []process
+
+	// known are processes of the job whose root has ended. They and their descendants belong to it.
+	known []process
 }
 
 // terminate asks all to end, also those that are stopped.
@@ -37,12 +39,12 @@ func (t *targets) terminate() {
 	t.wake()
 }
 
-// kill ends all and reports whether they have gone within d. It repeats itself
+// kill ends all and reports whether none is left within d. It repeats itself
 // because they may fork while we look.
-func (t *targets) kill(d time.Duration) bool {
+func (t *targets) kill(d time.Duration, none func() bool) bool {
 	for end := time.Now().Add(d); ; {
 		t.each(syscall.SIGKILL)
-		if t.empty() {
+		if none() {
 			return true
 		}
 		if time.Now().After(end) {
@@ -72,36 +74,49 @@ func groupExists(id int) bool {
 }
 
 func (j *Job) targets() *targets {
-	return &targets{group: j.pid, root: os.Getpid(), guard: j.guard.pid, others: j.others}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := &targets{group: j.pid, root: j.guard.pid, guard: j.guard.pid, others: j.others}
+	if j.adopted {
+		t.root = os.Getpid()
+	}
+	return t
 }
 
 // Signal sends sig to the command's group.
-func (j *Job) Signal(sig syscall.Signal) { _ = syscall.Kill(-j.pid, sig) }
+func (j *Job) Signal(sig syscall.Signal) {
+	if pid := j.PID(); pid > 0 {
+		_ = syscall.Kill(-pid, sig)
+	}
+}
+
+// SignalAll sends sig to everything that came from the command.
+func (j *Job) SignalAll(sig syscall.Signal) { j.targets().each(sig) }
+
+// Left returns the process ids of what is left of the job, and the names of
+// their programs.
+func (j *Job) Left() map[int]string { return j.targets().names() }
 
 // End ends the command and everything that came from it: TERM now, and KILL at
 // kill or when something arrives on hurry. It reports whether nothing is left.
 func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
-	t := j.targets()
 	j.forced = true
+	j.mu.Lock()
 	j.guard.say("stopping")
-	t.terminate()
+	j.mu.Unlock()
+	j.targets().terminate()
 	timer := time.NewTimer(time.Until(kill))
 	defer timer.Stop()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	for {
 		select {
-		case <-tick.C:
-			if t.empty() {
-				return true
-			}
-		case <-j.events: // keep the reaping going
+		case <-j.empty:
+			return true
 		case sig := <-hurry:
 			if isEnding(sig) {
-				return j.kill(t)
+				return j.kill()
 			}
 		case <-timer.C:
-			return j.kill(t)
+			return j.kill()
 		}
 	}
 }
@@ -109,16 +124,10 @@ func (j *Job) End(kill time.Time, hurry <-chan os.Signal) bool {
 // Gone waits for the end of what End has left, and returns false when something
 // that should end us arrives on hurry.
 func (j *Job) Gone(hurry <-chan os.Signal) bool {
-	t := j.targets()
-	tick := time.NewTicker(10 * pollInterval)
-	defer tick.Stop()
 	for {
 		select {
-		case <-tick.C:
-			if t.empty() {
-				return true
-			}
-		case <-j.events: // keep the reaping going
+		case <-j.empty:
+			return true
 		case sig := <-hurry:
 			if isEnding(sig) {
 				return false
@@ -131,14 +140,17 @@ func isEnding(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
 }
 
-func (j *Job) kill(t *targets) bool {
-	gone := make(chan bool)
-	go func() { gone <- t.kill(lastWait) }()
-	for {
+// kill does not rely on the guard, which may be killed in the midst of it.
+func (j *Job) kill() bool {
+	for end := time.Now().Add(lastWait); ; {
+		j.targets().each(syscall.SIGKILL)
 		select {
-		case <-j.events:
-		case ok := <-gone:
-			return ok
+		case <-j.empty:
+			return true
+		case <-time.After(pollInterval / 4):
+		}
+		if time.Now().After(end) {
+			return false
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -80,11 +78,12 @@ func guarded(t *testing.T, w *watch, c *exec.Cmd, told ...string) {
 	defer r.Close()
 	// All is there before the guard looks, as after it was stopped.
 	for _, line := range told {
-		_, _ = io.WriteString(wr, strings.ReplaceAll(line, "PID", strconv.Itoa(c.Process.Pid))+"\n")
+		_, _ = io.WriteString(wr, line+"\n")
 	}
 	wr.Close()
 	done := make(chan struct{})
-	go func() { w.run(number(r)); close(done) }()
+	w.group, w.pipe = c.Process.Pid, number(r)
+	go func() { w.run(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
@@ -95,12 +94,12 @@ func guarded(t *testing.T, w *watch, c *exec.Cmd, told ...string) {
 func TestGuardEndsOrphans(t *testing.T) {
 	c := victim(t, "trap '' TERM")
 	began := time.Now()
-	guarded(t, &watch{grace: 300 * time.Millisecond}, c, "group PID")
+	guarded(t, &watch{grace: 300 * time.Millisecond}, c)
 	if !(&targets{group: c.Process.Pid}).empty() || time.Since(began) < 250*time.Millisecond {
 		t.Errorf("alive, or ended after %v", time.Since(began))
 	}
 	c = victim(t, ":")
-	guarded(t, &watch{grace: time.Hour}, c, "group PID")
+	guarded(t, &watch{grace: time.Hour}, c)
 	if !(&targets{group: c.Process.Pid}).empty() {
 		t.Error("TERM was not sent")
 	}
@@ -108,11 +107,10 @@ func TestGuardEndsOrphans(t *testing.T) {
 
 func TestGuardLeavesTheRestAlone(t *testing.T) {
 	c := victim(t, ":")
-	guarded(t, &watch{grace: time.Second}, c, "group PID", "done")
-	guarded(t, &watch{grace: time.Second}, c)
-	guarded(t, &watch{grace: time.Second}, c, "nonsense", "group x", "deadline")
+	guarded(t, &watch{grace: time.Second}, c, "done")
+	guarded(t, &watch{grace: time.Second}, c, "nonsense", "deadline", "deadline x", "done")
 	// A guard that was stopped hears of old deadlines first.
-	guarded(t, &watch{grace: time.Second}, c, "group PID", "deadline 1", "deadline 0", "done")
+	guarded(t, &watch{grace: time.Second}, c, "deadline 1", "deadline 0", "done")
 	if (&targets{group: c.Process.Pid}).empty() {
 		t.Error("the group was ended")
 	}

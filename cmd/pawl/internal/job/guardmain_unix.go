@@ -7,8 +7,11 @@ package job
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/signal"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,52 +21,142 @@ import (
 // watch is what the guard knows.
 type watch struct {
 	targets
+	wrapper  int // process id
+	pipe     int // what the wrapper says
+	tell     int // to the wrapper
+	files    []int
 	grace    time.Duration
 	deadline int64 // 0: none
 	orphaned int64 // when the pipe closed, 0: it has not
 	termed   bool  // TERM has been sent, by us or by the wrapper
 	killed   bool
 	done     bool
-	holds    bool // inherited files, which are the lock
+	parent   bool        // of the command; a guard that replaces another is not
+	nothing  atomic.Bool // is left of the command, if we are its parent
 }
 
-// guardMain is the guard process. Arguments: the grace in nanoseconds, the tag of
-// the command's processes, and how many of the open files are for the guard.
-func guardMain(args []string) int {
-	if len(args) != 3 {
+// guardMain is the guard process. Arguments: the wrapper's process id; the
+// numbers of the pipe from it, of that to it, and of the files that are the lock; the grace in
+// nanoseconds. Behind them, for the guard that starts the command: whether it gets the
+// terminal, whether TTOU has its default effect in it, whether the files are the guard's alone, the
+// executable file, the command's words. For one that replaces another: the command's group, and others of targets.
+func guardMain(starts bool, args []string) int {
+	w, rest, ok := newWatch(args)
+	if !ok || len(rest) < 2 || starts && len(rest) < 5 {
 		return 2
 	}
-	grace, err1 := strconv.ParseInt(args[0], 10, 64)
-	files, err2 := strconv.Atoi(args[2])
-	if err1 != nil || err2 != nil {
-		return 2
+	setName("pawl-guard")
+	keepOff()
+	if starts {
+		adoptOrphans()
+		w.parent, w.root = true, os.Getpid()
+		if !w.start(rest[0] == "true", rest[1] == "true", rest[2] == "true", rest[3], rest[4:]) {
+			return 0
+		}
+		w.shed()
+		go w.reap()
+	} else {
+		w.shed()
+		w.root = w.wrapper
+		w.group, _ = strconv.Atoi(rest[0])
+		w.others = parseProcesses(rest[1])
 	}
-	closeFrom(files)
-	// Whoever ends "all of pawl" politely ends the wrapper, which ends us.
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
-	w := &watch{grace: time.Duration(grace), targets: targets{tag: args[1]}, holds: files > 3}
-	w.run(0)
+	w.run()
 	return 0
+}
+
+func newWatch(args []string) (w *watch, rest []string, ok bool) {
+	if len(args) < 5 {
+		return nil, nil, false
+	}
+	var n [4]int64
+	for i, text := range []string{args[0], args[1], args[2], args[4]} {
+		var err error
+		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, nil, false
+		}
+	}
+	w = &watch{wrapper: int(n[0]), pipe: int(n[1]), tell: int(n[2]), grace: time.Duration(n[3])}
+	for _, text := range strings.FieldsFunc(args[3], func(r rune) bool { return r == ',' }) {
+		fd, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, nil, false
+		}
+		w.files = append(w.files, fd)
+	}
+	syscall.CloseOnExec(w.pipe)
+	syscall.CloseOnExec(w.tell)
+	return w, args[5:], true
+}
+
+// keepOff makes signals harmless that people send to "all of pawl": the wrapper ends us. They are
+// caught and not ignored, so that they have their default effect in the command; what the caller
+// ignores stays ignored there.
+func keepOff() {
+	caught := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM} {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+}
+
+// say tells the wrapper, which may be dead.
+func (w *watch) say(format string, args ...any) {
+	_, _ = unix.Write(w.tell, fmt.Appendf(nil, format+"\n", args...))
+}
+
+// reap waits for all children: the command, and what was left to us. When there is none, nothing
+// is left of the command: on Linux whatever comes from it would be our child, or below one.
+func (w *watch) reap() {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			for groupExists(w.group) { // elsewhere
+				time.Sleep(pollInterval)
+			}
+			w.nothing.Store(true)
+			w.say("empty")
+			return
+		case pid != w.group:
+		case ws.Stopped():
+			w.say("stopped %d", ws.StopSignal())
+		case ws.Signaled():
+			w.say("killed %d", ws.Signal())
+		default:
+			w.say("exited %d", ws.ExitStatus())
+		}
+	}
 }
 
 // run does the guard's work. Everything that the wrapper has said is heard
 // before a deadline counts, and the clock is read before that: a guard that was
 // stopped finds an old deadline in its memory, and newer ones in the pipe. So
 // there is one thread of control, and no goroutine that may be late.
-func (w *watch) run(pipe int) {
+func (w *watch) run() {
 	var line []byte
 	for !w.done {
-		wait(pipe, w.pause(), w.orphaned != 0)
+		wait(w.pipe, w.pause(), w.orphaned != 0)
 		t := now()
-		for w.orphaned == 0 && readable(pipe) {
+		for w.orphaned == 0 && readable(w.pipe) {
 			var b [512]byte
-			n, err := unix.Read(pipe, b[:])
+			n, err := unix.Read(w.pipe, b[:])
 			switch {
 			case n > 0:
 				line = w.hearAll(append(line, b[:n]...))
 			case err != unix.EINTR && err != unix.EAGAIN:
 				w.orphaned = now()
+				if !w.parent {
+					w.root = 0 // the number may be another process's soon
+				}
 			}
+		}
+		if !w.parent && w.orphaned == 0 {
+			w.remember()
 		}
 		w.act(t)
 	}
@@ -105,16 +198,14 @@ func (w *watch) hearAll(b []byte) (rest []byte) {
 }
 
 func (w *watch) hear(line string) {
-	var n int64
 	switch {
 	case line == "done":
 		w.done = true
 	case line == "stopping":
 		w.termed = true
 	default:
-		if _, err := fmt.Sscanf(line, "group %d", &n); err == nil {
-			w.group = int(n)
-		} else if _, err := fmt.Sscanf(line, "deadline %d", &n); err == nil {
+		var n int64
+		if _, err := fmt.Sscanf(line, "deadline %d", &n); err == nil {
 			w.deadline = n
 		}
 	}
@@ -148,14 +239,22 @@ func (w *watch) act(t int64) {
 		w.termed = true
 	}
 	if kill != 0 && t >= kill && !w.killed {
-		w.kill(lastWait)
+		w.kill(lastWait, w.none)
 		w.killed = true
 	}
 	// What has survived KILL, as a process of another user does, still works
 	// under the lock.
-	if w.orphaned != 0 && (w.killed && !w.holds || w.empty()) {
+	if w.orphaned != 0 && (w.killed && len(w.files) == 0 || w.none()) {
 		w.done = true
 	}
+}
+
+// none reports whether nothing is left of the command.
+func (w *watch) none() bool {
+	if w.parent {
+		return w.nothing.Load()
+	}
+	return w.empty()
 }
 
 // pause returns how long to wait for the next action, -1 for ever. It is never
@@ -173,8 +272,11 @@ func (w *watch) pause() time.Duration {
 	if !w.termed {
 		next = term
 	}
-	if next == 0 || w.killed {
+	switch {
+	case next != 0 && !w.killed:
+		return min(max(time.Duration(next-now()), 0), time.Second) + time.Millisecond
+	case w.parent:
 		return -1
 	}
-	return min(max(time.Duration(next-now()), 0), time.Second) + time.Millisecond
+	return time.Second // see remember
 }

@@ -2,30 +2,39 @@
 
 // Package job runs one command as a job that can be ended for certain.
 //
-// Three processes take part:
+// Three processes take part, each the parent of the next:
 //
-//	wrapper   the calling process. It is the command's parent, and on Linux
-//	          the parent of everything that the command leaves behind.
-//	command   the leader of a process group of its own, and the terminal's
-//	          foreground group where the wrapper was that before.
-//	guard     this program once more, in a session of its own, at the reading
-//	          end of a pipe. It ends the command if the wrapper cannot, and
-//	          until then it keeps the files that are the lock open: the command
+//	wrapper   the calling process.
+//	guard     this program once more, in a process group of its own. It starts
+//	          the command, tells the wrapper how it ends, and ends it if the wrapper
+//	          cannot. It keeps the files that are the lock open: the command
 //	          inherits them too, but may close them, as many programs do with
 //	          all descriptors that they do not know.
+//	command   the leader of a process group of its own, and the terminal's
+//	          foreground group where the wrapper was that before.
 //
-// The command is started through a stub: this program once more, which tells
-// the guard its process group and then becomes the command. The stub holds the
-// pipe's other end until then. So the guard can see the pipe close in one of
-// two cases only: the command was never run, or the guard knows its group.
-// There is no moment in which killing the wrapper leaves a command without
-// somebody to end it.
+// On Linux wrapper and guard are both subreapers: the kernel makes them the parent of
+// every descendant whose own parent ends, in whatever group or session it is and
+// whatever it has closed or forgotten. So there is always one that has them all:
 //
-// The guard acts when the pipe closes without a farewell (the wrapper was
+//	all alive          the job is what descends from the guard, and it is empty when
+//	                   the guard has no child left, which the kernel tells
+//	wrapper killed     the guard still has them all, and ends them
+//	guard killed       they are the wrapper's now, which starts another guard, and it is
+//	                   empty when the wrapper has no child left but that
+//	both killed        nobody ends the command; if it has the lock's files (not with Private),
+//	                   the lock is held until it has closed them
+//
+// The guard that replaces a killed one is beside the command and not above it. It looks
+// each second what descends from the wrapper, and knows what it has seen.
+//
+// The guard acts when its pipe closes without a farewell (the wrapper was
 // killed), and when a deadline passes that the wrapper has not moved (it was
-// stopped, or hangs).
+// stopped, or hangs). It looks whether the wrapper lives before it starts the command, and hears of
+// its end after that: there is no moment in which killing the wrapper leaves a
+// command without somebody to end it.
 //
-// A program that imports the package is guard and stub as well: see init.
+// A program that imports the package is guard as well: see init.
 package job
 
 import (
@@ -39,17 +48,13 @@ import (
 type Spec struct {
 	Path string   // of the executable file
 	Args []string // the command's words, the first of which is its name
-	Env  []string // see Tag
+	Env  []string
 
-	// Tag has the form KEY=WORD. Env has an entry KEY, a list of words with
-	// spaces between them, and only this job and those within it have WORD in
-	// it. On Linux the guard finds by it what has left the process group.
-	Tag string
-
-	// Inherit are files that the guard and the command inherit. The command has
+	// Inherit are files that the guard and, unless Private, the command inherit. The command has
 	// them under high numbers, where they are in nobody's way: scripts write
 	// "exec 7>log".
 	Inherit []*os.File
+	Private bool
 
 	// Grace is how long before a deadline, and at most how long after the end
 	// of the wrapper, the command has between TERM and KILL.
@@ -89,11 +94,12 @@ func Margin(grace time.Duration) time.Duration {
 
 // The first argument of this program in its other parts.
 const (
-	guardArg = "__guard"
-	stubArg  = "__exec"
+	guardArg = "__guard" // starts a command
+	watchArg = "__watch" // replaces a guard that was killed
+	stubArg  = "__exec"  // becomes the command, in a terminal
 )
 
-// Codes of the stub when it cannot become the command, as env(1) and nohup(1)
+// Codes for a command that cannot be started, as env(1) and nohup(1)
 // have them.
 const (
 	CannotRun = 126

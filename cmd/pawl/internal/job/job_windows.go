@@ -18,13 +18,8 @@ import (
 // Job is a command that has been started.
 type Job struct {
 	cmd    *exec.Cmd
-	events chan Event
-}
-
-// Event is a change of the command.
-type Event struct {
-	Stopped syscall.Signal // always 0
-	Status  Status
+	ended  chan struct{}
+	status Status
 }
 
 // Start runs the command.
@@ -34,10 +29,11 @@ func Start(spec *Spec) (*Job, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Path, err)
 	}
-	j := &Job{cmd: cmd, events: make(chan Event, 1)}
+	j := &Job{cmd: cmd, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
-		j.events <- Event{Status: Status{Code: cmd.ProcessState.ExitCode()}}
+		j.status.Code = cmd.ProcessState.ExitCode()
+		close(j.ended)
 	}()
 	return j, nil
 }
@@ -45,8 +41,26 @@ func Start(spec *Spec) (*Job, error) {
 // PID returns the command's process id.
 func (j *Job) PID() int { return j.cmd.Process.Pid }
 
-// Events tells of the command's end.
-func (j *Job) Events() <-chan Event { return j.events }
+// Stops never tells anything.
+func (j *Job) Stops() <-chan syscall.Signal { return nil }
+
+// Ended is closed when the command has ended.
+func (j *Job) Ended() <-chan struct{} { return j.ended }
+
+// Empty is closed then as well: nobody knows what the command has started.
+func (j *Job) Empty() <-chan struct{} { return j.ended }
+
+// Status returns how the command has ended.
+func (j *Job) Status() (Status, error) { return j.status, nil }
+
+// SignalAll does nothing.
+func (j *Job) SignalAll(syscall.Signal) {}
+
+// Left returns nothing.
+func (j *Job) Left() map[int]string { return nil }
+
+// Retire does nothing.
+func (j *Job) Retire() {}
 
 // Signal does nothing: the console sends Ctrl-C to the command itself.
 func (j *Job) Signal(syscall.Signal) {}
@@ -64,7 +78,7 @@ func (j *Job) Deadline(time.Time) {}
 func (j *Job) End(time.Time, <-chan os.Signal) bool {
 	_ = j.cmd.Process.Kill()
 	select {
-	case <-j.events:
+	case <-j.ended:
 		return true
 	case <-time.After(5 * time.Second):
 		return false
@@ -74,7 +88,7 @@ func (j *Job) End(time.Time, <-chan os.Signal) bool {
 // Gone waits until the command has ended, or something arrives on hurry.
 func (j *Job) Gone(hurry <-chan os.Signal) bool {
 	select {
-	case <-j.events:
+	case <-j.ended:
 		return true
 	case <-hurry:
 		return false

@@ -9,14 +9,24 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// adopts says that processes of the job are never lost: see adoptOrphans.
+const adopts = true
 
 // adoptOrphans makes this process the parent of every descendant whose own
 // parent ends, in whatever group or session it is. So none gets lost.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+// setName sets what ps and top show of this process, which would be "exe".
+func setName(name string) {
+	text := append([]byte(name), 0)
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)
 }
 
 // now is the time for deadlines between processes: nanoseconds since the
@@ -31,7 +41,23 @@ func now() int64 {
 type process struct {
 	pid, parent, group int
 	stopped, dead      bool   // dead: a zombie
+	name               string // of its program
 	began              string // start time: with pid, unique
+}
+
+func (p process) String() string { return fmt.Sprintf("%d/%s", p.pid, p.began) }
+
+func (p process) is(o process) bool { return p.pid == o.pid && p.began == o.began }
+
+func parseProcesses(text string) (list []process) {
+	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		var p process
+		number, began, _ := strings.Cut(item, "/")
+		p.pid, _ = strconv.Atoi(number)
+		p.began = began
+		list = append(list, p)
+	}
+	return list
 }
 
 // signal sends sig to the process, never to another that has got its number in
@@ -42,7 +68,7 @@ func (p process) signal(sig syscall.Signal) {
 		return
 	}
 	defer handle.Release()
-	if again, ok := readProcess(p.pid); ok && again.began == p.began {
+	if again, ok := readProcess(p.pid); ok && again.is(p) {
 		_ = handle.Signal(sig)
 	}
 }
@@ -54,7 +80,7 @@ func (t *targets) strays() []process { return t.find(t.isStray) }
 // CONT means to set up the terminal again.
 func (t *targets) wake() {
 	for _, p := range t.find(func(p process, all map[int]process) bool {
-		return p.stopped && (p.group == t.group || t.isStray(p, all))
+		return p.stopped && t.member(p, all)
 	}) {
 		p.signal(syscall.SIGCONT)
 	}
@@ -85,19 +111,19 @@ func (t *targets) find(ok func(p process, all map[int]process) bool) []process {
 }
 
 func (t *targets) isStray(p process, all map[int]process) bool {
-	if p.pid == t.root || p.pid == t.guard || p.pid == os.Getpid() || p.group == t.group {
+	if p.pid == t.root || p.pid == t.guard || p.pid == os.Getpid() || p.group == t.group && t.group != 0 {
 		return false
 	}
-	return t.descends(p, all) || t.tagged(p.pid)
+	return t.descends(p, all)
 }
 
 func (t *targets) descends(p process, all map[int]process) bool {
 	// Bounded: the pieces were not read in one moment, and might form a ring.
 	for range len(all) {
-		if slices.ContainsFunc(t.others, func(o process) bool { return o.pid == p.pid && o.began == p.began }) {
+		if slices.ContainsFunc(t.others, p.is) {
 			return false
 		}
-		if t.root != 0 && p.parent == t.root {
+		if t.root != 0 && p.parent == t.root || slices.ContainsFunc(t.known, p.is) {
 			return true
 		}
 		var ok bool
@@ -108,16 +134,21 @@ func (t *targets) descends(p process, all map[int]process) bool {
 	return false
 }
 
-func (t *targets) tagged(pid int) bool {
-	if t.tag == "" {
-		return false
+// member reports whether a process belongs to the job, in its group or not.
+func (t *targets) member(p process, all map[int]process) bool {
+	return p.group == t.group && t.group != 0 || t.isStray(p, all)
+}
+
+// remember notes what belongs to the job, for the time when its root has ended.
+func (t *targets) remember() { t.known = t.find(t.member) }
+
+// names returns the names of the programs of all living processes of the job.
+func (t *targets) names() map[int]string {
+	names := make(map[int]string)
+	for _, p := range t.find(t.member) {
+		names[p.pid] = p.name
 	}
-	key, word, _ := strings.Cut(t.tag, "=")
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && slices.ContainsFunc(strings.Split(string(env), "\x00"), func(s string) bool {
-		list, ok := strings.CutPrefix(s, key+"=")
-		return ok && slices.Contains(strings.Fields(list), word)
-	})
+	return names
 }
 
 // children returns the children of a process that has started none of its own
@@ -167,7 +198,11 @@ func readProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	// The name, in parentheses, may contain anything, also parentheses.
-	rest := string(b)[strings.LastIndexByte(string(b), ')')+1:]
+	head, rest := string(b), ""
+	if i := strings.LastIndexByte(head, ')'); i > 0 {
+		head, rest = head[:i], head[i+1:]
+	}
+	_, name, _ := strings.Cut(head, "(")
 	f := strings.Fields(rest)
 	if len(f) < 20 {
 		return process{}, false
@@ -175,5 +210,5 @@ func readProcess(pid int) (process, bool) {
 	parent, err1 := strconv.Atoi(f[1])
 	group, err2 := strconv.Atoi(f[2])
 	dead := f[0] == "Z" || f[0] == "X"
-	return process{pid, parent, group, f[0] == "T", dead, f[19]}, err1 == nil && err2 == nil
+	return process{pid, parent, group, f[0] == "T", dead, name, f[19]}, err1 == nil && err2 == nil
 }

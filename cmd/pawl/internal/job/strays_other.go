@@ -13,7 +13,15 @@ import (
 // leaves the command's group is not found.
 func adoptOrphans() {}
 
+const adopts = false
+
+func setName(string) {}
+
 type process struct{}
+
+func (process) String() string { return "" }
+
+func parseProcesses(string) []process { return nil }
 
 func (process) signal(syscall.Signal) {}
 
@@ -22,6 +30,18 @@ func children(int) []process { return nil }
 func (*targets) strays() []process { return nil }
 
 func (*targets) allDead() bool { return false }
+
+func (*targets) remember() {}
+
+// reap reports whether nothing is left of the job. Its processes are not our children here.
+func (j *Job) reap(int) bool { return j.targets().empty() }
+
+func (t *targets) names() map[int]string {
+	if !groupExists(t.group) {
+		return nil
+	}
+	return map[int]string{t.group: "its process group"}
+}
 
 // wake continues all, as it cannot be seen what has been stopped.
 func (t *targets) wake() { t.each(syscall.SIGCONT) }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// leftovers is what becomes of processes that the command leaves running when it ends.
+type leftovers string
+
+const (
+	waitLeftovers    leftovers = "wait"    // keep the lock until they have ended
+	killLeftovers    leftovers = "kill"    // end them, and give the lock back then
+	releaseLeftovers leftovers = "release" // they go on without the lock
+)
+
+// Set implements pflag.Value.
+func (l *leftovers) Set(s string) error {
+	switch v := leftovers(s); v {
+	case waitLeftovers, killLeftovers, releaseLeftovers:
+		*l = v
+		return nil
+	}
+	return errors.New("use wait, kill or release")
+}
+
+func (l *leftovers) String() string { return string(cmp.Or(*l, waitLeftovers)) }
+
+func (l *leftovers) Type() string { return "string" }
+
+// leave does what is to be done with what the command has left running, and
+// waits for nothing: mostly there is none, and Empty tells in a moment.
+func (s *supervisor) leave() {
+	s.job.Retire() // Ctrl-C is for us now
+	if s.leftovers == killLeftovers {
+		select {
+		case <-s.job.Empty():
+			return
+		case <-time.After(quick):
+		}
+		if s.job.End(s.killTime(), s.signals) {
+			return
+		}
+	}
+	s.warn = time.After(patience)
+}
+
+// quick is how long a command's last processes may take to end by themselves before they are ended.
+const quick = 20 * time.Millisecond
+
+// tellLeftovers says what the lock is kept for.
+func (s *supervisor) tellLeftovers() {
+	left := s.job.Left()
+	e := event{Event: "leftovers", Lease: s.lease.ID(), Token: uint64(s.lease.Token())}
+	var names []string
+	for _, pid := range slices.Sorted(maps.Keys(left)) {
+		e.Left = append(e.Left, leftJSON{pid, left[pid]})
+		if len(names) < 5 {
+			names = append(names, fmt.Sprintf("%d (%s)", pid, left[pid]))
+		}
+	}
+	if len(left) == 0 {
+		s.warn = time.After(patience) // they have just ended, or fork and end while we look
+		return
+	}
+	if more := len(left) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	s.tell(e)
+	if !s.json {
+		s.say(fmt.Sprintf("pawl: warning: the command has ended, but %q stays locked until what it left running ends too: pid %s; see --leftovers in pawl %s --help",
+			s.name, strings.Join(names, ", "), s.verb()))
+	}
+}

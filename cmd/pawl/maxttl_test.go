@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestMaxTTL: programs with different settings on one Redis. None of them gets more than all have
+// agreed on, nor closes the store for the others, and each is told what to do.
+func TestMaxTTL(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t)
+	store := w.blessed("redis://" + addr)
+	says := func(text string, want ...string) {
+		t.Helper()
+		for _, s := range want {
+			if !strings.Contains(text, s) {
+				t.Errorf("it says %q; want it to say %q", text, s)
+			}
+		}
+	}
+	run := func(query string, words ...string) *proc {
+		return w.pawl(append([]string{"run", "-s", store + query}, words...)...)
+	}
+
+	long := run("", "--ttl", "2m", "job", "true")
+	long.end(exitConfig)
+	says(long.stderr(), "2m0s", "30s", "max_ttl=2m0s", "pawl max-ttl 2m0s")
+	long = run("?max_ttl=12h", "-n", "--ttl", "12h", "nightly", "true")
+	long.end(exitConfig)
+	says(long.stderr(), "12h0m0s", "30s, set by", "pawl max-ttl 12h0m0s")
+	w.pawl("ls", "-s", store+"?max_ttl=24h").end(0)
+	w.pawl("show", "-s", store+"?max_ttl=24h", "job").end(0)
+	run("", "job", "true").end(0)
+
+	raise := w.pawl("max-ttl", "-s", store, "2m")
+	raise.end(0)
+	says(raise.stdout(), "the longest --ttl is 2m0s, set by")
+	late := run("", "job", "true")
+	late.end(exitConfig)
+	says(late.stderr(), "30s", "2m0s, set by", "max_ttl=2m0s")
+	run("?max_ttl=2m", "--ttl", "2m", "job", "true").end(0)
+
+	host, port, _ := net.SplitHostPort(addr)
+	if out, err := exec.Command("redis-cli", "-h", host, "-p", port, "flushall").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	closed := run("?max_ttl=2m", "-n", "job", "true")
+	closed.end(exitUnavailable)
+	for _, words := range [][]string{{"ls"}, {"show", "job"}} {
+		look := w.pawl(append(words, "-s", store)...)
+		look.end(0)
+		says(look.stderr(), "grants nothing for ", "until ", "may have forgotten", "2m0s, set by")
+		look = w.pawl(append(words, "-s", store, "--json")...)
+		look.end(0)
+		says(look.stdout(), `"max_ttl": "2m0s"`, `"closed": "`, `"closed_until": `)
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNodes: programs with other nodes than the rest are refused, and the nodes are changed step by step.
+func TestNodes(t *testing.T) {
+	w := newWorld(t)
+	var addrs []string
+	for range 4 {
+		addrs = append(addrs, startRedis(t))
+	}
+	url := func(query string, which ...int) string {
+		var of []string
+		for _, i := range which {
+			of = append(of, addrs[i])
+		}
+		return "redlock://" + strings.Join(of, ",") + "?node_timeout=1s&max_ttl=1s" + query
+	}
+	from, to, both := url("", 0, 1, 2), url("", 0, 1, 3), url("&quorum=3", 0, 1, 2, 3)
+	w.pawl("bless", "-s", from, "--yes").end(0)
+	run := func(store string, code int, want string) {
+		t.Helper()
+		p := w.pawl("run", "-s", store, "--ttl", "1s", "job", "true")
+		p.end(code)
+		if !strings.Contains(p.stderr(), want) {
+			t.Errorf("stderr is %q; want it to say %q", p.stderr(), want)
+		}
+	}
+	step := func(want string) {
+		t.Helper()
+		p := w.pawl("nodes", "-s", from, "--to", to)
+		p.end(0)
+		if !strings.Contains(p.stdout(), want) {
+			t.Errorf("the step says %q; want %q", p.stdout(), want)
+		}
+	}
+	run(from, 0, "")
+	run(both, exitConfig, "another set of nodes")
+	step("?quorum=3, with user")
+	run(from, 0, "")
+	run(both, 0, "")
+	run(to, exitConfig, addrs[2]+" missing here")
+	step("now let all programs use redlock://")
+	run(both, 0, "")
+	run(to, 0, "")
+	run(from, exitConfig, "another set of nodes")
+	step("done: ")
+	run(to, 0, "")
+	run(both, exitConfig, addrs[2]+" not in the store's")
+	show := w.pawl("nodes", "-s", to)
+	show.end(0)
+	if !strings.Contains(show.stdout(), addrs[3]) || strings.Contains(show.stdout(), " or ") {
+		t.Errorf("the nodes are\n%s", show.stdout())
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// TestWaitingForAStoreThatIsGone: whoever waits is told that the store does not answer, soon and for how
+// long, and not that he is next; and when it answers again.
+func TestWaitingForAStoreThatIsGone(t *testing.T) {
+	for name, fault := range map[string]drivertest.Fault{"cut off": drivertest.Resets, "silent": drivertest.BlackHole} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			addr := startRedis(t)
+			store := w.blessed("redis://" + addr)
+			link := drivertest.NewLink(t, addr)
+			holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
+			w.appears("in")
+			p := w.pawl("run", "-s", "redis://"+link.Addr(), "--ttl", "20s", "--events", "ev", "x", "true")
+			w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
+			began := time.Now()
+			link.Set(fault)
+			said := func(text string) func() bool {
+				return func() bool {
+					if p.ended() {
+						t.Fatalf("it has ended: %v, stderr %q", p.err, p.stderr())
+					}
+					return strings.Contains(p.stderr(), text)
+				}
+			}
+			w.until("it says that the store does not answer", said("\npawl: waiting for \"x\": redis://"+link.Addr()+" does not answer, for "))
+			if d := time.Since(began); d > 15*time.Second {
+				t.Errorf("that took %v", d)
+			}
+			link.Set(drivertest.Healthy)
+			w.until("it says that the store answers", said(" answers again, after "))
+			w.create("out")
+			holder.end(0)
+			p.end(0)
+			if got := w.read("ev"); !strings.Contains(got, `"unanswered":`) {
+				t.Errorf("the events are %s", got)
+			}
+		})
+	}
+}
+
+// TestWaitedInVainForAStore: that the lock was busy is not known then.
+func TestWaitedInVainForAStore(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t)
+	store := w.blessed("redis://" + addr)
+	link := drivertest.NewLink(t, addr)
+	holder := w.pawl("run", "-s", store, "x", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	p := w.pawl("run", "-s", "redis://"+link.Addr(), "--wait", "3s", "x", "true")
+	w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
+	link.Set(drivertest.BlackHole)
+	p.end(exitUnavailable)
+	if got := p.stderr(); !strings.Contains(got, "does not answer") {
+		t.Errorf("stderr is %q", got)
+	}
+	w.create("out")
+	holder.end(0)
+}
