@@ -76,6 +76,14 @@ var workloads = []*workload{
 		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
 	{id: "S8/64", title: "64 goroutines, each its own lock, five Redis servers", servers: fiveRedis, by: byRate, load: alone(64),
 		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
+	{id: "S11/2", title: "2 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(2),
+		contenders: []string{"pawl redlock", "redsync N=5"}},
+	{id: "S11/8", title: "8 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(8),
+		contenders: []string{"pawl redlock", "redsync N=5"}},
+	{id: "S11/32", title: "32 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(32),
+		contenders: []string{"pawl redlock", "redsync N=5"}},
+	{id: "S11/64", title: "64 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(64),
+		contenders: []string{"pawl redlock", "redsync N=5"}},
 	{id: "S9/zk/1", title: "One goroutine, its own lock, ZooKeeper", servers: []string{"zk"}, by: byTime, load: alone(1),
 		contenders: []string{"pawl zk", rawZKName, "zk.Lock"}},
 	{id: "S9/zk/64", title: "64 goroutines of one process, one lock, ZooKeeper", servers: []string{"zk"}, by: byRate, load: shared,
@@ -90,6 +98,11 @@ var workloads = []*workload{
 		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S10", title: "A command under a lock on files, wall time", by: byTime, special: (*run).command,
 		contenders: []string{"pawl run x -- true", "pawl run, -tags noetcd", "flock x true", "true"}},
+}
+
+// contended is a lock that as many processes want all the time, each for 1 ms.
+func contended(procs int) load {
+	return load{Procs: procs, Seats: 1, Hold: time.Millisecond, Measure: waiting}
 }
 
 // crowd is passing with clients that have many waiters each, which needs a contender

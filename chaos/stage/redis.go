@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Redis is one Redis server. Its program is that of $CHAOS_REDIS_SERVER, or redis-server.
+type Redis struct {
+	Process
+	Addr  string // of the server itself
+	port  string
+	time  string // the file that its clock follows, or empty
+	ahead int    // seconds, of that clock
+}
+
+// NewRedis starts a server in a folder, with more settings.
+func NewRedis(dir string, clock bool, args ...string) (*Redis, error) {
+	var r *Redis
+	var err error
+	for range 5 { // somebody else may take the port before the server does
+		if r, err = newRedis(dir, clock, args); err == nil {
+			return r, nil
+		}
+	}
+	return nil, err
+}
+
+func newRedis(dir string, clock bool, args []string) (*Redis, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	r := &Redis{port: ports[0], Addr: "127.0.0.1:" + ports[0]}
+	r.Dir = dir
+	r.Args = append(program("CHAOS_REDIS_SERVER", "redis-server"), "--port", r.port, "--bind", "127.0.0.1", "--save", "", "--dir", dir,
+		"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-timeout", "10")
+	r.Args = append(r.Args, args...)
+	if clock {
+		if err := r.fakeClock(); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.Up()
+}
+
+// fakeClock lets the server's wall clock follow a file, by libfaketime. jemalloc asks for the
+// time before libfaketime is ready, so libc's allocator takes its place.
+func (r *Redis) fakeClock() error {
+	lib, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
+	libc, err2 := filepath.Glob("/lib/*/libc.so.6")
+	if err != nil || err2 != nil || len(lib) == 0 || len(libc) == 0 {
+		return fmt.Errorf("libfaketime is missing: apt-get install faketime")
+	}
+	r.time = r.Dir + ".time" // beside the folder, which is wiped
+	r.Env = []string{"LD_PRELOAD=" + lib[0] + " " + libc[0], "FAKETIME_TIMESTAMP_FILE=" + r.time, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}
+	return r.StepClock(0)
+}
+
+// StepClock sets the server's wall clock by some seconds.
+func (r *Redis) StepClock(seconds int) error {
+	r.ahead += seconds
+	if err := os.WriteFile(r.time+".new", fmt.Appendf(nil, "%+d\n", r.ahead), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(r.time+".new", r.time)
+}
+
+// Up starts the server unless it runs, and waits until it answers.
+func (r *Redis) Up() error {
+	if err := r.Start(); err != nil {
+		return err
+	}
+	return await("redis-server on "+r.port, start, func() error {
+		if !r.Runs() {
+			out, _ := os.ReadFile(filepath.Join(r.Dir, "out"))
+			return fmt.Errorf("%w: %s", errEnded, out[max(0, len(out)-500):])
+		}
+		_, err := r.Do("PING")
+		if err != nil && strings.HasPrefix(err.Error(), "MASTERDOWN") {
+			return nil
+		}
+		return err
+	})
+}
+
+// Do sends one command, past all links.
+func (r *Redis) Do(args ...string) (string, error) { return ask(r.Addr, 3*time.Second, args...) }
+
+// Info returns a field of INFO, or of CLUSTER INFO.
+func (r *Redis) Info(section, field string) string {
+	args := []string{"INFO", section}
+	if section == "cluster" {
+		args = []string{"CLUSTER", "INFO"}
+	}
+	out, _ := r.Do(args...)
+	for line := range strings.Lines(out) {
+		if k, v, _ := strings.Cut(strings.TrimSpace(line), ":"); k == field {
+			return v
+		}
+	}
+	return ""
+}
