@@ -1,7 +1,10 @@
+# make quick  what a change is likely to break, in three minutes
 # make test   everything that has to pass; installs missing servers through apt
 # make lint   formatting, vet for every platform, staticcheck
 # make bench  pawl beside other libraries and what the stores cost alone, in ten
 #             minutes; BENCH has its flags: go run ./bench -help
+# make chaos  clients and servers as processes, and everything fails, five minutes for
+#             each kind of store; CHAOS has its flags: go run ./chaos -help
 # make microbench  benchmarks of all packages, which measure and never fail
 # make spec   the model of Redlock, every state of it, and variants that must fail
 # make soak   SCHEDULES schedules of the simulator (1,000,000 unless set)
@@ -10,14 +13,24 @@
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
 SHIPPED     := . cmd/pawl redislock zklock etcdlock sim
-MODULES     := $(SHIPPED) adapt/adapttest bench driver/drivertest/linear fence/fencetest
+MODULES     := $(SHIPPED) adapt/adapttest bench chaos driver/drivertest/linear fence/fencetest
 PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Whose tests mostly run in fake time.
+CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./sim ./internal/arch ./internal/guarantees
+STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock
+SINCE       ?= HEAD
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-.PHONY: test deps lint bench microbench spec soak fuzz tidy interop
+.PHONY: quick test deps lint style bench chaos microbench spec soak fuzz tidy interop
+
+# No -race, no faults, and of the mutants those of files that differ from SINCE.
+quick: deps style
+	go test -short $(CORE)
+	go test -short -run 'TestConformance$$' $(STORES)
+	go test -timeout 10m -parallel 4 ./internal/mutants -since $(SINCE)
 
 test: deps lint
 	# One suite after the other: two that start servers keep each other from time.
@@ -36,17 +49,22 @@ test: deps lint
 deps:
 	@./internal/deps.sh
 
-lint:
+style:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted"; exit 1; }
 	go vet $(PACKAGES)
+	go run $(STATICCHECK) $(PACKAGES)
+
+lint: style
 	go vet -tags noetcd ./cmd/pawl
 	GOOS=darwin go vet $(PORTABLE)
 	GOOS=windows go vet $(PORTABLE)
-	go run $(STATICCHECK) $(PACKAGES)
 	./internal/tidy.sh --check $(MODULES)
 
 bench: deps
 	go run ./bench $(BENCH)
+
+chaos: deps
+	go run ./chaos --store all --for 5m $(CHAOS)
 
 microbench:
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)

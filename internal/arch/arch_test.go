@@ -3,6 +3,7 @@
 // Package arch enforces the direction of imports:
 //
 //	bench → stores and peers
+//	chaos → sim (for pictures), and stores in its worker alone
 //	cmd → sim → stores → fence → pawl → driver → std
 package arch
 
@@ -41,6 +42,8 @@ var layers = []struct {
 	{packages: []string{"driver/drivertest/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
 	{packages: []string{"fence/fencetest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "github.com/spf13/"}},
+	// Processes that use what is published, servers, and a judge that knows neither.
+	{packages: []string{"chaos"}, others: []string{"golang.org/x/sys"}},
 	// Nobody imports it. It knows all stores and their clients, and our peers.
 	{packages: []string{"bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
 		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap"}},
@@ -90,6 +93,26 @@ func TestImportsFollowTheArrows(t *testing.T) {
 			}
 			if i := strings.Index(to, "internal/"); i >= 0 && !strings.HasPrefix(f.dir+"/", to[:i]) {
 				t.Errorf("%s imports %s of another module", f.path, imp)
+			}
+		}
+	}
+}
+
+// What chaos finds must not depend on what the code under test believes: its worker
+// uses the API, its picture package sim, and the rest nothing of ours.
+func TestChaosSharesNothing(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.dir != "chaos" && !strings.HasPrefix(f.dir, "chaos/") {
+			continue
+		}
+		for _, imp := range f.imports {
+			to, ours := strings.CutPrefix(imp, module+"/")
+			switch {
+			case !ours && imp != module, strings.HasPrefix(to, "chaos/"):
+			case f.dir == "chaos/worker" && !strings.HasPrefix(to, "driver"):
+			case f.path == "chaos/picture.go" && to == "sim":
+			default:
+				t.Errorf("%s imports %s", f.path, imp)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func init() {
 		"if _, err := s.client.Revoke(rctx, g.backing.id); err != nil && !unknownLease(err) {",
 		"if _, err := s.client.Delete(rctx, g.key); err != nil {", "TestLateCreate")
 	etcd("a write of unknown outcome is forgotten", "grant.go",
-		"|| g.dirty || !g.written", "|| !g.written", "TestLateExtend")
+		"|| g.dirty {", "{", "TestLateExtend")
 	etcd("a release that found nothing is one", "grant.go",
 		"if resp.Deleted == 0 && !again {", "if false {", "TestConformance/late-release-says-lost")
 	etcd("a lease whose release found nothing leaves a spare", "grant.go",
@@ -73,6 +73,22 @@ func init() {
 		"context.AfterFunc(ctx, cancel)", "context.AfterFunc(rctx, cancel)", "TestRequestEnds")
 	etcd("all requests share one end", "request.go",
 		"l.ctx == nil || now >= l.until", "l.ctx == nil || now < 0", "TestRequestsShareTheirEnd")
+	etcd("the name of the server is not looked at", "url.go",
+		"grpc.WithAuthority(a.opts.TLS.ServerName)", "grpc.EmptyDialOption{}", "TestServerName")
+	etcd("a login shows the old token", "session.go",
+		"token == \"\" || ctx.Value(loggingIn{}) != nil {", "token == \"\" {", "TestTokensExpire")
+	etcd("watches stay on the stream of the first login", "session.go",
+		"strconv.Itoa(serial)", "strconv.Itoa(0*serial)", "TestWatchAfterLogin")
+	etcd("seconds are rounded down", "keys.go",
+		"(ttl + time.Second - 1) / time.Second", "ttl / time.Second", "TestFractionsOfSeconds")
+	etcd("a renewal depends on what is shown", "rewrite.go",
+		"g.written = refused(err) != nil // or rather, not worth another try", "g.dirty = true", "TestFullServerKeepsLeases")
+	etcd("what nobody owns is left", "tidy.go",
+		"s.sweep(ctx, string(key), id)", "_ = s.sweep", "TestStrays")
+	etcd("what somebody owns is swept", "tidy.go",
+		"if s.keys[key] {", "if false {", "TestStrays")
+	etcd("an etcd lease with strays is used again", "tidy.go",
+		"	s.tainted[id] = true\n	for secs, all := range s.spares {", "	for secs, all := range map[int64][]*backing{} {", "TestStrays")
 	etcd("who was in the way is forgotten", "wait.go",
 		"s.crowded[name] = true", "delete(s.crowded, name)", "TestCrowdedName")
 }

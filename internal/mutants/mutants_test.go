@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mutants shows that the tests can fail: each protection is taken out
-// of the source, one at a time, and a named test must notice.
+// of the source, one at a time, and a named test must notice, with the assertion that
+// testdata/caught.txt has for it. The same test must pass without the mutant, in the
+// same binary.
+//
+//	go test ./internal/mutants                       all of them
+//	go test ./internal/mutants -since main           those of files that have changed since
+//	go test ./internal/mutants -run /etcd -update    writes down what they were caught by
 package mutants
 
 import (
-	"encoding/json"
-	"fmt"
+	"flag"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+)
+
+var (
+	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
+	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
 )
 
 type mutant struct {
@@ -27,84 +37,98 @@ type mutant struct {
 // edit replaces what must occur exactly once.
 type edit struct{ file, old, new string }
 
+func (m mutant) edits() []edit {
+	all := append([]edit{{m.file, m.old, m.new}}, m.also...)
+	for i := range all {
+		all[i].file = path.Clean(all[i].file)
+	}
+	return all
+}
+
+var root, _ = filepath.Abs("../..")
+
 func TestEveryMutantIsCaught(t *testing.T) {
+	names := make(map[string]bool)
 	for _, m := range mutants {
+		if names[m.name] {
+			t.Fatalf("two mutants are %q", m.name)
+		}
+		names[m.name] = true
+	}
+	caught := readCaught(t)
+	b := newBinaries(t, mutants)
+	for i, m := range mutants {
+		if !m.changed(t) {
+			continue
+		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			overlay := m.overlay(t)
-			missed := m.run(t, overlay)
-			if missed == "" {
-				return
-			}
-			// What two clients do at once, or a process that is killed, shows a fault in most
-			// runs. A test that misses it again is no check.
-			for range 2 {
-				if again := m.run(t, overlay); again != "" {
-					t.Fatalf("%s did not notice, twice: %s\n%s", m.test, missed, again)
-				}
-			}
+			b.mustCatch(t, caught, i+1, m)
 		})
 	}
 }
 
-// run runs the test with the mutated files, and returns what it printed if it did not
-// notice.
-func (m mutant) run(t *testing.T, overlay string) (missed string) {
+// mustCatch runs the test of a mutant, without it and with it.
+func (b *binaries) mustCatch(t *testing.T, caught *shows, number int, m mutant) {
 	t.Helper()
-	cmd := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-timeout=60s",
-		"-run", "^"+strings.ReplaceAll(m.test, "/", "$/^")+"$", "./"+m.pkg)
-	cmd.Dir = root(t)
-	out, err := cmd.CombinedOutput()
-	top, _, _ := strings.Cut(m.test, "/")
-	if err != nil && (strings.Contains(string(out), "--- FAIL: "+top) || strings.Contains(string(out), "test timed out")) {
-		return ""
+	bin := b.with(t, number, m)
+	if out := b.without(t, m).passes(m.test); out != "" {
+		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
 	}
-	return fmt.Sprintf("%v: %s", err, out)
+	missed := caught.by(m.name, bin.run(m.test, number))
+	if missed == "" {
+		return
+	}
+	// What two clients do at once, or a process that is killed, shows a fault in most
+	// runs, and now and then by another assertion. A test that misses it again is no check.
+	shown := false
+	for range 2 {
+		r := bin.run(m.test, number)
+		again := caught.by(m.name, r)
+		if !r.failed {
+			t.Fatalf("%s did not notice, twice:\n%s", m.test, missed)
+		}
+		shown = shown || again == ""
+	}
+	if !shown {
+		t.Fatalf("%s did not notice:\n%s", m.test, missed)
+	}
 }
 
-// overlay writes the mutated files and the list that puts them in place.
-func (m mutant) overlay(t *testing.T) string {
-	t.Helper()
-	dir, sources := t.TempDir(), make(map[string]string)
-	for _, e := range append([]edit{{m.file, m.old, m.new}}, m.also...) {
-		original := filepath.Join(root(t), filepath.FromSlash(e.file))
-		source, ok := sources[original]
-		if !ok {
-			data, err := os.ReadFile(original)
-			if err != nil {
-				t.Fatal(err)
+// A mutant whose source has changed does not fit it any more. This says so in a moment.
+func TestEveryMutantFits(t *testing.T) {
+	for _, all := range [][]mutant{mutants, simulated} {
+		for number, err := range newBuild(t, t.TempDir(), all).broken {
+			t.Errorf("%s: %v", all[number-1].name, err)
+		}
+	}
+}
+
+var changedFiles []string
+
+// changed says whether the mutant or its test may have changed.
+func (m mutant) changed(t *testing.T) bool {
+	if *since == "" {
+		return true
+	}
+	if changedFiles == nil {
+		cmd := exec.Command("git", "diff", "--name-only", *since)
+		cmd.Dir, cmd.Stderr = root, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git diff --name-only %s: %v", *since, err)
+		}
+		changedFiles = append(strings.Fields(string(out)), "")
+	}
+	for _, f := range changedFiles {
+		for _, e := range m.edits() {
+			if f == e.file {
+				return true
 			}
-			source = string(data)
 		}
-		if n := strings.Count(source, e.old); n != 1 {
-			t.Fatalf("%s has %d times %q, want once", e.file, n, e.old)
+		if strings.HasSuffix(f, "_test.go") && filepath.ToSlash(filepath.Dir(f)) == m.pkg {
+			return true
 		}
-		sources[original] = strings.Replace(source, e.old, e.new, 1)
 	}
-	replace := make(map[string]string)
-	for original, source := range sources {
-		mutated := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(mutated, []byte(source), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[original] = mutated
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return overlay
-}
-
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return false
 }

@@ -56,8 +56,43 @@ var mutants = []mutant{
 		file: "client.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
 	},
 	{
+		name: "whoever gives up is not told who has the name",
+		file: "explain.go", old: "held := c.look(inner, req.Name); held != nil", new: "held := c.look(inner, req.Name); held != nil && false",
+		pkg: ".", test: "TestTimeoutTellsTheHolderAndThePlace",
+	},
+	{
+		name: "whoever gives up waits for a store that hangs",
+		file: "explain.go", old: "lookWithin = 50 * time.Millisecond", new: "lookWithin = 5 * time.Second", pkg: ".", test: "TestTimeoutWaitsForNoStore",
+	},
+	{
+		name: "a call that has returned looks at a closed store",
+		file: "explain.go", old: "if ctx.Err() != nil || c.closed {", new: "if ctx.Err() != nil {", pkg: ".", test: "TestNoLookAfterTheCall",
+	},
+	{
+		name: "a call that has returned looks",
+		file: "explain.go", old: "if ctx.Err() != nil || c.closed {", new: "if c.closed {", pkg: ".", test: "TestNoLookAfterTheCall",
+	},
+	{
+		name: "a grant is kept that came while the call gave up",
+		file: "store.go", old: "if ctx.Err() == nil || err != nil &&", new: "if ctx.Err() == nil || err == nil || err != nil &&",
+		pkg: ".", test: "TestGrantWhileLookingIsPutBack",
+	},
+	{
+		name: "a missing context is used",
+		file: "explain.go", old: "if ctx == nil {", new: "if false {", pkg: ".", test: "TestNoContextIsOneWithoutAnEnd",
+	},
+	{
+		name: "a release that has panicked goes on for ever",
+		file: "lease.go", old: "defer func() { // also if a driver panics: Close waits for this\n\t\tl.mu.Lock()",
+		new: "defer func() {\n\t\tif err == errPanic {\n\t\t\treturn\n\t\t}\n\t\tl.mu.Lock()", pkg: ".", test: "TestPanicInReleaseDoesNotStopClose",
+	},
+	{
+		name: "a waiter bears an outage for ever",
+		file: "driver/outage.go", old: "d >= ttl", new: "d >= 1000*ttl", pkg: "etcdlock", test: "TestConformance/waiter-of-a-store-that-is-gone-is-told",
+	},
+	{
 		name: "little of the TTL is suspect from the beginning",
-		file: "keep.go", old: "if now := driver.Now(); l.suspectAt <= now {", new: "if now := driver.Now(); false {", pkg: ".", test: "TestEarlyGrantIsRenewedSoon",
+		file: "keep.go", old: "if l.suspectAt <= driver.Now() {", new: "if false {", pkg: ".", test: "TestEarlyGrantIsRenewedSoon",
 	},
 	{
 		name: "renewals are repeated as if there were time",
@@ -86,7 +121,7 @@ var mutants = []mutant{
 	{
 		name: "close that forgets releases under way",
 		file: "lease.go",
-		old:  "err = l.release(ctx)\n\t\tl.client.forget(l)", new: "l.client.forget(l)\n\t\terr = l.release(ctx)",
+		old:  "defer l.client.forget(l)", new: "l.client.forget(l)",
 		pkg: ".", test: "TestCloseWaitsForReleasesUnderWay",
 	},
 	{
@@ -116,7 +151,7 @@ var mutants = []mutant{
 	{
 		name: "waiter that gave up keeps its turn",
 		file: "line.go",
-		old:  "c.decline(ctx, w.req.Name, <-w.turn)", new: "<-w.turn",
+		old:  "c.decline(ctx, w.name, <-w.turn)", new: "<-w.turn",
 		pkg: ".", test: "TestGrantInTheInstantOfCancelIsPutBack",
 	},
 	{
@@ -145,8 +180,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "waiter that gave up stays in the way",
-		file: "line.go",
-		old:  "c.advance(w.req.Name, ln) // it may have been in the way", new: "",
+		file: "explain.go",
+		old:  "c.advance(name, ln) // it may have been in the way", new: "",
 		pkg: ".", test: "TestWaiterThatGivesUpIsInNobodysWay",
 	},
 	{

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// choice is what each package with mutants gets besides.
+const choice = `package %s
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+var mutant__, _ = strconv.Atoi(os.Getenv("` + chosen + `"))
+
+func mutantPick__[T any](number int, mutated, original T) T {
+	if mutant__ == number {
+		return mutated
+	}
+	return original
+}
+
+type mutantPatch__ struct {
+	number   int
+	old, new string
+}
+
+func mutantText__(text string, patches []mutantPatch__) string {
+	for _, p := range patches {
+		if mutant__ == p.number {
+			text = strings.Replace(text, p.old, p.new, 1)
+		}
+	}
+	return text
+}
+`
+
+// write puts the files with their switches into dir, and into the overlay.
+func (b *build) write(t *testing.T, dir string) {
+	t.Helper()
+	for file, s := range b.files {
+		if s.ast == nil || s.edits == nil && s.tail.Len() == 0 && len(s.picks) == 0 {
+			continue
+		}
+		b.put(t, dir, file, s.switched())
+		beside := path.Join(path.Dir(file), "mutant__.go")
+		if b.replace[filepath.Join(root, beside)] == "" {
+			b.put(t, dir, beside, fmt.Sprintf(choice, s.ast.Name.Name))
+		}
+	}
+}
+
+// switched is the text of the file with the mutants in it.
+func (s *source) switched() string {
+	changes := s.edits
+	for f, cases := range s.cases {
+		// On one line, so that messages name the same lines as ever.
+		at := s.offset(f.Body.Lbrace) + 1
+		changes = append(changes, change{at, at, "switch mutant__ { " + strings.Join(cases, "; ") + " }; "})
+		params, _ := s.fields(f.Type.Params)
+		changes = append(changes, change{s.offset(f.Type.Params.Opening) + 1, s.offset(f.Type.Params.Closing), params})
+		if f.Recv != nil {
+			recv, _ := s.fields(f.Recv)
+			changes = append(changes, change{s.offset(f.Recv.Opening) + 1, s.offset(f.Recv.Closing), recv})
+		}
+	}
+	for v, picks := range s.picks {
+		from, to := s.offset(v.Pos()), s.offset(v.End())
+		changes = append(changes, change{from, from, strings.Join(picks, "")}, change{to, to, strings.Repeat(")", len(picks))})
+	}
+	return apply(s.text, 0, changes) + s.tail.String()
+}
+
+func (b *build) put(t *testing.T, dir, file, text string) {
+	t.Helper()
+	name := filepath.Join(dir, strconv.Itoa(len(b.replace))+".go")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.replace[filepath.Join(root, filepath.FromSlash(file))] = name
+}
+
+// overlay writes the list that puts the files in place.
+func (b *build) overlay(t *testing.T, dir string) string {
+	t.Helper()
+	list, err := json.Marshal(map[string]map[string]string{"Replace": b.replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// single is the overlay of one mutant without a switch.
+func single(t *testing.T, dir string, m mutant) string {
+	t.Helper()
+	b := &build{replace: make(map[string]string)}
+	texts := make(map[string]string)
+	for _, e := range m.edits() {
+		if texts[e.file] == "" {
+			data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[e.file] = string(data)
+		}
+		texts[e.file] = strings.Replace(texts[e.file], e.old, e.new, 1)
+	}
+	for file, text := range texts {
+		b.put(t, dir, file, text)
+	}
+	return b.overlay(t, dir)
+}
