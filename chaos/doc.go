@@ -18,7 +18,7 @@ All instants are of one clock, that of the machine since its boot, so nothing ha
 allowed for: two leases of one name that were believed at the same instant are a violation. A
 lease is believed from the first to the last instant that was read before Err said nil.
 
-Faults that break an assumption that docs/guarantees.md names are drawn only with --beyond. With
+Faults that break an assumption that docs/guarantees names are drawn only with --beyond. With
 --mutant the clients are built with one protection taken out, and the run has to find it.
 */
 package main

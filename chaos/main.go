@@ -33,7 +33,7 @@ func main() {
 	flag.DurationVar(&r.maxTTL, "max-ttl", 3*time.Second, "MaxTTL, on Redis")
 	flag.DurationVar(&r.idle, "idle", 6*time.Second, "how long a name may be free while somebody waits for it")
 	flag.DurationVar(&r.calm, "calm", 12*time.Second, "how long the clients go on after the last fault, beyond what the store may be closed for; more than -idle")
-	flag.BoolVar(&r.beyond, "beyond", false, "faults too that break an assumption of docs/guarantees.md")
+	flag.BoolVar(&r.beyond, "beyond", false, "faults too that break an assumption of docs/guarantees")
 	flag.BoolVar(&r.clocks, "clocks", false, "set the clocks of servers too, by libfaketime")
 	flag.StringVar(&only, "only", "", "kinds of faults, with semicolons, or none")
 	flag.StringVar(&r.mutant, "mutant", "", "take out one protection: "+strings.Join(mutantNames(), ", "))

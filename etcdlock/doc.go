@@ -25,5 +25,5 @@
 // still was the leader afterwards. Trust runs from the sending of the keepalive.
 //
 // The exact layout is described in docs/etcd-protocol.md, what holds under which
-// assumption in docs/guarantees.md.
+// assumption in docs/guarantees/etcd.md.
 package etcdlock

@@ -42,5 +42,5 @@
 // is granted in it for MaxTTL. A master that hangs holds up only what it has.
 //
 // The exact layout is described in docs/redis-protocol.md, what holds under which
-// assumption in docs/guarantees.md.
+// assumption in docs/guarantees/redis.md.
 package redislock

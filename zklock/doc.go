@@ -40,5 +40,5 @@
 // is longer than the session's.
 //
 // The exact layout is described in docs/zookeeper-protocol.md, what holds under which
-// assumption in docs/guarantees.md.
+// assumption in docs/guarantees/zookeeper.md.
 package zklock

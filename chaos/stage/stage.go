@@ -73,7 +73,7 @@ func stranger(kind, addr string) Guest {
 // is over.
 type Fault struct {
 	Kind string
-	// Beyond says which assumption in docs/guarantees.md it breaks; it is drawn only if that is
+	// Beyond says which assumption in docs/guarantees it breaks; it is drawn only if that is
 	// asked for.
 	Beyond string
 	Weight int  // 1, if it is 0

@@ -61,14 +61,22 @@ func (p *page) note(label string, must bool) string {
 	return "[^" + label + "]"
 }
 
+// docs are the pages with a part that is written here.
+var docs = []struct {
+	path string
+	part func(*page, []suite)
+}{
+	{root + "/docs/guarantees/README.md", (*page).table},
+	{root + "/docs/guarantees/suites.md", (*page).suites},
+}
+
 // render returns what belongs between begin and end, with the footnotes of old.
-func render(all []suite, old string) string {
+func render(part func(*page, []suite), all []suite, old string) string {
 	p := &page{written: make(map[string]string)}
 	for _, m := range footnote.FindAllStringSubmatch(old, -1) {
 		p.written[m[1]] = m[2]
 	}
-	p.table(all)
-	p.suites(all)
+	part(p, all)
 	p.WriteString("\n")
 	for _, label := range p.used {
 		fmt.Fprintf(p, "[^%s]: %s\n", label, p.written[label])
@@ -104,7 +112,6 @@ func (p *page) table(all []suite) {
 
 // suites says what the suites lack besides what the table says.
 func (p *page) suites(all []suite) {
-	p.WriteString("\nThe conformance suite skips what needs a guarantee that a store lacks, and nothing else but what needs one of these:\n\n")
 	p.WriteString("| suite | has no |\n|---|---|\n")
 	for _, s := range all {
 		if lacks := s.lacks(all); lacks != nil {

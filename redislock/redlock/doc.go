@@ -50,7 +50,7 @@
 // at the same rate.
 //
 // It does depend on memory. A quorum of more than half the nodes tolerates no
-// forgetful one; docs/guarantees.md has the numbers for larger quorums. But tokens
+// forgetful one; docs/guarantees/redlock.md has the numbers for larger quorums. But tokens
 // follow the clock, and a node that has forgotten grants nothing for MaxTTL: tokens
 // grow all the same if the clients' wall clocks agree within MaxTTL.
 //

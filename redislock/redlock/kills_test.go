@@ -19,7 +19,7 @@ import (
 
 // TestTokensUnderKills: servers without persistence are killed and restarted while
 // five participants take the same names in turn. Tokens grow, as long as restarts
-// are noticed and wall clocks agree within MaxTTL; see docs/guarantees.md.
+// are noticed and wall clocks agree within MaxTTL; see docs/guarantees/redlock.md.
 func TestTokensUnderKills(t *testing.T) {
 	t.Parallel()
 	grants := int64(10_000)

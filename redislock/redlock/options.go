@@ -25,7 +25,7 @@ type Options struct {
 
 	// Quorum is how many nodes have to agree: N/2+1 unless set. More than that
 	// tolerates forgetful nodes, and fewer that are down; see the table in
-	// docs/guarantees.md.
+	// docs/guarantees/redlock.md.
 	Quorum int
 
 	// AllowSingle accepts one node, for tests and for the day on which the other
