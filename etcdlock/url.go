@@ -5,12 +5,10 @@ package etcdlock
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // address is what a URL comes to.
@@ -35,35 +34,19 @@ var errURL = errors.New("etcdlock: this is not a URL like etcd://user:password@h
 // parseURL reads a URL. Its errors do not repeat it: it may contain a password, and
 // where that ends in a wrong URL nobody can tell.
 func parseURL(s string, opts *Options) (*address, error) {
-	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok {
-		return nil, errURL
-	}
-	// Package url knows of one host only.
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	who, hosts := "", rest[:end]
-	if i := strings.LastIndex(hosts, "@"); i >= 0 {
-		who, hosts = hosts[:i+1], hosts[i+1:]
-	}
-	u, err := url.Parse(scheme + "://" + who + "host" + rest[end:])
-	// A / or ? in a password ends the part of the URL that it belongs to: then an @
-	// is left over, and what is before it must not be shown, not even as a host, which
-	// it looks like if the password has an @, too.
-	if err != nil || strings.Contains(rest[end:], "@") || u.Fragment != "" {
+	u, err := storekit.ParseURL(s)
+	if err != nil {
 		return nil, errURL
 	}
 	a := &address{opts: *opts}
 	a.opts.Prefix = cmp.Or(strings.TrimPrefix(u.Path, "/"), a.opts.Prefix)
-	if err := a.endpoints(u.Scheme, hosts); err != nil {
+	if err := a.endpoints(u.Scheme, u.Host); err != nil {
 		return nil, err
 	}
-	if err := a.params(u.Query()); err != nil {
+	if err := a.params(u.RawQuery); err != nil {
 		return nil, fmt.Errorf("etcdlock: %s: %w", a.hosts, err)
 	}
-	a.user(u.User)
+	storekit.ReadUser(u.User, passwordEnv, &a.opts.Username, &a.opts.Password)
 	return a, nil
 }
 
@@ -93,69 +76,20 @@ func (a *address) endpoints(scheme, hosts string) error {
 }
 
 // params reads the query.
-func (a *address) params(q url.Values) error {
-	files := make(map[string]string)
-	for key, values := range q {
-		v := values[len(values)-1]
-		var err error
-		switch key {
-		case "connect_timeout":
-			a.opts.ConnectTimeout, err = time.ParseDuration(v)
-		case "password_file":
-			var b []byte
-			b, err = os.ReadFile(v)
-			a.opts.Password = strings.TrimRight(string(b), "\r\n")
-		case "ca_file", "cert_file", "key_file", "server_name":
-			files[key] = v
-		default:
-			err = errors.New("there is no such parameter: use connect_timeout, password_file, ca_file, cert_file, key_file or server_name")
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	return a.tls(files)
-}
-
-func (a *address) tls(files map[string]string) error {
-	if len(files) == 0 {
-		return nil
-	}
-	if a.opts.TLS == nil {
+func (a *address) params(query string) error {
+	var files storekit.TLSFiles
+	err := storekit.ReadQuery(query, append([]storekit.Param{
+		storekit.Set("connect_timeout", &a.opts.ConnectTimeout, time.ParseDuration),
+		storekit.Set("password_file", &a.opts.Password, storekit.ReadPassword),
+	}, files.Params()...)...)
+	switch {
+	case err != nil || !files.Given:
+		return err
+	case a.opts.TLS == nil:
 		return errors.New("use etcds:// for TLS")
 	}
-	conf := a.opts.TLS.Clone()
-	if ca := files["ca_file"]; ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return err
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("ca_file: %s contains no certificate", ca)
-		}
-	}
-	if files["cert_file"] != "" || files["key_file"] != "" {
-		cert, err := tls.LoadX509KeyPair(files["cert_file"], files["key_file"])
-		if err != nil {
-			return err
-		}
-		conf.Certificates = []tls.Certificate{cert}
-	}
-	conf.ServerName = cmp.Or(files["server_name"], conf.ServerName)
-	a.opts.TLS = conf
-	return nil
-}
-
-// user sets user and password: of the URL, else of the options or the file, else
-// of the environment.
-func (a *address) user(u *url.Userinfo) {
-	a.opts.Username = cmp.Or(u.Username(), a.opts.Username)
-	if password, ok := u.Password(); ok {
-		a.opts.Password = password
-	} else {
-		a.opts.Password = cmp.Or(a.opts.Password, os.Getenv(passwordEnv))
-	}
+	a.opts.TLS, err = files.Apply(a.opts.TLS)
+	return err
 }
 
 // windowSize is how much the server may send before it hears from us. gRPC would measure

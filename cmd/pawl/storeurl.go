@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // storeURL is where a store is. It prints without passwords.
@@ -46,35 +48,16 @@ func parseStore(text string) (*storeURL, error) {
 		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
 			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", ")+"; write it as in redis://localhost:6379")
 	}
-	text, hosts := oneHost(scheme, text)
-	u, err := url.Parse(text)
-	// A / or ? in a password ends the part of the URL that it belongs to, and
-	// leaves an @ over. In the name of a directory it is nothing special.
-	if err != nil || scheme != "file" && u.User == nil && strings.Contains(text, "@") {
+	parse := storekit.ParseURL
+	if scheme == "file" {
+		parse = url.Parse // in the name of a directory an @ is nothing special
+	}
+	u, err := parse(text)
+	if err != nil {
 		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
 			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
 	}
-	if hosts != "" {
-		u.Host = hosts
-	}
 	return &storeURL{scheme, u}, nil
-}
-
-// oneHost cuts the several hosts of a redlock URL out of it, since a URL has only
-// one, and leaves the first.
-func oneHost(scheme, text string) (one, hosts string) {
-	start := strings.Index(text, "//") + 2
-	if scheme != "redlock" || start < 2 {
-		return text, ""
-	}
-	end := len(text)
-	if i := strings.IndexAny(text[start:], "/?#"); i >= 0 {
-		end = start + i
-	}
-	start += strings.LastIndex(text[start:end], "@") + 1
-	hosts = text[start:end]
-	first, _, _ := strings.Cut(hosts, ",")
-	return text[:start] + first + text[end:], hosts
 }
 
 // isScheme reports whether s is a scheme by RFC 3986.

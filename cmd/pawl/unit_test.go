@@ -136,6 +136,7 @@ func TestStoreURL(t *testing.T) {
 		{"test://secret@h/0", "test://h/0"},
 		{"test://u@h/0?password_file=F", "test://u@h/0?password_file=F"},
 		{"test://h/0?password=secret&ttl=1s", "test://h/0?ttl=1s"},
+		{"test://me:secret@h1:1,h2,[::1]:3/0", "test://me@h1:1,h2,[::1]:3/0"},
 		{"test://h/0?password_file=F&sentinel_password=secret", "test://h/0?password_file=F"},
 	} {
 		if got := u(c[0]); got != c[1] {
@@ -143,7 +144,8 @@ func TestStoreURL(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h",
-		"test://:2024/secret@h:6379", "test://app:12?secret@h", "test://u/secret@h/0"} {
+		"test://:2024/secret@h:6379", "test://app:12?secret@h", "test://u/secret@h/0",
+		"test://me:some@secret/more@h", "test://me:some@secret?more@h", "test://h1,me:secret"} {
 		if got := u(s); strings.Contains(got, "cret") {
 			t.Errorf("%q: %q tells the password", s, got)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -151,30 +152,26 @@ func addrOf(p *server.Place) string {
 // only. Its errors do not repeat it: it may contain a password, and where that ends
 // in a wrong URL nobody can tell.
 func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
-	rest, ok := strings.CutPrefix(s, "redlock://")
-	if !ok {
-		return nil, nil, errors.New("this is not a URL like redlock://host1:6379,host2:6379,host3:6379")
+	u, err := storekit.ParseURL(s)
+	if err != nil || u.Scheme != "redlock" {
+		return nil, nil, errors.New("this is not a URL like redlock://host1:6379,host2:6379,host3:6379; " +
+			"write special characters of the password as %xx")
 	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
+	user := ""
+	if u.User != nil {
+		user = u.User.String() + "@"
 	}
-	user, hosts, tail := "", rest[:end], rest[end:]
-	if at := strings.LastIndex(hosts, "@"); at >= 0 {
-		user, hosts = hosts[:at+1], hosts[at+1:]
-	}
-	path, query, _ := strings.Cut(tail, "?")
 	c := *opts
-	query, scheme, err := c.params(query)
+	query, scheme, err := c.params(u.RawQuery)
 	if err != nil {
 		return nil, nil, err
 	}
 	var places []*server.Place
-	for host := range strings.SplitSeq(hosts, ",") {
+	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
 			return nil, nil, errors.New("a host is empty: write redlock://host1:6379,host2:6379,host3:6379")
 		}
-		p, err := server.Parse(scheme+"://"+user+host+path+"?"+query, server.Options{
+		p, err := server.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, server.Options{
 			Prefix: c.Prefix, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
 		})
@@ -202,7 +199,7 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 	scheme = "redis"
 	q, err := url.ParseQuery(query)
 	if err != nil {
-		return "", "", errors.New("the parameters cannot be parsed: write special characters as %xx")
+		return "", "", storekit.ErrQuery
 	}
 	for key, values := range q {
 		v := values[len(values)-1]

@@ -54,6 +54,8 @@ func TestURLRefusals(t *testing.T) {
 		"redlock://h1,h2,h3?prefix={x}":            "prefix",
 		"redlock://me:secret/word@h1,h2,h3":        "special characters",
 		"redlock://me:secret?x@h1,h2,h3":           "",
+		"redlock://me:some@secret/x@h1,h2,h3":      "special characters",
+		"redlock://me:some@secret?x@h1,h2,h3":      "special characters",
 		"redlock://me:secret@h1,h2,h3?tls=perhaps": "tls",
 	} {
 		// No word is sent to anybody before.

@@ -5,12 +5,10 @@ package server
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Options are what a URL can say, and more that is about the connection.
@@ -54,80 +53,63 @@ type Place struct {
 // Parse reads a URL. Its errors do not repeat it: it may contain a password,
 // and where that ends in a wrong URL nobody can tell.
 func Parse(s string, opts Options) (*Place, error) {
-	u, err := url.Parse(s)
-	// A / or ? in a password ends the part of the URL that it belongs to: then an
-	// @ is left over, and what is before it must not be shown.
-	if err != nil || u.Opaque != "" || u.User == nil && strings.Contains(s, "@") {
+	u, err := storekit.ParseURL(s)
+	if err != nil {
 		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
 			"write special characters of the password as %xx")
 	}
 	p := &Place{Options: opts, Contact: &Contact{}}
 	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil { // which may be a part of a password
-		return nil, fmt.Errorf("%s: the parameters cannot be read: put & between them and write special characters as %%xx", p.Shown)
-	}
-	if err := p.params(query); err != nil {
+	if err := p.params(u.RawQuery); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
 	}
 	if err := p.address(u); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
 	}
-	p.user(u.User)
+	p.client.Username, p.client.Password = p.Username, p.Password
+	storekit.ReadUser(u.User, PasswordEnv, &p.client.Username, &p.client.Password)
 	p.tune()
 	return p, nil
 }
 
 // params reads the query.
-func (p *Place) params(q url.Values) error {
-	tlsFiles := make(map[string]string)
-	for key, values := range q {
-		v := values[len(values)-1]
-		var err error
-		switch key {
-		case "db":
-			p.client.SelectDB, err = strconv.Atoi(v)
-		case "prefix":
-			p.Prefix = v
-		case "max_ttl":
-			p.MaxTTL, err = time.ParseDuration(v)
-		case "connect_timeout":
-			p.ConnectTimeout, err = time.ParseDuration(v)
-		case "password_file":
-			p.Password, err = readPassword(v)
-		case "allow_unguarded":
-			p.AllowUnguarded, err = strconv.ParseBool(v)
-		case "wait_replicas":
-			p.WaitReplicas, err = strconv.Atoi(v)
-		case "mode":
-			if p.Mode = v; v != "efficiency" {
-				err = fmt.Errorf("there is no mode %q: write mode=efficiency, or leave it out for correctness", driver.Shorten(v))
-			}
-		case "ca_file", "cert_file", "key_file", "server_name":
-			tlsFiles[key] = v
-		case "master_set":
-			p.client.Sentinel.MasterSet = v
-		case "sentinel_username":
-			p.client.Sentinel.Username = v
-		case "sentinel_password":
-			p.client.Sentinel.Password = v
-		case "sentinel_password_file":
-			p.client.Sentinel.Password, err = readPassword(v)
-		case "addr":
-			// A dial error would show a password here.
-			if strings.ContainsAny(strings.Join(values, ""), "@/") {
-				err = errors.New("write host:port; user and password are those of the URL")
-			}
-			p.more = values
-		default:
-			err = errors.New("there is no such parameter: use db, prefix, max_ttl, connect_timeout, password_file, ca_file, cert_file, key_file, " +
-				"server_name, addr, master_set, sentinel_username, sentinel_password, sentinel_password_file, allow_unguarded, wait_replicas or mode")
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
+func (p *Place) params(query string) error {
+	var files storekit.TLSFiles
+	params := append([]storekit.Param{
+		storekit.Set("db", &p.client.SelectDB, strconv.Atoi),
+		storekit.Set("prefix", &p.Prefix, storekit.Text),
+		storekit.Set("max_ttl", &p.MaxTTL, time.ParseDuration),
+		storekit.Set("connect_timeout", &p.ConnectTimeout, time.ParseDuration),
+		storekit.Set("password_file", &p.Password, storekit.ReadPassword),
+		{Name: "addr", Values: &p.more},
+		storekit.Set("master_set", &p.client.Sentinel.MasterSet, storekit.Text),
+		storekit.Set("sentinel_username", &p.client.Sentinel.Username, storekit.Text),
+		storekit.Set("sentinel_password", &p.client.Sentinel.Password, storekit.Text),
+		storekit.Set("sentinel_password_file", &p.client.Sentinel.Password, storekit.ReadPassword),
+		storekit.Set("allow_unguarded", &p.AllowUnguarded, strconv.ParseBool),
+		storekit.Set("wait_replicas", &p.WaitReplicas, strconv.Atoi),
+		storekit.Set("mode", &p.Mode, mode),
+	}, files.Params()...)
+	if err := storekit.ReadQuery(query, params...); err != nil {
+		return err
 	}
-	return p.certificates(tlsFiles)
+	// A dial error would show a password here.
+	if strings.ContainsAny(strings.Join(p.more, ""), "@/") {
+		return errors.New("addr: write host:port; user and password are those of the URL")
+	}
+	if !files.Given {
+		return nil
+	}
+	var err error
+	p.TLS, err = files.Apply(p.TLS)
+	return err
+}
+
+func mode(v string) (string, error) {
+	if v != "efficiency" {
+		return "", fmt.Errorf("there is no mode %q: write mode=efficiency, or leave it out for correctness", driver.Shorten(v))
+	}
+	return v, nil
 }
 
 // WithMaxTTL returns the URL with another MaxTTL. Its errors are those of Parse.
@@ -135,50 +117,13 @@ func WithMaxTTL(s string, ttl time.Duration) (string, error) {
 	head, query, _ := strings.Cut(s, "?")
 	q, err := url.ParseQuery(query)
 	if err != nil {
-		return "", errors.New("the parameters cannot be read: put & between them and write special characters as %xx")
+		return "", storekit.ErrQuery
 	}
 	if ttl < driver.MinTTL {
 		return "", fmt.Errorf("MaxTTL %v is too short: use %v or more", ttl, driver.MinTTL)
 	}
 	q.Set("max_ttl", ttl.String())
 	return head + "?" + q.Encode(), nil
-}
-
-func readPassword(file string) (string, error) {
-	b, err := os.ReadFile(file)
-	return strings.TrimRight(string(b), "\r\n"), err
-}
-
-func (p *Place) certificates(files map[string]string) error {
-	if len(files) == 0 {
-		return nil
-	}
-	conf := &tls.Config{}
-	if p.TLS != nil {
-		conf = p.TLS.Clone()
-	}
-	if ca := files["ca_file"]; ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return err
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("ca_file: %s contains no certificate", ca)
-		}
-	}
-	if files["cert_file"] != "" || files["key_file"] != "" {
-		cert, err := tls.LoadX509KeyPair(files["cert_file"], files["key_file"])
-		if err != nil {
-			return err
-		}
-		conf.Certificates = []tls.Certificate{cert}
-	}
-	if name := files["server_name"]; name != "" {
-		conf.ServerName = name
-	}
-	p.TLS = conf
-	return nil
 }
 
 // address reads scheme, host and path.
@@ -229,20 +174,6 @@ func (p *Place) address(u *url.URL) error {
 		p.client.SelectDB = n
 	}
 	return nil
-}
-
-// user sets user and password: of the URL, else of the options or the file, else
-// of the environment.
-func (p *Place) user(u *url.Userinfo) {
-	p.client.Username, p.client.Password = p.Username, p.Password
-	if name := u.Username(); name != "" {
-		p.client.Username = name
-	}
-	if password, ok := u.Password(); ok {
-		p.client.Password = password
-	} else if p.client.Password == "" {
-		p.client.Password = os.Getenv(PasswordEnv)
-	}
 }
 
 // tune sets how the connection is used. There is one for all requests and one

@@ -16,6 +16,8 @@ func TestParseRefuses(t *testing.T) {
 		"redis://:pw@host?addr=redis://:s3cret@host2:7000&addr=host3",
 		"redis://host?wait_replicas=1;prefix=s3cret",
 		"redis://host?max_ttl=1h&sentinel_password=s3cret%",
+		"redis://me:some@s3cret/more@host",
+		"redis://me:some@s3cret?more@host",
 	} {
 		if p, err := Parse(url, Options{}); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Parse(%q) = %+v, %v; want an error without the password", url, p, err)
@@ -30,7 +32,7 @@ func TestParseRefuses(t *testing.T) {
 func TestServerName(t *testing.T) {
 	p := &Place{Options: Options{TLS: &tls.Config{ServerName: "other"}}}
 	for query, want := range map[string]string{"": "other", "mine": "mine"} {
-		if err := p.certificates(map[string]string{"server_name": query}); err != nil || p.TLS.ServerName != want {
+		if err := p.params("server_name=" + query); err != nil || p.TLS.ServerName != want {
 			t.Errorf("with server_name=%s the name is %q, %v; want %q", query, p.TLS.ServerName, err, want)
 		}
 		p.TLS = &tls.Config{ServerName: "other"}

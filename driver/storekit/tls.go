@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// TLSFiles are the parameters of a URL that are about TLS.
+type TLSFiles struct {
+	Given bool // the URL has one of them, maybe an empty one
+
+	ca, cert, key, server string
+}
+
+// Params returns them for ReadQuery.
+func (f *TLSFiles) Params() []Param {
+	param := func(name string, to *string) Param {
+		return Param{Name: name, Read: func(v string) error {
+			f.Given, *to = true, v
+			return nil
+		}}
+	}
+	return []Param{param("ca_file", &f.ca), param("cert_file", &f.cert), param("key_file", &f.key), param("server_name", &f.server)}
+}
+
+// Apply returns a copy of conf, which may be nil, with what the parameters say: an
+// authority that is trusted instead of those of the system, the client's certificate,
+// and the name that the server's certificate must have.
+func (f *TLSFiles) Apply(conf *tls.Config) (*tls.Config, error) {
+	if conf == nil {
+		conf = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	conf = conf.Clone()
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, err
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca_file: %s contains no certificate", f.ca)
+		}
+	}
+	if f.cert != "" || f.key != "" {
+		cert, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, err
+		}
+		conf.Certificates = []tls.Certificate{cert}
+	}
+	conf.ServerName = cmp.Or(f.server, conf.ServerName)
+	return conf, nil
+}

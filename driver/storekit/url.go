@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storekit is what drivers of stores across a network have in common: the reading
+// of URLs with passwords and files for TLS, and questions that several callers share. It
+// depends on nothing but the standard library.
+//
+// No error of this package contains a part of a URL that may belong to a password: where
+// that ends in a wrong URL nobody can tell.
+package storekit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+)
+
+var errNoURL = errors.New("this is not a URL, or a special character of the password is not written as %xx")
+
+// ParseURL is url.Parse for the URL of a store: it may name several hosts, with commas
+// between them, all of which are in Host. Nothing that follows a host may contain an @.
+func ParseURL(s string) (*url.URL, error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return nil, errNoURL
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	user := ""
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		user, authority = authority[:i+1], authority[i+1:]
+	}
+	// A / or ? in a password ends the part of the URL that it belongs to: then an @ is
+	// left over, and what is before it must not be shown, not even as a host, which it
+	// looks like if the password has an @, too.
+	if strings.ContainsAny(tail, "@#") {
+		return nil, errNoURL
+	}
+	u, err := url.Parse(scheme + "://" + user + "host" + tail)
+	if err != nil {
+		return nil, errNoURL
+	}
+	var hosts []string
+	for host := range strings.SplitSeq(authority, ",") {
+		one, err := url.Parse("any://" + host)
+		if err != nil {
+			return nil, errNoURL
+		}
+		hosts = append(hosts, one.Host)
+	}
+	u.Host = strings.Join(hosts, ",")
+	return u, nil
+}
+
+// Param is a parameter that a URL may have: Read gets the last value, Values all of them.
+// One of the two is set.
+type Param struct {
+	Name   string
+	Read   func(value string) error
+	Values *[]string
+}
+
+// Set returns the parameter that read turns into *to.
+func Set[T any](name string, to *T, read func(string) (T, error)) Param {
+	return Param{Name: name, Read: func(v string) (err error) {
+		*to, err = read(v)
+		return err
+	}}
+}
+
+// Text is for Set: the value as it is.
+func Text(v string) (string, error) { return v, nil }
+
+// ReadPassword is for Set: the password in a file, without the end of the line.
+func ReadPassword(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	return strings.TrimRight(string(b), "\r\n"), err
+}
+
+// ErrQuery means that parameters cannot be told apart. To leave out what cannot be read
+// would mean to go on with other settings than those that were asked for.
+var ErrQuery = errors.New("the parameters cannot be read: put & between them and write special characters as %xx")
+
+// ReadQuery reads the parameters of a URL, in the order of params. One that is not among
+// them is an error that names those that are.
+func ReadQuery(rawQuery string, params ...Param) error {
+	q, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return ErrQuery
+	}
+	var names []string
+	for _, p := range params {
+		names = append(names, p.Name)
+		values := q[p.Name]
+		delete(q, p.Name)
+		switch {
+		case len(values) == 0:
+			continue
+		case p.Values != nil:
+			*p.Values = values
+			continue
+		}
+		if err := p.Read(values[len(values)-1]); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	for unknown := range q {
+		last := len(names) - 1
+		return fmt.Errorf("%s: there is no such parameter: use %s or %s", unknown, strings.Join(names[:last], ", "), names[last])
+	}
+	return nil
+}
+
+// ReadUser sets *name and *password to those of the URL, if it has them. A password that
+// is missing then is that of the environment variable env.
+func ReadUser(u *url.Userinfo, env string, name, password *string) {
+	*name = cmp.Or(u.Username(), *name)
+	if p, ok := u.Password(); ok {
+		*password = p
+	} else {
+		*password = cmp.Or(*password, os.Getenv(env))
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseURL(t *testing.T) {
+	for s, want := range map[string]string{
+		"x://":                           "",
+		"x://h1/p":                       "h1",
+		"x://h1:1,h2,[::1]:3?a=b":        "h1:1,h2,[::1]:3",
+		"x://me:s%2Fcret@h1,h2:2":        "h1,h2:2",
+		"x://h,":                         "h,",
+		"x://me:a@b@h":                   "h",
+		"unix:///run/redis.sock?db=3":    "",
+		"x://h/a%40b?c=%40&sentinel=%23": "h",
+	} {
+		if u, err := ParseURL(s); err != nil || u.Host != want {
+			t.Errorf("%s: %v, %v; want the hosts %q", s, u, err, want)
+		}
+	}
+	for _, s := range []string{
+		"x", "x:h", "x:/h", "x://me:s3cret", "x://h1:1,h2:s3cret", "x://me:s3cret/more@h", "x://me:some@s3cret/more@h", "x://me:some@s3cret?more@h",
+		"x://me:some@s3cret#more@h", "x://me:s3cret%zz@h", "x://me:s3cret@h#x", "x://me:s3cret@h o", "x://me:s3cret@[h", "x://me:s3\x7fcret@h",
+	} {
+		if u, err := ParseURL(s); err == nil || strings.Contains(err.Error(), "cret") {
+			t.Errorf("%s: %v, %v; want an error without the password", s, u, err)
+		}
+	}
+}
+
+func TestReadQuery(t *testing.T) {
+	var n int
+	var d time.Duration
+	var text string
+	var all []string
+	params := []Param{
+		Set("n", &n, strconv.Atoi), Set("d", &d, time.ParseDuration), Set("text", &text, Text), {Name: "all", Values: &all},
+	}
+	if err := ReadQuery("n=1&n=2&d=3s&text=a%20b&all=x&all=y", params...); err != nil {
+		t.Fatal(err)
+	}
+	if n != 2 || d != 3*time.Second || text != "a b" || !slices.Equal(all, []string{"x", "y"}) {
+		t.Errorf("read: %v %v %q %v", n, d, text, all)
+	}
+	for query, want := range map[string]string{
+		"n=x":       "n: strconv.Atoi",
+		"n=1&m=2":   "m: there is no such parameter: use n, d, text or all",
+		"n=1;d=2s":  "put & between them",
+		"text=%zz":  "put & between them",
+		"d=2&text=": "d: time: missing unit",
+	} {
+		if err := ReadQuery(query, params...); err == nil || !strings.HasPrefix(err.Error(), want) && !(errors.Is(err, ErrQuery) && strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v; want %q", query, err, want)
+		}
+	}
+}
+
+// TestReadUser: the URL goes before the options, and these before the environment.
+func TestReadUser(t *testing.T) {
+	t.Setenv("PAWL_TEST_PASSWORD", "from the environment")
+	for _, c := range []struct{ url, name, password, wantName, wantPassword string }{
+		{"x://h", "", "", "", "from the environment"},
+		{"x://h", "me", "mine", "me", "mine"},
+		{"x://me:@h", "", "mine", "me", ""},
+		{"x://me:p%40ss@h", "you", "yours", "me", "p@ss"},
+		{"x://me@h", "you", "yours", "me", "yours"},
+	} {
+		u, err := ParseURL(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, password := c.name, c.password
+		if ReadUser(u.User, "PAWL_TEST_PASSWORD", &name, &password); name != c.wantName || password != c.wantPassword {
+			t.Errorf("%s over %s:%s: %s:%s", c.url, c.name, c.password, name, password)
+		}
+	}
+}
+
+func TestReadPassword(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(" s3cret \r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := ReadPassword(file); err != nil || p != " s3cret " {
+		t.Errorf("%q, %v", p, err)
+	}
+}
