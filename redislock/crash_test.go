@@ -73,21 +73,27 @@ func TestKeysDoNotLeak(t *testing.T) {
 // equally often, for at most three requests each time.
 func TestFairness(t *testing.T) {
 	t.Parallel()
-	const clients, each, enough = 8, 8, 3 * time.Second
+	const clients, each, enough = 8, 8, 400 // turns
 	r := blessedServer(t)
 	var counts [clients]int
 	var inside, turns int // guarded by the lock under test, as last is
 	var last string
 	var all sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
-	before := scriptCalls(r)
-	for i := range clients {
-		c, err := Open(t.Context(), r.url(), longOptions())
-		if err != nil {
+	var opened [clients]*pawl.Client // and connected, all before the first turn
+	for i := range opened {
+		var err error
+		if opened[i], err = Open(t.Context(), r.url(), longOptions()); err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer opened[i].Close()
+		if err := opened[i].Do(ctx, "warm up", func(context.Context, *pawl.Lease) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := scriptCalls(r)
+	for i, c := range opened {
 		for range each {
 			all.Go(func() {
 				for ctx.Err() == nil {
@@ -97,6 +103,9 @@ func TestFairness(t *testing.T) {
 							last = l.ID()
 							turns++
 							counts[i]++
+						}
+						if turns == enough {
+							cancel()
 						}
 						return nil
 					})
@@ -115,6 +124,9 @@ func TestFairness(t *testing.T) {
 	}
 	if int(sum) != turns {
 		t.Errorf("%d turns, but %v were counted", turns, sum)
+	}
+	if turns < enough {
+		t.Errorf("%d turns in %v; want %d", turns, 3*patience, enough)
 	}
 	jain, asked := sum*sum/(clients*squares), float64(scriptCalls(r)-before)/sum
 	t.Logf("%d leases in %v turns, Jain index %.3f, %.2f requests for each turn", inside, sum, jain, asked)
