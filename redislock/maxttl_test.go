@@ -440,3 +440,26 @@ func TestClusterMaxTTL(t *testing.T) {
 		t.Errorf("Describe = %+v", info)
 	}
 }
+
+// TestHandOffAfterMaxTTL: the release script of a client that has not heard of a new MaxTTL hands
+// the lock over all the same. It would be free until the waiter looks, else.
+func TestHandOffAfterMaxTTL(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []time.Duration{2 * time.Minute, 30 * time.Second} {
+		t.Run(limit.String(), func(t *testing.T) {
+			t.Parallel()
+			r := blessedServer(t)
+			a, b := openLong(t, r), openLong(t, r)
+			g := take(t, a, lasting("job", 10*time.Second))
+			req := lasting("job", 10*time.Second)
+			wait(t, r, b, req)
+			if err := SetMaxTTL(t.Context(), r.url(), limit, nil); err != nil {
+				t.Fatal(err)
+			}
+			release(t, g)
+			if value := r.do("get", "pawl:{job}"); !strings.HasPrefix(value, req.Lease) {
+				t.Errorf("after the release the lock is %q; want it to be the waiter's", value)
+			}
+		})
+	}
+}

@@ -55,7 +55,9 @@ func init() {
 		guard("a shorter MaxTTL forgets longer leases", "epoch.lua",
 			"ends = math.max(ends, at + longest * 1000)", "", "TestSetMaxTTL"),
 		guard("running clients notice no change of MaxTTL", "guard.lua",
-			" or longest ~= limit or", " or", "TestSetMaxTTL"),
+			" or ttl and longest ~= limit or", " or", "TestSetMaxTTL"),
+		guard("a changed MaxTTL keeps a lock from being handed over", "guard.lua",
+			"ttl and longest ~= limit", "longest ~= limit", "TestHandOffAfterMaxTTL"),
 		guard("a record of a later layout is overwritten", "epoch.lua",
 			"return redis.error_reply('LAYOUT ' .. string.match(record, '^%d+'))", "", "TestLayouts"),
 

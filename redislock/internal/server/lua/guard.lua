@@ -46,14 +46,15 @@ end
 -- closed returns for how many more microseconds nothing may be granted, or -1
 -- if record, that of the epoch, is not of this run of the server, not of its data, has
 -- another MaxTTL or other sets of nodes than this script was made for, or must be made anew for another reason;
--- or -5 if ttl, which may be nil, is longer than that.
+-- or -5 if ttl is longer than that. ttl is nil for the claim of a waiter: a waiter asks for its TTL itself, so
+-- that MaxTTL may have changed since this script was made.
 local function closed(epoch, record, at, ttl)
   if boot == '' then return 0 end
   -- Not all of the record at once: each grant passes here.
   if string.sub(record or '', 1, #boot + 3) ~= '2 ' .. boot .. ' ' then return -1 end
   local from, till, longest = string.match(record, '^(%S+) (%S+) (%S+) ', #boot + 4)
   -- A record from the future is one from before the clock was set back.
-  if not from or tonumber(from) > at or longest ~= limit or stranger(record) then return -1 end
+  if not from or tonumber(from) > at or ttl and longest ~= limit or stranger(record) then return -1 end
   if ttl and tonumber(ttl) > tonumber(limit) then return -5 end
   local seen = tonumber(string.sub(record, -16)) -- nil if the clock says 1970
   if not seen or at < seen or at > seen + LOOK then
