@@ -8,7 +8,7 @@ local function ask(lock, floor, queue, ended, lease)
   if owned(value, lease) then
     lengthen(lock, ttl)
     local token = string.match(value, '^%S+ %S+ (%S+)')
-    return {1, token, math.max(0, (known[2] or 0) - token), redis.call('EXISTS', queue), at}
+    return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue), at}
   end
 
   local me, s = join(lease, client, kind, record), state(lock, floor, queue, at, known[2], claim, channel)

@@ -13,7 +13,7 @@ local value = known[1]
 if owned(value, (parse(successor))) then
   lengthen(lock, ttl)
   local token = string.match(value, '^%S+ %S+ (%S+)')
-  return {1, token, math.max(0, (known[2] or 0) - token), redis.call('EXISTS', queue)}
+  return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue)}
 end
 if not owned(value, lease) then
   local news = redis.call('GET', broken)

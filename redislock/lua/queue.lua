@@ -61,10 +61,15 @@ local function find(lock, lease)
   end
 end
 
+-- highest returns the token that a floor remembers: all of the text, or in each layout that
+-- redlock has had, what comes before the first space.
+local function highest(floor)
+  return tonumber(floor and (string.match(floor, '^(%d+) ') or floor) or 0)
+end
+
 -- state returns what the functions below need to know of a lock.
 local function state(lock, floor, queue, at, last, claim, channel)
-  last = last and (string.match(last, '^(%d+) %S+ %a %d+ %d+$') or last) -- of redlock's floors, the token
-  return {lock = lock, floor = floor, queue = queue, at = at, last = tonumber(last or 0), claim = claim, channel = channel, n = 0}
+  return {lock = lock, floor = floor, queue = queue, at = at, last = highest(last), claim = claim, channel = channel, n = 0}
 end
 
 -- fits says whether a lease of a kind may be held together with those that are.
