@@ -14,8 +14,8 @@
 // Waiters stand in a queue in the server. The script that ends a lease gives the
 // lock to the first waiter in the same step, and sends a message to its client;
 // a waiter whose client does not listen any more is passed over at once, and one
-// that does not answer, after a second. Nobody polls but the first in the queue,
-// which looks every two seconds in case that a message is lost.
+// that does not answer, after a second. In case a message is lost, waiters also look:
+// the first in the queue every two seconds, those behind it less often, down to once a minute.
 //
 // Readers and writers, and those who want slots, stand in the same queue: who follow
 // each other and fit together are granted the lock together, and nobody is overtaken.
