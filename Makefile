@@ -18,7 +18,7 @@ PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Whose tests mostly run in fake time.
-CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./sim ./internal/arch ./internal/guarantees
+CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./sim ./internal/arch ./internal/docs ./internal/guarantees
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock
 SINCE       ?= HEAD
 FUZZTIME    ?= 1m

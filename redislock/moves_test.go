@@ -66,7 +66,7 @@ func TestOtherServer(t *testing.T) {
 	redirect := func(from, to *redis) {
 		t.Helper()
 		// A client that is away while the address leads elsewhere and back cannot know:
-		// docs/guarantees.md has that as an assumption.
+		// docs/guarantees/redis.md has that as an assumption.
 		if !eventually(patience, func() bool {
 			return strings.Count(from.do("client", "list", "type", "pubsub"), "id=") == 3
 		}) {

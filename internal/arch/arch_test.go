@@ -56,7 +56,7 @@ var stores = []string{"memlock", "filelock", "redislock", "zklock", "etcdlock"}
 var testOnly = []string{"driver/drivertest", "driver/drivertest/linear", "memlock"}
 
 // checks look at the tree as a whole.
-var checks = []string{"internal/arch", "internal/guarantees", "internal/mutants"}
+var checks = []string{"internal/arch", "internal/docs", "internal/guarantees", "internal/mutants"}
 
 var forbidden = []string{"util", "utils", "common", "helper", "helpers", "misc"}
 

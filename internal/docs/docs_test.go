@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs checks that documentation names nothing that is gone: tests, files, links,
+// commands, flags, variables and exported names.
+package docs
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDocsNameWhatIsThere(t *testing.T) {
+	tr := load(t)
+	for _, page := range slices.Sorted(maps.Keys(tr.pages)) {
+		if page == "CHANGELOG.md" || strings.Contains(page, "/testdata/") { // history may name what is gone
+			continue
+		}
+		for _, wrong := range tr.mistakes(page, tr.pages[page]) {
+			t.Errorf("%s: %s", page, wrong)
+		}
+	}
+}
+
+// TestCodeNamesPages: comments, help and errors name pages that are there.
+func TestCodeNamesPages(t *testing.T) {
+	tr := load(t)
+	for _, m := range goDoc.FindAllStringSubmatch(tr.source.String(), -1) {
+		if !tr.some(strings.TrimSuffix(m[1], "/")) {
+			t.Errorf("the code names %s, which is not there", m[1])
+		}
+	}
+	if tr.some("docs/guarantee.md") || !tr.some("docs/adr/0011") {
+		t.Error("the check does not know what is there")
+	}
+}
+
+// TestTrackRecord: each entry has the form by which it can be sorted.
+func TestTrackRecord(t *testing.T) {
+	text := load(t).pages["docs/track-record.md"]
+	for _, wrong := range entries(text) {
+		t.Errorf("docs/track-record.md: %s", wrong)
+	}
+	for bad, want := range map[string]string{
+		"| one | row | of a table |":                     "is no entry",
+		"- **bug**, redis: x. *Found by* y. *Try:* `z`.": "is no entry",
+		"- **leak**, redis: x. *Found by* y.":            "is no entry",
+	} {
+		if wrong := entries("# Bugs\n\n## 2026\n\n" + bad + "\n"); len(wrong) != 1 || !strings.Contains(wrong[0], want) {
+			t.Errorf("%q: told %q; want %q", bad, wrong, want)
+		}
+	}
+}
+
+var entry = regexp.MustCompile(`^- \*\*(safety|liveness|leak|report|secret|test|docs)\*\*, [^:]+: .+ \*Found by\* .+ \*Try:\* .+$`)
+
+func entries(text string) (wrong []string) {
+	_, list, ok := strings.Cut(text, "\n## ")
+	if !ok {
+		return []string{"it has no heading of a year"}
+	}
+	for line := range strings.Lines(list) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "## ") && !regexp.MustCompile(`^\d{4}$`).MatchString(line) && !entry.MatchString(line) {
+			wrong = append(wrong, "this is no entry like the others: "+line)
+		}
+	}
+	return wrong
+}
+
+// TestDecisionsAreListed: the index of decisions is complete.
+func TestDecisionsAreListed(t *testing.T) {
+	tr := load(t)
+	for page := range tr.pages {
+		if path.Dir(page) == "docs/adr" && path.Base(page) != "README.md" && !strings.Contains(tr.pages["docs/adr/README.md"], "("+path.Base(page)+")") {
+			t.Errorf("docs/adr/README.md does not list %s", path.Base(page))
+		}
+	}
+}
+
+// TestMistakesAreFound: each kind of mistake is told, and what is right is not.
+func TestMistakesAreFound(t *testing.T) {
+	tr := load(t)
+	for text, want := range map[string]string{
+		"`go test -run TestNoSuchThing ./redislock`":                 "TestNoSuchThing is no test of",
+		"    go test -run 'TestConformance|TestGone' ./zklock":       "TestGone is no test of zklock",
+		"    go test -run TestConformance/no-such-sentence ./zklock": "has no subtest no-such-sentence",
+		"    go test -run TestConformance ./nolock":                  "there are no tests in ./nolock",
+		"as `TestGoneForGood` shows":                                 "there is no test TestGoneForGood",
+		"[a page](no-such.md)":                                       "leads nowhere",
+		"[a part](../README.md#no-such-heading)":                     "names a heading that is not there",
+		"in `redislock/no_such.go`":                                  "there is no file redislock/no_such.go",
+		"in `nosuch.lua`":                                            "there is no file nosuch.lua",
+		"with `--no-such-flag`":                                      "no command of ours has the flag --no-such-flag",
+		"    pawl run --no-such deploy -- ./x":                       "pawl has no flag --no-such",
+		"    go run ./cmd/pawl frobnicate":                           "pawl has no command frobnicate",
+		"    go run ./chaos --no-such":                               "chaos has no flag --no-such",
+		"`make nosuch`":                                              "make has no target nosuch",
+		"`$PAWL_NO_SUCH`":                                            "nothing reads the variable PAWL_NO_SUCH",
+		"    NO_SUCH_THING=1 go test .":                              "nothing reads the variable NO_SUCH_THING",
+		"`pawl.NoSuch`":                                              "package pawl has no NoSuch",
+		"`pawl.Client.NoSuch`":                                       "pawl.Client has no NoSuch",
+		"`Lease.NoSuch`":                                             "there is no Lease.NoSuch",
+		"`NoSuch(3)`":                                                "there is no NoSuch()",
+		"`ErrNoSuch`":                                                "there is no ErrNoSuch",
+		"```go\nlocks, err := filelock.NoSuch(\"\")\n```\n":          "package filelock has no NoSuch",
+	} {
+		if wrong := tr.mistakes("docs/page.md", text); len(wrong) != 1 || !strings.Contains(wrong[0], want) {
+			t.Errorf("%s: told %q; want %q", text, wrong, want)
+		}
+	}
+	right := "`go test -run 'TestConformance/(readers|writer)' ./memlock ./filelock`, [it](../README.md), `redislock/lua/`, `ls --force`,\n" +
+		"`pawl run -q -E 0 -n nightly -- ./job --other`, `$PAWL_TOKEN`, `Options.TTL`, `pawl.Client.Acquire`, `Slots(3)`, `ErrHeld`, `make quick`\n"
+	if wrong := tr.mistakes("docs/page.md", right); wrong != nil {
+		t.Errorf("told %q of what is right", wrong)
+	}
+}
