@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schedule wakes a hundred thousand things with one timer, and does what is
+// due with a bounded number of goroutines.
+package schedule
+
+import (
+	"container/heap"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	// Never is when an item is due that does not have to be woken.
+	Never = driver.Instant(math.MaxInt64)
+
+	// maxSleep bounds how late a schedule is after the machine has been suspended:
+	// timers stand still meanwhile, the clock of leases does not.
+	maxSleep = time.Second
+)
+
+// Schedule wakes each of its items when it is due. It has one timer, and a
+// goroutine only while something is due. Its lock is never held while it calls
+// others.
+type Schedule[T any] struct {
+	wake func(T, driver.Instant)
+
+	mu    sync.Mutex
+	items items[T]       // a heap, the one that is due first on top
+	timer *time.Timer    // runs tick
+	armed driver.Instant // when the timer fires; Never if it is not set
+}
+
+// New returns a schedule that wakes an item by calling wake with what it is of and
+// the time. An item that is woken is not due again before WakeAt says so.
+func New[T any](wake func(of T, now driver.Instant)) *Schedule[T] {
+	return &Schedule[T]{wake: wake, armed: Never}
+}
+
+// Item is a place in a schedule. Of must be set, and nothing else.
+type Item[T any] struct {
+	Of T
+
+	position int // in the heap, from 1; 0 if it is not there
+	due      driver.Instant
+}
+
+// Add begins to watch an item that is not watched yet.
+func (s *Schedule[T]) Add(i *Item[T], due driver.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i.due = due
+	heap.Push(&s.items, i)
+	s.arm()
+}
+
+// Remove forgets an item, and does nothing if it was forgotten before.
+func (s *Schedule[T]) Remove(i *Item[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i.position > 0 {
+		heap.Remove(&s.items, i.position-1)
+	}
+}
+
+// WakeAt sets when an item is due next, unless it has been removed.
+func (s *Schedule[T]) WakeAt(i *Item[T], due driver.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i.position > 0 && i.due != due {
+		i.due = due
+		heap.Fix(&s.items, i.position-1)
+		s.arm()
+	}
+}
+
+// Stop frees the timer. No item is added any more.
+func (s *Schedule[T]) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// NextLook returns when the timer fires.
+func (s *Schedule[T]) NextLook() driver.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.armed
+}
+
+// Hold keeps everybody else waiting until the function that it returns is called. It is
+// for tests.
+func (s *Schedule[T]) Hold() (release func()) {
+	s.mu.Lock()
+	return s.mu.Unlock
+}
+
+// arm sets the timer if it would fire too late. A timer that fires too early,
+// because the item it was set for is gone, costs one look.
+func (s *Schedule[T]) arm() {
+	if len(s.items) == 0 || s.items[0].due == Never {
+		return
+	}
+	now := driver.Now()
+	at := min(s.items[0].due, now.Add(maxSleep))
+	if s.timer == nil {
+		s.timer = time.AfterFunc(at.Sub(now), s.tick)
+	} else if at < s.armed {
+		s.timer.Reset(at.Sub(now))
+	} else {
+		return
+	}
+	s.armed = at
+}
+
+func (s *Schedule[T]) tick() {
+	now := driver.Now()
+	for _, i := range s.due(now) {
+		s.wake(i.Of, now)
+	}
+}
+
+// due returns the items that are due, and sets the timer for the next one.
+func (s *Schedule[T]) due(now driver.Instant) (due []*Item[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.items) > 0 && s.items[0].due <= now {
+		i := s.items[0]
+		due = append(due, i)
+		i.due = Never // until it is set anew
+		heap.Fix(&s.items, 0)
+	}
+	s.armed = Never
+	s.arm()
+	return due
+}
+
+// items implements heap.Interface.
+type items[T any] []*Item[T]
+
+func (h items[T]) Len() int           { return len(h) }
+func (h items[T]) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h items[T]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].position, h[j].position = i+1, j+1
+}
+
+func (h *items[T]) Push(x any) {
+	i := x.(*Item[T])
+	*h = append(*h, i)
+	i.position = len(*h)
+}
+
+func (h *items[T]) Pop() any {
+	old := *h
+	n := len(old) - 1
+	i := old[n]
+	old[n], i.position = nil, 0
+	*h = old[:n]
+	return i
+}

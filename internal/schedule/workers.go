@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"slices"
+	"sync"
+)
+
+// Workers do one thing to each item that they are given, in the order in which they
+// get them. So many goroutines do that at a time at most, and none while there is
+// nothing to do: what hangs does not collect a goroutine for each item.
+type Workers[T any] struct {
+	do   func(T)
+	most int
+
+	mu      sync.Mutex
+	waiting []T
+	next    int // of waiting
+	working int
+	closed  bool
+	idle    sync.WaitGroup // those that work
+}
+
+// NewWorkers returns workers, at most so many at a time, that call do.
+func NewWorkers[T any](most int, do func(T)) *Workers[T] {
+	return &Workers[T]{do: do, most: most}
+}
+
+// Add has do called with item soon. It does not wait. After Close it does nothing.
+func (w *Workers[T]) Add(item T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	if w.next > len(w.waiting)/2 {
+		w.waiting, w.next = slices.Delete(w.waiting, 0, w.next), 0
+	}
+	w.waiting = append(w.waiting, item)
+	if w.working < w.most {
+		w.working++
+		w.idle.Go(w.work)
+	}
+}
+
+// Close forgets what is waiting and returns when all that has begun has ended.
+func (w *Workers[T]) Close() {
+	w.mu.Lock()
+	w.closed, w.waiting, w.next = true, nil, 0
+	w.mu.Unlock()
+	w.idle.Wait()
+}
+
+// Hold keeps what is added waiting, as if all were at work, until the function that
+// it returns is called. It is for tests.
+func (w *Workers[T]) Hold() (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.working += w.most
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.working -= w.most - 1
+		w.idle.Go(w.work)
+	}
+}
+
+func (w *Workers[T]) work() {
+	for item, ok := w.take(); ok; item, ok = w.take() {
+		w.do(item)
+	}
+}
+
+// take returns the next item, or false: then the goroutine must end.
+func (w *Workers[T]) take() (item T, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.next == len(w.waiting) {
+		w.working--
+		w.waiting, w.next = w.waiting[:0], 0
+		return item, false
+	}
+	var none T
+	item, w.waiting[w.next] = w.waiting[w.next], none
+	w.next++
+	return item, true
+}
