@@ -198,19 +198,11 @@ func (g *Leases) tie(maxHold time.Duration) {
 	})
 }
 
-// limitTo ends the lease at limit.
-func (l *Lease) limitTo(limit driver.Instant) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.limit = min(l.limit, limit)
-	l.rest()
-}
-
 // Names returns the names, sorted.
 func (g *Leases) Names() []string {
 	names := make([]string, len(g.leases))
 	for i, l := range g.leases {
-		names[i] = l.name
+		names[i] = l.grant.name
 	}
 	return names
 }
@@ -219,7 +211,7 @@ func (g *Leases) Names() []string {
 // token. To release it ends them all.
 func (g *Leases) Lease(name string) *Lease {
 	for _, l := range g.leases {
-		if l.name == name {
+		if l.grant.name == name {
 			return l
 		}
 	}

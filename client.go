@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/schedule"
 )
 
 // Client acquires leases from one store. It is safe for concurrent use; one
@@ -23,8 +25,8 @@ type Client struct {
 	ttl        time.Duration
 	holder     *Holder
 	observer   reporter
-	sched      scheduler
-	renewals   renewals
+	sched      *schedule.Schedule[*grant]
+	renewals   *schedule.Workers[*grant]
 	random     *random
 	timeouts   timeouts
 
@@ -35,9 +37,9 @@ type Client struct {
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
-	lines  map[string]*line
+	lines  map[string]*queue
 	looks  map[string]*look // that are under way, by name
-	open   *Lease           // the first of those not given back yet; a list
+	open   *grant           // the first of those not given back yet; a list
 
 	shut     chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -74,8 +76,10 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		ctx:        ctx,
 		cancel:     cancel,
 		shut:       make(chan struct{}),
-		lines:      make(map[string]*line),
+		lines:      make(map[string]*queue),
 		looks:      make(map[string]*look),
+		sched:      schedule.New((*grant).wake),
+		renewals:   schedule.NewWorkers(maxRenewals, (*grant).renew),
 	}
 	if r, ok := d.(driver.Reporter); ok {
 		r.OnNews(c.observer.news)
@@ -114,7 +118,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 
 func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	if l := c.held(ctx, req.Name); l != nil {
-		if l, err := l.again(set, kindOf(req)); l != nil || err != nil {
+		if l, err := l.again(set); l != nil || err != nil {
 			return l, err
 		}
 	}
@@ -128,7 +132,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 		if l != nil || err != nil {
 			return l, err
 		}
-		req = place.Value.(*waiter).req
+		req = place.Of.req
 	}
 	defer c.answered(req.Name) // also if the driver panics
 	if req.Lease == "" {
@@ -165,7 +169,7 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
 	if set.reentrant {
 		if l := c.held(ctx, req.Name); l != nil {
-			if l, err := l.again(set, kindOf(req)); l != nil || err != nil {
+			if l, err := l.again(set); l != nil || err != nil {
 				return l, err
 			}
 		}
@@ -180,7 +184,7 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	var mine *Lease
 	waiting := false
 	if ln := c.lines[req.Name]; ln != nil {
-		mine, waiting = ln.holder, ln.waiters.Len() > 0
+		mine, waiting = ln.Holder(), ln.Waiting()
 	}
 	c.mu.Unlock()
 	if mine != nil && mine.Err() == nil {
@@ -262,52 +266,17 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	}, set, nil
 }
 
-// lease makes the first lease of a grant.
-func (c *Client) lease(req *driver.Request, set settings, grant driver.Grant) *Lease {
-	l := c.newLease(req, set, grant, driver.Now())
-	l.id, l.token = req.Lease, Token(grant.Token())
-	l.confirmed(grant.Since())
-	if l.renewAt <= l.began {
-		// Little of the TTL was left from the beginning. Who lets go very soon spares the
-		// store a request.
-		l.renewAt = l.began.Add(min(firstRenewal, l.deadline().Sub(l.began)/8))
-	}
-	l.due = min(l.deadline(), l.renewAt, l.suspectAt)
-	c.observer.acquired(l, l.began.Sub(set.began))
-	return l
-}
-
-// newLease makes a lease that begins at now, all but what is the grant's.
-func (c *Client) newLease(req *driver.Request, set settings, grant driver.Grant, now driver.Instant) *Lease {
-	l := &Lease{
-		client: c,
-		grant:  grant,
-		name:   req.Name,
-		why:    req.Why,
-		kind:   kindOf(req),
-		began:  now,
-		limit:  never,
-		fixed:  set.noRenew,
-		ttl:    set.ttl,
-		index:  -1,
-	}
-	if set.maxHold > 0 {
-		l.limit = now.Add(set.maxHold)
-	}
-	return l
-}
-
 // heldError describes the lease as somebody else would see it.
 func (l *Lease) heldError() *HeldError {
-	held := driver.Held{Holder: *l.client.holder, Lease: l.id, Token: uint64(l.token)}
-	switch k := l.kindNow(); {
-	case k == shared:
+	held := driver.Held{Holder: *l.grant.client.holder, Lease: l.grant.id, Token: uint64(l.token)}
+	switch k := l.kind(); {
+	case k == line.Shared:
 		held.Shared = true
 	case k > 0:
 		held.Slots = int(k)
 	}
 	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
-	return &HeldError{Info: &Info{Name: l.name, Token: held.Token, Holders: []driver.Held{held}}}
+	return &HeldError{Info: &Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
 }
 
 // opError adds operation and name to err. What a store says of ctx's end is not passed on.

@@ -13,22 +13,22 @@ import "context"
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(present(parent))
 	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
-	l.mu.Lock()
-	ended := l.cause != nil
+	l.grant.mu.Lock()
+	ended := l.trust.Ended() != nil
 	if !ended {
 		if l.contexts == nil {
 			l.contexts = make(map[*leaseContext]struct{})
 		}
 		l.contexts[c] = struct{}{}
 	}
-	l.mu.Unlock()
+	l.grant.mu.Unlock()
 	if ended {
 		cancel(l.Err())
 	}
 	return c, func() {
-		l.mu.Lock()
+		l.grant.mu.Lock()
 		delete(l.contexts, c)
-		l.mu.Unlock()
+		l.grant.mu.Unlock()
 		cancel(context.Canceled)
 	}
 }
@@ -45,7 +45,7 @@ func (c *leaseContext) Err() error {
 	// pause, the lease knows better.
 	if cause := c.lease.Err(); cause != nil {
 		c.cancel(cause)
-	} else if outer, ok := c.Context.Value((*holderKey)(c.lease.client)).(*leaseContext); ok {
+	} else if outer, ok := c.Context.Value((*holderKey)(c.lease.grant.client)).(*leaseContext); ok {
 		_ = outer.Err() // which cancels this one too
 	}
 	return c.Context.Err()
@@ -53,7 +53,7 @@ func (c *leaseContext) Err() error {
 
 // Value finds this context for held.
 func (c *leaseContext) Value(key any) any {
-	if key == any((*holderKey)(c.lease.client)) {
+	if key == any((*holderKey)(c.lease.grant.client)) {
 		return c
 	}
 	return c.Context.Value(key)
@@ -70,7 +70,7 @@ func (c *Client) held(ctx context.Context, name string) *Lease {
 		if !ok {
 			return nil
 		}
-		if lc.lease.name == name && lc.lease.Err() == nil {
+		if lc.lease.grant.name == name && lc.lease.Err() == nil {
 			return lc.lease
 		}
 		ctx = lc.Context

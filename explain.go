@@ -3,7 +3,6 @@
 package pawl
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -142,27 +141,15 @@ func (c *Client) place(info *Info) int {
 
 // quit takes a waiter out of its line, whose context has ended, and returns who has the name.
 // If it was called in the same instant it does nothing.
-func (c *Client) quit(place *list.Element) (called bool, held *HeldError) {
-	w := place.Value.(*waiter)
-	name := w.name
-	c.mu.Lock()
-	if w.called {
-		c.mu.Unlock()
+func (c *Client) quit(p *place) (called bool, held *HeldError) {
+	ahead, holder, ok := c.leaveLine(p)
+	if !ok {
 		return true, nil
 	}
-	ln := c.lines[name]
-	ahead := 0
-	for e := place.Prev(); e != nil && ahead < maxPlace; e = e.Prev() {
-		ahead++
-	}
-	ln.waiters.Remove(place)
-	mine := ln.holder
-	c.advance(name, ln) // it may have been in the way
-	c.mu.Unlock()
-	if mine != nil && mine.Err() == nil {
-		held = mine.heldError()
+	if holder != nil && holder.Err() == nil {
+		held = holder.heldError()
 		held.Place = 1
-	} else if seen := c.look(c.ctx, name); seen != nil {
+	} else if seen := c.look(c.ctx, p.Of.name); seen != nil {
 		behind := *seen // others have seen the same
 		held = &behind
 		ahead++ // whoever stands in the store's queue for all of us

@@ -10,14 +10,11 @@ import (
 )
 
 // StopTimers stops the client's timers, as a suspend of the machine does.
-func (c *Client) StopTimers() { c.sched.stop() }
+func (c *Client) StopTimers() { c.sched.Stop() }
 
 // HoldScheduler keeps leases that end between their end and that of their
 // contexts, until the function that it returns is called.
-func (c *Client) HoldScheduler() (release func()) {
-	c.sched.mu.Lock()
-	return c.sched.mu.Unlock
-}
+func (c *Client) HoldScheduler() (release func()) { return c.sched.Hold() }
 
 // Lines returns how many names have a line.
 func (c *Client) Lines() int {
@@ -28,18 +25,7 @@ func (c *Client) Lines() int {
 
 // HoldRenewals keeps renewals that are due waiting for others, until the function
 // that it returns is called.
-func (c *Client) HoldRenewals() (release func()) {
-	r := &c.renewals
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.workers += maxRenewals
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.workers -= maxRenewals - 1
-		r.idle.Go(r.work)
-	}
-}
+func (c *Client) HoldRenewals() (release func()) { return c.renewals.Hold() }
 
 // Look is what a call does whose context has ended.
 func (c *Client) Look(ctx context.Context, name string) *HeldError { return c.look(ctx, name) }
@@ -48,8 +34,4 @@ func (c *Client) Look(ctx context.Context, name string) *HeldError { return c.lo
 func (l *Lease) Lower() error { return l.lower() }
 
 // NextLook returns when the scheduler of leases looks next.
-func NextLook(c *Client) time.Duration {
-	c.sched.mu.Lock()
-	defer c.sched.mu.Unlock()
-	return c.sched.armed.Sub(driver.Now())
-}
+func NextLook(c *Client) time.Duration { return c.sched.NextLook().Sub(driver.Now()) }

@@ -5,11 +5,13 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // Token is a fencing token: greater than that of every earlier lease on the
@@ -22,10 +24,10 @@ type Token uint64
 type State int
 
 const (
-	Held     State = iota // ours, and confirmed
-	Suspect               // ours until the deadline, but a renewal has failed or is overdue
-	Lost                  // ended without us
-	Released              // given back
+	Held     = State(trust.Held)     // ours, and confirmed
+	Suspect  = State(trust.Suspect)  // ours until the deadline, but a renewal has failed or is overdue
+	Lost     = State(trust.Lost)     // ended without us
+	Released = State(trust.Released) // given back
 )
 
 func (s State) String() string {
@@ -35,63 +37,37 @@ func (s State) String() string {
 // Lease is the right to act on a name until Done is closed. Its methods are
 // safe for concurrent use.
 type Lease struct {
-	client *Client
-	grant  driver.Grant
-	name   string
-	id     string
-	why    string
-	token  Token
-	began  driver.Instant // when this client learnt of the grant
-	limit  driver.Instant // MaxHold's end, or never
-	fixed  bool           // NoRenew
-	kind   kind           // as it was acquired
+	grant *grant
+	token Token
+	began driver.Instant // when this client learnt of it
 
-	prev, next *Lease // in Client.open, guarded by Client.mu
-
-	mu        sync.Mutex    // guards the fields below
-	tenure    *tenure       // nil if the grant was not passed on, nor tried to
-	done      chan struct{} // nil if nobody has asked for it
-	state     State
-	cause     error // why it ended
-	ttl       time.Duration
-	since     driver.Instant // start of the TTL as the store certainly sees it
-	renewAt   driver.Instant // when to renew, or to try again
-	suspectAt driver.Instant // when a missing confirmation is overdue
-	renewErr  error          // of the last renewal, if it failed
-	asking    bool           // a request that renews is under way
-	free      chan struct{}  // closed when asking ends; nil if nobody waits for that
-	contexts  map[*leaseContext]struct{}
-	lowering  bool // a Downgrade has begun
-	lowered   bool // and was confirmed: it is shared
-	more      int  // holds by Reentrant, beyond the first
-
-	releasing bool // Release has been called
-	given     bool // and has ended, with relErr
-	relErr    error
-	back      chan struct{} // closed when given is set; nil if nobody waits for that
-
-	index int            // in scheduler.leases, guarded by scheduler.mu; -1: not there
-	due   driver.Instant // guarded by scheduler.mu
+	// Guarded by grant.mu.
+	trust    trust.Lease
+	done     chan struct{} // nil if nobody has asked for it
+	contexts map[*leaseContext]struct{}
+	given    bool // Release has ended, with relErr
+	relErr   error
+	back     chan struct{} // closed when given is set; nil if nobody waits for that
 }
 
 // Name returns the name that the lease is for.
-func (l *Lease) Name() string { return l.name }
+func (l *Lease) Name() string { return l.grant.name }
 
 // ID returns the lease's unique id, as Inspect and the command show it. A lease that
 // goes from one goroutine of a client to the next without a word to the store has
 // the same id all the while, and another token each time.
-func (l *Lease) ID() string { return l.id }
+func (l *Lease) ID() string { return l.grant.id }
 
 // Token returns the fencing token.
 func (l *Lease) Token() Token { return l.token }
 
 // Done returns a channel that is closed when the lease has ended.
 func (l *Lease) Done() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
-		if l.cause != nil {
+		if l.trust.Ended() != nil {
 			close(l.done)
 		}
 	}
@@ -101,9 +77,9 @@ func (l *Lease) Done() <-chan struct{} {
 // State returns the state of the lease, after a look at the clock.
 func (l *Lease) State() State {
 	l.check()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return State(l.trust.State())
 }
 
 // Err returns nil while the lease is held, and then why it ended: ErrReleased,
@@ -111,12 +87,10 @@ func (l *Lease) State() State {
 // paused past the deadline learns of the loss from the first call.
 func (l *Lease) Err() error {
 	l.check()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cause == nil {
-		return nil
+	if cause := l.ended(); cause != nil {
+		return &Error{"hold", l.grant.name, cause}
 	}
-	return &Error{"hold", l.name, l.cause}
+	return nil
 }
 
 // Deadline returns the time at which the lease ends unless it is renewed
@@ -124,23 +98,119 @@ func (l *Lease) Err() error {
 // renewal. A lease that its last holder has just handed over may begin with less
 // than its TTL, and is renewed very soon; Extend does that now.
 func (l *Lease) Deadline() time.Time {
-	l.mu.Lock()
-	deadline := l.deadline()
-	l.mu.Unlock()
-	if deadline == never {
+	l.grant.mu.Lock()
+	deadline := l.trust.Deadline()
+	l.grant.mu.Unlock()
+	if deadline == trust.Never {
 		return time.Time{}
 	}
 	return time.Now().Add(deadline.Sub(driver.Now()))
+}
+
+// Holds returns how often the lease is held: more than once only by Reentrant,
+// and 0 once it has been given back.
+func (l *Lease) Holds() int {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Holds()
 }
 
 // Files returns the open files that a child process must inherit so that the
 // lease lives as long as the child does, or nil if the store has no such
 // thing. From then on Release closes only this process's copies of them.
 func (l *Lease) Files() []*os.File {
-	if g, ok := l.grant.(driver.Inheriter); ok {
+	if g, ok := l.grant.store.(driver.Inheriter); ok {
 		return g.Files()
 	}
 	return nil
+}
+
+// Extend renews the lease now, for ttl from now, and makes ttl the TTL of later
+// renewals. A lease with NoRenew is extended in no other way. MaxHold still
+// bounds it. The attempt takes at most a sixth of the TTL so far, so that a
+// store that hangs does not keep renewals from being tried.
+//
+// The error is ErrLost or ErrReleased if the lease has ended, and ctx.Err() if
+// ctx ends first. After any other error the lease is held as before; one that is
+// errors.ErrUnsupported says that the store cannot make its TTL longer.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	ctx = present(ctx)
+	err := checkTTL(ttl)
+	if err == nil {
+		l.check()
+		err = l.extend(ctx, ttl)
+	}
+	if err != nil {
+		return l.grant.client.opError(ctx, "extend", l.grant.name, err)
+	}
+	return nil
+}
+
+func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
+	if !l.grant.client.guarantees.Expiry {
+		return l.stretch(ttl)
+	}
+	for {
+		req, free, err := l.begin(ttl)
+		if err == nil {
+			ctx, cancel := l.grant.client.untilClose(ctx)
+			defer cancel()
+			return l.ask(ctx, req)
+		} else if err != trust.ErrBusy {
+			return err
+		}
+		select {
+		case <-free:
+		case <-l.Done():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Downgrade makes an exclusive lease a shared one without letting go in between,
+// so that what a writer has written is not changed before it has read it. Readers
+// that wait come in. The token stays. On a shared lease it does nothing.
+//
+// It returns ErrLost or ErrReleased if the lease has ended, an error that wraps
+// errors.ErrUnsupported if the lease is one of several slots or the store cannot
+// downgrade, an error if it has several holds, and ctx.Err() if ctx ends first.
+// After any other error the lease is held still, and others may see it as
+// exclusive or as shared: call again.
+func (l *Lease) Downgrade(ctx context.Context) error {
+	ctx = present(ctx)
+	if err := l.downgrade(ctx); err != nil {
+		return l.grant.client.opError(ctx, "downgrade", l.grant.name, err)
+	}
+	return nil
+}
+
+func (l *Lease) downgrade(ctx context.Context) error {
+	l.check()
+	if err := l.ended(); err != nil {
+		return err
+	}
+	c := l.grant.client
+	d, ok := l.grant.store.(driver.Downgrader)
+	switch k := l.kind(); {
+	case k == line.Shared:
+		return nil
+	case k > 0:
+		return fmt.Errorf("it is one of %d slots: only an exclusive lease can become shared: %w", k, errors.ErrUnsupported)
+	case !ok || !c.guarantees.Shared:
+		return fmt.Errorf("this store cannot make a lease shared: %w", errors.ErrUnsupported)
+	}
+	if err := l.lower(); err != nil {
+		return err
+	}
+	ctx, cancel := c.untilClose(ctx)
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	// It is not handed over any more: the store may take it for shared from now on,
+	// even if the answer is lost.
+	c.leave(l)
+	return l.lowered(d.Downgrade(ctx))
 }
 
 // Release gives the lease back and returns when the store knows. It works
@@ -154,46 +224,26 @@ func (l *Lease) Files() []*os.File {
 // Reentrant, is given back by the last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
 	ctx = present(ctx)
-	// Not a mutex: who waits here waits for the store, and a test in a bubble of
-	// fake time must be able to tell.
-	l.mu.Lock()
-	if l.more > 0 {
-		l.more--
-		l.mu.Unlock()
+	switch giving, back := l.letGo(); giving {
+	case trust.Fewer:
 		l.check()
 		if err := l.ended(); err != nil {
-			return &Error{"release", l.name, err}
+			return &Error{"release", l.grant.name, err}
 		}
 		return nil
-	}
-	if l.releasing {
-		if l.back == nil {
-			l.back = make(chan struct{})
-			if l.given {
-				close(l.back)
-			}
-		}
-		back := l.back
-		l.mu.Unlock()
+	case trust.Again:
+		// Not a mutex: whoever waits here waits for the store, and a test in a bubble of
+		// fake time must be able to tell.
 		<-back
 		return l.relErr
 	}
-	l.releasing = true
-	l.mu.Unlock()
 	err := errPanic
-	defer func() { // also if a driver panics: Close waits for this
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.given, l.relErr = true, err
-		if l.back != nil {
-			close(l.back)
-		}
-	}()
-	if l.inherit() {
+	defer func() { l.gone(err) }() // also if a driver panics: Close waits for this
+	if l.handOver() {
 		err = nil
 		return nil
 	}
-	defer l.client.forget(l)
+	defer l.grant.client.forget(l.grant)
 	err = l.release(ctx)
 	return err
 }
@@ -201,97 +251,25 @@ func (l *Lease) Release(ctx context.Context) error {
 var errPanic = errors.New("the call that released it has panicked")
 
 func (l *Lease) release(ctx context.Context) error {
+	c := l.grant.client
 	l.check()
 	// The lease ends here before the store hears of it: from now on no late
 	// renewal can revive it.
-	ended := l.end(Released, ErrReleased)
-	if l.client.guarantees.CrossHost {
-		ctx = lent(ctx, l.client.timeouts.next())
+	ended := l.end()
+	if c.guarantees.CrossHost {
+		ctx = lent(ctx, c.timeouts.next())
 	} else { // a store on this machine keeps nobody waiting
 		ctx = context.WithoutCancel(ctx)
 	}
 	if !ended {
 		// It was lost. The store may not think so yet: free it for the others.
-		_ = l.client.giveBack(ctx, l.grant)
-		return &Error{"release", l.name, l.ended()}
+		_ = c.giveBack(ctx, l.grant.store)
+		return &Error{"release", l.grant.name, l.ended()}
 	}
-	err := l.client.handOver(ctx, l)
+	err := c.passOn(ctx, l)
 	if err != nil {
-		err = &Error{"release", l.name, err}
+		err = &Error{"release", l.grant.name, err}
 	}
-	l.client.observer.released(l, err)
+	c.observer.released(l, err)
 	return err
-}
-
-// ended returns why the lease ended, or nil, without a look at the clock.
-func (l *Lease) ended() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cause
-}
-
-// end moves the lease to a final state, once, and tells everybody but the
-// store. It reports whether it was this call that ended the lease.
-func (l *Lease) end(state State, cause error) bool {
-	l.mu.Lock()
-	if l.cause != nil {
-		l.mu.Unlock()
-		return false
-	}
-	contexts := l.finish(state, cause)
-	l.mu.Unlock()
-	l.client.sched.remove(l)
-	l.tell(contexts)
-	return true
-}
-
-// finish notes the end of a lease that has not ended, and returns the contexts that end
-// with it. l.mu is held.
-func (l *Lease) finish(state State, cause error) map[*leaseContext]struct{} {
-	l.state, l.cause = state, cause
-	if l.done != nil {
-		close(l.done)
-	}
-	contexts := l.contexts
-	l.contexts = nil
-	return contexts
-}
-
-// tell ends contexts, without a lock: they ask the lease.
-func (l *Lease) tell(contexts map[*leaseContext]struct{}) {
-	for c := range contexts {
-		c.cancel(&Error{"hold", l.name, l.ended()})
-	}
-}
-
-// lose ends the lease without us.
-func (l *Lease) lose(cause *LostError) {
-	if !l.end(Lost, cause) {
-		return
-	}
-	l.client.leave(l)
-	l.client.observer.lost(l, cause)
-}
-
-// check loses the lease if its deadline has passed.
-func (l *Lease) check() {
-	l.mu.Lock()
-	deadline := l.deadline()
-	late := l.cause == nil && driver.Now() >= deadline
-	limit, err := deadline == l.limit, l.renewErr
-	l.mu.Unlock()
-	switch {
-	case late && limit:
-		l.lose(&LostError{Reason: driver.Limit})
-	case late:
-		l.lose(&LostError{Reason: driver.Expired, Err: err})
-	}
-}
-
-// deadline returns the end of the trust window, or never. l.mu is held.
-func (l *Lease) deadline() driver.Instant {
-	if !l.client.guarantees.Expiry && !l.fixed {
-		return l.limit
-	}
-	return min(l.limit, l.since.Add(l.ttl-driver.Drift(l.ttl)))
 }

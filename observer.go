@@ -106,7 +106,7 @@ func (r *reporter) work() {
 	}
 }
 
-func (l *Lease) event() Event { return Event{Name: l.name, Lease: l.id, Token: l.token} }
+func (l *Lease) event() Event { return Event{Name: l.grant.name, Lease: l.grant.id, Token: l.token} }
 
 func (r *reporter) acquired(l *Lease, waited time.Duration) {
 	e := l.event()
@@ -127,13 +127,13 @@ func (r *reporter) renewed(l *Lease, waited time.Duration) {
 func (r *reporter) suspect(l *Lease, err error, left time.Duration) {
 	e := l.event()
 	e.Err = err
-	r.tell(r.Suspect, e, "lease is suspect", "name", l.name, "lease", l.id, "token", l.token, "left", left, "error", err)
+	r.tell(r.Suspect, e, "lease is suspect", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "left", left, "error", err)
 }
 
 func (r *reporter) lost(l *Lease, err error) {
 	e := l.event()
 	e.Held, e.Err = driver.Now().Sub(l.began), err
-	r.tell(r.Lost, e, "lease is lost", "name", l.name, "lease", l.id, "token", l.token, "error", err)
+	r.tell(r.Lost, e, "lease is lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
 }
 
 func (r *reporter) released(l *Lease, err error) {
@@ -166,7 +166,7 @@ func (r *reporter) news(n driver.News) {
 }
 
 func (r *reporter) deposed(l *Lease, err error) {
-	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.name, "lease", l.id, "token", l.token, "error", err)
+	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
 }
 
 func (r *reporter) notGivenBack(err error) {

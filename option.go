@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // DefaultTTL is the time to live of a lease unless Options or TTL say
@@ -56,6 +58,17 @@ type settings struct {
 	slots     int // 0 unless hasSlots
 	hasSlots  bool
 	reentrant bool
+}
+
+func (s *settings) kind() line.Kind {
+	if s.shared {
+		return line.Shared
+	}
+	return line.Kind(s.slots)
+}
+
+func (s *settings) terms() trust.Terms {
+	return trust.Terms{Kind: s.kind(), TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, Why: s.why}
 }
 
 type (

@@ -233,6 +233,31 @@ func TestNotEveryLeaseIsPassedOnWithoutTheStore(t *testing.T) {
 	}
 }
 
+// A reader behind a writer that inherits is the first in the line then. It asks the store,
+// and does not inherit what is exclusive there.
+func TestReaderInheritsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, reserve(s, 100, false), nil), open(t, s.Driver(), nil)
+		first := acquire(t, c, "a")
+		writer := line(t, c, 1, func(_ int, l *pawl.Lease) {
+			if l.ID() != first.ID() {
+				t.Error("the writer has not inherited")
+			}
+		})
+		reader := line(t, c, 1, func(_ int, l *pawl.Lease) {
+			second, err := other.TryAcquire(context.Background(), "a", pawl.Shared())
+			if err != nil {
+				t.Fatalf("another client cannot read beside a reader: %v", err)
+			}
+			release(t, second)
+		}, pawl.Shared())
+		release(t, first)
+		writer.Wait()
+		reader.Wait()
+	})
+}
+
 // passed returns a lease that was passed on while a renewal was under way, and how to
 // let the store answer that.
 func passed(t *testing.T, c *pawl.Client, d *reserving, extend time.Duration, answer error, opts ...pawl.Option) (*pawl.Lease, func()) {

@@ -23,12 +23,14 @@ func newRandom(h *Holder) *random {
 	return &random{source: rand.New(rand.NewPCG(who.Sum64(), uint64(time.Now().UnixNano())))}
 }
 
-// spread returns a random duration in [0, d).
-func (r *random) spread(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
+// chance returns a random number in [0, 1).
+func (r *random) chance() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Duration(r.source.Int64N(int64(d)))
+	return r.source.Float64()
+}
+
+// spread returns a random duration in [0, d).
+func (r *random) spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * r.chance())
 }

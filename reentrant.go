@@ -2,56 +2,80 @@
 
 package pawl
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
 
-// Holds returns how often the lease is held: more than once only by Reentrant,
-// and 0 once it has been given back.
-func (l *Lease) Holds() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.releasing {
-		return 0
-	}
-	return 1 + l.more
-}
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/trust"
+)
 
-// again is a call for k under the context of l, which is on the same name. It
+// again is a call under the context of l, which is on the same name. It
 // returns l with one more hold, or why it cannot: to wait would be to wait for
 // itself, or, behind a writer, for somebody who waits for it. It returns neither
 // if l has just ended.
-func (l *Lease) again(set settings, k kind) (*Lease, error) {
-	now, serves, held := l.hold(set, k)
-	if set.reentrant && serves {
-		return held, nil
-	}
+func (l *Lease) again(set settings) (*Lease, error) {
+	k := set.kind()
+	now, serves, held := l.hold(k, set.reentrant)
 	advice := ""
 	switch {
-	case now == exclusive && !serves && k == exclusive:
+	case held:
+		return l, nil
+	case set.reentrant && serves:
+		return nil, nil
+	case now == line.Exclusive && !serves && k == line.Exclusive:
 		advice = " (it is being downgraded)"
-	case k == exclusive && now == shared:
+	case k == line.Exclusive && now == line.Shared:
 		advice = " (acquire the exclusive lease first and Downgrade it, or release the shared one before)"
 	case !serves:
 		advice = " (it is of another kind)"
 	case !set.reentrant:
 		advice = " (or is it meant to be Reentrant?)"
 	}
-	return nil, fmt.Errorf("the lease %s of this very context would wait for itself%s: %w", l.id, advice, l.heldError())
+	return nil, fmt.Errorf("the lease %s of this very context would wait for itself%s: %w", l.grant.id, advice, l.heldError())
 }
 
-// hold adds one hold if l serves for k and set has Reentrant. It returns no lease
-// if l is being given back. Kind and hold go together: after a Downgrade has begun,
-// nobody may come to count on the lease's being exclusive.
-func (l *Lease) hold(set settings, k kind) (now kind, serves bool, held *Lease) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now = l.kind
-	if l.lowered {
-		now = shared
+// hold adds one hold if that is meant and l serves for k. Kind and hold go together: after a
+// Downgrade has begun, nobody may come to count on the lease's being exclusive.
+func (l *Lease) hold(k line.Kind, reentrant bool) (now line.Kind, serves, held bool) {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Kind(), l.trust.Serves(k), reentrant && l.trust.Hold(k)
+}
+
+// kind returns the kind of lease that l is by now.
+func (l *Lease) kind() line.Kind {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Kind()
+}
+
+// lower notes that a Downgrade begins, if it may.
+func (l *Lease) lower() error {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	if !l.trust.Lower() {
+		if cause := l.trust.Ended(); cause != nil {
+			return cause
+		}
+		return errors.New("it is held more than once, and the others count on it as it is: downgrade before it is acquired again")
 	}
-	serves = k == now && !(k == exclusive && l.lowering) || k == shared && now == exclusive
-	if !set.reentrant || !serves || l.cause != nil || l.releasing {
-		return now, serves, nil
+	return nil
+}
+
+// lowered notes how a Downgrade has ended.
+func (l *Lease) lowered(err error) error {
+	if errors.Is(err, ErrLost) {
+		l.lose(trust.AsLost(err, driver.Gone))
 	}
-	l.more++
-	return now, serves, l
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	if err == nil {
+		l.trust.Lowered()
+	}
+	if cause := l.trust.Ended(); cause != nil {
+		return cause
+	}
+	return err
 }

@@ -3,142 +3,92 @@
 package pawl
 
 import (
-	"container/heap"
-	"math"
-	"sync"
+	"context"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// scheduler knows every held lease of a client and wakes each when it is due:
-// to renew, to become suspect, or to end. It has one timer, and a goroutine only
-// while something is due.
-type scheduler struct {
-	mu     sync.Mutex
-	leases leaseHeap      // by due
-	timer  *time.Timer    // runs tick
-	armed  driver.Instant // when the timer fires; never if it is not set
-}
+// maxRenewals bounds the renewals of one client that are under way.
+const maxRenewals = 1024
 
-const (
-	never = driver.Instant(math.MaxInt64)
-
-	// maxSleep bounds how late the scheduler is after the machine has been
-	// suspended: timers stand still meanwhile, the clock of leases does not.
-	maxSleep = time.Second
-)
-
-// add begins to watch l, whose due is set.
-func (s *scheduler) add(l *Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	heap.Push(&s.leases, l)
-	s.arm()
-}
-
-// remove forgets l, and does nothing if it was forgotten before.
-func (s *scheduler) remove(l *Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.index >= 0 {
-		heap.Remove(&s.leases, l.index)
-		l.index = -1
+// renew makes one attempt for the lease that has the grant. A failed one is repeated
+// until the deadline.
+func (g *grant) renew() {
+	g.mu.Lock()
+	l := g.present
+	req, ok := l.trust.Renew(driver.Now())
+	g.mu.Unlock()
+	if ok {
+		_ = l.ask(g.client.ctx, req) // the lease is told of an error
 	}
 }
 
-// replace has h, whose due is set, watched over instead of l, if that is.
-func (s *scheduler) replace(l, h *Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.index < 0 {
-		return
+// begin begins a request for ttl. If it cannot because another one is under way, it
+// also returns a channel that is closed when that has ended.
+func (l *Lease) begin(ttl time.Duration) (trust.Request, <-chan struct{}, error) {
+	g := l.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	req, err := l.trust.Extend(ttl, driver.Now())
+	if err == trust.ErrBusy && g.free == nil {
+		g.free = make(chan struct{})
 	}
-	h.index, l.index = l.index, -1
-	s.leases[h.index] = h
-	if h.due != l.due {
-		heap.Fix(&s.leases, h.index)
-		s.arm()
-	}
+	return req, g.free, err
 }
 
-// wakeAt sets when l is due next, unless it has been removed.
-func (s *scheduler) wakeAt(l *Lease, due driver.Instant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.index >= 0 {
-		l.due = due
-		heap.Fix(&s.leases, l.index)
-		s.arm()
+// ask makes a request that has begun. Its answer is for the lease that has the grant by
+// then.
+func (l *Lease) ask(ctx context.Context, req trust.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, req.Timeout)
+	defer cancel()
+	began := driver.Now()
+	since, err := l.grant.store.Renew(ctx, req.TTL)
+	has, do := l.grant.answered(l, trust.Answer{TTL: req.TTL, Since: since, Err: err}, began)
+	has.tellLoss(do)
+	if ended := l.ended(); ended != nil {
+		return ended
 	}
+	return err
 }
 
-// stop frees the timer. No lease is added any more.
-func (s *scheduler) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
+// answered ends a request of asker and returns the lease that was told.
+func (g *grant) answered(asker *Lease, a trust.Answer, began driver.Instant) (*Lease, trust.Action) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.free != nil {
+		close(g.free)
+		g.free = nil
 	}
+	l, now := g.present, driver.Now()
+	a.Own = l == asker
+	do := l.trust.Answer(a, now, g.client.random.chance())
+	if do.Renewed {
+		g.client.observer.renewed(l, now.Sub(began))
+	}
+	l.carryOut(do, now)
+	return l, do
 }
 
-// arm sets the timer if it would fire too late. A timer that fires too early,
-// because the lease it was set for is gone, costs one look.
-func (s *scheduler) arm() {
-	if len(s.leases) == 0 || s.leases[0].due == never {
-		return
-	}
+// stretch is Extend where the store does not end leases.
+func (l *Lease) stretch(ttl time.Duration) error {
+	g := l.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	now := driver.Now()
-	at := min(s.leases[0].due, now.Add(maxSleep))
-	if s.timer == nil {
-		s.timer = time.AfterFunc(at.Sub(now), s.tick)
-	} else if at < s.armed {
-		s.timer.Reset(at.Sub(now))
-	} else {
-		return
+	err := l.trust.Stretch(ttl, now, g.client.random.chance())
+	if err == nil {
+		l.carryOut(trust.Action{}, now)
 	}
-	s.armed = at
+	return err
 }
 
-func (s *scheduler) tick() {
-	now := driver.Now()
-	s.mu.Lock()
-	var due []*Lease
-	for len(s.leases) > 0 && s.leases[0].due <= now {
-		l := s.leases[0]
-		due = append(due, l)
-		l.due = never // until wake says when
-		heap.Fix(&s.leases, 0)
-	}
-	s.armed = never
-	s.arm()
-	s.mu.Unlock()
-	for _, l := range due {
-		l.wake(now)
-	}
-}
-
-// leaseHeap implements heap.Interface.
-type leaseHeap []*Lease
-
-func (h leaseHeap) Len() int           { return len(h) }
-func (h leaseHeap) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h leaseHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *leaseHeap) Push(x any) {
-	l := x.(*Lease)
-	l.index = len(*h)
-	*h = append(*h, l)
-}
-
-func (h *leaseHeap) Pop() any {
-	old := *h
-	n := len(old) - 1
-	l := old[n]
-	old[n] = nil
-	*h = old[:n]
-	return l
+// limitTo ends the lease at limit.
+func (l *Lease) limitTo(limit driver.Instant) {
+	g := l.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.trust.Limit(limit)
+	g.client.sched.WakeAt(&g.item, g.present.trust.Due())
 }

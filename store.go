@@ -206,20 +206,27 @@ func (c *Client) end() error {
 	var errs []error
 	// From here on no lease is added, and each leaves the list when its Release,
 	// ours or somebody else's, has ended.
-	for l := c.first(); l != nil; l = c.first() {
+	for l := c.anyOpen(); l != nil; l = c.anyOpen() {
 		if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
 			errs = append(errs, err)
 		}
 	}
-	c.sched.stop()
-	c.renewals.close()
+	c.sched.Stop()
+	c.renewals.Close()
 	c.background.Wait()
 	c.timeouts.stop()
 	return errors.Join(append(errs, c.driver.Close())...)
 }
 
-func (c *Client) first() *Lease {
+// anyOpen returns a lease that has not been given back yet, or nil.
+func (c *Client) anyOpen() *Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open
+	g := c.open
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.present
 }

@@ -28,6 +28,8 @@ var layers = []struct {
 	others   []string // modules of others, besides the standard library
 }{
 	{packages: []string{"driver"}},
+	{packages: []string{"internal/schedule", "internal/line"}}, // of package pawl
+	{packages: []string{"internal/trust"}},
 	{packages: []string{""}},
 	{packages: []string{"fence"}},
 	{packages: []string{"adapt"}},

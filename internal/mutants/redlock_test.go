@@ -72,8 +72,8 @@ func init() {
 			"since = driver.Now()\n\treturn since, g.extended(since, ttl)", "TestRenewalIsTrustedFromItsSending"),
 		mutate("a later answer ends the doubt about an earlier request", "claim.go", "t.unknown = t.unknown || err != nil",
 			"t.unknown = err != nil", "TestDoubtOutlivesLaterAnswers"),
-		mutant{name: "pawl: the scheduler sleeps through a suspend", file: "renew.go",
-			old: "min(s.leases[0].due, now.Add(maxSleep))", new: "s.leases[0].due", pkg: ".", test: "TestSchedulerLooksEverySecond"},
+		mutant{name: "pawl: the scheduler sleeps through a suspend", file: "internal/schedule/schedule.go",
+			old: "min(s.items[0].due, now.Add(maxSleep))", new: "s.items[0].due", pkg: ".", test: "TestSchedulerLooksEverySecond"},
 		mutant{name: "redislock: the floors of former redlocks are no numbers", file: "redislock/lua/queue.lua",
 			old: "string.match(floor, '^(%d+) ')", new: "string.match(floor, '^(%d+) %S+ %a %d+ %d+$')", pkg: pkg, test: "TestFloorsOfEachOther"},
 

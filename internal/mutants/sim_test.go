@@ -25,11 +25,11 @@ var simulated = []mutant{
 	},
 	{
 		name: "elapsed not subtracted",
-		file: "client.go", old: "l.confirmed(grant.Since())", new: "l.confirmed(driver.Now())",
+		file: "grant.go", old: "Since: store.Since()}", new: "Since: driver.Now()}",
 	},
 	{
 		name: "drift not subtracted",
-		file: "lease.go", old: "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(l.ttl)",
+		file: "internal/trust/trust.go", old: "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", new: "l.since.Add(l.terms.TTL)",
 	},
 	{
 		name: "minority counted",
@@ -74,7 +74,7 @@ var simulated = []mutant{
 	},
 	{
 		name: "extend after expiry",
-		file: "lease.go", old: "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(10*l.ttl)",
+		file: "internal/trust/trust.go", old: "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", new: "l.since.Add(10*l.terms.TTL)",
 		also: []edit{
 			{grant, "now >= g.until || now >= trust(since, ttl)", "now < since"},
 			{grant, "case driver.Now() >= g.until:\n\t\treturn &driver.LostError{Reason: driver.Expired}\n\t}\n\treturn nil\n}\n\nfunc", "}\n\treturn nil\n}\n\nfunc"},

@@ -9,8 +9,8 @@ func init() {
 		return mutant{name: name, file: "zklock/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
 	mutants = append(mutants,
-		mutant{name: "a refused extension is taken for an outage", file: "keep.go",
-			old: "if l.state != Suspect && !refused {", new: "if _ = refused; l.state != Suspect {", pkg: ".", test: "TestRefusedExtendLeavesTheLeaseAsItWas"},
+		mutant{name: "a refused extension is taken for an outage", file: "internal/trust/renew.go",
+			old: "l.state == Suspect || refused", new: "l.state == Suspect || refused && false", pkg: ".", test: "TestRefusedExtendLeavesTheLeaseAsItWas"},
 		mutant{name: "renewals that any server can confirm", file: "zklock/grant.go",
 			old: "sent, err := s.confirmed(ctx, g.n.path())", new: "sent := s.sending()\n\t_, _, err := s.conn.Exists(g.n.path())", pkg: pkg, test: "TestCutFollower",
 			also: []edit{{"zklock/trust.go", confirms, reads}}},

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// letGo takes back one hold. If somebody else releases the lease, it also returns a
+// channel that is closed when that has ended.
+func (l *Lease) letGo() (trust.Giving, <-chan struct{}) {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	giving := l.trust.Release()
+	if giving == trust.Again && l.back == nil {
+		l.back = make(chan struct{})
+		if l.given {
+			close(l.back)
+		}
+	}
+	return giving, l.back
+}
+
+// gone notes that the lease has been released, with the result err.
+func (l *Lease) gone(err error) {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	l.given, l.relErr = true, err
+	if l.back != nil {
+		close(l.back)
+	}
+}
+
+// handOver hands the grant over to the next waiter of the client, if that may be done
+// without the store. It ends l then, and reports whether it has.
+func (l *Lease) handOver() bool {
+	w, heir := l.inherit()
+	if heir == nil {
+		return false
+	}
+	l.tell()
+	w.turn <- heir
+	return true
+}
+
+// inherit takes the heir out of the line, if there is one.
+func (l *Lease) inherit() (*waiter, *Lease) {
+	c := l.grant.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[l.grant.name]
+	if ln == nil || c.closed {
+		return nil, nil
+	}
+	p := ln.Heir(l)
+	if p == nil {
+		return nil, nil
+	}
+	heir := l.heir(p.Of.set)
+	if heir == nil {
+		return nil, nil
+	}
+	ln.Inherit(p, heir)
+	c.advance(l.grant.name, ln) // a reader behind the heir is the first now, and asks the store
+	c.observer.released(l, nil)
+	c.observer.acquired(heir, heir.began.Sub(p.Of.set.began)) // before it is lost, see tellLoss
+	return p.Of, heir
+}
+
+// heir ends l and makes the lease that has the grant from then on. It returns nil if the
+// waiter needs a grant of its own.
+func (l *Lease) heir(set settings) *Lease {
+	g := l.grant
+	now := driver.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t, ok := l.trust.HandOver(set.terms(), now, g.client.random.chance())
+	if !ok {
+		return nil
+	}
+	h := &Lease{grant: g, token: l.token + 1, began: now, trust: t}
+	g.present = h
+	l.finish()
+	g.client.sched.WakeAt(&g.item, t.Due())
+	return h
+}
+
+// passOn ends the grant of a released lease: the store passes it on to the next waiter of
+// this client if it can, or gets it back.
+func (c *Client) passOn(ctx context.Context, l *Lease) error {
+	passer, _ := l.grant.store.(driver.Passer)
+	next := c.successor(l, passer)
+	if next == nil {
+		err := c.giveBack(ctx, l.grant.store)
+		c.leave(l)
+		return err
+	}
+	next.req.Lease = newID()
+	grant, err := passer.Pass(ctx, next.req)
+	if err == nil {
+		successor := c.lease(next.req, next.set, grant)
+		c.settle(successor)
+		next.turn <- successor
+		return nil
+	}
+	// The grant is still l's, or its Release undoes what became of it. The waiter
+	// keeps its turn and asks the store, under a new id: a release that is
+	// repeated late must not take its lease for the one to be undone.
+	next.req = renamed(next.req)
+	err = c.giveBack(ctx, l.grant.store)
+	c.mu.Lock()
+	c.line(l.grant.name).Back() // even if others are there by now: it came first
+	c.mu.Unlock()
+	c.leave(l)
+	next.turn <- nil
+	return err
+}
+
+// maxPasses bounds how often in a row the store passes a lease from one waiter of
+// this client to the next before the waiters of others get their chance.
+const maxPasses = 16
+
+// successor calls the waiter to whom l is to be passed on, or returns nil.
+func (c *Client) successor(l *Lease, passer driver.Passer) *waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[l.grant.name]
+	if passer == nil || ln == nil || c.closed {
+		return nil
+	}
+	if r, ok := l.grant.store.(driver.Reserver); ok {
+		if _, others := r.Reserved(); others {
+			return nil
+		}
+	}
+	if p := ln.Pass(l, maxPasses); p != nil {
+		c.advance(l.grant.name, ln)
+		return p.Of
+	}
+	return nil
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trust_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// world is one grant, the leases that it goes through, the requests that renew it, and a
+// store that is as unkind as its contract lets it be: it begins a TTL when a request is
+// sent, its clock is as fast as Drift allows, and it carries a request out only if it says so.
+type world struct {
+	now    driver.Instant
+	began  driver.Instant
+	gives  driver.Instant // when the store gives the name away
+	leases [3]trust.Lease
+	terms  [3]trust.Terms
+	n      int // leases so far
+
+	queued bool // for a worker that renews
+	asked  request
+	shared bool // the store may take the grant for a shared one
+	handed int  // over
+	given  int  // back to the store
+}
+
+type request struct {
+	open    bool
+	by      int
+	sent    driver.Instant
+	ttl     time.Duration
+	timeout time.Duration
+}
+
+const (
+	ttl    = 12 * time.Second
+	tokens = 1
+)
+
+func (w *world) present() *trust.Lease { return &w.leases[w.n-1] }
+
+func (w *world) do(a trust.Action) error {
+	w.queued = w.queued || a.Renew
+	if a.Lost && w.present().State() != trust.Lost {
+		return fmt.Errorf("a loss is told of a lease that is not lost")
+	}
+	return nil
+}
+
+// tick lets time pass, and the timer fire if it is set for then.
+func (w *world) tick(d time.Duration) error {
+	to := w.now.Add(d)
+	for due := w.present().Due(); due <= to; due = w.present().Due() {
+		w.now = max(w.now, due)
+		if err := w.do(w.present().Wake(w.now)); err != nil {
+			return err
+		}
+		if next := w.present().Due(); next <= w.now {
+			return fmt.Errorf("woken at %v, it wants to be woken at once again", w.now.Sub(w.began))
+		}
+	}
+	w.now = to
+	return nil
+}
+
+// sleep lets time pass in which no timer fires, as in a suspend of the machine.
+func (w *world) sleep(d time.Duration) error {
+	w.now = w.now.Add(d)
+	return nil
+}
+
+// send begins a request, if r says that there is one.
+func (w *world) send(by int, r trust.Request, ok bool) error {
+	if !ok {
+		return nil
+	}
+	if w.asked.open {
+		return errors.New("two requests that renew one grant are under way")
+	}
+	if left := w.leases[by].Deadline().Sub(w.now); r.Timeout > max(left, 0) {
+		return fmt.Errorf("a request may take %v, and the lease ends in %v", r.Timeout, left)
+	}
+	w.asked = request{true, by, w.now, r.TTL, r.Timeout}
+	return nil
+}
+
+func (w *world) renew() error {
+	if !w.queued {
+		return errSame
+	}
+	w.queued = false
+	r, ok := w.present().Renew(w.now)
+	if ok && w.terms[w.n-1].NoRenew {
+		return errors.New("a lease with NoRenew is renewed")
+	}
+	return w.send(w.n-1, r, ok)
+}
+
+func (w *world) extend(i int, ttl time.Duration) error {
+	if i >= w.n {
+		return errSame
+	}
+	w.leases[i].Look(w.now) // as Lease.Extend does
+	r, err := w.leases[i].Extend(ttl, w.now)
+	return w.send(i, r, err == nil)
+}
+
+var (
+	errNet  = errors.New("no answer")
+	errSame = errors.New("nothing has changed") // there are no sequences behind it
+)
+
+// answer ends a request. The store has carried it out if err is nil.
+func (w *world) answer(err error) error {
+	r := w.asked
+	if !r.open {
+		return errSame
+	}
+	w.asked = request{}
+	if err == nil {
+		w.gives = max(w.gives, r.sent.Add(r.ttl-driver.Drift(r.ttl)))
+	}
+	before := w.present().Deadline()
+	own := r.by == w.n-1
+	ended := w.present().Ended()
+	a := w.present().Answer(trust.Answer{Own: own, TTL: r.ttl, Since: r.sent, Err: err}, w.now, 0.5)
+	switch {
+	case !own && w.terms[w.n-1].NoRenew && w.present().Deadline() != before && ended == nil:
+		return errors.New("an answer that it has not asked for moves the deadline of a lease with NoRenew")
+	case !own && a.Renewed && w.present().Deadline() > max(before, r.sent.Add(w.terms[w.n-1].TTL-driver.Drift(w.terms[w.n-1].TTL))):
+		return errors.New("an heir trusts its grant for longer than it has asked for")
+	case err == errNet && a.Renewed, ended != nil && a != trust.Action{}:
+		return fmt.Errorf("it leads to %+v", a)
+	case err == nil && own && ended == nil && (w.present().State() != trust.Held || w.present().Deadline() < before && r.ttl >= w.terms[w.n-1].TTL):
+		return errors.New("it is confirmed, and not held for longer")
+	case errors.Is(err, driver.ErrLost) && w.present().State() != trust.Lost && ended == nil:
+		return errors.New("the store has ended it, and it is not lost")
+	}
+	return w.do(a)
+}
+
+// release begins to give back a lease, and hands it over to a waiter if there is one
+// with these terms and it may have it.
+func (w *world) release(i int, waiter *trust.Terms) error {
+	if i >= w.n {
+		return errSame
+	}
+	l := &w.leases[i]
+	held := l.Holds()
+	switch l.Release() {
+	case trust.Fewer:
+		if held < 2 || l.Holds() != held-1 {
+			return fmt.Errorf("%d holds, of %d, are left", l.Holds(), held)
+		}
+		return nil
+	case trust.Again:
+		if held > 0 {
+			return errors.New("a release waits for one that has not begun")
+		}
+		return nil
+	}
+	if w.handed+w.given > i {
+		return errors.New("a grant is given back twice")
+	}
+	if waiter != nil && w.n < len(w.leases) {
+		before := *l
+		if heir, ok := l.HandOver(*waiter, w.now, 0.5); ok {
+			return w.inherit(before, heir, *waiter)
+		}
+		if *l != before {
+			return errors.New("it was not handed over, but has changed")
+		}
+	}
+	l.Look(w.now)
+	l.End()
+	w.given++
+	return nil
+}
+
+func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
+	need := min(t.TTL/2, 500*time.Millisecond)
+	if t.NoRenew {
+		need = t.TTL / 2
+	}
+	switch {
+	case before.Ended() != nil || w.now >= before.Deadline() || before.State() != trust.Held:
+		return errors.New("a lease is handed over that may have ended")
+	case w.handed >= tokens:
+		return errors.New("more leases than tokens")
+	case w.now >= w.began.Add(4*time.Millisecond):
+		return errors.New("handed over after the turn")
+	case w.shared:
+		return errors.New("a lease is handed over that the store may take for a shared one")
+	case t.Why != w.terms[w.n-1].Why:
+		return errors.New("handed over under another purpose")
+	case heir.Deadline().Sub(w.now) < need && t.MaxHold == 0:
+		return fmt.Errorf("handed over with %v", heir.Deadline().Sub(w.now))
+	case heir.Holds() != 1 || heir.State() != trust.Held || heir.Ended() != nil:
+		return errors.New("the heir does not hold it")
+	}
+	w.handed++
+	w.leases[w.n], w.terms[w.n] = heir, t
+	w.n++
+	return nil
+}
+
+func (w *world) lose() error {
+	w.present().Lose(&driver.LostError{Reason: driver.Broken})
+	return nil
+}
+
+func (w *world) lower(i int) error {
+	if i >= w.n {
+		return errSame
+	}
+	l := &w.leases[i]
+	holds, before := l.Holds(), w.shared
+	if !l.Lower() {
+		return nil
+	}
+	if l.Ended() != nil || holds > 1 && !before {
+		return errors.New("a lease is lowered that has ended, or others count on")
+	}
+	w.shared = true
+	return nil
+}
+
+// lowered is the store's answer to a Downgrade.
+func (w *world) lowered() error {
+	if !w.shared || w.n > 1 {
+		return errSame
+	}
+	w.leases[0].Lowered()
+	if ended := w.leases[0].Ended() != nil; !ended && w.leases[0].Kind() != line.Shared {
+		return errors.New("it is lowered and not shared")
+	}
+	return nil
+}
+
+func (w *world) hold(k line.Kind) error {
+	l := w.present()
+	holds := l.Holds()
+	if !l.Hold(k) {
+		return nil
+	}
+	if l.Ended() != nil || holds == 0 || k == line.Exclusive && w.shared {
+		return errors.New("a hold of a lease that has ended, was given back or is shared")
+	}
+	return nil
+}
+
+// check looks for what must never be.
+func (w *world) check(before *world) error {
+	for i := range w.n {
+		l := &w.leases[i]
+		trusted := *l
+		trusted.Look(w.now) // as whoever uses the lease does
+		switch {
+		case trusted.Ended() == nil && w.now >= w.gives:
+			return fmt.Errorf("lease %d is trusted, and the store has given the name away", i)
+		case trusted.Ended() == nil && i < w.n-1:
+			return fmt.Errorf("lease %d is trusted, and its grant is that of lease %d", i, w.n-1)
+		case trusted.Ended() == nil && w.terms[i].MaxHold > 0 && w.now >= w.began.Add(w.terms[i].MaxHold+5*time.Millisecond):
+			return fmt.Errorf("lease %d is trusted after its MaxHold", i)
+		}
+		if i >= before.n {
+			continue
+		}
+		if was := &before.leases[i]; was.Ended() != nil && (l.State() != was.State() || l.Ended() != was.Ended()) {
+			return fmt.Errorf("lease %d was %v, %v, and is %v, %v", i, was.State(), was.Ended(), l.State(), l.Ended())
+		}
+	}
+	l := w.present()
+	if l.Ended() != nil || w.terms[w.n-1].NoRenew {
+		return nil
+	}
+	switch {
+	case l.Due() > l.Deadline():
+		return errors.New("nobody looks at its deadline")
+	case !w.queued && !w.asked.open && w.terms[w.n-1].MaxHold == 0 && w.now.Add(10*time.Millisecond) < l.Deadline() && w.sleeps(l):
+		return errors.New("nobody renews it")
+	}
+	return nil
+}
+
+// sleeps reports whether l is not woken again before its deadline but to become suspect.
+func (w *world) sleeps(l *trust.Lease) bool {
+	awake := *l
+	for due := awake.Due(); due < awake.Deadline(); due = awake.Due() {
+		if awake.Wake(due).Renew {
+			return false
+		}
+	}
+	return true
+}
+
+type event struct {
+	name string
+	do   func(*world) error
+}
+
+var (
+	alike  = trust.Terms{TTL: ttl}
+	short  = trust.Terms{TTL: ttl / 2}
+	fixed  = trust.Terms{TTL: ttl, NoRenew: true}
+	other  = trust.Terms{TTL: ttl, Why: "another purpose"}
+	longer = trust.Terms{TTL: 2 * ttl}
+	capped = trust.Terms{TTL: ttl, MaxHold: time.Second}
+)
+
+var events = []event{
+	{"a millisecond", func(w *world) error { return w.tick(time.Millisecond) }},
+	{"a third", func(w *world) error { return w.tick(ttl / 3) }},
+	{"to the deadline", func(w *world) error { return w.tick(max(0, w.present().Deadline().Sub(w.now)-1)) }}, // not quite
+	{"suspended", func(w *world) error { return w.sleep(ttl) }},
+	{"renew", (*world).renew},
+	{"extend", func(w *world) error { return w.extend(w.n-1, 2*ttl) }},
+	{"shorten", func(w *world) error { return w.extend(0, ttl/4) }},
+	{"confirmed", func(w *world) error { return w.answer(nil) }},
+	{"no answer", func(w *world) error { return w.answer(errNet) }},
+	{"gone", func(w *world) error { return w.answer(driver.ErrLost) }},
+	{"refused", func(w *world) error { return w.answer(errors.ErrUnsupported) }},
+	{"broken", (*world).lose},
+	{"release", func(w *world) error { return w.release(w.n-1, nil) }},
+	{"release the first", func(w *world) error { return w.release(0, nil) }},
+	{"hand over", func(w *world) error { return w.release(w.n-1, &alike) }},
+	{"hand over, shorter", func(w *world) error { return w.release(w.n-1, &short) }},
+	{"hand over, fixed", func(w *world) error { return w.release(w.n-1, &fixed) }},
+	{"hand over, other", func(w *world) error { return w.release(w.n-1, &other) }},
+	{"hand over, longer", func(w *world) error { return w.release(w.n-1, &longer) }},
+	{"hand over, capped", func(w *world) error { return w.release(w.n-1, &capped) }},
+	{"downgrade", func(w *world) error { return w.lower(0) }},
+	{"downgraded", (*world).lowered},
+	{"again", func(w *world) error { return w.hold(line.Exclusive) }},
+	{"again, shared", func(w *world) error { return w.hold(line.Shared) }},
+}
+
+// walk does every event in w, and every event after that, n deep. It returns how many
+// sequences there were.
+func (w world) walk(n int) (sequences int, err error) {
+	if n == 0 {
+		return 1, nil
+	}
+	for _, e := range events {
+		next := w
+		err := e.do(&next)
+		if err == errSame {
+			continue
+		}
+		if err == nil {
+			err = next.check(&w)
+		}
+		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued {
+			continue // it is as before
+		}
+		var below int
+		if err == nil {
+			below, err = next.walk(n - 1)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s, %w", e.name, err)
+		}
+		sequences += below
+	}
+	return sequences, nil
+}
+
+// begin is a grant of which so much of the TTL is over.
+func begin(t trust.Terms, ago time.Duration) world {
+	w := world{began: driver.Instant(time.Hour), n: 1}
+	w.now = w.began
+	since := w.began.Add(-ago)
+	w.gives = since.Add(t.TTL - driver.Drift(t.TTL))
+	w.terms[0] = t
+	w.leases[0] = trust.Begin(t, trust.Grant{Expires: true, Since: since, Tokens: tokens}, w.now, 0.5)
+	return w
+}
+
+// Every sequence of events of a lease, its heir and the requests that renew their grant
+// keeps the promises.
+func TestEverySequenceOfEvents(t *testing.T) {
+	began, all := time.Now(), 0
+	for _, start := range []struct {
+		name  string
+		terms trust.Terms
+		ago   time.Duration
+		deep  int
+	}{
+		{"fresh", alike, 0, 4},
+		{"fixed", fixed, 0, 4},
+		{"capped", capped, 0, 4},
+		{"with little left", alike, ttl - time.Second, 4},
+		{"with very little left", alike, ttl - 400*time.Millisecond, 3},
+	} {
+		n, err := begin(start.terms, start.ago).walk(start.deep)
+		if err != nil {
+			t.Errorf("a grant, %s: %v", start.name, strings.ReplaceAll(err.Error(), "\n", " "))
+		}
+		all += n
+	}
+	t.Logf("%d sequences in %v", all, time.Since(began).Round(time.Millisecond))
+	if all < 10_000 {
+		t.Errorf("%d sequences: too few to show anything", all)
+	}
+}

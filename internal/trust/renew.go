@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trust
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// confirm notes that the store began a TTL at since.
+//
+// Renewals are due at a third of the TTL, a little spread so that leases acquired
+// together do not stay together. One that is missing at two thirds is overdue: two
+// attempts have gone unanswered by then.
+func (l *Lease) confirm(since, now driver.Instant, chance float64) {
+	ttl := l.terms.TTL
+	l.since = max(l.since, since)
+	l.state = Held
+	l.failure = nil
+	l.renewAt, l.suspectAt = Never, Never
+	if l.expires && !l.terms.NoRenew {
+		l.renewAt = l.since.Add(ttl/3 - spread(ttl/30, chance))
+		l.suspectAt = l.since.Add(ttl * 2 / 3)
+		if l.suspectAt <= now {
+			// Little of the TTL was left from the beginning, and nothing has gone unanswered.
+			// Its renewal is under way very soon, and tells if it fails.
+			l.suspectAt = Never
+		}
+	}
+}
+
+func spread(d time.Duration, chance float64) time.Duration {
+	return time.Duration(float64(d) * chance)
+}
+
+// Action is what the caller has to do after an event.
+type Action struct {
+	Lost    bool  // the lease has just been lost: tell everybody
+	Suspect error // it has just become suspect, and why: tell the observer
+	Renew   bool  // have Renew called soon
+	Renewed bool  // the store has confirmed the lease: tell the observer
+}
+
+// Wake does what is due.
+func (l *Lease) Wake(now driver.Instant) (do Action) {
+	do.Lost = l.Look(now)
+	if l.cause != nil {
+		return do
+	}
+	if now >= l.suspectAt && l.state == Held {
+		l.state, do.Suspect = Suspect, ErrOverdue
+	}
+	if now >= l.renewAt {
+		l.renewAt = Never
+		do.Renew = !l.asking // or what is under way is as good as a renewal
+	}
+	return do
+}
+
+// Request is a request to the store that begins a TTL anew.
+type Request struct {
+	TTL     time.Duration
+	Timeout time.Duration // after which it has failed
+}
+
+// ErrBusy is why no request begins: another one is under way.
+var ErrBusy = errors.New("a request is under way")
+
+// Renew begins a renewal that was due. It reports false if none is needed any more.
+func (l *Lease) Renew(now driver.Instant) (Request, bool) {
+	if l.terms.NoRenew {
+		return Request{}, false // its predecessor was to be renewed
+	}
+	r, err := l.Extend(l.terms.TTL, now)
+	return r, err == nil
+}
+
+// Extend begins a request for ttl. There is none if the lease has ended, which is the
+// error then, or if another one is under way (ErrBusy). Each that has begun ends with an
+// Answer.
+func (l *Lease) Extend(ttl time.Duration, now driver.Instant) (Request, error) {
+	switch {
+	case l.cause != nil:
+		return Request{}, l.cause
+	case l.asking:
+		return Request{}, ErrBusy
+	}
+	l.asking = true
+	// A request that hangs must leave time for another.
+	left := l.Deadline().Sub(now)
+	return Request{ttl, min(left, max(min(l.terms.TTL/6, left*2/3), 20*time.Millisecond))}, nil
+}
+
+// Stretch is Extend where the store does not end leases. It returns why the lease has
+// ended, or nil.
+func (l *Lease) Stretch(ttl time.Duration, now driver.Instant, chance float64) error {
+	if l.cause == nil {
+		l.terms.TTL = ttl
+		l.confirm(now, now, chance)
+	}
+	return l.cause
+}
+
+// Answer is what has become of a request.
+type Answer struct {
+	Own   bool           // this lease has asked, and not one that it has its grant from
+	TTL   time.Duration  // that was asked for
+	Since driver.Instant // if Err is nil
+	Err   error
+}
+
+// Answer ends the request that is under way, for the lease that has the grant now. A
+// refusal loses the lease; after the end of the lease an answer changes nothing.
+func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action) {
+	l.asking = false
+	if errors.Is(a.Err, driver.ErrLost) {
+		do.Lost = l.Lose(AsLost(a.Err, driver.Gone))
+	}
+	switch {
+	case l.cause != nil:
+	case !a.Own && l.terms.NoRenew: // it has asked for nothing
+	case a.Err != nil:
+		do.Suspect = l.fail(a.Err, now, chance)
+	case !a.Own && a.TTL < l.terms.TTL: // less than it was told that it has
+		l.renewAt = now
+	default:
+		if a.Own {
+			l.terms.TTL = a.TTL
+		}
+		l.confirm(a.Since, now, chance)
+		do.Renewed = true
+	}
+	return do
+}
+
+// fail notes that a request has failed. It returns why the lease has become suspect by
+// that, or nil.
+func (l *Lease) fail(err error, now driver.Instant, chance float64) error {
+	l.failure = err
+	left := l.Deadline().Sub(now)
+	if left <= 0 {
+		return nil // Look or Wake ends it in this instant, before or after us
+	}
+	if !l.terms.NoRenew {
+		pause := max(min(l.terms.TTL/40, left/10), time.Millisecond)
+		l.renewAt = now.Add(pause + spread(pause, chance))
+	}
+	refused := errors.Is(err, errors.ErrUnsupported) // by a store that answers: see driver.Grant
+	if l.state == Suspect || refused {
+		return nil
+	}
+	l.state = Suspect
+	return err
+}
+
+// AsLost returns the *LostError in err, or one with the given reason.
+func AsLost(err error, reason driver.Reason) *driver.LostError {
+	var lost *driver.LostError
+	if errors.As(err, &lost) {
+		return lost
+	}
+	return &driver.LostError{Reason: reason}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package trust decides what a client may believe of a lease: whether it is held still,
+// when to renew it, when it ends, and whether its grant may go to the next waiter. It
+// only decides. Every method is an event: from what is known of the lease, and the time,
+// follow a new state, an action for the caller, and when to look again. There are no
+// goroutines, no locks, no timers and no clock here, so that a test can enumerate every
+// sequence of events.
+//
+//	event      what it may lead to
+//	---------  --------------------------------------------------------------------
+//	Begin      held
+//	Look       lost, if the deadline has passed
+//	Wake       as Look; suspect, if a confirmation is overdue; a renewal, if one is due
+//	Renew      a request to the store, if none is under way
+//	Extend     the same, for another TTL
+//	Answer     held until later; suspect and tried again soon; or lost
+//	Lose       lost
+//	Release    one hold less, or the end, which the caller makes by HandOver or End
+//	HandOver   released; the grant is another lease's, the heir
+//	End        released
+//
+// A grant goes from lease to lease by HandOver: the store sees one, with the id and the
+// record of the first. The last of these leases has the grant. Answers to renewals, and
+// news, are about the grant: whoever asked, they are for the lease that has it when they
+// come.
+package trust
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+)
+
+const (
+	// Never is after all instants.
+	Never = driver.Instant(math.MaxInt64)
+
+	// How long a client may hand a grant over among its own waiters without telling
+	// the store: shortTurn if other clients may be waiting, longTurn if not.
+	shortTurn = time.Millisecond
+	longTurn  = 4 * time.Millisecond
+
+	// firstNeed is the least time with which a lease that is renewed is handed over.
+	firstNeed = 500 * time.Millisecond
+
+	// firstRenewal is when a lease is renewed that began with less than its TTL.
+	firstRenewal = 10 * time.Millisecond
+)
+
+// ErrOverdue is why a lease is suspect whose renewal has not failed.
+var ErrOverdue = errors.New("its renewal is overdue")
+
+// State is where a lease is in its life.
+type State int
+
+const (
+	Held     State = iota // ours, and confirmed
+	Suspect               // ours until the deadline, but a renewal has failed or is overdue
+	Lost                  // ended without us
+	Released              // given back, or handed over
+)
+
+// Terms are what a lease was asked for.
+type Terms struct {
+	Kind    line.Kind
+	TTL     time.Duration
+	NoRenew bool
+	MaxHold time.Duration // 0: for ever
+	Why     string
+}
+
+// Grant is what the store has granted.
+type Grant struct {
+	Expires bool           // the store ends it when its TTL has passed
+	Since   driver.Instant // the store has certainly not begun the TTL before
+	Tokens  uint64         // that are reserved for heirs
+	Others  bool           // other clients may be waiting
+}
+
+// Lease is what is known of one lease. It is a value: a copy has a life of its own.
+type Lease struct {
+	terms   Terms
+	expires bool
+	state   State
+	holds   int   // how often it is held; 0 when Release has been called for each
+	cause   error // why it ended
+	limit   driver.Instant
+
+	// Of its grant. All but since is moved to the heir.
+	since  driver.Instant
+	asking bool           // a request that renews is under way
+	tokens uint64         // left for heirs
+	turn   driver.Instant // there are none from then on
+
+	renewAt   driver.Instant // when to renew, or to try again
+	suspectAt driver.Instant // when a missing confirmation is overdue
+	failure   error          // of the last renewal, if it failed
+
+	lowering bool // a Downgrade has begun
+	lowered  bool // and was confirmed: it is shared
+}
+
+// Begin returns the first lease of a grant. Chance, here and below, is a random number
+// from 0 to 1, without 1.
+func Begin(t Terms, g Grant, now driver.Instant, chance float64) Lease {
+	l := Lease{terms: t, holds: 1, expires: g.Expires, since: g.Since, tokens: g.Tokens, limit: Never}
+	l.turn = now.Add(longTurn)
+	if g.Others {
+		l.turn = now.Add(shortTurn)
+	}
+	if t.MaxHold > 0 {
+		l.limit = now.Add(t.MaxHold)
+	}
+	l.confirm(g.Since, now, chance)
+	if l.renewAt <= now {
+		// Renew soon, but not at once: a holder that releases first saves the renewal.
+		l.renewAt = now.Add(min(firstRenewal, l.Deadline().Sub(now)/8))
+	}
+	return l
+}
+
+// State returns the state, without a look at the clock.
+func (l *Lease) State() State { return l.state }
+
+// Ended returns why the lease has ended, or nil, without a look at the clock.
+func (l *Lease) Ended() error { return l.cause }
+
+// Holds returns how often the lease is held; 0 once it has been given back.
+func (l *Lease) Holds() int { return l.holds }
+
+// Deadline returns the end of the trust window, or Never.
+func (l *Lease) Deadline() driver.Instant {
+	if !l.expires && !l.terms.NoRenew {
+		return l.limit
+	}
+	return min(l.limit, l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL)))
+}
+
+// Due returns when the lease has to be woken; Never once it has ended.
+func (l *Lease) Due() driver.Instant {
+	if l.cause != nil {
+		return Never
+	}
+	due := min(l.Deadline(), l.renewAt)
+	if l.state == Held {
+		due = min(due, l.suspectAt)
+	}
+	return due
+}
+
+// Limit ends the lease at the given time, unless it ends before.
+func (l *Lease) Limit(at driver.Instant) { l.limit = min(l.limit, at) }
+
+// end moves the lease to a final state, once. It reports whether it has.
+func (l *Lease) end(state State, cause error) bool {
+	if l.cause != nil {
+		return false
+	}
+	l.state, l.cause = state, cause
+	return true
+}
+
+// End ends the lease before the store is told: from now on no late renewal can revive
+// it. It reports false if the lease had ended before.
+func (l *Lease) End() bool { return l.end(Released, driver.ErrReleased) }
+
+// Lose ends the lease without us. It reports false if the lease had ended before.
+func (l *Lease) Lose(cause *driver.LostError) bool { return l.end(Lost, cause) }
+
+// Look loses the lease if its deadline has passed, and reports whether it has.
+func (l *Lease) Look(now driver.Instant) bool {
+	switch deadline := l.Deadline(); {
+	case now < deadline:
+		return false
+	case deadline == l.limit:
+		return l.Lose(&driver.LostError{Reason: driver.Limit})
+	}
+	return l.Lose(&driver.LostError{Reason: driver.Expired, Err: l.failure})
+}
+
+// Giving is what a call of Release means.
+type Giving int
+
+const (
+	Fewer Giving = iota // there was more than one hold
+	Last                // the caller has to hand the lease over, or to End it and tell the store
+	Again               // somebody else has to, or has
+)
+
+// Release takes back one hold.
+func (l *Lease) Release() Giving {
+	switch l.holds {
+	case 0:
+		return Again
+	case 1:
+		l.holds = 0
+		return Last
+	}
+	l.holds--
+	return Fewer
+}
+
+// HandOver ends the lease, which is being released, and returns that of a waiter, which has
+// its grant and its trust window from then on. It does nothing and returns false if the
+// waiter needs a grant of its own: its Why differs, no tokens are left, the turn is over,
+// or less than half of its TTL is left (if it renews, half a second is enough).
+func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Lease, ok bool) {
+	need := t.TTL / 2
+	if !t.NoRenew {
+		need = min(need, firstNeed)
+	}
+	fresh := now.Add(need) < l.since.Add(t.TTL-driver.Drift(t.TTL))
+	if l.tokens == 0 || now >= l.turn || now >= l.Deadline() || l.state != Held || l.lowering ||
+		t.Why != l.terms.Why || t.TTL > l.terms.TTL || !fresh {
+		return Lease{}, false
+	}
+	heir = Lease{
+		terms: t, holds: 1, expires: l.expires, limit: Never,
+		since: l.since, asking: l.asking, tokens: l.tokens - 1, turn: l.turn,
+		renewAt: l.renewAt, suspectAt: l.suspectAt,
+	}
+	if t.MaxHold > 0 {
+		heir.limit = now.Add(t.MaxHold)
+	}
+	if t.TTL != l.terms.TTL || t.NoRenew != l.terms.NoRenew {
+		heir.confirm(l.since, now, chance)
+	}
+	l.asking = false
+	l.End()
+	return heir, true
+}

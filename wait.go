@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// Waiters of this client stand in a line for each name: see package line, that decides
+// whose turn it is. A line exists while a call asks the store, or a lease is held
+// exclusively. Client.mu guards it.
+type (
+	queue = line.Line[*Lease, *waiter]
+	place = line.Place[*waiter]
+)
+
+type waiter struct {
+	name string
+	req  *driver.Request // whoever calls the waiter may put another in its place
+	set  settings
+	turn chan *Lease // gets the lease, or nil: go and ask the store
+}
+
+// join lets a call in and puts it in the line for name. It returns nil if the
+// caller is to ask the store now, and its place otherwise.
+func (c *Client) join(req *driver.Request, set settings) (*place, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	c.calls.Add(1)
+	ln, kind := c.line(req.Name), set.kind()
+	if ln.Enter(kind) {
+		return nil, nil
+	}
+	p := &place{Kind: kind, Of: &waiter{name: req.Name, req: req, set: set, turn: make(chan *Lease, 1)}}
+	ln.Wait(p)
+	return p, nil
+}
+
+// line returns the line for name. Client.mu is held.
+func (c *Client) line(name string) *queue {
+	ln := c.lines[name]
+	if ln == nil {
+		ln = new(queue)
+		c.lines[name] = ln
+	}
+	return ln
+}
+
+// wait waits in the line. It returns the lease that was handed over, or nil if
+// the caller has to ask the store.
+func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
+	select {
+	case l := <-p.Of.turn:
+		if err := c.over(ctx); err != nil {
+			c.decline(ctx, p.Of.name, l)
+			return nil, err
+		}
+		return l, nil
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	called, held := c.quit(p)
+	if called {
+		// It was our turn in the same instant. Put it back.
+		c.decline(ctx, p.Of.name, <-p.Of.turn)
+	}
+	if ctx.Err() != nil {
+		return nil, left(ctx, held)
+	}
+	return nil, ErrClosed
+}
+
+// over returns why a call must not go on, or nil.
+func (c *Client) over(ctx context.Context) error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// decline gives back what a waiter got in the instant in which it gave up.
+func (c *Client) decline(ctx context.Context, name string, l *Lease) {
+	if l == nil {
+		c.answered(name)
+		return
+	}
+	// If the store cannot be told, the client goes on telling it.
+	_ = l.Release(ctx)
+}
+
+// answered ends a call's asking at the store.
+func (c *Client) answered(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[name]
+	ln.Answered()
+	c.advance(name, ln)
+}
+
+// leave takes l, which is exclusive no more, out of its line.
+func (c *Client) leave(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ln := c.lines[l.grant.name]; ln != nil && ln.Leave(l) {
+		c.advance(l.grant.name, ln)
+	}
+}
+
+// leaveLine takes a waiter that gives up out of its line. It returns how many were ahead of
+// it and who has the name, and false if it was called before.
+func (c *Client) leaveLine(p *place) (ahead int, holder *Lease, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[p.Of.name] // nil if it was called long ago
+	if ahead, ok = ln.Quit(p, maxPlace); !ok {
+		return 0, nil, false
+	}
+	holder = ln.Holder()
+	c.advance(p.Of.name, ln) // it may have been in the way
+	return ahead, holder, true
+}
+
+// advance sends to the store those whose turn it is, and ends a line in which
+// nothing is left. Client.mu is held.
+func (c *Client) advance(name string, ln *queue) {
+	for p := ln.Next(); p != nil; p = ln.Next() {
+		p.Of.turn <- nil
+	}
+	if ln.Over() {
+		delete(c.lines, name)
+	}
+}
+
+// settle begins to watch over l, just granted, and puts it in its line if it is
+// exclusive: whoever wants such a lease now waits for this one.
+func (c *Client) settle(l *Lease) {
+	c.keep(l)
+	if n, ok := l.grant.store.(driver.Notifier); ok {
+		n.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })
+	}
+}
+
+func (c *Client) keep(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := l.grant
+	if l.trust.Kind() == line.Exclusive {
+		c.line(g.name).Hold(l)
+	}
+	if g.next = c.open; g.next != nil {
+		g.next.prev = g
+	}
+	c.open = g
+	c.sched.Add(&g.item, l.trust.Due())
+}
+
+// forget takes g, which has been given back, out of the list.
+func (c *Client) forget(g *grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.prev != nil {
+		g.prev.next = g.next
+	} else {
+		c.open = g.next
+	}
+	if g.next != nil {
+		g.next.prev = g.prev
+	}
+	g.prev, g.next = nil, nil
+}
