@@ -55,6 +55,7 @@ style:
 	go run $(STATICCHECK) $(PACKAGES)
 
 lint: style
+	./internal/english.sh
 	go vet -tags noetcd ./cmd/pawl
 	GOOS=darwin go vet $(PORTABLE)
 	GOOS=windows go vet $(PORTABLE)

@@ -67,7 +67,7 @@ func TestMutexPanicsIfTheStoreCannotBeAsked(t *testing.T) {
 
 // Two goroutines use one Mutex. The first loses the lease, and another process
 // takes the lock. The Unlock of the first must say so, and end neither that one's
-// lease nor the second's, who comes when its turn is.
+// lease nor the second's, which comes when its turn is.
 func TestMutexAfterALoss(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		m := &adapt.Mutex{Locks: w.locks, Name: "a"}

@@ -25,7 +25,7 @@ func giveBack(ctx context.Context, lease *pawl.Lease, began time.Time, minHold t
 		return ended
 	}
 	time.AfterFunc(rest, func() {
-		// A loss now is no matter: the run is over.
+		// A loss does not matter now: the run is over.
 		if err := lease.Release(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased) {
 			report(err)
 		}

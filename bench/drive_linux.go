@@ -73,7 +73,7 @@ func (s *seated) close() {
 func (s *seated) drive(a *arena) *sample {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// Without a deadline, from which some libraries would take their TTL. Who has a
+	// Without a deadline, from which some libraries would take their TTL. A client with a
 	// lock of its own does not wait, and ends by itself.
 	over := time.Duration(a.end.Load() - nano())
 	if s.Own {

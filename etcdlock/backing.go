@@ -26,8 +26,8 @@ import (
 // passed the question on to, acted in that term or a later one. And the leader
 // that let the read through was that of the read's term or an earlier one, and
 // the majority had elected none after it when the read was sent. With one term in
-// both, it was the leader then who had kept the lease alive. Every leader who
-// comes after begins with the full time.
+// both, it was the leader then that had kept the lease alive. Every later leader
+// begins with the full time.
 type backing struct {
 	id      clientv3.LeaseID
 	seconds int64          // that it was asked for; it has them at least

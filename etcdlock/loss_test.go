@@ -305,7 +305,7 @@ func TestDowngradeLetsReadersIn(t *testing.T) {
 		t.Errorf("Renew after Downgrade = %v, %v", since, err) // it writes the key anew
 	}
 	if _, err := b.TryAcquire(t.Context(), reader()); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire past a writer who waits = %v; want ErrHeld", err)
+		t.Errorf("TryAcquire past a waiting writer = %v; want ErrHeld", err)
 	}
 	time.Sleep(200 * time.Millisecond)
 	if !writer.waits() || !behind.waits() {

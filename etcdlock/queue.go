@@ -14,8 +14,8 @@ import (
 // maxShown is how many holders are looked at only to be shown.
 const maxShown = 16
 
-// queue is the keys of one name in the order of their creation. Who holds it
-// follows from them alone: the first, and those after it for as long as all can
+// queue is the keys of one name in the order of their creation. The holders
+// follow from them alone: the first, and those after it for as long as all can
 // hold it together.
 type queue []entry
 

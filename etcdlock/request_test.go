@@ -100,7 +100,7 @@ func (k *noted) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOpt
 }
 
 // TestCrowdedName: nobody is in the way, so one transaction is enough, which compares
-// once and puts one key. Who is held up joins the queue with a second one, and the next
+// once and puts one key. A client that is held up joins the queue with a second one, and the next
 // time with the first, until nobody is in the way again.
 func TestCrowdedName(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func (g *grant) show(ctx context.Context) {
 }
 
 // Downgrade implements driver.Downgrader. The key stays where it is; its record
-// says that it is shared from now on. Who waits to share it watches the key.
+// says that it is shared from now on. Whoever waits to share it watches the key.
 func (g *grant) Downgrade(ctx context.Context) error {
 	g.renewing.Lock()
 	defer g.renewing.Unlock()

@@ -16,7 +16,7 @@ const (
 	maxRevision = 1<<(63-tokenBits) - 1
 )
 
-// tokenOf returns the token of who has the key with a create revision, or 0 if that is
+// tokenOf returns the token of the lease whose key has the create revision, or 0 if that is
 // too large: nobody holds the name with such a key.
 func tokenOf(rev int64) uint64 {
 	if checkRevision(rev) != nil {

@@ -26,14 +26,14 @@ import (
 // and look for that up to 50 ms late.
 //
 // A resource has two small files, NAME.lock and NAME.token, for ever; NAME is made
-// of its SHA-256. Who deletes them makes the resource forget its token, and one
+// of its SHA-256. Deleting them makes the resource forget its token, and one
 // that is restored from a backup knows an older one. A file that is damaged is refused.
 type Dir struct {
 	path  string
 	gates gates
 }
 
-// OpenDir returns a Guard in an existing directory. Who may write there may write
+// OpenDir returns a Guard in an existing directory. Whoever may write there may write
 // as a holder of any token. It returns an error that is errors.ErrUnsupported on
 // systems without flock(2), such as Windows.
 func OpenDir(path string) (*Dir, error) {

@@ -44,7 +44,7 @@ of one name in one store: others cannot be compared. Leases that are held by sev
 at a time, by pawl.Shared and pawl.Slots, have a token each, and a smaller one
 does not mean that the lease has ended: fence writes of exclusive leases only.
 
-Who may send a token may send a large one, and so keep everybody else out: let only
-those do it who may write.
+Whoever may send a token may send a large one, and so keep everybody else out: let only
+those send one that may write.
 */
 package fence

@@ -57,7 +57,7 @@ func FromHeader(h http.Header) (pawl.Token, error) {
 // raises the resource's token, as a new holder's first read should. The token is in
 // the context that next gets, see Token.
 //
-// A request that is refused is answered as WriteError does. Who may send a token may
+// A request that is refused is answered as WriteError does. Whoever may send a token may
 // send a large one: check who it is before.
 //
 // A Memory will do if the data is in the memory of the server too, and there is one

@@ -35,7 +35,7 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 const MaxToken pawl.Token = math.MaxInt64
 
 // Check returns an error unless token is from 1 to MaxToken and resource is not
-// empty. All helpers call it; only who writes one of his own has to.
+// empty. All helpers call it; only a helper of your own has to.
 func Check(resource string, token pawl.Token) error {
 	switch {
 	case resource == "":

@@ -14,7 +14,7 @@
 //
 // Exclusion is flock(2) on NAME.lock, and nothing else. The kernel frees it when
 // the last process that has the file open ends, in whatever way. After locking,
-// the path must still lead to the locked file; we never delete it. Who does
+// the path must still lead to the locked file; we never delete it. Whoever does
 // delete it should take its flock first, as systemd-tmpfiles does; a holder
 // whose file was taken away finds out within seconds and loses its lease.
 //

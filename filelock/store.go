@@ -27,7 +27,7 @@ type store struct {
 // Suffixes of the files of one name.
 const (
 	lockSuffix  = ".lock"  // the flock and the records; never deleted by us
-	gateSuffix  = ".gate"  // the flock of who joins others; never deleted by us
+	gateSuffix  = ".gate"  // the flock taken to join others; never deleted by us
 	slotSuffix  = ".slot"  // and a number: the flock of one slot; never deleted by us
 	fifoSuffix  = ".fifo"  // open for reading as long as somebody holds the lock alone
 	heldSuffix  = ".held"  // directory of the FIFOs of those who hold it together

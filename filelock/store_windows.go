@@ -82,8 +82,8 @@ func (s *store) present(enc string) (bool, error) {
 	return !free, err
 }
 
-// checkDir returns an error unless dir is a directory. Who may write to it is
-// the business of its access control list.
+// checkDir returns an error unless dir is a directory. Its access control
+// list says who may write to it.
 func checkDir(dir string, _ bool) error {
 	fi, err := os.Stat(dir)
 	if err == nil && !fi.IsDir() {

@@ -166,7 +166,7 @@ func flockShared(f *os.File) (bool, error) {
 }
 
 // otherSlots returns a *SlotsError if slots of another number than req's are
-// held. It is for who was not let in, so that it makes no difference if that
+// held. It is called after a request was refused, so it makes no difference if that
 // has just changed.
 func (s *store) otherSlots(req *driver.Request, info *driver.Info) error {
 	if req.Slots == 0 || info == nil || len(info.Holders) == 0 {

@@ -333,7 +333,7 @@ func TestMixedKill(t *testing.T) {
 }
 
 // TestKilledMembers: the kernel frees what a killed reader or holder of a slot
-// had, and nothing else; who waits for it is told.
+// had, and nothing else; waiters are told.
 func TestKilledMembers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"shared", "slots2"} {

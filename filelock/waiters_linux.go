@@ -21,7 +21,7 @@ const whoSuffix = ".who"
 // maxTarget is below the 4095 bytes that Linux grants to a link's target.
 const maxTarget = 4000
 
-// waiterText is what others are shown of who waits.
+// waiterText is what others are shown of a waiter.
 func waiterText(req *driver.Request) string {
 	var text []byte
 	shorten(*req.Holder, req.Why, func(h driver.Holder, why string) bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // watch sees every lease in the instant in which its client begins to trust it.
-// Trust never begins anew after it has ended, so it is enough to look then who else
+// Trust never begins anew after it has ended, so it is enough to look at that moment who else
 // trusts a lease.
 type watch struct {
 	w *world

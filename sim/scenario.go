@@ -158,7 +158,7 @@ func splitVote() Scenario {
 	return Scenario{
 		Name:       "split-vote",
 		Title:      "Three ask at the same time, each gets some nodes, and nobody a quorum",
-		Protection: "who has failed gives back what it got at once, and asks again after a random time",
+		Protection: "a client that has failed gives back what it got at once, and asks again after a random time",
 		Rule:       Stuck,
 		Safe:       p,
 		Unsafe:     p.without(Off{Ending: true}),
@@ -180,7 +180,7 @@ func readers() Scenario {
 	return Scenario{
 		Name:       "readers",
 		Title:      "Readers come and go, at any time one of them has the lock, and a writer waits",
-		Protection: "who waits to write says so at the nodes, and they let no new readers in",
+		Protection: "a waiting writer says so at the nodes, and they let no new readers in",
 		Rule:       Stuck,
 		Safe:       p,
 		Unsafe:     p.without(Off{Wishes: true}),

@@ -195,7 +195,7 @@ func TestForeignChildren(t *testing.T) {
 }
 
 // TestOverflow: where the servers' numbers are about to run out, nobody gets a lock,
-// and is told what to do. Who waits is not left waiting.
+// and is told what to do. Waiters are not left waiting.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, quickSweep)

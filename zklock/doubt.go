@@ -38,7 +38,7 @@ type doubt struct {
 // servers bear one another's silence.
 const forgetDoubt = 10 * time.Minute
 
-// suspect notes that there may be nodes of an attempt that nobody knows of. Who makes a
+// suspect notes that there may be nodes of an attempt that nobody knows of. Whoever makes a
 // node for the same attempt looks, too.
 func (s *session) suspect(n *node) {
 	s.mu.Lock()

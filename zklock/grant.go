@@ -77,8 +77,8 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
 
-// Reserved implements driver.Reserver. Who waits is not asked for when the name is free,
-// so there may be somebody.
+// Reserved implements driver.Reserver. Waiters are not asked for when the name is free,
+// so there may be some.
 func (g *grant) Reserved() (tokens uint64, others bool) {
 	if g.kind == (kind{}) {
 		return reserved, true

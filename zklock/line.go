@@ -57,7 +57,7 @@ var nodeName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:(?:^|-)(lock-)|(__lock__|__WRIT__)|(-read-|__READ__|__rlock__)|-slots([1-9][0-9]{0,8})-)(-?[0-9]{9,10})$`)
 })
 
-// parseChild reads the name of a node. What is no lease is not ok.
+// parseChild reads the name of a node. ok is false if it belongs to no lease.
 func parseChild(name string) (c child, ok bool) {
 	m := nodeName().FindStringSubmatch(name)
 	if m == nil {
@@ -70,8 +70,8 @@ func parseChild(name string) (c child, ok bool) {
 	return c, true
 }
 
-// line is the queue of a name, in order. Who holds the name follows from it
-// alone: it is the longest part at its front that may be held together. What is
+// line is the queue of a name, in order. The holders follow from it
+// alone: they are the longest part at its front that may be held together. What is
 // behind the front changes nothing in it, and so a node that has come into it
 // stays there until it is deleted.
 type line []child
@@ -107,8 +107,8 @@ func (l line) index(name string) int {
 	return slices.IndexFunc(l, func(c child) bool { return c.name == name })
 }
 
-// downgrade makes the first in line a shared one, which it has become. Only who
-// holds a name can, so it is the first for as long as it is there.
+// downgrade makes the first in line a shared one, which it has become. Only a holder
+// can, so it is the first for as long as it is there.
 func (l line) downgrade() { l[0].kind = kind{shared: true} }
 
 // holders returns how many at the front hold the name.

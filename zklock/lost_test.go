@@ -259,7 +259,7 @@ func TestSilentNewSession(t *testing.T) {
 }
 
 // TestLostAnswerToDelete: the connection breaks when the node has been deleted. The
-// lease is released all the same, and who comes next is not harmed.
+// lease is released all the same, and the next holder is not harmed.
 func TestLostAnswerToDelete(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)

@@ -68,7 +68,7 @@ type past struct {
 // tells it.
 //
 // Package zk gives no stat of what it creates, and to read the node costs a request and a
-// trip. But who has deleted its last node on the name, and was told so before it asked
+// trip. But a client that has deleted its last node on the name, and was told so before it asked
 // for this one, knows of two changes since it saw the last one there: that deletion, and
 // after it this creation. If there were only two the last of them is the latter.
 func (n *node) born() (czxid int64, known bool) {

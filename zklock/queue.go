@@ -72,7 +72,7 @@ func (g *grant) place(ctx context.Context) (line, int, error) {
 }
 
 // take makes the lease one that holds the name, as soon as it can be trusted. If
-// it had not to wait, the request that made its node may be the one to count from.
+// it did not have to wait, trust may count from the request that made its node.
 func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	if czxid, known := g.n.born(); now && known {
 		g.czxid = czxid

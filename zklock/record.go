@@ -19,7 +19,7 @@ type record struct {
 	Why   string `json:"why,omitempty"`
 	// Acquired is when a lease that had to wait was granted. It is written with the
 	// first renewal, as those behind are woken by it; until then, and for leases that
-	// had not to wait, it is when the node was made.
+	// did not have to wait, it is when the node was made.
 	Acquired time.Time `json:"acquired,omitzero"`
 	// Downgraded: an exclusive lease that has become a shared one. This alone
 	// is not for people only.

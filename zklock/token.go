@@ -22,7 +22,7 @@ const (
 var errEpochs = errors.New("the servers have counted more epochs than tokens have room for: " +
 	"move the locks to a new ensemble, and then lower the tokens that the resources remember")
 
-// tokenOf returns the token of who has the node that was made by a transaction, or 0 if
+// tokenOf returns the token of the lease whose node the transaction created, or 0 if
 // there is none: nobody can hold the name with that node then, but a client of another
 // library.
 func tokenOf(czxid int64) uint64 {

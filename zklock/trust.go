@@ -38,8 +38,8 @@ func (s *session) pace() time.Duration {
 	return min(room*2/5, s.patience()/2)
 }
 
-// touch has a quorum confirm the session, without a lease. It changes nothing. Who may
-// not read the node is told so by a quorum, too.
+// touch has a quorum confirm the session, without a lease. It changes nothing. A client
+// that may not read the node is told so by a quorum, too.
 func (s *session) touch() error {
 	sent := s.sending()
 	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})

@@ -13,7 +13,7 @@ import (
 )
 
 // Anonymous tells of the holders only what kind of lease they have and since when.
-// Who they are, what for, the tokens and who waits is kept back.
+// It keeps back who and what for they are, the tokens, and the waiters.
 func Anonymous(_ *http.Request, info *pawl.Info) *pawl.Info {
 	shown := &pawl.Info{Name: info.Name}
 	for _, h := range info.Holders {
@@ -93,7 +93,7 @@ func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 	_ = json.NewEncoder(w).Encode(lockedJSON{schema, l}) // who asked may have gone
 }
 
-// retryAfter rounds up: who comes back too early is refused again.
+// retryAfter rounds up: a caller that comes back too early is refused again.
 func retryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		d = time.Second

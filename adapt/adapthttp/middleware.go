@@ -25,7 +25,7 @@ import (
 // lease in it, for its token. The lease ends when the handler returns; that of an
 // http.TimeoutHandler returns while the work goes on, so put it around this one.
 //
-// Who asks for a name that is held gets 423 Locked with Retry-After and a JSON body
+// A request for a name that is held gets 423 Locked with Retry-After and a JSON body
 // that says who has it, as far as Show allows. While the store cannot be reached
 // the answer is 503, and the handler does not run.
 //

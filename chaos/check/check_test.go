@@ -73,7 +73,7 @@ func TestRules(t *testing.T) {
 			"1 ask 1 x shared 0 wait; 5 grant 1 5 l", "6 ask 1 x shared 0 wait; 7 grant 1 4 l"}},
 		{"tokens of calls at the same time", none, "", []string{
 			"1 ask 1 x shared 0 wait; 5 grant 1 5 l", "4 ask 1 x shared 0 wait; 7 grant 1 4 l"}},
-		{"a smaller token of who waited", none, OldToken, []string{
+		{"a smaller token of a waiter", none, OldToken, []string{
 			"1 ask 1 x alone 0 wait; 2 grant 1 5 l; 3 held 1; 9 held 1; 10 giving 1; 11 gave 1 -",
 			"1 ask 1 x alone 0 wait; 12 grant 1 4 l; 13 held 1; 14 held 1"}},
 		{"a lease that comes back", none, CameBack, []string{

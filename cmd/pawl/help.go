@@ -27,7 +27,7 @@ subcommand. What is behind them may be a password: it is shown if you ask for
 it, with --publish-command-line.
 
 With --shared, others that use --shared can have the lock too, but nobody else:
-they are readers, and who does not use it is a writer. With --slots 3, three can
+they are readers, and a command without it is a writer. With --slots 3, three can
 have it at a time. redlock has no slots; a directory has neither on other systems
 than Linux. Readers do not keep a writer waiting for ever.
 

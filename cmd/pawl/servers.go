@@ -43,8 +43,8 @@ func redisOptions(ctx context.Context, opts *pawl.Options) *redislock.Options {
 }
 
 // openZooKeeper opens an ensemble of ZooKeeper servers. What its URL may contain is
-// told by package zklock. Sessions that are too short for the TTL are none of the
-// business of who only looks, so it is not zklock.Open.
+// told by package zklock. Sessions that are too short for the TTL do not
+// matter to a command that only looks, so it is not zklock.Open.
 func openZooKeeper(ctx context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
 	own := &zklock.Options{Options: *opts}
 	if end, ok := ctx.Deadline(); ok {

@@ -140,7 +140,7 @@ func isEnding(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
 }
 
-// kill does not rely on the guard, which may be killed in the midst of it.
+// kill does not rely on the guard, which may be killed meanwhile.
 func (j *Job) kill() bool {
 	for end := time.Now().Add(lastWait); ; {
 		j.targets().each(syscall.SIGKILL)
