@@ -183,6 +183,9 @@ func clientCancelInstant(e *env) {
 		} else {
 			e.calls.Go(w.cancel)
 		}
+		if i%8 < 4 { // the client asks who has the name before it tells the store
+			time.Sleep(time.Millisecond)
+		}
 		e.give(l)
 		if !closed(w.done, e.soon()) {
 			e.Fatal("Acquire goes on after its context has ended")

@@ -53,7 +53,7 @@ func hooked(amnesia, cuts bool) *Harness {
 // Cut is a lie.
 func TestHooks(t *testing.T) {
 	forgets := []string{"token-grows-across-a-restart", "reserved-tokens-stay-so-after-a-restart", "restart-does-not-end-a-trusted-lease"}
-	lies := []string{"cut-off-participant-is-told-so", "cut-off-holder-keeps-nobody-out-for-long",
+	lies := []string{"waiter-of-a-store-that-is-gone-is-told", "cut-off-participant-is-told-so", "cut-off-holder-keeps-nobody-out-for-long",
 		"really-cut-off-client-stops-before-the-next-begins"}
 	for _, test := range Tests {
 		restart, cut := slices.Contains(test.Needs, "Restart"), slices.Contains(test.Needs, "Cut")

@@ -104,7 +104,8 @@ var queueMutants = []*mutant{
 			})
 			select {
 			case <-ctx.Done():
-				cancel() // a grant that was sent before is lost
+				time.Sleep(2 * time.Millisecond) // on its way to the store
+				cancel()                         // a grant that was sent before is lost
 				return nil, ctx.Err()
 			case r := <-got:
 				return d.grant(req)(r.g, r.err)
