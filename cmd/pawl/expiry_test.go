@@ -67,7 +67,7 @@ func (g *cutGrant) Release(ctx context.Context) error {
 func TestRenewed(t *testing.T) {
 	w := newWorld(t)
 	began := time.Now()
-	p := w.pawl("run", "-s", "memory:", "--ttl", "1s", "x", "sleep", "2.5")
+	p := w.pawl("run", "-s", "memory://", "--ttl", "1s", "x", "sleep", "2.5")
 	p.end(0)
 	if d := time.Since(began); d < 2500*time.Millisecond || p.stderr() != "" {
 		t.Errorf("took %v, stderr %q", d, p.stderr())
@@ -81,7 +81,7 @@ const beating = `trap 'date +%s.%N >term' TERM; touch in; while :; do date +%s.%
 // alive when it ends.
 func TestCutOff(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "-s", "memory:", "--ttl", "3s", "--grace", "1s", "--events", "ev", "x", "--", "sh", "-c", beating)
+	p := w.pawl("run", "-s", "memory://", "--ttl", "3s", "--grace", "1s", "--events", "ev", "x", "--", "sh", "-c", beating)
 	w.appears("in")
 	cut := time.Now()
 	w.create("cut")
@@ -107,7 +107,7 @@ func TestCutOff(t *testing.T) {
 // As above, with a wrapper that can do nothing.
 func TestStoppedWhileRenewing(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "-s", "memory:", "--ttl", "2s", "--grace", "500ms", "x", "--", "sh", "-c", beating)
+	p := w.pawl("run", "-s", "memory://", "--ttl", "2s", "--grace", "500ms", "x", "--", "sh", "-c", beating)
 	w.appears("in")
 	stopped := time.Now()
 	p.signal(syscall.SIGSTOP)
@@ -126,7 +126,7 @@ func TestStoppedWhileRenewing(t *testing.T) {
 // and goes on before the lease ends. That the command has ended was not its own doing.
 func TestStoppedAndBackInTime(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "-s", "memory:", "--ttl", "6s", "--grace", "2s", "x", "--", "sh", "-c", "echo $$ >pid; touch in; exec sleep 1000")
+	p := w.pawl("run", "-s", "memory://", "--ttl", "6s", "--grace", "2s", "x", "--", "sh", "-c", "echo $$ >pid; touch in; exec sleep 1000")
 	w.appears("in")
 	p.signal(syscall.SIGSTOP)
 	pid := strings.TrimSpace(w.read("pid"))

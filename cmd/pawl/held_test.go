@@ -155,7 +155,7 @@ func TestStuckStderr(t *testing.T) {
 // group and a lease of its own.
 func TestNestedEndsWithOuter(t *testing.T) {
 	w := newWorld(t)
-	p := w.pawl("run", "-s", "memory:", "--grace", "300ms", "outer", "--",
+	p := w.pawl("run", "-s", "memory://", "--grace", "300ms", "outer", "--",
 		w.exe, "run", "-s", "file://"+w.dir+"/locks", "inner", "--", "bash", "-c",
 		`trap '' TERM; echo $$ >pid; touch in; while :; do sleep 0.02; done`)
 	w.appears("in")

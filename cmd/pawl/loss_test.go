@@ -97,7 +97,7 @@ func TestNothingLeftAfterLoss(t *testing.T) {
 	})
 	t.Run("release", func(t *testing.T) {
 		w := newWorld(t)
-		p := w.pawl("run", "-s", "memory:", "--ttl", "2s", "x", "--", "sh", "-c", stray+"touch cut")
+		p := w.pawl("run", "-s", "memory://", "--ttl", "2s", "x", "--", "sh", "-c", stray+"touch cut")
 		p.end(exitLost)
 		w.noStray("pids")
 		if !strings.Contains(p.stderr(), "the command had ended, and what it had left running was stopped") {

@@ -18,7 +18,7 @@ func TestNestedTakesTheSameLock(t *testing.T) {
 		script := variable + `$P run -n nightly -- `
 		alone := w.sh(script + `sh -c '` + holdUntil + `'`)
 		w.appears("in")
-		for _, outer := range []string{store, "file://" + w.dir + "/other", "memory:"} {
+		for _, outer := range []string{store, "file://" + w.dir + "/other", "memory://"} {
 			beneath := w.pawl("run", "-s", outer, "deploy", "--", "sh", "-c", script+"touch both")
 			beneath.end(exitBusy)
 			if w.exists("both") {
