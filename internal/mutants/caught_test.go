@@ -54,7 +54,7 @@ func (s *shows) by(name string, r result) (missed string) {
 		}
 	}
 	if *update && len(said) > 0 {
-		s.want[name] = append(s.want[name], said[0])
+		s.want[name] = append(s.want[name], beginning(differs.ReplaceAllString(said[0], "*")))
 		if err := s.write(); err != nil {
 			return err.Error()
 		}
@@ -73,14 +73,14 @@ var (
 	setUp     = regexp.MustCompile(`test timed out after|connect: connection refused|address already in use`)
 )
 
-// assertions returns what a test says that has failed, without what differs from run to
-// run. Time-outs of the test and servers that do not start are none.
+// assertions returns what a test says that has failed. Time-outs of the test and servers
+// that do not start are none.
 func assertions(out string) []string {
 	var said []string
 	for _, m := range assertion.FindAllStringSubmatch(out, -1) {
 		text := strings.TrimSpace(m[1] + m[2] + m[3])
 		if text = strings.ReplaceAll(text, "\t", " "); text != "" && !setUp.MatchString(text) {
-			said = append(said, beginning(differs.ReplaceAllString(text, "*")))
+			said = append(said, text)
 		}
 	}
 	return said
