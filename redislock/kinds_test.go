@@ -195,6 +195,21 @@ func TestForgottenReaders(t *testing.T) {
 	}
 }
 
+// TestRenewalBesideASuccessor: whoever deleted the key of a reader tells nobody, and a
+// writer has the name now. The reader's renewal finds it, and is told that it has lost.
+func TestRenewalBesideASuccessor(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	reader := take(t, a, reading(long("deploy")))
+	r.do("del", lockKey(defaultPrefix, "deploy"))
+	writer := take(t, b, long("deploy"))
+	if _, err := reader.Renew(t.Context(), testMaxTTL); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew beside a successor = %v; want ErrLost", err)
+	}
+	release(t, writer)
+}
+
 // TestTwoCounts: of two that want different numbers of slots at once one gets them, and
 // the other is told both numbers.
 func TestTwoCounts(t *testing.T) {

@@ -35,7 +35,7 @@ func init() {
 	lua("readers get in before forgotten leases have ended", "acquire-busy.lua",
 		"if not value and shut == 0 then", "if not value and (shut == 0 or kind == 'shared') then", "TestForgottenReaders/FLUSHALL")
 	lua("a reader's renewal trips over its successor", "extend.lua",
-		"(value or attempt == '') then", "(attempt == '') then", "TestForgottenReaders/FLUSHALL")
+		"(value or attempt == '') then", "(attempt == '') then", "TestRenewalBesideASuccessor")
 	lua("a reader that nobody waits for stays", "release-busy.lua",
 		"if attempt == '' then attempt = find(lock, lease) or '' end", "", "TestGrantToNobody")
 	lua("downgrade without a look at whose lock it is", "downgrade.lua",
