@@ -7,7 +7,8 @@
 #             each kind of store; CHAOS has its flags: go run ./chaos -help
 # make microbench  benchmarks of all packages, which measure and never fail
 # make spec   the model of Redlock, every state of it, and variants that must fail
-# make soak   SCHEDULES schedules of the simulator (1,000,000 unless set)
+# make soak   what takes hours: SCHEDULES schedules of the simulator (1,000,000 unless set),
+#             1,000 waiting processes, the whole model, chaos
 # make fuzz   every fuzz target for FUZZTIME
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
@@ -24,7 +25,7 @@ SINCE       ?= HEAD
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-.PHONY: quick test deps lint style bench chaos microbench spec soak fuzz tidy interop
+.PHONY: quick test suites model deps lint style bench chaos microbench spec soak fuzz tidy interop
 
 # No -race, no faults, and of the mutants those of files that differ from SINCE.
 quick: deps style
@@ -33,18 +34,22 @@ quick: deps style
 	go test -timeout 10m -parallel 4 ./internal/mutants -since $(SINCE)
 
 test: deps lint
-	# One suite after the other: two that start servers keep each other from time.
-	go test -race -p 1 -timeout 20m $$(go list $(PACKAGES) | grep -v -e /internal/mutants -e '/driver/drivertest$$')
+	# The model and the simulator only compute: they get what the suites leave of the processors.
+	@$(MAKE) --no-print-directory -Oline -j2 suites model
 	# Its hundreds of bubbles of fake time at once crash Go 1.26.8's race runtime now and
 	# then, in one run of five. The stores run what it has with -race.
 	go test ./driver/drivertest
 	# It runs tests of its own, which mostly wait, and gains nothing from -race.
-	go test -timeout 30m -parallel 4 ./internal/mutants
-	# In full, which takes too long with -race: 50 x 200 rounds, 1,000 waiting processes.
-	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
-	# Schedules of the simulator, of which -race runs a few hundred.
-	SIM_SCHEDULES=20000 go test -count=1 -v -run TestNothingForbiddenHappens ./sim
-	./spec/run.sh --quick
+	go test -timeout 40m -parallel 4 ./internal/mutants
+
+# One suite after the other: two that start servers keep each other from time.
+suites:
+	go test -race -p 1 -timeout 20m $$(go list $(PACKAGES) | grep -v -e /internal/mutants -e '/driver/drivertest$$')
+
+# Of the simulator's schedules -race runs a few hundred.
+model:
+	nice -n 19 ./spec/run.sh --quick
+	SIM_SCHEDULES=20000 nice -n 19 go test -count=1 -run TestNothingForbiddenHappens ./sim
 
 deps:
 	@./internal/deps.sh
@@ -73,8 +78,11 @@ microbench:
 spec: deps
 	./spec/run.sh
 
-soak:
+soak: deps
 	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./sim
+	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
+	./spec/run.sh
+	$(MAKE) chaos
 
 fuzz:
 	./internal/fuzz.sh $(FUZZTIME) $(MODULES)
