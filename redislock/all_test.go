@@ -70,7 +70,7 @@ func TestAcquireAllAtOnce(t *testing.T) {
 func TestLostReplyOfASet(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	names := []string{"a", "b", "c"}
 	reqs := func() (reqs []*driver.Request) {
@@ -114,7 +114,7 @@ func TestLostReplyOfASet(t *testing.T) {
 func TestAcquireAllGivesBack(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	c, err := pawl.New(openThrough(t, link, longOptions()), nil)
 	if err != nil {
 		t.Fatal(err)

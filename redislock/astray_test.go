@@ -14,12 +14,13 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // openMoving returns a client of what is behind a link, with all that it logs.
-func openMoving(t *testing.T, link *drivertest.Link, ttl time.Duration) (*pawl.Client, *output) {
+func openMoving(t *testing.T, link *drivertest.Link, ttl time.Duration) (*pawl.Client, *servers.Output) {
 	t.Helper()
-	log := new(output)
+	log := new(servers.Output)
 	opts := &Options{MaxTTL: ttl}
 	opts.TTL = ttl
 	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
@@ -53,7 +54,7 @@ func TestAddressMoves(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second // a busy machine takes seconds to get a replica going
 	before, after := replicated(t, ttl)
-	link := drivertest.NewLink(t, before.addr)
+	link := drivertest.NewLink(t, before.Addr)
 	a, log := openMoving(t, link, ttl)
 	b, _ := openMoving(t, link, ttl)
 	held, err := a.Acquire(t.Context(), "deploy")
@@ -74,7 +75,7 @@ func TestAddressMoves(t *testing.T) {
 	made := link.Made()
 	promoted := driver.Now()
 	after.do("replicaof", "no", "one")
-	link.Move(after.addr)
+	link.Move(after.Addr)
 	follow(t, before, after)
 	moved := driver.Now()
 	// What the former master renewed after the promotion the new one does not know.
@@ -119,7 +120,7 @@ func TestAddressOfReplica(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
 	before, after := replicated(t, ttl)
-	link := drivertest.NewLink(t, before.addr)
+	link := drivertest.NewLink(t, before.Addr)
 	a, log := openMoving(t, link, ttl)
 	after.do("replicaof", "no", "one")
 	follow(t, before, after)
@@ -133,7 +134,7 @@ func TestAddressOfReplica(t *testing.T) {
 	if n := link.Made() - made; n > 10 || n == 0 {
 		t.Errorf("%d connections were made for %d requests; want some", n, asked)
 	}
-	link.Move(after.addr)
+	link.Move(after.Addr)
 	var l *pawl.Lease
 	var err error
 	if !eventually(3*patience, func() bool { l, err = a.TryAcquire(t.Context(), "deploy"); return err == nil }) {
@@ -154,14 +155,14 @@ func TestAddressOfReplica(t *testing.T) {
 func TestEfficiencyAddressMoves(t *testing.T) {
 	t.Parallel()
 	before, after := replicated(t, time.Second)
-	link := drivertest.NewLink(t, before.addr)
+	link := drivertest.NewLink(t, before.Addr)
 	locks, err := Open(t.Context(), "redis://"+link.Addr()+"?mode=efficiency", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer locks.Close()
 	after.do("replicaof", "no", "one")
-	link.Move(after.addr)
+	link.Move(after.Addr)
 	follow(t, before, after)
 	if !eventually(patience, func() bool { _, err = locks.TryAcquire(t.Context(), "deploy"); return err == nil }) {
 		t.Errorf("TryAcquire = %v", err)
@@ -175,7 +176,7 @@ func TestOtherServerHasIt(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t), startServer(t)
 	grownUp(t, first, second)
-	link := drivertest.NewLink(t, first.addr)
+	link := drivertest.NewLink(t, first.Addr)
 	opts := testOptions()
 	opts.TTL, opts.MaxTTL = 3*time.Minute, 3*time.Minute
 	for _, r := range []*redis{first, second} {
@@ -201,7 +202,7 @@ func TestOtherServerHasIt(t *testing.T) {
 		req.TTL = time.Minute
 		take(t, b, req)
 	}
-	link.Redirect(second.addr)
+	link.Redirect(second.Addr)
 	for i, l := range held {
 		select {
 		case <-l.Done():

@@ -90,7 +90,7 @@ func runChaos(ctx context.Context, t *testing.T, r *redis, opts *Options, harm i
 	var links []*drivertest.Link
 	var work sync.WaitGroup
 	for range 4 {
-		link := drivertest.NewLink(t, r.addr)
+		link := drivertest.NewLink(t, r.Addr)
 		links = append(links, link)
 		d, err := NewDriver(t.Context(), "redis://"+link.Addr(), opts)
 		if err != nil {
@@ -127,7 +127,7 @@ func chaos(ctx context.Context, r *redis, links []*drivertest.Link, harm int) {
 		}
 	}
 	cli := func(args ...string) { // whether it succeeds does not matter
-		_, port, _ := net.SplitHostPort(r.addr)
+		_, port, _ := net.SplitHostPort(r.Addr)
 		_ = exec.Command("redis-cli", append([]string{"-p", port}, args...)...).Run()
 	}
 	for ctx.Err() == nil {

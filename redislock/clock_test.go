@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // clockProgram is the server whatever $PAWL_REDIS_SERVER says: others, such as
@@ -27,7 +28,8 @@ const clockProgram = "redis-server"
 // clockServer starts a server whose wall clock the test sets, by libfaketime.
 func clockServer(t testing.TB, args ...string) (r *redis, set func(ahead time.Duration)) {
 	t.Helper()
-	r = &redis{t: t, dir: t.TempDir(), args: args, program: clockProgram}
+	r = newServer(t, args...)
+	r.Program = clockProgram
 	set = r.fakeClock()
 	r.begin()
 	return r, set
@@ -45,7 +47,7 @@ func (r *redis) fakeClock() (set func(ahead time.Duration)) {
 		}
 		return found[0]
 	}
-	file := filepath.Join(r.dir, "ahead")
+	file := filepath.Join(r.Dir, "ahead")
 	set = func(ahead time.Duration) {
 		t.Helper()
 		text := fmt.Sprintf("%+d", ahead/time.Second)
@@ -59,7 +61,7 @@ func (r *redis) fakeClock() (set func(ahead time.Duration)) {
 	set(0)
 	// The C library comes second so that its malloc replaces the server's own,
 	// which asks for the time before libfaketime is ready.
-	r.env = []string{
+	r.Env = []string{
 		"LD_PRELOAD=" + lib("/usr/lib/*/faketime/libfaketime.so.1") + " " + lib("/lib/*/libc.so.6"),
 		"FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}
@@ -68,7 +70,7 @@ func (r *redis) fakeClock() (set func(ahead time.Duration)) {
 
 // steps is what an observer and a log were told.
 type steps struct {
-	log     output
+	log     servers.Output
 	told    chan pawl.Event // of steps
 	renewed atomic.Int32
 }
@@ -175,7 +177,7 @@ func TestClockStepBack(t *testing.T) {
 	t.Parallel()
 	r, set := clockServer(t)
 	a, seen := openClock(t, r.url())
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	b, _ := openClock(t, "redis://"+link.Addr())
 	held, crashed := try(t, a, "held", pawl.Slots(2)), try(t, b, "crashed")
 	seen.unmoved(t)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +16,12 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // clusterOwnClient uses clients as rueidis makes them for a cluster.
 func clusterOwnClient(t *testing.T, c *cluster) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].addr}, DisableCache: true})
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].Addr}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func clusterLeastRights(t *testing.T, c *cluster) {
 			c.must(r, append(args, more...)...)
 		}
 	}
-	at := "redis://app:s3cret@" + c.masters[0].addr
+	at := "redis://app:s3cret@" + c.masters[0].Addr
 	all := append(slices.Clone(leastRights), clusterRights...)
 	grant(all)
 	works(t, at)
@@ -93,9 +93,7 @@ func clusterLeastRights(t *testing.T, c *cluster) {
 // address of each.
 func TestClusterTLS(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	writeCertificate(t, dir)
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	cert, key, _ := servers.Certificate(t)
 	var ports []string
 	for range 4 {
 		ports = append(ports, drivertest.FreeAddr(t))

@@ -165,7 +165,7 @@ func TestClusterWaitReplicas(t *testing.T) {
 	}
 	c.must(from, "cluster", "setslot", slot, "importing", to.id)
 	c.must(to, "cluster", "setslot", slot, "migrating", from.id)
-	host, port, _ := net.SplitHostPort(from.addr)
+	host, port, _ := net.SplitHostPort(from.Addr)
 	c.must(to, "migrate", host, port, lockKey(defaultPrefix, name), "0", "5000")
 	if err := renew(); err != nil {
 		t.Errorf("Renew at a node that is being given the slot = %v", err)
@@ -224,7 +224,7 @@ func TestClusterPassedOver(t *testing.T) {
 	name := c.nameOn(0, "over")
 	key := lockKey(defaultPrefix, name)
 	channel := s.server.ChannelFor(key) + "ghost"
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{replica.addr}, ForceSingleClient: true, DisableCache: true})
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{replica.Addr}, ForceSingleClient: true, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestClusterClocks(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
 	ahead := c.masters[1]
-	ahead.program = clockProgram
+	ahead.Program = clockProgram
 	ahead.fakeClock()(20 * time.Second)
 	ahead.restart()
 	c.awaitOK()
@@ -85,7 +85,7 @@ func TestClusterClosed(t *testing.T) {
 		}
 		select {
 		case e := <-told:
-			if e.Left <= 0 || e.Server != c.masters[0].addr {
+			if e.Left <= 0 || e.Server != c.masters[0].Addr {
 				t.Errorf("told %+v", e)
 			}
 		case <-time.After(patience):

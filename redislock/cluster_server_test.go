@@ -46,8 +46,9 @@ func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 	c := &cluster{t: t}
 	for i := range 3 + replicas {
 		_, bus, _ := net.SplitHostPort(drivertest.FreeAddr(t))
-		r := &redis{t: t, dir: t.TempDir(), program: serverProgram, addr: drivertest.FreeAddr(t), id: fmt.Sprintf("%040x", i+1)}
-		r.args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
+		r := newServer(t)
+		r.Addr, r.id = drivertest.FreeAddr(t), fmt.Sprintf("%040x", i+1)
+		r.Args = append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 			"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
 		if i < 3 {
 			c.masters = append(c.masters, r)
@@ -57,14 +58,13 @@ func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 	}
 	for i, r := range c.all() {
 		c.introduce(r)
-		if !r.start() {
-			t.Logf("redis-server does not start:\n%s", r.out)
+		if err := r.Start(); err != nil {
+			t.Log(err)
 			for _, r := range c.all()[:i] {
 				r.kill()
 			}
 			return nil
 		}
-		t.Cleanup(r.kill)
 	}
 	c.awaitOK()
 	if !inTime(patience, func() bool {
@@ -98,10 +98,10 @@ func (c *cluster) introduce(me *redis) {
 		if r == me {
 			flags = "myself," + flags
 		}
-		fmt.Fprintf(&b, "%s %s@%s %s %s 0 0 %d connected%s\n", r.id, r.addr, r.args[3], flags, master, i+1, slots)
+		fmt.Fprintf(&b, "%s %s@%s %s %s 0 0 %d connected%s\n", r.id, r.Addr, r.Args[3], flags, master, i+1, slots)
 	}
 	fmt.Fprintf(&b, "vars currentEpoch %d lastVoteEpoch 0\n", len(c.all()))
-	if err := os.WriteFile(filepath.Join(me.dir, "nodes.conf"), []byte(b.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(me.Dir, "nodes.conf"), []byte(b.String()), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -123,7 +123,7 @@ func (c *cluster) awaitOK() {
 
 // url names two of the nodes.
 func (c *cluster) url() string {
-	return c.masters[2].url() + "?" + url.Values{"addr": {c.masters[1].addr}}.Encode()
+	return c.masters[2].url() + "?" + url.Values{"addr": {c.masters[1].Addr}}.Encode()
 }
 
 func (c *cluster) bless(opts *Options) {
@@ -160,7 +160,7 @@ func (c *cluster) move(name string, from, to *redis, midway func()) {
 	slot := c.slotOf(name)
 	c.must(to, "cluster", "setslot", slot, "importing", from.id)
 	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
-	host, port, _ := net.SplitHostPort(to.addr)
+	host, port, _ := net.SplitHostPort(to.Addr)
 	for {
 		keys := strings.Fields(from.do("cluster", "getkeysinslot", slot, "1"))
 		if len(keys) == 0 {
@@ -221,7 +221,7 @@ func (c *cluster) usurp(name string, master int) {
 	if !inTime(patience, func() bool {
 		for _, r := range c.masters {
 			out := r.do("get", lockKey(defaultPrefix, name))
-			if r != to && !strings.Contains(out, "MOVED "+slot+" "+to.addr) {
+			if r != to && !strings.Contains(out, "MOVED "+slot+" "+to.Addr) {
 				return false
 			}
 		}

@@ -63,7 +63,7 @@ func harness(maxTTL time.Duration) drivertest.Harness {
 				t.Fatal(err)
 			}
 			return drivertest.Store{
-				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, s.addr), opts) },
+				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, s.Addr), opts) },
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { s.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },

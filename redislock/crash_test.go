@@ -23,7 +23,7 @@ import (
 func TestKilledHolder(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	req := request("deploy")
 	old := take(t, a.store, req)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // TestDeployments runs the suite on one server that is reached in each of the ways
@@ -68,9 +69,8 @@ func conformUnix(t *testing.T) string {
 }
 
 func conformTLS(t *testing.T) string {
-	dir := t.TempDir()
-	writeCertificate(t, dir)
-	cert, key, addr := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), drivertest.FreeAddr(t)
+	cert, key, _ := servers.Certificate(t)
+	addr := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
 	awaitListener(t, "tcp", addr)
@@ -82,7 +82,7 @@ func conformLeastRights(t *testing.T) string {
 	if out := r.do(append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, leastRights...)...); out != "OK" {
 		t.Fatal(out)
 	}
-	return "redis://app:s3cret@" + r.addr
+	return "redis://app:s3cret@" + r.Addr
 }
 
 func awaitListener(t *testing.T, network, addr string) {

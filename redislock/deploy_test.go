@@ -6,15 +6,8 @@ package redislock
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +23,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -118,7 +112,7 @@ func TestOwnClient(t *testing.T) {
 		{DisableCache: true}, {DisableCache: true, AlwaysRESP2: true},
 		{DisableCache: true, PipelineMultiplex: 3}, {DisableCache: true, AlwaysPipelining: true, PipelineMultiplex: -1},
 	} {
-		opt.InitAddress = []string{r.addr}
+		opt.InitAddress = []string{r.Addr}
 		client, err := rueidis.NewClient(opt)
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +161,7 @@ func TestLeastRights(t *testing.T) {
 			t.Errorf("docs/redis-protocol.md does not list the right %s", right)
 		}
 	}
-	at := "redis://app:s3cret@" + r.addr
+	at := "redis://app:s3cret@" + r.Addr
 	grant(leastRights)
 	works(t, at)
 	open(t, at, longOptions())
@@ -224,19 +218,19 @@ func TestErrors(t *testing.T) {
 	}
 	defer silent.Close()
 	for _, c := range []struct{ url, want string }{
-		{"redis://" + r.addr, "the server wants a password"},
-		{"redis://:s3crets@" + r.addr, "refuses this user or password"},
-		{"redis://who:s3crets@" + r.addr, "refuses this user or password"},
+		{"redis://" + r.Addr, "the server wants a password"},
+		{"redis://:s3crets@" + r.Addr, "refuses this user or password"},
+		{"redis://who:s3crets@" + r.Addr, "refuses this user or password"},
 		{"redis://" + drivertest.FreeAddr(t), "is the server running"},
 		{"redis://" + silent.Addr().String(), "deadline"},
 		{"redis://" + talker(t), "no Redis server"},
-		{"rediss://" + replica.addr, "has no TLS"},
+		{"rediss://" + replica.Addr, "has no TLS"},
 		{"rediss://" + silent.Addr().String(), "has no TLS"},
 		{"unix:///no/such/socket", "is the server running"},
-		{"redis://" + replica.addr, "master"},
-		{"redis://" + cluster.addr, "cluster is down"}, // it has no slots
-		{"redis://" + cluster.addr + "/3", "database 0 only"},
-		{"redis://" + cluster.addr + "/3?addr=x", "database 0 only"},
+		{"redis://" + replica.Addr, "master"},
+		{"redis://" + cluster.Addr, "cluster is down"}, // it has no slots
+		{"redis://" + cluster.Addr + "/3", "database 0 only"},
+		{"redis://" + cluster.Addr + "/3?addr=x", "database 0 only"},
 		{"redis://:s3cret@ho st/", "not a URL"},
 		{"redis://:s3cret@host:s3cret/", "not a URL"},
 		{"redis:s3cret", "not a URL"},
@@ -246,7 +240,7 @@ func TestErrors(t *testing.T) {
 		{"redis://:s3cret@h1:6379,h2:6379", "?addr="},
 		{"redis://:s3cret@host/?prefix={", "braces"},
 		{"redis://:s3cret@host/?max_ttl=1ms", "too short"},
-		{"redis://" + replica.addr + "?addr=" + replica.addr, "master_set"},
+		{"redis://" + replica.Addr + "?addr=" + replica.Addr, "master_set"},
 		{"redis://:s3cret@" + drivertest.FreeAddr(t) + "?master_set=x", "is the server running"},
 		{"redis://host/?password_file=/no/such", "no such file"},
 		{"redis://:2024/s3crets@host:6379", "as %xx"},
@@ -257,8 +251,8 @@ func TestErrors(t *testing.T) {
 		{"redis://host/?mode=fast", `there is no mode "fast": write mode=efficiency`},
 		{"redis://host/?mode=", `there is no mode "": write mode=efficiency`},
 		{"redis://host/?mode=efficiency&wait_replicas=1", "leave one of them out"},
-		{"redis://:s3crets@" + r.addr + "?mode=efficiency", "refuses this user or password"},
-		{"redis://" + replica.addr + "?mode=efficiency", "master"},
+		{"redis://:s3crets@" + r.Addr + "?mode=efficiency", "refuses this user or password"},
+		{"redis://" + replica.Addr + "?mode=efficiency", "master"},
 		{"redis://" + drivertest.FreeAddr(t) + "?mode=efficiency", "is the server running"},
 	} {
 		began := time.Now()
@@ -274,10 +268,10 @@ func TestErrors(t *testing.T) {
 	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	works(t, "redis://"+r.addr+"?password_file="+url.QueryEscape(file))
-	works(t, "redis://:s3cret@"+r.addr+"/2")
+	works(t, "redis://"+r.Addr+"?password_file="+url.QueryEscape(file))
+	works(t, "redis://:s3cret@"+r.Addr+"/2")
 	t.Setenv(server.PasswordEnv, "s3cret")
-	works(t, "redis://"+r.addr)
+	works(t, "redis://"+r.Addr)
 }
 
 // TestRefusals: errors while in use are ErrUnavailable when certainly nothing was
@@ -339,9 +333,7 @@ func TestWrongType(t *testing.T) {
 // TestTLS uses an authority made for the test, and one that is unknown.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	writeCertificate(t, dir)
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	cert, key, _ := servers.Certificate(t)
 	addr := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "optional")
@@ -359,35 +351,5 @@ func TestTLS(t *testing.T) {
 	_, err = Open(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("Open with another server's name in the options = %v; want an error", err)
-	}
-}
-
-// writeCertificate writes a certificate for 127.0.0.1 that is its own authority.
-func writeCertificate(t *testing.T, dir string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:        true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

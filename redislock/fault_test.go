@@ -57,7 +57,7 @@ func TestFaults(t *testing.T) {
 
 func newCell(t *testing.T, f drivertest.Fault) *cell {
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	c := &cell{T: t, r: r, link: link, fault: f, ttl: 3 * time.Second, w: &witness{stop: func() {}}}
 	if f == drivertest.Delayed {
 		c.ttl = 8 * time.Second // renewals must fit in, on a busy machine too

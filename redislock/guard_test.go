@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -320,7 +321,7 @@ func TestQuarantineIsTold(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
 	opts := testOptions()
-	var log output
+	var log servers.Output
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	c, err := Open(t.Context(), r.url(), opts)
 	if err != nil {

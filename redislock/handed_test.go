@@ -434,7 +434,7 @@ func TestHandedThenForgotten(t *testing.T) {
 				req.TTL = ttl
 				return req
 			}
-			link := drivertest.NewLink(t, r.addr)
+			link := drivertest.NewLink(t, r.Addr)
 			c := open(t, "redis://"+link.Addr(), opts)
 			held := take(t, a, req())
 			mine := req()

@@ -19,12 +19,12 @@ import (
 func TestHangingDial(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	for range 3 {
 		a := openThrough(t, link, longOptions())
 		g := take(t, a.store, long("deploy"))
 		link.Set(drivertest.BlackHole)
-		link.Redirect(r.addr) // which closes what there is
+		link.Redirect(r.Addr) // which closes what there is
 		time.Sleep(20 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		began := time.Now()
@@ -49,7 +49,7 @@ func TestHangingDial(t *testing.T) {
 func TestManyRequestsToASilentServer(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	a := openThrough(t, link, longOptions())
 	defer a.Close()
 	g := take(t, a.store, long("deploy"))

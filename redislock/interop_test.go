@@ -46,7 +46,7 @@ func TestRedisPy(t *testing.T) {
 	r := blessedServer(t)
 	s := openLong(t, r)
 	key := lockKey(defaultPrefix, "deploy")
-	_, port, _ := net.SplitHostPort(r.addr)
+	_, port, _ := net.SplitHostPort(r.Addr)
 	cmd := exec.Command(python3, "-c", python, port, key)
 	in, err := cmd.StdinPipe()
 	if err != nil {

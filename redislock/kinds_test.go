@@ -131,7 +131,7 @@ func TestTogetherOfAnotherProgram(t *testing.T) {
 func TestLostReplyOfAReader(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	a, link := openLong(t, r), drivertest.NewLink(t, r.addr)
+	a, link := openLong(t, r), drivertest.NewLink(t, r.Addr)
 	b := openThrough(t, link, longOptions())
 	other := take(t, a, reading(long("deploy")))
 	req := reading(long("deploy"))

@@ -119,7 +119,7 @@ func TestStoppedServer(t *testing.T) {
 func TestRepeatedRelease(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	g := take(t, a.store, long("deploy"))
 	link.Set(drivertest.BlackHole)
@@ -148,7 +148,7 @@ func TestRepeatedRelease(t *testing.T) {
 func TestLateLook(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	defer a.Close()
 	for name, end := range map[string]func(driver.Grant, *driver.Request) error{
@@ -215,7 +215,7 @@ func TestLateLookOfAReader(t *testing.T) {
 func TestPassTwice(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	defer a.Close()
 	g := take(t, a.store, long("deploy")).(*grant)

@@ -16,7 +16,8 @@ import (
 // disturb.
 func TestNamesDoNotLeak(t *testing.T) {
 	const names = 100_000
-	r := &redis{t: t, dir: t.TempDir(), program: clockProgram}
+	r := newServer(t)
+	r.Program = clockProgram
 	r.begin()
 	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
 		t.Fatal(err)

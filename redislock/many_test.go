@@ -70,7 +70,7 @@ func TestAnswersOfMany(t *testing.T) {
 func TestAllOfManyLeave(t *testing.T) {
 	r := blessedServer(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{r.addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: time.Hour, // it does not give up
+		InitAddress: []string{r.Addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: time.Hour, // it does not give up
 	})
 	if err != nil {
 		t.Fatal(err)

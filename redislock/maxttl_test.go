@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -219,7 +220,7 @@ func TestSetMaxTTL(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	blessWith(t, r.url(), time.Second)
-	var log output
+	var log servers.Output
 	opts := withMaxTTL(time.Second)
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	running, err := Open(t.Context(), r.url(), opts)

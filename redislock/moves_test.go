@@ -58,7 +58,7 @@ func TestOtherServer(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t), startServer(t)
 	grownUp(t, first, second)
-	link := drivertest.NewLink(t, first.addr)
+	link := drivertest.NewLink(t, first.Addr)
 	a, b, idle := openThrough(t, link, testOptions()), openThrough(t, link, testOptions()), openThrough(t, link, testOptions())
 	defer a.Close()
 	defer b.Close()
@@ -72,7 +72,7 @@ func TestOtherServer(t *testing.T) {
 		}) {
 			t.Fatal("not every client has come to the server")
 		}
-		link.Redirect(to.addr)
+		link.Redirect(to.Addr)
 	}
 	held := take(t, a.store, request("deploy"))
 	redirect(first, second)
@@ -109,7 +109,7 @@ func TestLateArrival(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
 			bless(t, r)
-			link := drivertest.NewLink(t, r.addr)
+			link := drivertest.NewLink(t, r.Addr)
 			late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
 			defer late.Close()
 			take(t, late.store, request("other"))
@@ -162,7 +162,7 @@ func TestMasterInBetween(t *testing.T) {
 // follow makes a server a replica and waits until it has all data.
 func follow(t testing.TB, r, master *redis) {
 	t.Helper()
-	host, port, _ := net.SplitHostPort(master.addr)
+	host, port, _ := net.SplitHostPort(master.Addr)
 	r.do("replicaof", host, port)
 	if !eventually(3*patience, func() bool { return server.ParseInfo(r.do("info", "replication"))["master_link_status"] == "up" }) {
 		t.Fatal("the replica gets no data")
@@ -198,7 +198,7 @@ func TestLogWithoutItsEnd(t *testing.T) {
 	lose := func(t *testing.T, r *redis, opts *Options) (a, b *store, held driver.Grant) {
 		a, b = open(t, r.url(), opts), open(t, r.url(), opts)
 		logged := func() []byte {
-			files, _ := filepath.Glob(filepath.Join(r.dir, "appendonlydir", "*.incr.aof"))
+			files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
 			if len(files) != 1 {
 				t.Fatalf("the logs are %q", files)
 			}
@@ -215,7 +215,7 @@ func TestLogWithoutItsEnd(t *testing.T) {
 			t.Fatal("the grant is not in the log")
 		}
 		r.kill()
-		files, _ := filepath.Glob(filepath.Join(r.dir, "appendonlydir", "*.incr.aof"))
+		files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
 		if err := os.WriteFile(files[0], before, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestEfficiencyConformance(t *testing.T) {
 			s := startServer(t)
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
-					p := drivertest.NewLink(t, s.addr)
+					p := drivertest.NewLink(t, s.Addr)
 					return &plainParticipant{openPlain(t, "redis://"+p.Addr(), opts), p}
 				},
 				Crash: func(_ testing.TB, d driver.Driver) { link(d).Close() },
@@ -156,7 +156,7 @@ func TestEfficiencyLostReply(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
 		r := startServer(t)
-		link := drivertest.NewLink(t, r.addr)
+		link := drivertest.NewLink(t, r.Addr)
 		a, b := openPlain(t, "redis://"+link.Addr(), efficient()), openPlain(t, r.url(), efficient())
 		release(t, takePlain(t, a, "other")) // the server knows the scripts
 		req := long("deploy")
@@ -240,7 +240,7 @@ func TestEfficiencyRights(t *testing.T) {
 	r := startServer(t)
 	rights := []string{"+set", "+eval", "+evalsha", "+get", "+pttl", "+pexpire", "+del"}
 	r.do(append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*"}, rights...)...)
-	p := openPlain(t, "redis://app:s3cret@"+r.addr+"?mode=efficiency", longOptions())
+	p := openPlain(t, "redis://app:s3cret@"+r.Addr+"?mode=efficiency", longOptions())
 	g := takePlain(t, p, "deploy")
 	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 		t.Errorf("Renew = %v", err)
@@ -257,7 +257,7 @@ func TestEfficiencyRights(t *testing.T) {
 func TestEfficiencyCluster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].addr}, AlwaysPipelining: true, DisableCache: true})
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].Addr}, AlwaysPipelining: true, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestEfficiencyCluster(t *testing.T) {
 	release(t, takePlain(t, b, name))
 	for _, m := range c.masters {
 		if keys := m.do("keys", "*"); keys != "" {
-			t.Errorf("%s has the keys %q; want none", m.addr, keys)
+			t.Errorf("%s has the keys %q; want none", m.Addr, keys)
 		}
 	}
 }

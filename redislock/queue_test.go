@@ -165,7 +165,7 @@ func TestStalledWaiter(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	a, c := openLong(t, r), openLong(t, r)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	b := openThrough(t, link, longOptions())
 	g := take(t, a, long("deploy"))
 	stalled := wait(t, r, b.store, long("deploy"))
@@ -190,7 +190,7 @@ func TestKilledWaiter(t *testing.T) {
 	g := take(t, a, long("deploy"))
 	var links []*drivertest.Link
 	for range 5 {
-		link := drivertest.NewLink(t, r.addr)
+		link := drivertest.NewLink(t, r.Addr)
 		links = append(links, link)
 		wait(t, r, openThrough(t, link, longOptions()).store, long("deploy"))
 	}

@@ -101,7 +101,7 @@ func TestFailoverOfReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	lasting := func(name string) *driver.Request { req := request(name); req.TTL = ttl; return req }
-	link := drivertest.NewLink(t, master.addr)
+	link := drivertest.NewLink(t, master.Addr)
 	s := openThrough(t, link, opts)
 	var readers []driver.Grant
 	for range 3 {
@@ -118,7 +118,7 @@ func TestFailoverOfReaders(t *testing.T) {
 	master.kill()
 	replica.do("replicaof", "no", "one")
 	moved := driver.Now()
-	link.Redirect(replica.addr)
+	link.Redirect(replica.Addr)
 	for _, g := range readers {
 		if !eventually(ttl/2, func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil }) {
 			t.Error("a reader cannot renew its lease at the new master")

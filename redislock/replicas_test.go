@@ -117,7 +117,7 @@ func TestRightToWait(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	r.do("acl", "setuser", "app", "on", ">pw", "~*", "&*", "+@all", "-wait")
-	s := open(t, "redis://app:pw@"+r.addr+"?wait_replicas=1", longOptions())
+	s := open(t, "redis://app:pw@"+r.Addr+"?wait_replicas=1", longOptions())
 	if g, err := s.TryAcquire(t.Context(), long("deploy")); g != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "+wait") {
 		t.Errorf("TryAcquire = %v, %v; want ErrUnavailable and the right that is missing", g, err)
 	}
@@ -164,7 +164,7 @@ func commandCalls(r *redis, command string) (n int) {
 func TestSentinelPassword(t *testing.T) {
 	t.Parallel()
 	master := startServer(t, "--requirepass", "s3cret")
-	host, port, _ := net.SplitHostPort(master.addr)
+	host, port, _ := net.SplitHostPort(master.Addr)
 	sentinel := startSentinel(t, 0, host, port, "sentinel auth-pass mymaster s3cret", "requirepass w4tch",
 		"user guard on >w4tcher allchannels allkeys +@all")
 	file := filepath.Join(t.TempDir(), "password")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // group is a master with two replicas and three sentinels.
@@ -31,7 +32,7 @@ type group struct {
 func startGroup(t *testing.T) *group {
 	t.Helper()
 	g := &group{master: startServer(t, "--repl-diskless-sync-delay", "0")}
-	host, port, _ := net.SplitHostPort(g.master.addr)
+	host, port, _ := net.SplitHostPort(g.master.Addr)
 	for i := range g.replicas {
 		g.replicas[i] = startServer(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
 	}
@@ -42,7 +43,8 @@ func startGroup(t *testing.T) *group {
 	g.url = "redis://" + sentinels[0] + "?" + url.Values{"addr": sentinels[1:], "master_set": {"mymaster"}}.Encode()
 	ready := func() bool {
 		for _, addr := range sentinels {
-			s := redis{t: t, addr: addr}
+			s := &redis{Redis: servers.NewRedis(""), t: t}
+			s.Addr = addr
 			if out := s.do("info", "sentinel"); !strings.Contains(out, "slaves=2,sentinels=3") {
 				return false
 			}
@@ -67,7 +69,7 @@ func startSentinel(t *testing.T, i int, host, port string, more ...string) strin
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(serverProgram, conf, "--sentinel")
+	cmd := exec.Command(servers.RedisServer(), conf, "--sentinel")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

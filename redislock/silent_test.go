@@ -28,7 +28,7 @@ func TestSilentStore(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			r := blessedServer(t)
-			link := drivertest.NewLink(t, r.addr)
+			link := drivertest.NewLink(t, r.Addr)
 			told := make(chan pawl.Event, 10)
 			var all []*pawl.Client
 			for i := range 3 {
@@ -91,7 +91,7 @@ func TestSilentStore(t *testing.T) {
 func TestSilentForAWhile(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	s := openThrough(t, link, longOptions())
 	defer s.Close()
 	for what, c := range map[string]struct {
@@ -124,7 +124,7 @@ func TestSilentForAWhile(t *testing.T) {
 func TestCandidateOfSilentStore(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.addr)
+	link := drivertest.NewLink(t, r.Addr)
 	opts := longOptions()
 	opts.TTL = time.Second
 	silent := make(chan error, 100)

@@ -49,7 +49,7 @@ func masterAgain(t *testing.T, r *redis, admin func(string) string) {
 
 // breakDisk makes the server find that it cannot save.
 func breakDisk(t *testing.T, r *redis, admin func(string) string) {
-	os.RemoveAll(r.dir)
+	os.RemoveAll(r.Dir)
 	admin("config set save 3600 1000000")
 	admin("bgsave")
 	if !eventually(patience, func() bool { return strings.Contains(admin("info persistence"), "rdb_last_bgsave_status:err") }) {
@@ -159,7 +159,7 @@ func TestTroubles(t *testing.T) {
 func adminOf(t *testing.T, r *redis) func(line string) string {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{r.addr}, DisableCache: true, ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1,
+		InitAddress: []string{r.Addr}, DisableCache: true, ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestLoading(t *testing.T) {
 	defer c.Close()
 	r.do("eval", "for i = 1, 25000 do redis.call('set', i, i) end", "0")
 	r.do("save")
-	r.args = append(r.args, "--key-load-delay", "30") // us
+	r.Args = append(r.Args, "--key-load-delay", "30") // us
 	held := try(t, c, "deploy", pawl.NoRenew())
 	waiting := acquiring(t, r, openShort(t, r), 1)
 	restarted := make(chan bool)

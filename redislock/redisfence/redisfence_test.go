@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -208,13 +207,13 @@ func TestStoppedServer(t *testing.T) {
 	if err := Set(t.Context(), c, "x", "one", 33); err != nil {
 		t.Fatal(err)
 	}
-	server.Signal(syscall.SIGSTOP)
+	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := Install(ctx, c, "x", 34); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that hangs: %v", err)
 	}
-	server.Signal(syscall.SIGCONT)
+	server.Cont()
 	if err := Install(t.Context(), c, "x", 34); err != nil {
 		t.Fatal(err)
 	}

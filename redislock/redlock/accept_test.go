@@ -49,7 +49,7 @@ func (f fleet) clear(t testing.TB) {
 	t.Helper()
 	for _, s := range f {
 		if !eventually(patience, func() bool { return !s.has(name) }) {
-			t.Errorf("%s still has the lock %s", s.addr, s.do("get", "pawl:{"+name+"}"))
+			t.Errorf("%s still has the lock %s", s.Addr, s.do("get", "pawl:{"+name+"}"))
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestThreeOfFiveKilled(t *testing.T) {
 	// The connections may just be going down, in which case it is not certain what
 	// was sent on them.
 	if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) ||
-		!strings.Contains(err.Error(), "of 5 nodes have not answered, and 3 have to") || !strings.Contains(err.Error(), f[0].addr) {
+		!strings.Contains(err.Error(), "of 5 nodes have not answered, and 3 have to") || !strings.Contains(err.Error(), f[0].Addr) {
 		t.Errorf("TryAcquire = %v; want an error that says that 3 of 5 nodes are down, and which", err)
 	}
 	fleet(f[3:]).clear(t)

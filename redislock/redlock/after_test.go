@@ -22,7 +22,7 @@ func TestOneServerAfterMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer many.Close()
-	one, err := redislock.Open(t.Context(), "redis://"+f[0].addr, &opts.Options)
+	one, err := redislock.Open(t.Context(), "redis://"+f[0].Addr, &opts.Options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/server"
 )
 
@@ -134,7 +135,8 @@ func TestChangeNodes(t *testing.T) {
 			}
 			both := make(fleet, len(step.Nodes))
 			for i, addr := range step.Nodes {
-				both[i] = &redis{addr: addr}
+				both[i] = &redis{Redis: servers.NewRedis("")}
+				both[i].Addr = addr
 			}
 			bothOpts := withMaxTTLOf(changeTTL, step.Quorum)
 			refusedSet(t, to, opts)

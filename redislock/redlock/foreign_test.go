@@ -43,7 +43,7 @@ func TestFloorsOfEachOther(t *testing.T) {
 	opts := patient()
 	f := startFleet(t, 3, opts)
 	many := dialFleet(t, f, opts)
-	one, err := redislock.NewDriver(t.Context(), "redis://"+f[0].addr, &redislock.Options{MaxTTL: opts.MaxTTL})
+	one, err := redislock.NewDriver(t.Context(), "redis://"+f[0].Addr, &redislock.Options{MaxTTL: opts.MaxTTL})
 	if err != nil {
 		t.Fatal(err)
 	}

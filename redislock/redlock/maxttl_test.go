@@ -78,7 +78,7 @@ func TestSetMaxTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	f[2].stop()
-	if err := SetMaxTTL(t.Context(), f.url(), 3*time.Second, withMaxTTL(0)); err == nil || !strings.Contains(err.Error(), f[2].addr) {
+	if err := SetMaxTTL(t.Context(), f.url(), 3*time.Second, withMaxTTL(0)); err == nil || !strings.Contains(err.Error(), f[2].Addr) {
 		t.Errorf("SetMaxTTL with one node stopped = %v; want the node named", err)
 	}
 	f[2].cont()

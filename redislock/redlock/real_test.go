@@ -26,7 +26,7 @@ func openThrough(t testing.TB, f fleet, opts *Options) *participant {
 	p := new(participant)
 	var addrs []string
 	for _, s := range f {
-		link := drivertest.NewLink(t, s.addr)
+		link := drivertest.NewLink(t, s.Addr)
 		p.links = append(p.links, link)
 		addrs = append(addrs, link.Addr())
 	}

@@ -65,7 +65,7 @@ func TestRollingRestart(t *testing.T) {
 		s.restart()
 		back := func() bool { return strings.HasPrefix(s.do("get", "pawl:{"+name+"}"), lease.ID()+" ") }
 		if !eventually(patience, back) {
-			t.Fatalf("%s did not get the lock back; the lease: %v", s.addr, lease.Err())
+			t.Fatalf("%s did not get the lock back; the lease: %v", s.Addr, lease.Err())
 		}
 	}
 	if err := lease.Err(); err != nil {

@@ -5,31 +5,24 @@
 package redlock
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// redisServer is what is run; another server that speaks the protocol may be named.
-var redisServer = cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server")
-
 func TestMain(m *testing.M) {
-	if _, err := exec.LookPath(redisServer); err != nil {
+	if _, err := exec.LookPath(servers.RedisServer()); err != nil {
 		fmt.Fprintln(os.Stderr, "redlock: redis-server is missing: apt-get install redis-server")
 		os.Exit(1)
 	}
@@ -45,29 +38,12 @@ func TestMain(m *testing.M) {
 // busy.
 const patience = 20 * time.Second
 
-// eventually calls f until it returns true, or for limit.
-func eventually(limit time.Duration, f func() bool) bool {
-	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
-}
+var eventually = servers.Eventually
 
 // redis is a redis-server of a test, stopped when the test ends.
 type redis struct {
-	t    testing.TB
-	dir  string
-	addr string // host:port
-	args []string
-
-	mu    sync.Mutex
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has ended
-	out   *output
+	*servers.Redis
+	t testing.TB
 }
 
 // fleet is the servers of a test.
@@ -104,7 +80,7 @@ func (f fleet) name(t testing.TB, opts *Options) {
 			g.Release(context.Background())
 		}
 		return !slices.ContainsFunc(f, func(s *redis) bool {
-			return !strings.Contains(s.do("get", strings.TrimSpace(s.do("keys", "*epoch"))), f[0].addr)
+			return !strings.Contains(s.do("get", strings.TrimSpace(s.do("keys", "*epoch"))), f[0].Addr)
 		})
 	}) {
 		t.Fatal("the nodes are not named")
@@ -112,16 +88,13 @@ func (f fleet) name(t testing.TB, opts *Options) {
 }
 
 func startServer(t testing.TB, args ...string) *redis {
-	s := &redis{t: t, dir: t.TempDir(), args: args}
-	for range 5 { // somebody else may take the port before the server does
-		s.addr = drivertest.FreeAddr(t)
-		if s.start() {
-			t.Cleanup(s.kill)
-			return s
-		}
+	s := &redis{Redis: servers.NewRedis(t.TempDir(), args...), t: t}
+	t.Cleanup(s.End)
+	if err := s.Begin(); err != nil {
+		t.Error(err)
+		return nil
 	}
-	t.Errorf("redis-server does not start:\n%s", s.out)
-	return nil
+	return s
 }
 
 // bless ends the wait of servers that have just started.
@@ -135,89 +108,28 @@ func (f fleet) bless(t testing.TB, opts *Options) {
 func (f fleet) url() string {
 	var addrs []string
 	for _, s := range f {
-		addrs = append(addrs, s.addr)
+		addrs = append(addrs, s.Addr)
 	}
 	return "redlock://" + strings.Join(addrs, ",")
 }
 
-// start starts the server and reports whether it is ready. That it is this one that
-// answers, and not another on the same port, only its log tells.
-func (s *redis) start() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, port, _ := net.SplitHostPort(s.addr)
-	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", s.dir, "--daemonize", "no"}
-	s.out = new(output)
-	s.cmd = exec.Command(redisServer, append(base, s.args...)...)
-	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
-	// If the test is killed its servers go with it.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Error(err)
-		return false
-	}
-	s.ended = make(chan struct{})
-	go func(cmd *exec.Cmd, ended chan struct{}) { cmd.Wait(); close(ended) }(s.cmd, s.ended)
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if strings.Contains(s.out.String(), "Ready to accept connections") {
-			return true
-		}
-		select {
-		case <-s.ended:
-			return false
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-	s.cmd.Process.Kill()
-	<-s.ended
-	return false
-}
-
-// output is what a process has written so far.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-// kill kills the server as kill -9 does.
-func (s *redis) kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cmd.Process.Kill()
-	<-s.ended
-}
+func (s *redis) kill() { s.Kill() }
+func (s *redis) stop() { s.Stop() }
+func (s *redis) cont() { s.Cont() }
 
 // restart kills the server and starts it again.
 func (s *redis) restart() {
-	s.kill()
-	if !eventually(patience, s.start) {
-		s.t.Errorf("redis-server does not start again:\n%s", s.out)
+	if err := s.Restart(); err != nil {
+		s.t.Error(err)
 	}
 }
-
-// stop and cont stop the process and let it go on.
-func (s *redis) stop() { s.cmd.Process.Signal(syscall.SIGSTOP) }
-func (s *redis) cont() { s.cmd.Process.Signal(syscall.SIGCONT) }
 
 // do sends a command as redis-cli would and returns the answer.
 func (s *redis) do(args ...string) string {
 	s.t.Helper()
-	host, port, _ := net.SplitHostPort(s.addr)
-	out, err := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+	out, err := s.Do(args...)
 	if err != nil {
-		s.t.Fatalf("redis-cli %v: %v\n%s", args, err, out)
+		s.t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return out
 }

@@ -42,7 +42,7 @@ func TestOtherSet(t *testing.T) {
 	if _, err := a.TryAcquire(t.Context(), lasting("job", time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	refusedSet(t, f[:3], withMaxTTL(time.Second), f[3].addr, f[4].addr, "missing here")
+	refusedSet(t, f[:3], withMaxTTL(time.Second), f[3].Addr, f[4].Addr, "missing here")
 	// A node that nobody knows is part of no quorum.
 	odd := openDriver(t, append(f[:4:4], f[5]).url(), withMaxTTL(time.Second))
 	for range 10 {
@@ -51,7 +51,7 @@ func TestOtherSet(t *testing.T) {
 			t.Fatalf("TryAcquire with four nodes of the set and a stranger = %v", err)
 		}
 		for _, a := range odd.Nodes(t.Context()) { // so that the stranger has had time to answer
-			if a.Addr == f[5].addr && (a.ID != "" || len(a.Sets) > 0) {
+			if a.Addr == f[5].Addr && (a.ID != "" || len(a.Sets) > 0) {
 				t.Fatalf("the stranger is node %q of %q", a.ID, a.Sets)
 			}
 		}
@@ -64,7 +64,7 @@ func TestOtherSet(t *testing.T) {
 	five[0].restart()
 	five[1].restart()
 	five[2].restart()
-	refusedSet(t, f[2:5], withMaxTTL(time.Second), f[0].addr, f[1].addr, "missing here")
+	refusedSet(t, f[2:5], withMaxTTL(time.Second), f[0].Addr, f[1].Addr, "missing here")
 	if !eventually(20*time.Second, func() bool {
 		g, err := openDriver(t, five.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting("after", time.Second))
 		if err == nil {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package servers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Etcd is a member of a cluster.
+type Etcd struct {
+	Server
+	Args []string // all of them
+}
+
+// Quick are settings of a cluster of which a member that is silent is given up after
+// 300 ms, so that it grants leases of one second.
+var Quick = []string{"--heartbeat-interval", "50", "--election-timeout", "300"}
+
+// BeginEtcd starts a cluster of n members and waits until all of them serve.
+func BeginEtcd(dir string, n int, run func(*exec.Cmd) error, args ...string) (ms []*Etcd, err error) {
+	err = attempt(func() (err error) {
+		ms, err = tryEtcd(dir, n, run, args)
+		return err
+	})
+	return ms, err
+}
+
+func tryEtcd(dir string, n int, run func(*exec.Cmd) error, args []string) (ms []*Etcd, err error) {
+	defer func() {
+		if err != nil {
+			for _, m := range ms {
+				m.End()
+			}
+			ms = nil
+		}
+	}()
+	if dir, err = os.MkdirTemp(dir, "cluster"); err != nil {
+		return nil, err
+	}
+	peers, initial := make([]string, n), make([]string, n)
+	for i := range n {
+		m := newEtcd(filepath.Join(dir, fmt.Sprint("m", i)), run)
+		ms = append(ms, m)
+		if m.Addr, err = m.hold(); err != nil {
+			return ms, err
+		}
+		if peers[i], err = m.hold(); err != nil {
+			return ms, err
+		}
+		initial[i] = fmt.Sprintf("m%d=http://%s", i, peers[i])
+	}
+	for i, m := range ms {
+		m.Args = append([]string{
+			"--name", fmt.Sprint("m", i), "--data-dir", m.Dir, "--logger", "zap", "--log-level", "warn",
+			"--listen-client-urls", "http://" + m.Addr, "--advertise-client-urls", "http://" + m.Addr,
+			"--listen-peer-urls", "http://" + peers[i], "--initial-advertise-peer-urls", "http://" + peers[i],
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", dir,
+		}, args...)
+		if err := m.Launch(); err != nil {
+			return ms, err
+		}
+	}
+	for _, m := range ms {
+		if err := m.Await(); err != nil {
+			return ms, err
+		}
+	}
+	return ms, nil
+}
+
+func newEtcd(dir string, run func(*exec.Cmd) error) *Etcd {
+	m := new(Etcd)
+	m.Dir, m.Run, m.often = dir, run, 20*time.Millisecond
+	m.command = func() (*exec.Cmd, error) { return exec.Command("etcd", m.Args...), nil }
+	m.serves = func() bool {
+		_, err := m.Ctl("--command-timeout", "500ms", "get", "x")
+		return err == nil
+	}
+	return m
+}
+
+// StartEtcd starts a cluster that ends with the test, of n members with the settings Quick
+// and more, in args.
+func StartEtcd(t T, n int, args ...string) []*Etcd {
+	t.Helper()
+	ms, err := BeginEtcd(InMemory(t), n, nil, append(Quick[:len(Quick):len(Quick)], args...)...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, m := range ms {
+		t.Cleanup(m.End)
+	}
+	return ms
+}
+
+// InMemory returns a directory in memory, where there is one: etcd syncs after every write.
+func InMemory(t T) string {
+	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "etcd-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// Ctl runs etcdctl and returns its output.
+func (m *Etcd) Ctl(args ...string) (string, error) {
+	out, err := exec.Command("etcdctl", append([]string{"--endpoints", m.Addr}, args...)...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("etcdctl %v: %w\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package servers starts Redis, ZooKeeper and etcd on this machine, for the tests of stores
+// and for measurements: each server with a directory and addresses of its own, which it
+// keeps over kill -9, SIGSTOP and restarts. It uses the standard library alone. The servers run on Linux.
+package servers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+// Patience is for what takes no time unless the machine is very busy.
+const Patience = 30 * time.Second
+
+// T is what a test lends a server that ends with it: a testing.TB.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	TempDir() string
+}
+
+// Hold returns an address on this machine for a server that is started, and started again.
+// Nobody else gets it from Hold before release is called, in whatever process: the UDP
+// port of the same number is held until then. And no connection takes it by chance, as
+// systems choose the ports of those from 32768 on.
+func Hold() (addr string, release func(), err error) {
+	for range 1000 {
+		addr = fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
+		var held net.PacketConn
+		if held, err = net.ListenPacket("udp", addr); err != nil {
+			continue
+		}
+		var free net.Listener
+		if free, err = net.Listen("tcp", addr); err != nil {
+			held.Close()
+			continue
+		}
+		free.Close()
+		return addr, func() { held.Close() }, nil
+	}
+	return "", nil, fmt.Errorf("no port is free: %w", err)
+}
+
+// Eventually calls f until it returns true, for at most limit.
+func Eventually(limit time.Duration, f func() bool) bool {
+	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}

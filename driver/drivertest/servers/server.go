@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package servers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Server is a process that serves clients at an address. Redis, ZooKeeper and Etcd are
+// such; it has what they have in common.
+type Server struct {
+	Addr string // for clients, host:port; held from the first start to End
+	Dir  string // of its files
+
+	// Run starts the process: (*exec.Cmd).Start unless set.
+	Run func(*exec.Cmd) error
+
+	command func() (*exec.Cmd, error)
+	// serves reports whether clients are served: by this process, and not by another on
+	// the same port.
+	serves func() bool
+	often  time.Duration // for how long to wait before looking again
+
+	mu    sync.Mutex
+	over  bool     // after End
+	holds []func() // release addresses
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
+	out   *Output
+}
+
+// hold returns one more address, until End.
+func (s *Server) hold() (string, error) {
+	addr, release, err := Hold()
+	if err == nil {
+		s.holds = append(s.holds, release)
+	}
+	return addr, err
+}
+
+// Begin starts the server for the first time, on a port that is free, and waits until it serves.
+func (s *Server) Begin() error {
+	return attempt(func() error {
+		s.Addr = ""
+		return s.Start()
+	})
+}
+
+// attempt calls start up to five times: somebody who does not ask Hold may take a port
+// before a server does.
+func attempt(start func() error) error {
+	var errs []error
+	for range 5 {
+		err := start()
+		if err == nil || errors.Is(err, exec.ErrNotFound) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Start starts the process and waits until it serves. One that does not is killed.
+func (s *Server) Start() error {
+	if err := s.Launch(); err != nil {
+		return err
+	}
+	return s.Await()
+}
+
+// Launch starts the process, and waits for nothing.
+func (s *Server) Launch() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return errors.New("the server is not used any more")
+	}
+	if s.Addr == "" {
+		if s.Addr, err = s.hold(); err != nil {
+			return err
+		}
+	}
+	cmd, err := s.command()
+	if err != nil {
+		return err
+	}
+	out := new(Output)
+	cmd.Stdout, cmd.Stderr = out, out
+	// If we are killed the servers go with us.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	run := s.Run
+	if run == nil {
+		run = (*exec.Cmd).Start
+	}
+	if err := run(cmd); err != nil {
+		return fmt.Errorf("%w: make deps installs the servers", err)
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	s.cmd, s.ended, s.out = cmd, ended, out
+	return nil
+}
+
+// Await waits until the process serves. One that does not is killed.
+func (s *Server) Await() error {
+	for end := time.Now().Add(Patience); s.Alive() && time.Now().Before(end); time.Sleep(s.often) {
+		if s.serves() {
+			return nil
+		}
+	}
+	s.Kill()
+	return fmt.Errorf("%s does not start:\n%s", s.cmd.Path, s.Output())
+}
+
+// Alive reports whether the process has not ended.
+func (s *Server) Alive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return false
+	}
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill kills the process as kill -9 does, and returns when it has ended.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil {
+		s.cmd.Process.Kill()
+		<-s.ended
+	}
+}
+
+// End kills the process for good, and gives its addresses back.
+func (s *Server) End() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.Kill()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, release := range s.holds {
+		release()
+	}
+	s.holds = nil
+}
+
+// Restart kills the process and starts it again, with its data and at its address.
+func (s *Server) Restart() error {
+	s.Kill()
+	var err error
+	Eventually(Patience, func() bool { err = s.Start(); return err == nil })
+	return err
+}
+
+// Pid returns the number of the process.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Pid
+}
+
+// Stop stops the process, and returns when no thread of it runs any more: the signal takes
+// its time on a busy machine.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	pid := s.cmd.Process.Pid
+	s.cmd.Process.Signal(syscall.SIGSTOP)
+	s.mu.Unlock()
+	Eventually(10*time.Second, func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, task := range tasks {
+			if stat, err := os.ReadFile(task); err == nil && !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Cont lets a process go on that was stopped.
+func (s *Server) Cont() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cmd.Process.Signal(syscall.SIGCONT) // nothing is sent to one that has ended
+}
+
+// Output returns what the process has written since its last start.
+func (s *Server) Output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out == nil {
+		return ""
+	}
+	return s.out.String()
+}
+
+// Output is what a process, or a log, has written so far.
+type Output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package servers
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// ZooKeeper is a server of its own, or one of an ensemble.
+type ZooKeeper struct {
+	Server
+	Java     []string // flags of the virtual machine
+	Settings []string // lines of zoo.cfg
+}
+
+// Jar is the server. Its manifest names most of what it needs, and classes the rest.
+const (
+	Jar     = "/usr/share/java/zookeeper.jar"
+	classes = Jar + ":/usr/share/java/slf4j-simple.jar:/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar"
+)
+
+// NewZooKeeper returns a server that is not started yet. Of the settings, one has to be
+// tickTime, and those that begin with -D are for Java.
+func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
+	z := &ZooKeeper{Java: []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.forceSync=no"}}
+	z.Dir, z.often = dir, 10*time.Millisecond
+	for _, line := range settings {
+		if strings.HasPrefix(line, "-D") {
+			z.Java = append(z.Java, line)
+		} else {
+			z.Settings = append(z.Settings, line)
+		}
+	}
+	z.command = func() (*exec.Cmd, error) {
+		config := filepath.Join(z.Dir, "zoo.cfg")
+		lines := append([]string{
+			"dataDir=" + z.Dir, "clientPort=" + z.port(), "clientPortAddress=127.0.0.1",
+			"admin.enableServer=false", "maxClientCnxns=0", "4lw.commands.whitelist=*", "maxSessionTimeout=120000",
+		}, z.Settings...)
+		if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		args := append(z.Java[:len(z.Java):len(z.Java)], "-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+		return exec.Command("java", args...), nil
+	}
+	z.serves = func() bool {
+		return strings.Contains(z.Word("srvr"), "Mode:") && strings.Contains(z.Word("conf"), z.Dir)
+	}
+	return z
+}
+
+// StartZooKeeper starts a server that ends with the test.
+func StartZooKeeper(t T, settings ...string) *ZooKeeper {
+	t.Helper()
+	z := NewZooKeeper(t.TempDir(), settings...)
+	if err := z.Begin(); err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(z.End)
+	return z
+}
+
+// Word sends one of the four-letter words and returns the answer.
+func (z *ZooKeeper) Word(w string) string {
+	c, err := net.DialTimeout("tcp", z.Addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second))
+	io.WriteString(c, w)
+	b, _ := io.ReadAll(c)
+	return string(b)
+}
+
+// Forget deletes the server's data.
+func (z *ZooKeeper) Forget() error { return os.RemoveAll(filepath.Join(z.Dir, "version-2")) }
