@@ -44,7 +44,7 @@ func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participan
 // left lists the nodes below those of names that begin with prefix.
 func left(t testing.TB, s *server, prefix string) (nodes []string) {
 	t.Helper()
-	d := openThrough(t, drivertest.NewLink(t, s.addr), options(suiteTTL))
+	d := openThrough(t, drivertest.NewLink(t, s.Addr), options(suiteTTL))
 	defer d.Close()
 	n, err := d.usual(t.Context())
 	if err != nil {
@@ -81,7 +81,7 @@ func harness(long time.Duration) drivertest.Harness {
 			}
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
-					p := openThrough(t, drivertest.NewLink(t, s.addr), options(suiteTTL))
+					p := openThrough(t, drivertest.NewLink(t, s.Addr), options(suiteTTL))
 					// That of the longest leases, so that nobody waits for it later.
 					if _, err := p.session(context.Background(), long); err != nil {
 						t.Fatal(err)

@@ -239,7 +239,7 @@ func TestLeaderKilled(t *testing.T) {
 	time.Sleep(time.Second)
 	for range 2 {
 		dead := e.servers[e.leader(t)]
-		dead.kill()
+		dead.Kill()
 		time.Sleep(2 * time.Second)
 		dead.restart(t)
 		e.serve(t)
@@ -314,7 +314,7 @@ func TestServersKilledUnderLoad(t *testing.T) {
 	}
 	for ctx.Err() == nil {
 		dead := e.servers[mrand.IntN(3)]
-		dead.kill()
+		dead.Kill()
 		time.Sleep(mrand.N(time.Second))
 		dead.restart(t)
 	}

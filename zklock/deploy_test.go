@@ -6,17 +6,9 @@ package zklock
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // TestUsers: with a user the nodes belong to that user, and nobody else gets in.
@@ -33,7 +26,7 @@ func TestUsers(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	open := func(user string) (*pawl.Client, error) {
-		return Open(t.Context(), "zk://"+user+s.addr+"/users", options(5*time.Second))
+		return Open(t.Context(), "zk://"+user+s.Addr+"/users", options(5*time.Second))
 	}
 	alice, err := open("alice:s3cret@")
 	if err != nil {
@@ -76,41 +69,9 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// certificate writes a key and a certificate for 127.0.0.1, signed by itself.
-func certificate(t *testing.T) (both, cert string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "zookeeper"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	dir := t.TempDir()
-	both, cert = filepath.Join(dir, "both.pem"), filepath.Join(dir, "cert.pem")
-	for name, data := range map[string][]byte{
-		both: append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), public...), cert: public,
-	} {
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return both, cert
-}
-
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	both, cert := certificate(t)
+	cert, _, both := servers.Certificate(t)
 	secure := drivertest.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(secure)
 	s := startServer(t, "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
@@ -121,7 +82,7 @@ func TestTLS(t *testing.T) {
 		locks, err = Open(t.Context(), "zks://"+secure+"?ca_file="+cert, options(2*time.Second))
 		return err == nil
 	}) {
-		t.Fatalf("Open = %v\n%s", err, s.out)
+		t.Fatalf("Open = %v\n%s", err, s.Output())
 	}
 	defer locks.Close()
 	l, err := locks.Acquire(t.Context(), "deploy")
@@ -136,7 +97,7 @@ func TestTLS(t *testing.T) {
 		"zks://" + secure: "ca_file",
 		"zks://" + secure + "?server_name=elsewhere&ca_file=" + cert: "elsewhere",
 		"zk://" + secure:  "zks://",
-		"zks://" + s.addr: "use zk://",
+		"zks://" + s.Addr: "use zk://",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := Open(ctx, url, options(2*time.Second))

@@ -31,7 +31,7 @@ func TestOldCreateComesLate(t *testing.T) {
 	const ttl = 20 * time.Second
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
-	link := drivertest.NewLink(t, e.servers[follower].addr)
+	link := drivertest.NewLink(t, e.servers[follower].Addr)
 	d := openThrough(t, link, options(ttl)).store
 	t.Cleanup(func() { d.Close() })
 	busy := openURL(t, e.url(follower), ttl)
@@ -65,7 +65,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	release(t, take(t, other, request(name, ttl))) // the node of the name is there now
-	link.Redirect(e.servers[follower].addr)
+	link.Redirect(e.servers[follower].Addr)
 	release(t, take(t, d, request(name, ttl)))
 
 	// The leader has much to do before it comes to the old request.
@@ -99,7 +99,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 
 	// To the leader, and back.
 	s := firstSession(d)
-	link.Redirect(e.servers[leader].addr)
+	link.Redirect(e.servers[leader].Addr)
 	var g *grant
 	if alone {
 		eventually(patience, func() bool { return s.current() })
@@ -108,7 +108,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 		g = <-granted
 	}
 	again := e.outs[follower].setAfter(string(sessionBytes(s.sessionID())), holding)
-	link.Redirect(e.servers[follower].addr)
+	link.Redirect(e.servers[follower].Addr)
 	wait("coming back", again)
 	e.outs[(leader+2)%3].heal()
 	e.outs[follower].heal()
@@ -168,7 +168,7 @@ func sessionBytes(id int64) []byte {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	const ttl = 20 * time.Second
 	d, other := openURL(t, e.url(), ttl), openURL(t, s.url(), ttl)
 	for name, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"twins/try": d.TryAcquire, "twins/wait": d.Acquire} {
@@ -197,7 +197,7 @@ func TestTwins(t *testing.T) {
 func TestRepeatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	server := sharedServer(t)
-	e := startEater(t, server.addr)
+	e := startEater(t, server.Addr)
 	const ttl = 20 * time.Second
 	d, other := openURL(t, e.url(), ttl), openURL(t, server.url(), ttl)
 	strays := func(name string) (*session, *driver.Request, *node, []string) {
@@ -279,7 +279,7 @@ func TestReleaseGoesOn(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	const name, ttl = "goes-on", time.Minute
-	link := drivertest.NewLink(t, s.addr)
+	link := drivertest.NewLink(t, s.Addr)
 	d, other := openThrough(t, link, options(ttl)).store, openURL(t, s.url(), ttl)
 	t.Cleanup(func() { d.Close() })
 	g := take(t, d, request(name, ttl))

@@ -57,7 +57,7 @@ func (e *ensemble) heal(t testing.TB) {
 	t.Helper()
 	for i, s := range e.servers {
 		e.outs[i].heal()
-		if s.cont(); !s.alive() {
+		if s.Cont(); !s.Alive() {
 			s.restart(t)
 		}
 	}
@@ -68,8 +68,8 @@ func (e *ensemble) heal(t testing.TB) {
 func (e *ensemble) end() {
 	for i, s := range e.servers {
 		if s != nil {
-			s.kill()
-			os.RemoveAll(s.dir)
+			s.End()
+			os.RemoveAll(s.Dir)
 		}
 		if e.outs[i] != nil {
 			e.outs[i].close()
@@ -99,20 +99,20 @@ func tryEnsemble(t testing.TB) *ensemble {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &server{dir: dir, addr: drivertest.FreeAddr(t)}
-		s.configure(t, append([]string{
+		s := newServer(dir, append([]string{
 			"initLimit=100", "syncLimit=200", "-DsocksProxyHost=" + host, "-DsocksProxyPort=" + port, "-DsocksNonProxyHosts=",
 		}, peers...)...)
-		if err := os.WriteFile(filepath.Join(s.dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.start(); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		e.servers[i] = s
+		if err := s.Launch(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, s := range e.servers {
-		if !s.serves(patience) {
+		if err := s.Await(); err != nil {
+			t.Log(err)
 			return nil
 		}
 	}
@@ -124,8 +124,10 @@ func tryEnsemble(t testing.TB) *ensemble {
 func (e *ensemble) serve(t testing.TB) {
 	t.Helper()
 	for _, s := range e.servers {
-		if s.alive() && !s.serves(patience) {
-			t.Fatalf("a server of the ensemble does not serve:\n%s", s.out)
+		if s.Alive() {
+			if err := s.Await(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
@@ -136,7 +138,7 @@ func (e *ensemble) leader(t testing.TB) int {
 	found := -1
 	eventually(patience, func() bool {
 		for i, s := range e.servers {
-			if s.alive() && strings.Contains(s.word("srvr"), "Mode: leader") {
+			if s.Alive() && strings.Contains(s.Word("srvr"), "Mode: leader") {
 				found = i
 			}
 		}
@@ -152,7 +154,7 @@ func (e *ensemble) leader(t testing.TB) int {
 func (e *ensemble) url(which ...int) string {
 	var addrs []string
 	for _, i := range which {
-		addrs = append(addrs, e.servers[i].addr)
+		addrs = append(addrs, e.servers[i].Addr)
 	}
 	return "zk://" + strings.Join(addrs, ",")
 }

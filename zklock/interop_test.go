@@ -47,7 +47,7 @@ func TestKazoo(t *testing.T) {
 	for _, class := range []string{"Lock", "WriteLock"} {
 		name := "kazoo-" + class
 		start := func() (*bufio.Reader, func()) {
-			cmd := exec.Command("/usr/bin/python3", "-c", kazoo, s.addr, d.dir(name), class, "-lock-", "-read-")
+			cmd := exec.Command("/usr/bin/python3", "-c", kazoo, s.Addr, d.dir(name), class, "-lock-", "-read-")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			in, err := cmd.StdinPipe()
 			if err != nil {
@@ -104,7 +104,7 @@ func TestOtherGoLocks(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	d := openURL(t, s.url(), 10*time.Second)
-	conn, _, err := zk.Connect([]string{s.addr}, 10*time.Second, zk.WithLogger(silent{}))
+	conn, _, err := zk.Connect([]string{s.Addr}, 10*time.Second, zk.WithLogger(silent{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,9 +158,9 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 
 var errNewSession = errors.New("zklock: the server has begun another session")
 
-// servers implements zk.HostProvider. That of package zk looks the names up once
+// hostProvider is a zk.HostProvider. That of package zk looks the names up once
 // and for ever, and waits a second before it connects to an only server again.
-type servers struct {
+type hostProvider struct {
 	mu    sync.Mutex
 	addrs []string
 	next  int
@@ -168,16 +168,16 @@ type servers struct {
 }
 
 // Init is called first, with the addresses in random order.
-func (h *servers) Init(addrs []string) error {
+func (h *hostProvider) Init(addrs []string) error {
 	h.addrs = addrs
 	return nil
 }
 
-func (h *servers) Len() int { return len(h.addrs) }
+func (h *hostProvider) Len() int { return len(h.addrs) }
 
 // Next returns a server. wait is true when all have been tried, an only one three times:
 // then package zk gives up the requests that it has not sent, and pauses for a second.
-func (h *servers) Next() (addr string, wait bool) {
+func (h *hostProvider) Next() (addr string, wait bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tried == max(len(h.addrs), 3) {
@@ -190,7 +190,7 @@ func (h *servers) Next() (addr string, wait bool) {
 }
 
 // Connected is called when a server has answered.
-func (h *servers) Connected() {
+func (h *hostProvider) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried = 0

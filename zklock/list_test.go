@@ -22,7 +22,7 @@ func TestListIsQuick(t *testing.T) {
 	for i := range names {
 		take(t, d, request(fmt.Sprint("quick/", i), ttl))
 	}
-	link := drivertest.NewLink(t, s.addr)
+	link := drivertest.NewLink(t, s.Addr)
 	far := openThrough(t, link, options(ttl))
 	defer far.Close()
 	link.Set(drivertest.Delayed) // by 0.4 s for each trip

@@ -151,7 +151,7 @@ func (e *eater) pass(in net.Conn) {
 func TestLostAnswerToCreate(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
 	for name, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){
 		"lost-create-try": d.TryAcquire, "lost-create-wait": d.Acquire,
@@ -198,7 +198,7 @@ func TestLostAnswerToCreate(t *testing.T) {
 func TestNamesake(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
 	req := request("namesake", 5*time.Second)
 	release(t, take(t, d, request(req.Name, 5*time.Second)))
@@ -232,7 +232,7 @@ func TestNamesake(t *testing.T) {
 func TestSilentNewSession(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	const ttl = 5 * time.Second
 	d := openURL(t, e.url(), ttl)
 	c := clientOf(t, d, ttl)
@@ -263,7 +263,7 @@ func TestSilentNewSession(t *testing.T) {
 func TestLostAnswerToDelete(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	d, other := openURL(t, e.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)
 	const name = "lost-delete"
 	for range 3 {
@@ -288,7 +288,7 @@ func TestLostAnswerToDelete(t *testing.T) {
 func TestLostRelease(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	link := drivertest.NewLink(t, s.addr)
+	link := drivertest.NewLink(t, s.Addr)
 	p := openThrough(t, link, options(20*time.Second))
 	c := clientOf(t, p.store, 20*time.Second)
 	l, err := c.TryAcquire(t.Context(), "lost-release")
@@ -310,7 +310,7 @@ func TestLostRelease(t *testing.T) {
 func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	const name, ttl = "expired-waiter", time.Second
 	p := openURL(t, e.url(), ttl)
 	other := openURL(t, s.url(), 20*time.Second)
@@ -378,7 +378,7 @@ func TestDeletedWaiter(t *testing.T) {
 func TestManyRenewals(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	e := startEater(t, s.addr)
+	e := startEater(t, s.Addr)
 	const ttl = time.Minute
 	d := openURL(t, e.url(), ttl)
 	grants := make([]*grant, 200)

@@ -207,7 +207,7 @@ func TestStoppedMajority(t *testing.T) {
 	}
 	w := wait(t, b, request(name, 20*time.Second))
 	for _, s := range others {
-		s.stop()
+		s.Stop()
 	}
 	select {
 	case <-held.Done():
@@ -216,7 +216,7 @@ func TestStoppedMajority(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second)
 	for _, s := range others {
-		s.cont()
+		s.Cont()
 	}
 	release(t, w.granted(t))
 	if err := held.Err(); err == nil {

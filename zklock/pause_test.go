@@ -34,7 +34,7 @@ func TestPausedLeader(t *testing.T) {
 		t.Fatal("an idle client asks the servers nothing")
 	}
 
-	e.servers[leader].stop()
+	e.servers[leader].Stop()
 	time.Sleep(ttl * 3 / 4) // it is the pause that is tested
 	sent := e.outs[follower].setAfter(encodeName(name), mute)
 	held := make(chan *pawl.Lease, 1)
@@ -52,7 +52,7 @@ func TestPausedLeader(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the follower does not pass the request on")
 	}
-	e.servers[leader].cont()
+	e.servers[leader].Cont()
 	if !eventually(patience, func() bool { return len(childrenOf(t, b, name)) > 0 }) {
 		t.Fatal("the request was not carried out")
 	}
@@ -84,7 +84,7 @@ func TestDeafHolder(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	const ttl = 3 * time.Second
-	link := drivertest.NewLink(t, s.addr)
+	link := drivertest.NewLink(t, s.Addr)
 	p := openThrough(t, link, options(ttl))
 	a := clientOf(t, p.store, ttl)
 	const name = "deaf"

@@ -69,7 +69,7 @@ func (s *store) newSession(ttl time.Duration) (*session, error) {
 		<-made
 		return n.dial(network, addr, d)
 	}
-	conn, _, err := zk.Connect(s.addrs, n.timeout, zk.WithDialer(dial), zk.WithHostProvider(new(servers)),
+	conn, _, err := zk.Connect(s.addrs, n.timeout, zk.WithDialer(dial), zk.WithHostProvider(new(hostProvider)),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event), zk.WithMaxConnBufferSize(2*maxBytes))
 	if err != nil {
 		return nil, err

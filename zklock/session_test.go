@@ -168,10 +168,9 @@ func TestLostData(t *testing.T) {
 	const ttl = 3 * time.Second
 	d := openURL(t, s.url(), ttl)
 	g := take(t, d, request("deploy", ttl))
-	s.kill()
-	s.forget(t)
-	if err := s.start(); err != nil || !s.serves(patience) {
-		t.Fatalf("the server does not start again: %v", err)
+	s.Kill()
+	if err := errors.Join(s.Forget(), s.Start()); err != nil {
+		t.Fatal(err)
 	}
 	var next driver.Grant
 	if !eventually(patience, func() bool {
@@ -227,9 +226,9 @@ func TestTrustFromSending(t *testing.T) {
 	const pause = time.Second
 	slow := func(what string, ask func() driver.Instant) {
 		t.Helper()
-		s.stop()
+		s.Stop()
 		before := driver.Now()
-		time.AfterFunc(pause, s.cont)
+		time.AfterFunc(pause, s.Cont)
 		since := ask()
 		if took := driver.Now().Sub(before); took < pause {
 			t.Errorf("%s took %v: this shows nothing", what, took)

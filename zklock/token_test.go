@@ -76,22 +76,18 @@ func startAged(t testing.TB, epoch int64) *server {
 	t.Helper()
 	_, quorum, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 	_, election, _ := net.SplitHostPort(drivertest.FreeAddr(t))
-	s := &server{dir: t.TempDir(), addr: drivertest.FreeAddr(t)}
-	s.configure(t, "standaloneEnabled=false", "initLimit=100", "syncLimit=200", fmt.Sprintf("server.1=127.0.0.1:%s:%s", quorum, election))
-	if err := os.Mkdir(filepath.Join(s.dir, "version-2"), 0o700); err != nil {
+	s := newServer(t.TempDir(), "standaloneEnabled=false", "initLimit=100", "syncLimit=200", fmt.Sprintf("server.1=127.0.0.1:%s:%s", quorum, election))
+	if err := os.Mkdir(filepath.Join(s.Dir, "version-2"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"myid": "1", "version-2/acceptedEpoch": fmt.Sprint(epoch), "version-2/currentEpoch": fmt.Sprint(epoch)} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.start(); err != nil {
+	t.Cleanup(s.End)
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
-	if !s.serves(patience) {
-		t.Fatalf("the server does not serve:\n%s", s.out)
 	}
 	return s
 }
