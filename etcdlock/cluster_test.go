@@ -41,7 +41,7 @@ func leader(t testing.TB, ms []*member) (*member, []*member) {
 
 // leads reports whether m takes itself for the leader.
 func (m *member) leads() bool {
-	out, err := exec.Command("etcdctl", "--endpoints", m.addr, "--command-timeout", "1s", "endpoint", "status", "-w", "json").Output()
+	out, err := exec.Command("etcdctl", "--endpoints", m.Addr, "--command-timeout", "1s", "endpoint", "status", "-w", "json").Output()
 	var status []struct {
 		Status struct {
 			Header struct {
@@ -57,7 +57,7 @@ func (m *member) leads() bool {
 func urlOf(ms ...*member) string {
 	var addrs []string
 	for _, m := range ms {
-		addrs = append(addrs, m.addr)
+		addrs = append(addrs, m.Addr)
 	}
 	return "etcd://" + strings.Join(addrs, ",")
 }
@@ -84,11 +84,10 @@ func TestKilledLeader(t *testing.T) {
 	}()
 	for range 2 {
 		l, _ := leader(t, ms)
-		l.kill()
+		l.Kill()
 		time.Sleep(ttl / 4)
-		l.launch()
-		if !l.ready() {
-			t.Fatalf("the member does not come back:\n%s", l.out)
+		if err := l.Start(); err != nil {
+			t.Fatal(err)
 		}
 		time.Sleep(ttl / 2) // past the first renewal
 		if err := held.Err(); err != nil {
@@ -157,12 +156,12 @@ func TestCutOffMember(t *testing.T) {
 				t.Fatal("the waiter does not come into the queue")
 			}
 			for _, m := range rest {
-				m.stop()
+				m.Stop()
 			}
 			time.Sleep(ttl + time.Second)
-			mine.stop() // those who go on have to do without it
+			mine.Stop() // those who go on have to do without it
 			for _, m := range rest {
-				m.cont()
+				m.Cont()
 			}
 			select {
 			case at := <-next:
@@ -172,7 +171,7 @@ func TestCutOffMember(t *testing.T) {
 			case <-time.After(2 * patience):
 				t.Error("the waiter does not get it")
 			}
-			mine.cont()
+			mine.Cont()
 			if err := held.Err(); err == nil {
 				t.Error("the lease is trusted still")
 			}

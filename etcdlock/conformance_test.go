@@ -46,13 +46,13 @@ func harness() drivertest.Harness {
 		Start: func(t testing.TB) drivertest.Store {
 			m := startServer(t)
 			return drivertest.Store{
-				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, m.addr), opts) },
+				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, m.Addr), opts) },
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { m.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
 				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
 				Left: func(t testing.TB, prefix string) []string {
-					d := openThrough(t, drivertest.NewLink(t, m.addr), opts)
+					d := openThrough(t, drivertest.NewLink(t, m.Addr), opts)
 					defer d.Close()
 					return keys(t, d.store, d.prefix+lockPart+escape(prefix))
 				},

@@ -118,18 +118,6 @@ func (w *waiting) waits() bool {
 	}
 }
 
-// eventually calls f until it returns true, at most for d.
-func eventually(d time.Duration, f func() bool) bool {
-	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
-		if f() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
-}
-
 // keys returns the keys that begin with prefix, as the cluster has them.
 func keys(t testing.TB, s *store, prefix string) []string {
 	t.Helper()

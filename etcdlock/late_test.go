@@ -54,7 +54,7 @@ func (k *cutReplies) count() (after func()) {
 // transaction and then breaks the connection.
 func eating(t *testing.T, m *member, n int) *store {
 	t.Helper()
-	link := drivertest.NewLink(t, m.addr)
+	link := drivertest.NewLink(t, m.Addr)
 	s := openStore(t, "etcd://"+link.Addr())
 	through(s, &cutReplies{KVClient: s.kv, link: link, next: n})
 	return s
@@ -203,7 +203,7 @@ func TestStoppedServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.stop()
+	m.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if l, err := locks.TryAcquire(ctx, "try"); !errors.Is(err, context.DeadlineExceeded) {
@@ -213,7 +213,7 @@ func TestStoppedServer(t *testing.T) {
 		t.Errorf("Acquire = %v, %v; want the context's error", l, err)
 	}
 	time.Sleep(time.Second)
-	m.cont()
+	m.Cont()
 	for _, name := range []string{"try", "wait"} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		g, err := b.Acquire(ctx, request(name))
@@ -305,9 +305,9 @@ func TestTrustFromSending(t *testing.T) {
 	const pause = time.Second
 	slow := func(what string, ask func() driver.Instant) {
 		t.Helper()
-		m.stop()
+		m.Stop()
 		before := driver.Now()
-		time.AfterFunc(pause, m.cont)
+		time.AfterFunc(pause, m.Cont)
 		since := ask()
 		if took := driver.Now().Sub(before); took < pause {
 			t.Errorf("%s took %v: this shows nothing", what, took)

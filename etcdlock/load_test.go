@@ -25,7 +25,7 @@ import (
 // metric returns a counter of the server.
 func (m *member) metric(name string) float64 {
 	m.t.Helper()
-	resp, err := http.Get("http://" + m.addr + "/metrics")
+	resp, err := http.Get("http://" + m.Addr + "/metrics")
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestDeletedKey(t *testing.T) {
 func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	link := drivertest.NewLink(t, m.addr)
+	link := drivertest.NewLink(t, m.Addr)
 	a, b := openStore(t, "etcd://"+link.Addr()), openStore(t, m.url())
 	held := take(t, b, request("deploy"))
 	req := requestFor("deploy", 2*time.Second)
@@ -94,7 +94,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	link := drivertest.NewLink(t, m.addr)
+	link := drivertest.NewLink(t, m.Addr)
 	a, b := openStore(t, "etcd://"+link.Addr()), openStore(t, m.url())
 	held := take(t, b, request("deploy"))
 	mine := take(t, a, request("other"))
@@ -392,7 +392,7 @@ func TestRejoinWithoutLease(t *testing.T) {
 func TestDeadConnection(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	link := drivertest.NewLink(t, m.addr)
+	link := drivertest.NewLink(t, m.Addr)
 	const ttl = 9 * time.Second
 	c := openClient(t, "etcd://"+link.Addr(), ttl)
 	l, err := c.Acquire(t.Context(), "deploy")

@@ -5,70 +5,25 @@
 package etcdlock
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
-
-// certificate writes a certificate that signs itself, and its key: for some names, or
-// for 127.0.0.1.
-func certificate(t *testing.T, names ...string) (cert, key string) {
-	t.Helper()
-	var addrs []net.IP
-	if names == nil {
-		addrs = append(addrs, net.IPv4(127, 0, 0, 1))
-	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: addrs, DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bytes, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: bytes}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
 
 // TestTLS: the server wants a certificate of its clients, and they one of it.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t)
+	cert, key, _ := servers.Certificate(t)
 	m := startServer(t, "--cert-file", cert, "--key-file", key, "--client-cert-auth", "--trusted-ca-file", cert)
-	plain, secure := m.addr, drivertest.FreeAddr(t)
-	m.kill()
-	m.args = append(m.args, "--listen-client-urls", "http://"+plain+",https://"+secure)
+	plain, secure := m.Addr, drivertest.FreeAddr(t)
+	m.Kill()
+	m.Args = append(m.Args, "--listen-client-urls", "http://"+plain+",https://"+secure)
 	m.restart()
 	c := openClient(t, "etcds://"+secure+"/p?ca_file="+cert+"&cert_file="+cert+"&key_file="+key, time.Minute)
 	l, err := c.Acquire(t.Context(), "deploy")
@@ -95,11 +50,11 @@ func TestTLS(t *testing.T) {
 // the options, else that of the address.
 func TestServerName(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t, "etcd.internal")
+	cert, key, _ := servers.Certificate(t, "etcd.internal")
 	m := startServer(t, "--cert-file", cert, "--key-file", key)
-	plain, secure := m.addr, drivertest.FreeAddr(t)
-	m.kill()
-	m.args = append(m.args, "--listen-client-urls", "http://"+plain+",https://"+secure)
+	plain, secure := m.Addr, drivertest.FreeAddr(t)
+	m.Kill()
+	m.Args = append(m.Args, "--listen-client-urls", "http://"+plain+",https://"+secure)
 	m.restart()
 	for _, c := range []struct {
 		url, options string
@@ -141,8 +96,8 @@ func TestUsers(t *testing.T) {
 	} {
 		m.ctl(args...)
 	}
-	c := openClient(t, "etcd://me:secret@"+m.addr, 3*time.Second)
-	other := openClient(t, "etcd://me:secret@"+m.addr, 3*time.Second)
+	c := openClient(t, "etcd://me:secret@"+m.Addr, 3*time.Second)
+	other := openClient(t, "etcd://me:secret@"+m.Addr, 3*time.Second)
 	l, err := c.Acquire(t.Context(), "deploy")
 	if err != nil {
 		t.Fatal(err)
@@ -173,10 +128,10 @@ func TestUsers(t *testing.T) {
 		t.Fatal("the waiter does not get it")
 	}
 	for url, want := range map[string]string{
-		"etcd://" + m.addr:                        "wants a user",
-		"etcd://me:secret2@" + m.addr:             "refuses this user or password",
-		"etcd://stranger:secret@" + m.addr:        "may not read and write",
-		"etcd://me:secret@" + m.addr + "/private": "may not read and write",
+		"etcd://" + m.Addr:                        "wants a user",
+		"etcd://me:secret2@" + m.Addr:             "refuses this user or password",
+		"etcd://stranger:secret@" + m.Addr:        "may not read and write",
+		"etcd://me:secret@" + m.Addr + "/private": "may not read and write",
 	} {
 		_, err := Open(t.Context(), url, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

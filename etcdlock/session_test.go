@@ -58,7 +58,7 @@ func startJWT(t *testing.T) *member {
 func TestTokensExpire(t *testing.T) {
 	t.Parallel()
 	m := startJWT(t)
-	url := "etcd://me:secret@" + m.addr
+	url := "etcd://me:secret@" + m.Addr
 	a, b := openClient(t, url, 3*time.Second), openStore(t, url)
 	held, err := a.Acquire(t.Context(), "deploy")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestTokensExpire(t *testing.T) {
 // token that has expired by now.
 func TestWatchAfterLogin(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, "etcd://me:secret@"+startJWT(t).addr)
+	s := openStore(t, "etcd://me:secret@"+startJWT(t).Addr)
 	created := func(key string) clientv3.WatchResponse {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		t.Cleanup(cancel)
@@ -111,8 +111,8 @@ func TestWatchAfterLogin(t *testing.T) {
 func TestPasswordChanges(t *testing.T) {
 	t.Parallel()
 	m := startJWT(t)
-	s := openStore(t, "etcd://me:secret@"+m.addr)
-	if _, err := openStore(t, "etcd://root:top@"+m.addr).client.UserChangePassword(t.Context(), "me", "new"); err != nil {
+	s := openStore(t, "etcd://me:secret@"+m.Addr)
+	if _, err := openStore(t, "etcd://root:top@"+m.Addr).client.UserChangePassword(t.Context(), "me", "new"); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(3 * time.Second)

@@ -17,16 +17,17 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // hang makes the log of m hang on its disk, without stopping the process: what m
 // still does is what it does without writing. It returns what undoes it.
 func (m *member) hang() (resume func()) {
 	m.t.Helper()
-	pid := strconv.Itoa(m.cmd.Process.Pid)
+	pid := strconv.Itoa(m.Pid())
 	args := []string{"-f", "-o", "/dev/null", "-p", pid,
 		"-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_enter=600000000"}
-	logs, err := filepath.Glob(filepath.Join(m.dir, "member", "wal", "*.wal"))
+	logs, err := filepath.Glob(filepath.Join(m.Dir, "member", "wal", "*.wal"))
 	if err != nil || len(logs) == 0 {
 		m.t.Fatalf("no log: %v", err)
 	}
@@ -34,7 +35,7 @@ func (m *member) hang() (resume func()) {
 		args = append(args, "-P", log)
 	}
 	strace := exec.Command("strace", args...)
-	out := new(output)
+	out := new(servers.Output)
 	strace.Stderr = out
 	strace.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := strace.Start(); err != nil {
@@ -72,7 +73,7 @@ func stuckLeader(t *testing.T, ms []*member) (stuck *member, others []*member, r
 	stuck, others = leader(t, ms)
 	resume = stuck.hang()
 	// It hangs when it has something to write.
-	_ = exec.Command("etcdctl", "--endpoints", stuck.addr, "--command-timeout", "200ms", "put", "x", "y").Run()
+	_ = exec.Command("etcdctl", "--endpoints", stuck.Addr, "--command-timeout", "200ms", "put", "x", "y").Run()
 	leader(t, others)
 	if !stuck.leads() {
 		t.Fatal("the member that hangs has noticed that it leads no more: this shows nothing")
