@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // task is what this program does in another process.
@@ -38,7 +40,7 @@ type worker struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
-	err *output
+	err *servers.Output
 }
 
 func spawn(t *task) (*worker, error) {
@@ -50,7 +52,7 @@ func spawn(t *task) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{cmd: exec.Command(self), err: new(output)}
+	w := &worker{cmd: exec.Command(self), err: new(servers.Output)}
 	w.cmd.Env = append(os.Environ(), taskEnv+"="+string(b))
 	w.cmd.Stderr = w.err
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

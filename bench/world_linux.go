@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -33,11 +34,11 @@ func newWorld(kinds []string, ttl time.Duration) (*world, error) {
 		w.servers = append(w.servers, s)
 		switch s.kind {
 		case "redis":
-			w.Redis = append(w.Redis, s.addr)
+			w.Redis = append(w.Redis, s.Addr)
 		case "zk":
-			w.ZK = s.addr
+			w.ZK = s.Addr
 		case "etcd":
-			w.Etcd = s.addr
+			w.Etcd = s.Addr
 		}
 	}
 	if err := w.bless(); err != nil {
@@ -84,7 +85,7 @@ func (w *world) versions() (list []string) {
 		}
 	}
 	if w.ZK != "" {
-		_, v, _ := strings.Cut(word(w.ZK, "srvr"), "Zookeeper version: ")
+		_, v, _ := strings.Cut(servers.Word(w.ZK, "srvr"), "Zookeeper version: ")
 		v, _, _ = strings.Cut(v, "-")
 		list = append(list, "ZooKeeper "+v)
 	}
@@ -94,7 +95,7 @@ func (w *world) versions() (list []string) {
 // cpu returns what all servers together have used so far.
 func (w *world) cpu() (sum time.Duration, err error) {
 	for _, s := range w.servers {
-		d, err := cpuOf(s.pid())
+		d, err := cpuOf(s.Pid())
 		if err != nil {
 			return 0, err
 		}

@@ -69,8 +69,11 @@ func StartZooKeeper(t T, settings ...string) *ZooKeeper {
 }
 
 // Word sends one of the four-letter words and returns the answer.
-func (z *ZooKeeper) Word(w string) string {
-	c, err := net.DialTimeout("tcp", z.Addr, time.Second)
+func (z *ZooKeeper) Word(w string) string { return Word(z.Addr, w) }
+
+// Word is ZooKeeper.Word for the server at addr.
+func Word(addr, w string) string {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return ""
 	}
