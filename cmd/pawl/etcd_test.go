@@ -7,11 +7,10 @@ package main
 import (
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // TestWithoutEtcd: a command that was built with -tags noetcd has nothing of etcd's
@@ -41,27 +40,17 @@ func TestWithoutEtcd(t *testing.T) {
 // startEtcd starts an etcd server with a user and returns its address.
 func startEtcd(t *testing.T) string {
 	t.Helper()
-	addrs := []string{drivertest.FreeAddr(t), drivertest.FreeAddr(t)}
-	cmd := exec.Command("etcd", "--data-dir", t.TempDir(), "--logger", "zap", "--log-level", "error",
-		"--listen-client-urls", "http://"+addrs[0], "--advertise-client-urls", "http://"+addrs[0],
-		"--listen-peer-urls", "http://"+addrs[1], "--initial-advertise-peer-urls", "http://"+addrs[1],
-		"--initial-cluster", "default=http://"+addrs[1], "--heartbeat-interval", "50", "--election-timeout", "300")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v: apt-get install etcd-server etcd-client", err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	m := servers.StartEtcd(t, 1)[0]
 	for _, words := range [][]string{
-		{"put", "ready", "yes"}, {"user", "add", "root:top"}, {"user", "grant-role", "root", "root"}, {"user", "add", "me:s3cret"},
+		{"user", "add", "root:top"}, {"user", "grant-role", "root", "root"}, {"user", "add", "me:s3cret"},
 		{"role", "add", "locks"}, {"role", "grant-permission", "locks", "readwrite", "--prefix", "ci/locks/"},
 		{"user", "grant-role", "me", "locks"}, {"auth", "enable"},
 	} {
-		out, err := exec.Command("etcdctl", append([]string{"--endpoints", addrs[0], "--command-timeout", "20s"}, words...)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("etcdctl %v: %v\n%s", words, err, out)
+		if _, err := m.Ctl(append([]string{"--command-timeout", "20s"}, words...)...); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return addrs[0]
+	return m.Addr
 }
 
 // TestEtcd: on an etcd cluster the commands do what they do on files.

@@ -5,48 +5,23 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
-	"io"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock"
 )
 
 // startRedis starts a redis-server without persistence and returns its address.
 func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
-	addr := drivertest.FreeAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command(cmp.Or(os.Getenv("PAWL_REDIS_SERVER"), "redis-server"), append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
-	log, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v: apt-get install redis-server", err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	// That it is this one that answers, and not another on the same port, only its
-	// log tells.
-	for lines := bufio.NewScanner(log); lines.Scan(); {
-		if strings.Contains(lines.Text(), "Ready to accept connections") {
-			go io.Copy(io.Discard, log)
-			return addr
-		}
-	}
-	t.Fatal("redis-server does not start")
-	return ""
+	return servers.StartRedis(t, args...).Addr
 }
 
 // TestRedis: on a Redis server the commands do what they do on files.

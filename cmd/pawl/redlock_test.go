@@ -6,39 +6,26 @@ package main
 
 import (
 	"context"
-	"net"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // startRedlock starts three servers and returns the store's URL and the processes.
-func startRedlock(t *testing.T, ttl time.Duration) (store string, servers []int) {
+func startRedlock(t *testing.T, ttl time.Duration) (store string, pids []int) {
 	t.Helper()
 	var addrs []string
 	for range 3 {
-		addr := startRedis(t, "--requirepass", "s3cret")
-		addrs = append(addrs, addr)
-		_, port, _ := net.SplitHostPort(addr)
-		out, err := exec.Command("redis-cli", "-p", port, "-a", "s3cret", "--no-auth-warning", "info", "server").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(out), "process_id:")
-		pid, _, _ := strings.Cut(rest, "\r")
-		n, err := strconv.Atoi(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers = append(servers, n)
+		s := servers.StartRedis(t, "--requirepass", "s3cret")
+		addrs, pids = append(addrs, s.Addr), append(pids, s.Pid())
 	}
 	store = "redlock://:s3cret@" + strings.Join(addrs, ",") + "?node_timeout=1s&max_ttl=" + ttl.String()
-	return store, servers
+	return store, pids
 }
 
 // blessRedlock makes servers that have just started grant at once.

@@ -5,59 +5,16 @@
 package main
 
 import (
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // startZooKeeper starts a ZooKeeper server and returns its address.
 func startZooKeeper(t *testing.T) string {
 	t.Helper()
-	const jar = "/usr/share/java/zookeeper.jar"
-	if _, err := os.Stat(jar); err != nil {
-		t.Fatalf("%v: apt-get install zookeeper", err)
-	}
-	addr := drivertest.FreeAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
-	dir := t.TempDir()
-	config := filepath.Join(dir, "zoo.cfg")
-	settings := "tickTime=200\ndataDir=" + dir + "\nclientPort=" + port + "\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n" +
-		"4lw.commands.whitelist=*\nmaxSessionTimeout=60000\n"
-	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jar,
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	// That it is this one that answers, and not another on the same port, is known by
-	// its directory.
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", addr, time.Second)
-		if err != nil {
-			continue
-		}
-		c.SetDeadline(time.Now().Add(time.Second))
-		io.WriteString(c, "conf")
-		b, _ := io.ReadAll(c)
-		c.Close()
-		if strings.Contains(string(b), dir) {
-			return addr
-		}
-	}
-	t.Fatal("the ZooKeeper server does not start")
-	return ""
+	return servers.StartZooKeeper(t, "tickTime=200").Addr
 }
 
 // TestZooKeeper: on a ZooKeeper server the commands do what they do on files.
