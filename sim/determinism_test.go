@@ -13,11 +13,11 @@ func TestSameSeedSameHistory(t *testing.T) {
 	n := schedules(t, 100)
 	first := make([]*History, n)
 	procs := runtime.GOMAXPROCS(1)
-	search(n, Draw, func(h *History) bool { first[h.Plan.Seed] = h; return false })
+	search(t, n, Draw, func(h *History) bool { first[h.Plan.Seed] = h; return false })
 	runtime.GOMAXPROCS(max(procs, 2))
 	defer runtime.GOMAXPROCS(procs)
 	differ := 0
-	search(n, Draw, func(h *History) bool {
+	search(t, n, Draw, func(h *History) bool {
 		other := first[h.Plan.Seed]
 		if slices.Equal(h.Events, other.Events) {
 			return false

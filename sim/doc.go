@@ -10,7 +10,8 @@
 //
 // A Plan says all that happens from outside. It is drawn from a seed, or written by
 // hand for a scenario. To run it takes no time: it runs in the fake time of
-// testing/synctest. A plan has one history, on any machine, because nothing in it
+// testing/synctest, in a test. The histories of the scenarios are recorded, for programs to
+// show. A plan has one history, on any machine, because nothing in it
 // depends on which of two goroutines comes first: no two things happen in the
 // same nanosecond, and every delay is a function of the seed and of what is
 // delayed, not of how many were drawn before.

@@ -47,12 +47,12 @@ type Event struct {
 	At     time.Duration // since the beginning
 	Lane   string
 	Kind   Kind
-	Client int           // from 1; 0 if none is concerned
-	Node   int           // from 1; 0 if none is concerned
-	Lease  int           // the number of the lease, in the order of the asking; 0 if none
-	Token  uint64        // of the lease or write; 0 if there is none
-	Until  time.Duration // see Kind; 0 if it does not apply
-	Text   string        // more about it
+	Client int           `json:",omitempty"` // from 1; 0 if none is concerned
+	Node   int           `json:",omitempty"` // from 1; 0 if none is concerned
+	Lease  int           `json:",omitempty"` // the number of the lease, in the order of the asking; 0 if none
+	Token  uint64        `json:",omitempty"` // of the lease or write; 0 if there is none
+	Until  time.Duration `json:",omitempty"` // see Kind; 0 if it does not apply
+	Text   string        `json:",omitempty"` // more about it
 }
 
 func (e Event) String() string {
@@ -144,7 +144,7 @@ func (r *recorder) finish() *History {
 	h := r.h
 	slices.SortStableFunc(h.Events, func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Lease, b.Lease), cmp.Compare(a.Text, b.Text))
+			cmp.Compare(a.Lease, b.Lease), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Client, b.Client))
 	})
 	return &h
 }

@@ -144,8 +144,10 @@ func slowAcquire() Scenario {
 }
 
 func splitVote() Scenario {
-	s := Script{{Work: 500 * time.Millisecond, Writes: 1, Patience: 8 * time.Second}}
-	p := five("split-vote", s, s, s)
+	s := func(wait time.Duration) Script { // a link takes a hundred times as long
+		return Script{{Wait: wait, Work: 500 * time.Millisecond, Writes: 1, Patience: 8 * time.Second}}
+	}
+	p := five("split-vote", s(1), s(2), s(3))
 	p.Prompt = 5 * time.Second
 	// Each is nearest to other nodes.
 	for client, near := range [][]int{{1, 2}, {3, 4}, {5}} {

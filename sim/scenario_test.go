@@ -10,7 +10,7 @@ import (
 func TestScenarios(t *testing.T) {
 	for _, s := range Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
-			safe := Run(s.Safe)
+			safe := Run(bubble(t), s.Safe)
 			if len(safe.Violations) > 0 {
 				t.Errorf("with %s: %v", s.Protection, safe.Violations)
 			}
@@ -22,7 +22,7 @@ func TestScenarios(t *testing.T) {
 			if safe.Grants != want {
 				t.Errorf("with %s: %d leases, want %d", s.Protection, safe.Grants, want)
 			}
-			unsafe := Run(s.Unsafe)
+			unsafe := Run(bubble(t), s.Unsafe)
 			if !slices.ContainsFunc(unsafe.Violations, func(v Violation) bool { return v.Rule == s.Rule }) {
 				t.Errorf("without %s: %v; want %q", s.Protection, unsafe.Violations, s.Rule)
 			}

@@ -9,15 +9,15 @@ import (
 
 // Shrink returns the smallest plan that it finds in which rule is still broken, by
 // leaving out faults and steps of p.
-func Shrink(p Plan, rule Rule) Plan {
-	h := Run(p)
+func Shrink(in Bubble, p Plan, rule Rule) Plan {
+	h := Run(in, p)
 	if !h.breaks(rule) {
 		return p
 	}
 	for smaller := h; smaller != nil; {
 		h, smaller = smaller, nil
 		for _, without := range cuts(h) {
-			if o := Run(without); o.breaks(rule) {
+			if o := Run(in, without); o.breaks(rule) {
 				smaller = o
 				break
 			}

@@ -9,8 +9,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// bubble reports to t what goes wrong besides the history.
+func bubble(t *testing.T) Bubble {
+	return func(f func()) { synctest.Test(t, func(*testing.T) { f() }) }
+}
 
 // schedules is how many plans are drawn and run: SIM_SCHEDULES, or few.
 func schedules(t testing.TB, few int) int {
@@ -27,7 +33,7 @@ func schedules(t testing.TB, few int) int {
 
 // search runs the plans of seeds from 0 up, on all processors, until n have been
 // run or stop says so.
-func search(n int, plan func(seed uint64) Plan, stop func(*History) bool) (ran int64) {
+func search(t *testing.T, n int, plan func(seed uint64) Plan, stop func(*History) bool) (ran int64) {
 	var next, done atomic.Int64
 	var over atomic.Bool
 	var wait sync.WaitGroup
@@ -38,7 +44,7 @@ func search(n int, plan func(seed uint64) Plan, stop func(*History) bool) (ran i
 				if seed >= int64(n) {
 					return
 				}
-				h := Run(plan(uint64(seed)))
+				h := Run(bubble(t), plan(uint64(seed)))
 				done.Add(1)
 				if stop(h) {
 					over.Store(true)
@@ -55,7 +61,7 @@ func TestNothingForbiddenHappens(t *testing.T) {
 	var grants atomic.Int64
 	var mu sync.Mutex
 	var bad *History
-	ran := search(schedules(t, 300), Draw, func(h *History) bool {
+	ran := search(t, schedules(t, 300), Draw, func(h *History) bool {
 		grants.Add(int64(h.Grants))
 		if len(h.Violations) == 0 {
 			return false

@@ -18,7 +18,7 @@ func TestShrink(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var found *History
-	search(10000, draw, func(h *History) bool {
+	search(t, 10000, draw, func(h *History) bool {
 		if h.breaks(TwoHolders) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -29,8 +29,8 @@ func TestShrink(t *testing.T) {
 	if found == nil {
 		t.Fatal("10,000 schedules without quarantine, and never two holders")
 	}
-	small := Shrink(found.Plan, TwoHolders)
-	h := Run(small)
+	small := Shrink(bubble(t), found.Plan, TwoHolders)
+	h := Run(bubble(t), small)
 	t.Logf("seed %d: %d faults, then %d; %d events, then %d", small.Seed, len(found.Plan.Faults), len(small.Faults), len(found.Events), len(h.Events))
 	var text strings.Builder
 	if err := NewView(h).WriteText(&text); err != nil {
@@ -41,7 +41,7 @@ func TestShrink(t *testing.T) {
 		t.Error("the story does not tell how two clients came to hold the lock")
 	}
 	for _, p := range cuts(h) {
-		if Run(p).breaks(TwoHolders) {
+		if Run(bubble(t), p).breaks(TwoHolders) {
 			t.Errorf("it can be cut down further, to %v", p.Faults)
 		}
 	}

@@ -186,14 +186,3 @@ func seconds(d time.Duration) string {
 	s := strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0") + " s"
 }
-
-// View runs the scenario, with its protection or without, and returns the view.
-func (s Scenario) View(safe bool) *View {
-	plan, note := s.Unsafe, "Switched off: the protection that "
-	if safe {
-		plan, note = s.Safe, "The protection: "
-	}
-	v := NewView(Run(plan))
-	v.Title, v.Note = s.Title, note+s.Protection
-	return v
-}

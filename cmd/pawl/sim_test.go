@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,6 +49,19 @@ func TestSimPictures(t *testing.T) {
 	}
 }
 
+// TestNoTesting: what users install has nothing of package testing.
+func TestNoTesting(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		if pkg == "testing" || strings.HasPrefix(pkg, "testing/") {
+			t.Errorf("the command is linked with package %s", pkg)
+		}
+	}
+}
+
 // TestSimArguments: mistakes say what to type, and every scenario breaks its rule
 // only without its protection.
 func TestSimArguments(t *testing.T) {
@@ -57,11 +71,10 @@ func TestSimArguments(t *testing.T) {
 		code int
 		says string
 	}{
-		{"", 64, "name a scenario or a seed"},
-		{"--seed 0 --scenario restart", 64, "name a scenario or a seed"},
+		{"", 64, "name a scenario"},
 		{"--scenario nonsense", 64, "use one of restart"},
-		{"--seed 0 --store redis://localhost", 64, "leave --store out"},
-		{"--seed 0", 0, "SAFE"},
+		{"--scenario restart --store redis://localhost", 64, "leave --store out"},
+		{"--scenario restart", 0, "SAFE"},
 		{"--scenario restart --svg " + missing, 71, "cannot write the picture"},
 	} {
 		var out bytes.Buffer
