@@ -86,7 +86,7 @@ func TestCostOfAPair(t *testing.T) {
 		return
 	}
 	r := blessedServer(t)
-	locks, err := Open(t.Context(), r.url(), nil)
+	locks, err := Open(t.Context(), r.url(), longOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
