@@ -1,6 +1,6 @@
 # make quick  what a change is likely to break, in three minutes
 # make test   everything that has to pass; installs missing servers through apt
-# make lint   formatting, vet for every platform, staticcheck
+# make lint   formatting, vet for every platform, staticcheck, the worst English
 # make bench  pawl beside other libraries and what the stores cost alone, in ten
 #             minutes; BENCH has its flags: go run ./bench -help
 # make chaos  clients and servers as processes, and everything fails, five minutes for

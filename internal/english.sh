@@ -7,9 +7,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What is left out is to be mended: the root, driver, memlock, redislock, internal/mutants.
+# What is left out is to be mended: the root, driver, redislock.
 CHECKED=(README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md AGENTS.md .github Makefile adapt bench chaos cmd docs etcdlock fence filelock
-	internal/arch internal/docs internal/english.sh internal/guarantees sim spec zklock)
+	internal memlock sim spec zklock)
 [ $# -gt 0 ] || set -- "${CHECKED[@]}"
 
 find "$@" -type f \( -name '*.go' -o -name '*.lua' -o -name '*.md' -o -name '*.sh' -o -name Makefile \) \
