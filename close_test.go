@@ -196,3 +196,35 @@ func TestPanicOfADriverDoesNotStopTheLine(t *testing.T) {
 		release(t, acquire(t, c, "a"))
 	})
 }
+
+// hangs is a store that records a grant, does not say so, and then answers nothing.
+type hangs struct{ driver.Driver }
+
+func (d hangs) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return hangingGrant{g}, driver.ErrUncertain
+}
+
+type hangingGrant struct{ driver.Grant }
+
+func (g hangingGrant) Release(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := pawl.New(hangs{new(memlock.Store).Driver()}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.TryAcquire(t.Context(), "deploy")
+		wantIs(t, err, pawl.ErrUncertain)
+		time.Sleep(10 * time.Millisecond)
+		began := time.Now()
+		c.Close()
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+	})
+}

@@ -15,6 +15,9 @@ const (
 	// requestTimeout bounds a request that has no context of its own.
 	requestTimeout = 5 * time.Second
 
+	// closeTimeout bounds what is left to be said to a store when the client is closed.
+	closeTimeout = 2 * time.Second
+
 	// Bounds of the pause between two looks at a store that has no queue.
 	minPause = 20 * time.Millisecond
 	maxPause = 500 * time.Millisecond
@@ -159,13 +162,16 @@ func (c *Client) giveBack(ctx context.Context, grant driver.Grant) error {
 
 // repeatRelease releases a grant until the store has answered, for as long as
 // the store may have something to release: two TTLs, or for ever where leases
-// do not expire. Close ends it after one last attempt.
+// do not expire. Close ends it after one last attempt: what is under way and that one
+// have closeTimeout each.
 func (c *Client) repeatRelease(grant driver.Grant) {
 	began, pause := driver.Now(), minPause
 	for {
 		closing := c.ctx.Err() != nil
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		stop := context.AfterFunc(c.ctx, func() { time.AfterFunc(closeTimeout, cancel) })
 		err := grant.Release(ctx)
+		stop()
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) {
 			return
