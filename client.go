@@ -4,8 +4,6 @@ package pawl
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,13 +11,18 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/line"
 	"github.com/pawl-go/pawl/internal/schedule"
 )
 
 // Client acquires leases from one store. It is safe for concurrent use; one
 // for a process and store is enough. The packages of the stores make it.
 type Client struct {
+	// Locks are taken in this order: Client.mu, which guards the lines and the list of
+	// grants; grant.mu, which guards a grant and its leases; and those within sched,
+	// renewals, observer, timeouts and random, under which nobody is called. None is held
+	// while the store is asked, a context is cancelled or an observer is told, and no
+	// function returns with one held.
+
 	driver     driver.Driver
 	guarantees Guarantees
 	ttl        time.Duration
@@ -90,214 +93,50 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 // Guarantees returns what the client's store can promise.
 func (c *Client) Guarantees() Guarantees { return c.guarantees }
 
-// Acquire waits until it has a lease on name. ctx bounds the waiting only: the
-// lease goes on when ctx ends. Waiters of this client are served in the order
-// in which they came.
-//
-// If ctx ends first it returns an error that is ctx.Err() and context.Cause(ctx), and, if
-// it is known who has the lease, a *HeldError with the place in the queue. Then it
-// holds nothing, even if the lease was granted in that very instant. It returns an error that is
-// ErrUnavailable if the store cannot be reached, or could not be reached any
-// more for a whole TTL; ErrHeld if ctx itself was made by Context of a lease on
-// name that is still held, as it would wait for itself; and a *SlotsError if
-// slots of another number are held.
-func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	ctx = present(ctx)
-	req, set, err := c.request(ctx, "acquire", name, opts)
-	if err != nil {
-		return nil, err
-	}
-	l, err := c.acquire(ctx, req, set)
-	if err != nil {
-		err = c.opError(ctx, "acquire", name, err)
-		c.observer.waited(name, driver.Now().Sub(set.began), err)
-		return nil, err
-	}
-	return l, nil
-}
-
-func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	if l := c.held(ctx, req.Name); l != nil {
-		if l, err := l.again(set); l != nil || err != nil {
-			return l, err
-		}
-	}
-	place, err := c.join(req, set)
-	if err != nil {
-		return nil, err
-	}
-	defer c.calls.Done()
-	if place != nil {
-		l, err := c.wait(ctx, place)
-		if l != nil || err != nil {
-			return l, err
-		}
-		req = place.Of.req
-	}
-	defer c.answered(req.Name) // also if the driver panics
-	if req.Lease == "" {
-		req.Lease = newID()
-	}
-	grant, req, err := c.ask(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	l := c.lease(req, set, grant)
-	c.settle(l)
-	return l, nil
-}
-
-// TryAcquire asks the store once for a lease on name and does not wait for a
-// holder. It returns an error that is ErrHeld, with a *HeldError, if somebody
-// has it, or waits for it in this client; ErrUnavailable if the store did not
-// answer and recorded nothing; ErrUncertain if it may have recorded the grant,
-// which is undone in the background; a *SlotsError if slots of another number are
-// held; and ctx.Err() if ctx ends first.
-func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	ctx = present(ctx)
-	req, set, err := c.request(ctx, "try", name, opts)
-	if err != nil {
-		return nil, err
-	}
-	l, err := c.try(ctx, req, set)
-	if err != nil {
-		return nil, c.opError(ctx, "try", name, err)
-	}
-	return l, nil
-}
-
-func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	if set.reentrant {
-		if l := c.held(ctx, req.Name); l != nil {
-			if l, err := l.again(set); l != nil || err != nil {
-				return l, err
-			}
-		}
-	}
+// Close releases the leases that are still held, and what is left in the store of
+// those that were lost; waits for what goes on in the background; and closes
+// the store's driver. Calls of Acquire that are waiting end with an error. A
+// second call waits for the first and returns what that returned.
+func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, ErrClosed
-	}
-	c.calls.Add(1)
-	defer c.calls.Done()
-	var mine *Lease
-	waiting := false
-	if ln := c.lines[req.Name]; ln != nil {
-		mine, waiting = ln.Holder(), ln.Waiting()
-	}
+	first := !c.closed
+	c.closed = true
 	c.mu.Unlock()
-	if mine != nil && mine.Err() == nil {
-		return nil, mine.heldError()
+	if first {
+		c.closeErr = c.end()
+		close(c.shut)
 	}
-	if c.guarantees.CrossHost { // it may take long, and Close waits for it
-		var cancel context.CancelFunc
-		ctx, cancel = c.untilClose(ctx)
-		defer cancel()
-	}
-	if waiting {
-		return nil, c.heldBefore(ctx, req.Name)
-	}
-	req.Lease = newID()
-	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
-	if err != nil {
-		return nil, err
-	}
-	l := c.lease(req, set, grant)
-	c.settle(l)
-	return l, nil
+	<-c.shut
+	return c.closeErr
 }
 
-// heldBefore returns the error of a call that must not overtake others of this
-// client, who wait for name. Who holds it is a courtesy.
-func (c *Client) heldBefore(ctx context.Context, name string) error {
-	held := &HeldError{}
-	if in, ok := c.driver.(driver.Inspector); ok {
-		held.Info, _ = in.Inspect(ctx, name)
-	}
-	if err := c.over(ctx); err != nil {
-		return err
-	}
-	return held
-}
-
-// Do runs f while holding a lease on name, for which it waits as Acquire does.
-// f's context ends with the lease. Do returns f's error, or the error of
-// acquiring or releasing; if the lease ended while f ran, the error is ErrLost
-// or ErrReleased too, whatever f returned.
-func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
-	ctx = present(ctx)
-	lease, err := c.Acquire(ctx, name, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		// Whoever ended it before, the work was not done under the lease.
-		ended := lease.Err()
-		if rel := lease.Release(ctx); ended == nil {
-			ended = rel
+func (c *Client) end() error {
+	c.cancel()
+	c.calls.Wait()
+	var errs []error
+	// From here on no lease is added, and each leaves the list when its Release,
+	// ours or somebody else's, has ended.
+	for l := c.anyOpen(); l != nil; l = c.anyOpen() {
+		if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
+			errs = append(errs, err)
 		}
-		if err == nil {
-			err = ended
-		} else if ended != nil {
-			err = fmt.Errorf("%w; %w", ended, err)
-		}
-	}()
-	ctx, cancel := lease.Context(ctx)
-	defer cancel()
-	return f(ctx, lease)
+	}
+	c.sched.Stop()
+	c.renewals.Close()
+	c.background.Wait()
+	c.timeouts.stop()
+	return errors.Join(append(errs, c.driver.Close())...)
 }
 
-// request checks the arguments of an attempt. It gets an id when the store is asked.
-func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
-	set, err := c.settings(opts)
-	if err == nil {
-		err = driver.CheckName(name)
+// anyOpen returns a lease that has not been given back yet, or nil.
+func (c *Client) anyOpen() *Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.open
+	if g == nil {
+		return nil
 	}
-	if err != nil {
-		return nil, set, &Error{op, driver.Shorten(name), err}
-	}
-	if ctx.Err() != nil {
-		return nil, set, &Error{op, name, left(ctx, nil)}
-	}
-	return &driver.Request{
-		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
-		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew,
-	}, set, nil
-}
-
-// heldError describes the lease as somebody else would see it.
-func (l *Lease) heldError() *HeldError {
-	held := driver.Held{Holder: *l.grant.client.holder, Lease: l.grant.id, Token: uint64(l.token)}
-	switch k := l.kind(); {
-	case k == line.Shared:
-		held.Shared = true
-	case k > 0:
-		held.Slots = int(k)
-	}
-	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
-	return &HeldError{Info: &Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
-}
-
-// opError adds operation and name to err. What a store says of ctx's end is not passed on.
-func (c *Client) opError(ctx context.Context, op, name string, err error) error {
-	var known *leftError
-	switch {
-	case errors.As(err, &known):
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		err = left(ctx, nil)
-	case c.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed)):
-		err = ErrClosed // which is what cancelled it
-	}
-	return &Error{op, name, err}
-}
-
-var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// newID returns 20 random bytes, as Redis's page on distributed locks advises,
-// in letters and digits.
-func newID() string {
-	var b [20]byte
-	rand.Read(b[:])
-	return idEncoding.EncodeToString(b[:])
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.present
 }

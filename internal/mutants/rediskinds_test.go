@@ -48,7 +48,7 @@ func init() {
 		" or redis.call('EXISTS', queue) == 1) then", ") then", "TestConformance/set-does-not-overtake-who-waits")
 	lua("a set is granted before forgotten leases have ended", "all.lua",
 		"if shut > 0 then", "if false then", "TestForgottenSet")
-	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "all.go",
+	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "leases.go",
 		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
 	lua("a late look of a writer that has become a reader queues", "acquire-busy.lua",
 		"kind == 'exclusive' and join(lease, client, 'shared', record) or me", "me", "TestLateLookOfAReader")

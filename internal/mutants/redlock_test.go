@@ -82,7 +82,7 @@ func init() {
 		mutate("a longer way is never found out", "round.go", "\t\t\t\td.probe()\n", "\t\t\t\t_ = d.probe\n", "TestFarNodes"),
 		mutate("all wait for silent nodes", "trip.go", "!heard[i] && !m.quiet() {", "!heard[i] && (true || !m.quiet()) {", "TestSilentMinorityCostsOneNodeTimeout"),
 		mutate("Close waits for silent nodes", "driver.go", "time.AfterFunc(d.grace(idle, minDebtPause), d.cut)", "time.AfterFunc(time.Hour, d.cut)", "TestSilentMinorityCostsOneNodeTimeout"),
-		mutant{name: "redlock: a first attempt at a hung majority is repeated", file: "store.go",
+		mutant{name: "redlock: a first attempt at a hung majority is repeated", file: "attempt.go",
 			old: "contact || !errors.Is(err, driver.ErrSilent)", new: "contact || true || !errors.Is(err, driver.ErrSilent)", pkg: pkg, test: "TestHungMajority"},
 
 		// The scripts.

@@ -54,7 +54,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who does not renew is granted less than the TTL",
-		file: "client.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
+		file: "acquire.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
 	},
 	{
 		name: "whoever gives up is not told who has the name",
@@ -75,7 +75,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a grant is kept that came while the call gave up",
-		file: "store.go", old: "if ctx.Err() == nil || err != nil &&", new: "if ctx.Err() == nil || err == nil || err != nil &&",
+		file: "attempt.go", old: "if ctx.Err() == nil || err != nil &&", new: "if ctx.Err() == nil || err == nil || err != nil &&",
 		pkg: ".", test: "TestGrantWhileLookingIsPutBack",
 	},
 	{
@@ -101,11 +101,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "a grant that is over is not asked for again",
-		file: "store.go", old: "if err == nil && req.Renewed && c.late(grant, req) {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
+		file: "attempt.go", old: "if err == nil && req.Renewed && c.late(grant, req) {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
 	},
 	{
 		name: "what was granted is forgotten when it is asked for again",
-		file: "store.go", old: "acquire(ctx, &whole); again != nil {", new: "acquire(ctx, &whole); true {", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
+		file: "attempt.go", old: "acquire(ctx, &whole); again != nil {", new: "acquire(ctx, &whole); true {", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
 	},
 	{
 		name: "extension without a bound",
@@ -127,7 +127,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "close that does not wait for the background",
-		file: "store.go",
+		file: "client.go",
 		old:  "\tc.background.Wait()\n", new: "",
 		pkg: ".", test: "TestCloseWaitsForReleasesUnderWay",
 	},
@@ -145,7 +145,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "grant after cancel is kept",
-		file: "store.go",
+		file: "attempt.go",
 		old:  "if err == nil {\n\t\terr = c.over(ctx)\n\t}\n", new: "",
 		pkg: ".", test: "TestGrantAfterCancelIsPutBack",
 	},
@@ -157,13 +157,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "attempt of uncertain outcome is forgotten",
-		file: "store.go",
+		file: "attempt.go",
 		old:  "if grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n", new: "",
 		pkg: ".", test: "TestUncertainAttemptIsUndone",
 	},
 	{
 		name: "failed release is forgotten",
-		file: "store.go",
+		file: "attempt.go",
 		old:  "if err != nil && !errors.Is(err, ErrLost) {\n\t\tc.undo(grant)\n\t}\n", new: "",
 		pkg: ".", test: "TestReleaseIsRepeatedInTheBackground",
 	},
@@ -205,7 +205,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "TryAcquire overtakes the line",
-		file: "client.go",
+		file: "acquire.go",
 		old:  "if waiting {", new: "if waiting && false {",
 		pkg: ".", test: "TestTryAcquireDoesNotOvertakeTheLine",
 	},
@@ -229,13 +229,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "late grant is taken for a lease",
-		file: "store.go",
+		file: "attempt.go",
 		old:  "return c.guarantees.Expiry && driver.Now() >=", new: "return false && driver.Now() >=",
 		pkg: ".", test: "TestGrantThatTookLongerThanItsTTLIsNoLease",
 	},
 	{
 		name: "waiter asks under an id that is about to be undone",
-		file: "store.go",
+		file: "attempt.go",
 		old:  "again.Lease = newID()", new: "",
 		pkg: "memlock", test: "TestConformance",
 	},
@@ -361,25 +361,25 @@ var mutants = []mutant{
 	},
 	{
 		name: "sets taken in any order",
-		file: "all.go",
+		file: "leases.go",
 		old:  "slices.Compact(slices.Sorted(slices.Values(names)))", new: "slices.Clone(names)",
 		pkg: ".", test: "TestAcquireAllNeverDeadlocks",
 	},
 	{
 		name: "sets of which each lease has a fate of its own",
-		file: "all.go",
+		file: "leases.go",
 		old:  "\tcontext.AfterFunc(g.ctx, func() {\n", new: "\t_ = (func() {\n",
 		pkg: ".", test: "TestAcquireAllEndsWithTheFirst",
 	},
 	{
 		name: "sets that end what was held before",
-		file: "all.go",
+		file: "leases.go",
 		old:  "if l.Holds() == 1 {", new: "if true {",
 		pkg: ".", test: "TestAcquireAllSparesWhatWasHeldBefore",
 	},
 	{
 		name: "sets that keep what they have",
-		file: "all.go",
+		file: "leases.go",
 		old:  "_ = g.Release(ctx) // if the store", new: "// if the store",
 		pkg: ".", test: "TestAcquireAllHoldsNothingIfItFails",
 	},
@@ -445,8 +445,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the wait in a store's queue counts as an outage",
-		file: "store.go", old: "var since driver.Instant // of the outage, if away", new: "since := driver.Now()",
-		also: []edit{{"store.go", "away, since = true, driver.Now()", "away = true"}},
+		file: "attempt.go", old: "var since driver.Instant // of the outage, if away", new: "since := driver.Now()",
+		also: []edit{{"attempt.go", "away, since = true, driver.Now()", "away = true"}},
 		pkg:  ".", test: "TestAcquireTriesAgainAfterALongWait",
 	},
 	{

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
+)
+
+// Acquire waits until it has a lease on name. ctx bounds the waiting only: the
+// lease goes on when ctx ends. Waiters of this client are served in the order
+// in which they came.
+//
+// If ctx ends first it returns an error that is ctx.Err() and context.Cause(ctx), and, if
+// it is known who has the lease, a *HeldError with the place in the queue. Then it
+// holds nothing, even if the lease was granted in that very instant. It returns an error that is
+// ErrUnavailable if the store cannot be reached, or could not be reached any
+// more for a whole TTL; ErrHeld if ctx itself was made by Context of a lease on
+// name that is still held, as it would wait for itself; and a *SlotsError if
+// slots of another number are held.
+func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	ctx = present(ctx)
+	req, set, err := c.request(ctx, "acquire", name, opts)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.acquire(ctx, req, set)
+	if err != nil {
+		err = c.opError(ctx, "acquire", name, err)
+		c.observer.waited(name, driver.Now().Sub(set.began), err)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	if l := c.held(ctx, req.Name); l != nil {
+		if l, err := l.again(set); l != nil || err != nil {
+			return l, err
+		}
+	}
+	place, err := c.join(req, set)
+	if err != nil {
+		return nil, err
+	}
+	defer c.calls.Done()
+	if place != nil {
+		l, err := c.wait(ctx, place)
+		if l != nil || err != nil {
+			return l, err
+		}
+		req = place.Of.req
+	}
+	defer c.answered(req.Name) // also if the driver panics
+	if req.Lease == "" {
+		req.Lease = newID()
+	}
+	grant, req, err := c.ask(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	l := c.lease(req, set, grant)
+	c.settle(l)
+	return l, nil
+}
+
+// TryAcquire asks the store once for a lease on name and does not wait for a
+// holder. It returns an error that is ErrHeld, with a *HeldError, if somebody
+// has it, or waits for it in this client; ErrUnavailable if the store did not
+// answer and recorded nothing; ErrUncertain if it may have recorded the grant,
+// which is undone in the background; a *SlotsError if slots of another number are
+// held; and ctx.Err() if ctx ends first.
+func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	ctx = present(ctx)
+	req, set, err := c.request(ctx, "try", name, opts)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.try(ctx, req, set)
+	if err != nil {
+		return nil, c.opError(ctx, "try", name, err)
+	}
+	return l, nil
+}
+
+func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	if set.reentrant {
+		if l := c.held(ctx, req.Name); l != nil {
+			if l, err := l.again(set); l != nil || err != nil {
+				return l, err
+			}
+		}
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, ErrClosed
+	}
+	c.calls.Add(1)
+	defer c.calls.Done()
+	var mine *Lease
+	waiting := false
+	if ln := c.lines[req.Name]; ln != nil {
+		mine, waiting = ln.Holder(), ln.Waiting()
+	}
+	c.mu.Unlock()
+	if mine != nil && mine.Err() == nil {
+		return nil, mine.heldError()
+	}
+	if c.guarantees.CrossHost { // it may take long, and Close waits for it
+		var cancel context.CancelFunc
+		ctx, cancel = c.untilClose(ctx)
+		defer cancel()
+	}
+	if waiting {
+		return nil, c.heldBefore(ctx, req.Name)
+	}
+	req.Lease = newID()
+	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
+	if err != nil {
+		return nil, err
+	}
+	l := c.lease(req, set, grant)
+	c.settle(l)
+	return l, nil
+}
+
+// heldBefore returns the error of a call that must not overtake others of this
+// client, who wait for name. Who holds it is a courtesy.
+func (c *Client) heldBefore(ctx context.Context, name string) error {
+	held := &HeldError{}
+	if in, ok := c.driver.(driver.Inspector); ok {
+		held.Info, _ = in.Inspect(ctx, name)
+	}
+	if err := c.over(ctx); err != nil {
+		return err
+	}
+	return held
+}
+
+// Do runs f while holding a lease on name, for which it waits as Acquire does.
+// f's context ends with the lease. Do returns f's error, or the error of
+// acquiring or releasing; if the lease ended while f ran, the error is ErrLost
+// or ErrReleased too, whatever f returned.
+func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
+	ctx = present(ctx)
+	lease, err := c.Acquire(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// Whoever ended it before, the work was not done under the lease.
+		ended := lease.Err()
+		if rel := lease.Release(ctx); ended == nil {
+			ended = rel
+		}
+		if err == nil {
+			err = ended
+		} else if ended != nil {
+			err = fmt.Errorf("%w; %w", ended, err)
+		}
+	}()
+	ctx, cancel := lease.Context(ctx)
+	defer cancel()
+	return f(ctx, lease)
+}
+
+// request checks the arguments of an attempt. It gets an id when the store is asked.
+func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
+	set, err := c.settings(opts)
+	if err == nil {
+		err = driver.CheckName(name)
+	}
+	if err != nil {
+		return nil, set, &Error{op, driver.Shorten(name), err}
+	}
+	if ctx.Err() != nil {
+		return nil, set, &Error{op, name, left(ctx, nil)}
+	}
+	return &driver.Request{
+		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
+		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew,
+	}, set, nil
+}
+
+// heldError describes the lease as somebody else would see it.
+func (l *Lease) heldError() *HeldError {
+	held := driver.Held{Holder: *l.grant.client.holder, Lease: l.grant.id, Token: uint64(l.token)}
+	switch k := l.kind(); {
+	case k == line.Shared:
+		held.Shared = true
+	case k > 0:
+		held.Slots = int(k)
+	}
+	held.Acquired = time.Now().Add(-driver.Now().Sub(l.began))
+	return &HeldError{Info: &Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
+}
+
+// opError adds operation and name to err. What a store says of ctx's end is not passed on.
+func (c *Client) opError(ctx context.Context, op, name string, err error) error {
+	var known *leftError
+	switch {
+	case errors.As(err, &known):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = left(ctx, nil)
+	case c.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed)):
+		err = ErrClosed // which is what cancelled it
+	}
+	return &Error{op, name, err}
+}
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// newID returns 20 random bytes, as Redis's page on distributed locks advises,
+// in letters and digits.
+func newID() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return idEncoding.EncodeToString(b[:])
+}
