@@ -34,6 +34,14 @@ func (l *Lease) gone(err error) {
 	}
 }
 
+// keep sees to it that the grant is handed over to nobody. It reports false if the lease
+// has ended.
+func (l *Lease) keep() bool {
+	l.grant.mu.Lock()
+	defer l.grant.mu.Unlock()
+	return l.trust.Keep()
+}
+
 // handOver hands the grant over to the next waiter of the client, if that may be done
 // without the store. It ends l then, and reports whether it has.
 func (l *Lease) handOver() bool {

@@ -119,10 +119,11 @@ func (l *Lease) Holds() int {
 // lease lives as long as the child does, or nil if the store has no such
 // thing. From then on Release closes only this process's copies of them.
 func (l *Lease) Files() []*os.File {
-	if g, ok := l.grant.store.(driver.Inheriter); ok {
-		return g.Files()
+	g, ok := l.grant.store.(driver.Inheriter)
+	if !ok || !l.keep() {
+		return nil
 	}
-	return nil
+	return g.Files()
 }
 
 // Extend renews the lease now, for ttl from now, and makes ttl the TTL of later

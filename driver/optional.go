@@ -156,8 +156,8 @@ type Inheriter interface {
 // with one lease id, one record and one TTL. They are renewed, broken and lost as this
 // grant is, and the last of them releases it.
 //
-// A Grant that is an Inheriter must not be one: a child that has the files of one lease
-// would have those of the next.
+// Of a Grant that is an Inheriter too the tokens are forgotten once Files has been called:
+// a child that has the files of one lease would have those of the next.
 type Reserver interface {
 	// Reserved returns how many tokens after Token are set aside for this grant: every
 	// other grant on the name has a greater token than these, or one smaller than

@@ -4,7 +4,6 @@ package filelock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -26,12 +25,15 @@ type grant struct {
 }
 
 var (
-	_ driver.Passer    = (*grant)(nil)
 	_ driver.Inheriter = (*grant)(nil)
+	_ driver.Reserver  = (*grant)(nil)
 )
 
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
+
+// Reserved implements driver.Reserver. Nobody knows which processes wait.
+func (g *grant) Reserved() (tokens uint64, others bool) { return reserved, true }
 
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }
@@ -61,35 +63,6 @@ func (g *grant) Release(context.Context) error {
 	g.hold.end()
 	g.hold.store.together.Delete(g.lease)
 	return err
-}
-
-// Pass implements driver.Passer. It fails when a child process may have the
-// files, as then nobody knows when the child has done its work.
-func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if err := g.hold.store.check(ctx, req); err != nil {
-		return nil, err
-	}
-	if req.Name != g.name {
-		return nil, fmt.Errorf("filelock: cannot pass a lease on %q to %q", g.name, req.Name)
-	}
-	h := g.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := g.check(); err != nil {
-		return nil, err
-	}
-	if h.member != nil || req.Shared || req.Slots > 0 {
-		return nil, errors.New("filelock: only exclusive leases are passed on")
-	}
-	if h.inherited {
-		return nil, fmt.Errorf("filelock: a child process has inherited the lease: %w", errors.ErrUnsupported)
-	}
-	since := driver.Now()
-	if err := h.write(req); err != nil {
-		return nil, unavailable(err)
-	}
-	g.ended, g.notify = true, nil
-	return h.grant(since), nil
 }
 
 // Files implements driver.Inheriter: the flock, that of the slot, and the

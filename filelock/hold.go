@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// hold is a flock, with what its owner holds open beside it. Passing a
-// grant on makes another grant of the same hold.
+// hold is a flock, with what its owner holds open beside it.
 type hold struct {
 	store *store
 	path  string // of the lock file

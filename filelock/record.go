@@ -32,6 +32,7 @@ const (
 	maxToken = 1<<53 - 1 // what JSON and Redis's numbers hold exactly
 	maxLease = 256       // bytes of a lease's id
 	maxText  = 512       // bytes of each text about a holder
+	reserved = 63        // tokens after that of each grant that no other grant has
 )
 
 // record describes the latest grant. Nothing depends on its truth but the
@@ -159,16 +160,16 @@ func truncate(s string, n int) string {
 	return s[:n]
 }
 
-// nextToken returns the token after last. A new file begins at the time in
+// nextToken returns the token of the grant after that with the token last. A new file begins at the time in
 // microseconds, not at 1: a lock file may be deleted by a cleaner, or with the
 // runtime directory when its user logs out, and nobody grants a million
 // times a second.
 func nextToken(last uint64, micros int64) (uint64, error) {
 	switch {
-	case last >= maxToken:
+	case last > maxToken-2*reserved-1:
 		return 0, errors.New("the token has reached 2^53-1: choose another name")
 	case last > 0:
-		return last + 1, nil
+		return last + reserved + 1, nil
 	}
 	return uint64(max(micros, 1)), nil
 }

@@ -39,10 +39,10 @@ func TestTornSlot(t *testing.T) {
 			release(t, acquire(t, s, "deploy"))
 			g := acquire(t, s, "deploy")
 			release(t, g)
-			want := g.Token() + 1
+			want := g.Token() + reserved + 1
 			if !released {
 				overwrite(t, s, noteSlot*slotSize, "?")
-				want -= uint64(torn) // slot 1 is the newer one
+				want -= uint64(torn) * (reserved + 1) // slot 1 is the newer one
 			}
 			overwrite(t, s, int64(torn*slotSize)+40, "torn")
 			if g := acquire(t, s, "deploy"); g.Token() != want {
@@ -97,7 +97,7 @@ func TestUnsyncedRecord(t *testing.T) {
 	if st, err = s.read("deploy"); st.durable || err != nil {
 		t.Errorf("state %+v, %v; want one that need not be durable", st, err)
 	}
-	if g := acquire(t, s, "deploy"); g.Token() != rec.Token+1 {
+	if g := acquire(t, s, "deploy"); g.Token() != rec.Token+reserved+1 {
 		t.Errorf("token %d after %d", g.Token(), rec.Token)
 	}
 }

@@ -31,6 +31,8 @@ func init() {
 		{name: "enumerated: nobody renews after a failure", file: renew, old: "\tif !l.terms.NoRenew {\n\t\tpause", new: "\tif false {\n\t\tpause"},
 		{name: "enumerated: nobody looks at the deadline", file: trust, old: "due := min(l.Deadline(), l.renewAt)", new: "due := l.renewAt"},
 		{name: "enumerated: a hold of what is being shared", file: kinds, old: "k == now && !(k == line.Exclusive && l.lowering) ||", new: "k == now ||"},
+		{name: "enumerated: an heir of what a child has", file: trust, old: "\tl.tokens = 0\n", new: ""},
+		{name: "enumerated: a child gets what is another's by now", file: trust, old: "\tif l.cause != nil {\n\t\treturn false\n\t}\n\tl.tokens = 0\n", new: "\tl.tokens = 0\n"},
 		{name: "enumerated: a hold of what has ended", file: kinds, old: "!l.Serves(k) || l.cause != nil || l.holds == 0", new: "!l.Serves(k) || l.holds == 0"},
 	} {
 		m.pkg, m.test = pureTrust, allEvents

@@ -5,6 +5,7 @@ package schedule_test
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,13 +20,18 @@ type item = schedule.Item[int]
 // woken is a schedule that notes what it wakes, and when, since it was made.
 func woken() (*schedule.Schedule[int], func() (what []int, after []time.Duration)) {
 	began := time.Now()
+	var mu sync.Mutex
 	var what []int
 	var after []time.Duration
 	s := schedule.New(func(i int, _ driver.Instant) {
+		mu.Lock()
+		defer mu.Unlock()
 		what, after = append(what, i), append(after, time.Since(began))
 	})
 	return s, func() ([]int, []time.Duration) {
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		return what, after
 	}
 }
@@ -156,6 +162,7 @@ func TestWorkersKeepTheOrder(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Second)
+		w.Close()
 		if len(got) != 200 || !slices.IsSorted(got) {
 			t.Errorf("done: %v", got)
 		}

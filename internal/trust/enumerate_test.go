@@ -27,6 +27,7 @@ type world struct {
 
 	queued bool // for a worker that renews
 	asked  request
+	kept   bool // a child process has the files
 	shared bool // the store may take the grant for a shared one
 	handed int  // over
 	given  int  // back to the store
@@ -197,6 +198,8 @@ func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
 		return errors.New("more leases than tokens")
 	case w.now >= w.began.Add(4*time.Millisecond):
 		return errors.New("handed over after the turn")
+	case w.kept:
+		return errors.New("a lease is handed over whose files a child has")
 	case w.shared:
 		return errors.New("a lease is handed over that the store may take for a shared one")
 	case t.Why != w.terms[w.n-1].Why:
@@ -214,6 +217,20 @@ func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
 
 func (w *world) lose() error {
 	w.present().Lose(&driver.LostError{Reason: driver.Broken})
+	return nil
+}
+
+// keep is a child process that gets the files of lease i.
+func (w *world) keep(i int) error {
+	if i >= w.n {
+		return errSame
+	}
+	if w.leases[i].Keep() {
+		if w.leases[i].Ended() != nil || i < w.n-1 {
+			return errors.New("a child gets the files of a lease that has ended")
+		}
+		w.kept = true
+	}
 	return nil
 }
 
@@ -337,6 +354,8 @@ var events = []event{
 	{"hand over, other", func(w *world) error { return w.release(w.n-1, &other) }},
 	{"hand over, longer", func(w *world) error { return w.release(w.n-1, &longer) }},
 	{"hand over, capped", func(w *world) error { return w.release(w.n-1, &capped) }},
+	{"files", func(w *world) error { return w.keep(w.n - 1) }},
+	{"files of the first", func(w *world) error { return w.keep(0) }},
 	{"downgrade", func(w *world) error { return w.lower(0) }},
 	{"downgraded", (*world).lowered},
 	{"again", func(w *world) error { return w.hold(line.Exclusive) }},
@@ -358,7 +377,7 @@ func (w world) walk(n int) (sequences int, err error) {
 		if err == nil {
 			err = next.check(&w)
 		}
-		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued {
+		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued && next.kept == w.kept && next.shared == w.shared {
 			continue // it is as before
 		}
 		var below int

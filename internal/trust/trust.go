@@ -16,6 +16,7 @@
 //	Extend     the same, for another TTL
 //	Answer     held until later; suspect and tried again soon; or lost
 //	Lose       lost
+//	Keep       no heirs
 //	Release    one hold less, or the end, which the caller makes by HandOver or End
 //	HandOver   released; the grant is another lease's, the heir
 //	End        released
@@ -150,6 +151,16 @@ func (l *Lease) Due() driver.Instant {
 		due = min(due, l.suspectAt)
 	}
 	return due
+}
+
+// Keep sees to it that the grant is handed over to nobody: it may go on without us. It
+// returns false if the lease has ended; its grant may be another lease's then.
+func (l *Lease) Keep() bool {
+	if l.cause != nil {
+		return false
+	}
+	l.tokens = 0
+	return true
 }
 
 // Limit ends the lease at the given time, unless it ends before.
