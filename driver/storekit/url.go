@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package storekit is what drivers of stores across a network have in common: the reading
-// of URLs with passwords and files for TLS, and questions that several callers share. It
-// depends on nothing but the standard library.
+// of URLs with passwords and files for TLS. It depends on nothing but the standard library.
 //
 // No error of this package contains a part of a URL that may belong to a password: where
 // that ends in a wrong URL nobody can tell.
