@@ -52,7 +52,7 @@ func (a *arena) close() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(arena{})))
 }
 
-// enter is called by who has got the lock. It returns the process that had it
+// enter is called by whoever has got the lock. It returns the process that had it
 // before, plus one, and when that began to let go. When the cell is over, waits are
 // cancelled, and libraries may end leases with them, so nothing is checked.
 func (a *arena) enter(proc int, token uint64, over bool) (before, left int64) {

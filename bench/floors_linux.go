@@ -161,7 +161,7 @@ func (r *ring) lock(ctx context.Context, _ string) (func() error, uint64, error)
 
 func (r *ring) close() { closeAll([]rueidis.Client{r.hear, r.speak}) }
 
-// channels is a lock within one process, whose holder wakes the first who waits.
+// channels is a lock within one process, whose holder wakes the first waiter.
 type channels struct {
 	mu    sync.Mutex
 	held  bool

@@ -121,7 +121,7 @@ func stolen() (total, steal int64) {
 	for i, f := range strings.Fields(line) {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || i > 8 {
-			continue // the label; guests, who are counted as users already
+			continue // the label; guests, which are counted as users already
 		}
 		total += n
 		if i == 8 {

@@ -32,7 +32,7 @@ type sample struct {
 	All     int64         // with those before and after it
 	Elapsed time.Duration // the time that counts
 	Times   hist          // what load.Measure says, in nanoseconds
-	Longest int64         // wait, in nanoseconds; who waited in vain counts too
+	Longest int64         // wait, in nanoseconds; a wait in vain counts too
 	Shares  []int64       // acquisitions of each goroutine, or of each process
 	GaveUp  int64         // waits that a library ended by itself
 	Client  time.Duration // processor time

@@ -128,8 +128,8 @@ const freshPart = 16
 
 // fresh reports whether b can be used now, as it is, for a lease with the given TTL. Its time
 // certainly counts from since, so the lease can be trusted from there: it begins with a
-// sixteenth of its TTL gone at most, until its first renewal. So who takes and releases
-// leases all the time has to ask only now and then. If the etcd lease is not there any
+// sixteenth of its TTL gone at most, until its first renewal. So a client that takes and
+// releases leases all the time has to ask only now and then. If the etcd lease is not there any
 // more the cluster refuses to bind a key to it.
 func (b *backing) fresh(now driver.Instant, ttl time.Duration) bool {
 	return b.since == b.asked && now.Sub(b.since) < ttl/freshPart

@@ -154,7 +154,7 @@ func tooLong(away *driver.Outage, sent driver.Instant, req *driver.Request, fail
 	return err != nil
 }
 
-// hurry makes a step that takes no longer than a TTL: who waits with a short one wants to
+// hurry makes a step that takes no longer than a TTL: a waiter with a short one wants to
 // hear of an outage in time.
 func (a *attempt) hurry(ctx context.Context) (*grant, *failure) {
 	if a.req.TTL >= requestTimeout {
@@ -304,7 +304,7 @@ func (a *attempt) read(ctx context.Context, before int64) (*clientv3.TxnResponse
 	return a.s.client.Txn(ctx).Then(clientv3.OpGet(a.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)).Commit()
 }
 
-// slots finds who is in the way of one of n slots: the last who cannot hold it
+// slots finds who is in the way of one of n slots: the last that cannot hold it
 // together with us, or all before us if they are too many.
 func (l *looked) slots(q queue, n int) {
 	for i := len(q) - 1; i >= 0; i-- {

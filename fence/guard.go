@@ -59,7 +59,7 @@ type gates struct {
 
 type gate struct {
 	busy chan struct{} // holds an element while somebody is inside
-	seen pawl.Token    // who is inside may use it
+	seen pawl.Token    // whoever is inside may use it
 }
 
 // enter waits until it is the only one inside. A mutex would not do: the waiting

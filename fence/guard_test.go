@@ -64,7 +64,7 @@ func TestInstallBeforeRead(t *testing.T) {
 	})
 }
 
-// TestFailedWriteLeavesTheTokenRaised: who knows what the write has done.
+// TestFailedWriteLeavesTheTokenRaised: nobody knows what the write has done.
 func TestFailedWriteLeavesTheTokenRaised(t *testing.T) {
 	onEveryGuard(t, func(t *testing.T, g Guard) {
 		broken := errors.New("broken")

@@ -31,7 +31,7 @@
 //
 // All the rest is about waiting and may be deleted at any time:
 //
-//	NAME.fifo    open for reading by the holder: who watches it sees the holder
+//	NAME.fifo    open for reading by the holder: a watcher sees the holder
 //	             go, and who writes to it asks the holder to let go
 //	NAME.held/   the same, for each of those who hold the name together
 //	NAME.queue/  tickets, one FIFO each, open for reading by their waiters

@@ -186,7 +186,7 @@ func TestForeignFlock(t *testing.T) {
 	}
 }
 
-// TestTryDoesNotOvertake: a live waiter comes before one who tries, also when
+// TestTryDoesNotOvertake: a live waiter comes before one that tries, also when
 // nobody holds the lock.
 func TestTryDoesNotOvertake(t *testing.T) {
 	s := open(t, t.TempDir())

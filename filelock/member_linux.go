@@ -15,7 +15,7 @@ import (
 
 // member is one of those who hold a name together. It has a FIFO of its own in
 // NAME.held, named by its token, which does for it what NAME.fifo does for an
-// exclusive holder: who watches it sees the holder go, and who writes to it asks
+// exclusive holder: whoever watches it sees the holder go, and whoever writes to it asks
 // the holder to let go. Nothing but that depends on it.
 type member struct {
 	place
@@ -89,7 +89,7 @@ func (m *member) sameFiles() bool {
 // seat is a member as others see it.
 type seat struct {
 	record
-	known bool   // the record could be read; not that of one who is leaving
+	known bool   // the record could be read; not that of one that is leaving
 	path  string // of its FIFO
 }
 
@@ -121,7 +121,7 @@ func (s *store) inTheWay(enc string, req *driver.Request) ([]*watch, error) {
 		return []*watch{w}, err
 	}
 	members := s.members(enc)
-	// They are all of one kind, of which who is leaving does not tell.
+	// They are all of one kind, which one that is leaving does not tell.
 	kind := slices.IndexFunc(members, func(m seat) bool { return m.known })
 	alike := kind < 0 || members[kind].Shared == req.Shared && members[kind].Slots == req.Slots
 	if alike && kind >= 0 && (req.Shared || len(members) < req.Slots) {

@@ -28,7 +28,7 @@ type Options struct {
 	// AllowShared accepts a directory that other users can write to, and makes
 	// files that they can use. They can then keep every lock for ever, and end
 	// the exclusion of a name by deleting its lock file. The directory must be
-	// there: who made it would decide who else can use it.
+	// there: whoever made it would decide who else can use it.
 	AllowShared bool
 }
 

@@ -270,7 +270,7 @@ func TestStoppedWaiter(t *testing.T) {
 	ps[0].line("held")
 }
 
-// TestStoppedWaiterAndTry: the same for one who only tries.
+// TestStoppedWaiterAndTry: the same for one that only tries.
 func TestStoppedWaiterAndTry(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

@@ -111,7 +111,7 @@ func (q queue) remove(t ticket) {
 	_ = unix.Unlink(path)
 }
 
-// lined reports whether somebody stands in the queue who can take the lock. A
+// lined reports whether somebody stands in the queue that can take the lock. A
 // waiter that is stopped (with Ctrl-Z, say) keeps its place but does not keep
 // others from a free lock.
 func (s *store) lined(enc string) bool {
@@ -204,7 +204,7 @@ func (p *place) link() error {
 	return nil
 }
 
-// ahead returns a watch on the nearest waiter before p who can take the lock,
+// ahead returns a watch on the nearest waiter before p that can take the lock,
 // or nil if p is the head. Each waiter watches one other, so that when one
 // goes one wakes.
 func (p *place) ahead() (*watch, error) {

@@ -21,10 +21,10 @@ import (
 // with I below n: so there are never more than n.
 //
 // Whoever joins does so with the flock of NAME.gate, one at a time. That makes
-// the writing of records safe, and it settles the kind: who can have NAME.lock
-// for itself (LOCK_EX) for a moment is alone and may begin any kind; who cannot,
+// the writing of records safe, and it settles the kind: whoever can have NAME.lock
+// for itself (LOCK_EX) for a moment is alone and may begin any kind; whoever cannot,
 // but in common, joins those who hold it, and these are of the kind that the
-// newest record has, since each who joined them had to be of that kind.
+// newest record has, since each that joined them had to be of that kind.
 //
 // An exclusive lease needs no gate: it has NAME.lock for itself or not at all.
 

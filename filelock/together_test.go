@@ -87,7 +87,7 @@ func TestWokenTogether(t *testing.T) {
 	}
 	g := come(t, next)
 
-	// Again and again: who is late to wait for those before it finds out without.
+	// Again and again: whoever is late to wait for those before it finds out without.
 	for range 20 {
 		var slots []<-chan driver.Grant
 		for range 6 {

@@ -20,9 +20,11 @@ my @bad = (
 	# It begins a sentence that is none: "Who waits is told."
 	qr/(?:^|[.;:!?)*] +|\*\*|^- |^\| )Who (?!am |of )[a-z][^.?!]*[.!:;,*]/,
 	# After a conjunction: "as who waits is told", "so who asks for more".
-	qr/\b(?:so|then|if|as|unless|until|while|where|when|because|though|nor|also|even) who [a-z]+/,
+	qr/\b(?:so|then|if|as|unless|until|while|where|when|because|though|nor|also|even) who [a-z]+/i,
 	# The clause is a subject: ", who waits is told", "who comes later gets it".
 	qr/(?<!tells )(?<!says )(?<!show )(?<!shows )(?<!know )\bwho (?:waits|asks|wants|comes|looks|releases|acquires|gives up|listens|reads|writes|leaves) (?:[a-z]+ ){0,4}?(?:is|are|was|gets|has to|must|may|waits|goes|finds|hears|learns|knows|pays)\b(?! (?:waiting|it|them))/,
+	# After a colon it explains who acts: ": who watches it sees".
+	qr/[:;] who (?:is|joins|made|takes|watches|comes|knows|connects|only|loses|waits|waited|cannot|reads)\b/,
 	qr/\bis no matter\b/i, qr/\bno matter (?:to|for)\b/i,
 	qr/\b(?:has|have|had) not to\b/i, qr/\bneeds? not to\b/i,
 	qr/\bWhat is no\b/, qr/\bhow it is called\b/i, qr/\bin the midst of\b/i,

@@ -133,7 +133,7 @@ func (l *lock) grant(p *participant, req *driver.Request, now driver.Instant) *g
 	return g
 }
 
-// remove takes the name from g, if it is a holder, and lets in who fits now.
+// remove takes the name from g, if it is a holder, and lets in the waiters that fit now.
 func (l *lock) remove(g *grant, now driver.Instant) {
 	if i := slices.Index(l.holders, g); i >= 0 {
 		l.holders = slices.Delete(l.holders, i, i+1)
@@ -141,8 +141,8 @@ func (l *lock) remove(g *grant, now driver.Instant) {
 	}
 }
 
-// admit grants the name to the waiters at the front of the queue who fit. It is
-// called whenever the holders or the queue have changed. Then the first who does
+// admit grants the name to the waiters at the front of the queue that fit. It is
+// called whenever the holders or the queue have changed. Then the first that does
 // not fit watches the clock anew.
 func (l *lock) admit(now driver.Instant) {
 	for w := l.head; w != nil && l.fits(&w.req); w = l.head {

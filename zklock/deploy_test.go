@@ -186,7 +186,7 @@ func TestOverflow(t *testing.T) {
 	release(t, take(t, d, request(name, 5*time.Second)))
 }
 
-// TestNoContainers: servers before 3.5.3 know no containers. Then the last who leaves
+// TestNoContainers: servers before 3.5.3 know no containers. Then the last that leaves
 // removes the node of the name.
 func TestNoContainers(t *testing.T) {
 	t.Parallel()

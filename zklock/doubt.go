@@ -120,7 +120,7 @@ func (n *node) choose(names []string) (mine string, others []string) {
 // nodesOf returns the nodes of this session whose names begin with prefix, in order:
 // those of a session before this are about to go.
 //
-// It asks a quorum first. Sync would not do: it is answered by the leader, who may lead
+// It asks a quorum first. Sync would not do: it is answered by the leader, which may lead
 // nobody any more.
 func (s *session) nodesOf(ctx context.Context, dir, prefix string) ([]string, error) {
 	if _, err := s.confirmed(ctx, dir); errors.Is(err, zk.ErrNoNode) {

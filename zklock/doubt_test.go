@@ -103,7 +103,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	var g *grant
 	if alone {
 		eventually(patience, func() bool { return s.current() })
-		time.Sleep(100 * time.Millisecond) // it asks what nobody answers, or is answered by who leads nobody
+		time.Sleep(100 * time.Millisecond) // it asks what nobody answers, or is answered by a leader that leads nobody
 	} else {
 		g = <-granted
 	}

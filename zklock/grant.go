@@ -52,8 +52,8 @@ const watchAfter = 10 * time.Millisecond
 
 // begin makes the grant one that holds the name: from since, for ttl.
 //
-// The session lives on for other leases. So who does not renew a lease has it
-// ended from here; that the session ends is for when this process is not there.
+// The session lives on for other leases. So a lease that is not renewed is
+// ended from here; the end of the session is for when this process is not there.
 func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, waited bool) {
 	s := g.s
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func TestKazoo(t *testing.T) {
 	}
 	s := sharedServer(t)
 	d := openURL(t, s.url(), 10*time.Second)
-	// Not ReadLock: that waits for writers who came after it, too, and those for it.
+	// Not ReadLock: that waits for writers that came after it, too, and those for it.
 	for _, class := range []string{"Lock", "WriteLock"} {
 		name := "kazoo-" + class
 		start := func() (*bufio.Reader, func()) {

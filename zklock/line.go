@@ -122,7 +122,7 @@ func (l line) holders() int {
 }
 
 // together reports whether a lease of kind k may be held together with the
-// first i in line, who hold the name together.
+// first i in line, which hold the name together.
 func (l line) together(i int, k kind) bool {
 	if i == 0 {
 		return true
@@ -130,7 +130,7 @@ func (l line) together(i int, k kind) bool {
 	return k == l[0].kind && (k.shared || i < k.slots)
 }
 
-// before returns those of whom the i-th in line, who does not hold the name,
+// before returns those of which the i-th in line, which does not hold the name,
 // cannot come to hold it before one of them has left. Watching those few, and no
 // others, nobody is woken in vain by the many.
 //

@@ -39,7 +39,7 @@ type eater struct {
 	op       atomic.Int32 // of the next request whose answer is lost; 0: none
 	skip     atomic.Int32 // so many of the kind before
 	eaten    atomic.Int32
-	fresh    atomic.Bool // who connects again is taken for somebody new
+	fresh    atomic.Bool // a client that connects again is taken for somebody new
 	requests sync.Map    // count by kind
 	gate     atomic.Pointer[gate]
 }

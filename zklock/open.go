@@ -87,7 +87,7 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 
 // NewDriver returns the driver of a client of the servers at url, for those who
 // want to put something between the two. Its errors are those of Open, but a TTL
-// that is too long for the servers is refused when a lease is asked for: who only
+// that is too long for the servers is refused when a lease is asked for: a client that only
 // looks needs none.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
 	p, err := parseURL(url, orDefault(opts))

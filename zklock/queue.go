@@ -46,7 +46,7 @@ func (g *grant) own(ctx context.Context) error {
 // place returns the queue of the name and the node's place in it.
 //
 // Whatever server answers, however far it is behind, it knows the node, and so all
-// that were before it; of those it may not know that they have gone. So who is
+// that were before it; of those it may not know that they have gone. So a node that is
 // among the holders in its eyes is so in truth.
 func (g *grant) place(ctx context.Context) (line, int, error) {
 	for {

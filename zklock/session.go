@@ -178,7 +178,7 @@ func (s *session) use(l *link) bool {
 //
 // No server answers without having asked the leader, which begins to count the
 // timeout anew when it is asked. Whether that leads anybody still, what a quorum carries
-// out over the same connection will show: who loses his leader closes his connections.
+// out over the same connection will show: a server that loses its leader closes its connections.
 func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	s.mu.Lock()
 	known := s.id

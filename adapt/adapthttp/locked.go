@@ -90,7 +90,7 @@ func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusLocked)
-	_ = json.NewEncoder(w).Encode(lockedJSON{schema, l}) // who asked may have gone
+	_ = json.NewEncoder(w).Encode(lockedJSON{schema, l}) // the caller may have gone
 }
 
 // retryAfter rounds up: a caller that comes back too early is refused again.

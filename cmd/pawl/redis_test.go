@@ -136,7 +136,7 @@ func TestNoRedis(t *testing.T) {
 	}
 }
 
-// TestNewRedis: who comes to a server that grants nothing yet is told for how long,
+// TestNewRedis: a client of a server that grants nothing yet is told for how long,
 // in one line, and that can be ended by saying that nobody holds a lock.
 func TestNewRedis(t *testing.T) {
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 // With the terminal on stdin and stdout, the command gets it at once, and the
 // keyboard's signals reach the command alone. Otherwise we may be part of a
 // pipeline, such as "pawl run x -- make | less", whose other members need the
-// terminal as well; then the keyboard's signals reach us, who forward them, and
+// terminal as well; then the keyboard's signals reach us, and we forward them, and
 // the command gets the terminal when it first asks for it (TTIN, TTOU).
 type terminal struct {
 	fd     int
