@@ -33,7 +33,7 @@ var (
 func (g *grant) Token() uint64 { return g.token }
 
 // Reserved implements driver.Reserver. Nobody knows which processes wait.
-func (g *grant) Reserved() (tokens uint64, others bool) { return reserved, true }
+func (g *grant) Reserved() (tokens uint64, others bool) { return reservedAfter(g.token), true }
 
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }

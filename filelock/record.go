@@ -32,7 +32,7 @@ const (
 	maxToken = 1<<53 - 1 // what JSON and Redis's numbers hold exactly
 	maxLease = 256       // bytes of a lease's id
 	maxText  = 512       // bytes of each text about a holder
-	reserved = 63        // tokens after that of each grant that no other grant has
+	span     = 64        // tokens of a grant, see nextToken
 )
 
 // record describes the latest grant. Nothing depends on its truth but the
@@ -160,16 +160,39 @@ func truncate(s string, n int) string {
 	return s[:n]
 }
 
-// nextToken returns the token of the grant after that with the token last. A new file begins at the time in
-// microseconds, not at 1: a lock file may be deleted by a cleaner, or with the
-// runtime directory when its user logs out, and nobody grants a million
-// times a second.
+// nextToken returns the token of the grant after that with the token last. A new file
+// begins at the time in microseconds, not at 1: a lock file may be deleted by a cleaner, or
+// with the runtime directory when its user logs out, and nobody grants a million times a
+// second.
+//
+// A grant whose token divides by span has the tokens up to the next one that does, too. It
+// gets such a token only if all of these are in the past by that clock, so that reserved tokens
+// take nothing from what a new file begins at.
 func nextToken(last uint64, micros int64) (uint64, error) {
+	now := uint64(max(micros, 1))
 	switch {
-	case last > maxToken-2*reserved-1:
+	case last >= maxToken-2*span:
 		return 0, errors.New("the token has reached 2^53-1: choose another name")
-	case last > 0:
-		return last + reserved + 1, nil
+	case last == 0 && now > 2*span:
+		return now - now%span - span, nil
+	case last == 0:
+		return now, nil
 	}
-	return uint64(max(micros, 1)), nil
+	next := last + reservedAfter(last) + 1
+	whole := (next + span - 1) / span * span
+	switch {
+	case whole+span <= now:
+		return whole, nil
+	case next == whole:
+		return next + 1, nil
+	}
+	return next, nil
+}
+
+// reservedAfter returns how many tokens after it the grant with that token has.
+func reservedAfter(token uint64) uint64 {
+	if token%span == 0 {
+		return span - 1
+	}
+	return 0
 }

@@ -37,12 +37,14 @@ func TestTornSlot(t *testing.T) {
 		for _, released := range []bool{true, false} {
 			s := open(t, t.TempDir())
 			release(t, acquire(t, s, "deploy"))
+			time.Sleep(time.Millisecond) // time for reserved tokens
 			g := acquire(t, s, "deploy")
 			release(t, g)
-			want := g.Token() + reserved + 1
+			time.Sleep(time.Millisecond)
+			want := g.Token() + span
 			if !released {
 				overwrite(t, s, noteSlot*slotSize, "?")
-				want -= uint64(torn) * (reserved + 1) // slot 1 is the newer one
+				want -= uint64(torn) * span // slot 1 is the newer one
 			}
 			overwrite(t, s, int64(torn*slotSize)+40, "torn")
 			if g := acquire(t, s, "deploy"); g.Token() != want {
@@ -97,7 +99,8 @@ func TestUnsyncedRecord(t *testing.T) {
 	if st, err = s.read("deploy"); st.durable || err != nil {
 		t.Errorf("state %+v, %v; want one that need not be durable", st, err)
 	}
-	if g := acquire(t, s, "deploy"); g.Token() != rec.Token+reserved+1 {
+	time.Sleep(time.Millisecond) // time for reserved tokens
+	if g := acquire(t, s, "deploy"); g.Token() != rec.Token-10+span {
 		t.Errorf("token %d after %d", g.Token(), rec.Token)
 	}
 }
@@ -139,6 +142,22 @@ func TestTruncate(t *testing.T) {
 func TestLastToken(t *testing.T) {
 	if n, err := nextToken(maxToken, 1); err == nil {
 		t.Errorf("token %d after the last", n)
+	}
+	for _, c := range []struct {
+		last   uint64
+		micros int64
+		want   uint64
+	}{
+		{0, 1000*span + 5, 999 * span},          // not more than the clock says
+		{10 * span, 1000 * span, 11 * span},     // the reserved ones are left out
+		{10*span + 3, 1000 * span, 11 * span},   // and so is what does not divide by span
+		{10 * span, 11 * span, 11*span + 1},     // no time for reserved ones
+		{10*span + 3, 11 * span, 10*span + 4},   // nor here
+		{11*span - 1, 11*span + 5, 11*span + 1}, // and none that would look like it
+	} {
+		if n, err := nextToken(c.last, c.micros); n != c.want || err != nil {
+			t.Errorf("after %d at %d: %d, %v; want %d", c.last, c.micros, n, err, c.want)
+		}
 	}
 	if n, err := nextToken(0, -5); err != nil || n != 1 {
 		t.Errorf("first token %d, %v, before 1970; want 1", n, err)

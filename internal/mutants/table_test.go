@@ -278,7 +278,7 @@ var mutants = []mutant{
 	{
 		name: "token not counted up",
 		file: "filelock/record.go",
-		old:  "return last + reserved + 1, nil", new: "return last, nil",
+		old:  "next := last + reservedAfter(last) + 1", new: "next := last",
 		pkg: "filelock", test: "TestCounter",
 	},
 	{
