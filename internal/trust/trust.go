@@ -84,25 +84,25 @@ type Grant struct {
 
 // Lease is what is known of one lease. It is a value: a copy has a life of its own.
 type Lease struct {
-	terms   Terms
-	expires bool
-	state   State
-	holds   int   // how often it is held; 0 when Release has been called for each
-	cause   error // why it ended
-	limit   driver.Instant
+	terms Terms
+	state State
+	cause error // why it ended
+	limit driver.Instant
+	holds int32 // how often it is held; 0 when Release has been called for each
 
-	// Of its grant. All but since is moved to the heir.
+	expires  bool // the store ends it when its TTL has passed
+	asking   bool // a request that renews is under way
+	lowering bool // a Downgrade has begun
+	lowered  bool // and was confirmed: it is shared
+
+	// Of its grant, as is asking.
 	since  driver.Instant
-	asking bool           // a request that renews is under way
 	tokens uint64         // left for heirs
 	turn   driver.Instant // there are none from then on
 
 	renewAt   driver.Instant // when to renew, or to try again
 	suspectAt driver.Instant // when a missing confirmation is overdue
 	failure   error          // of the last renewal, if it failed
-
-	lowering bool // a Downgrade has begun
-	lowered  bool // and was confirmed: it is shared
 }
 
 // Begin returns the first lease of a grant. Chance, here and below, is a random number
@@ -131,7 +131,7 @@ func (l *Lease) State() State { return l.state }
 func (l *Lease) Ended() error { return l.cause }
 
 // Holds returns how often the lease is held; 0 once it has been given back.
-func (l *Lease) Holds() int { return l.holds }
+func (l *Lease) Holds() int { return int(l.holds) }
 
 // Deadline returns the end of the trust window, or Never.
 func (l *Lease) Deadline() driver.Instant {
