@@ -14,7 +14,7 @@ var mutants = map[string]mutant{
 	},
 	"quarantine": {
 		why: "a server that has forgotten its leases grants at once", store: "redis",
-		file: "redislock/internal/server/lua/guard.lua", old: "return math.max(0, till - at)", new: "return 0",
+		file: "redislock/internal/epoch/lua/guard.lua", old: "return math.max(0, till - at)", new: "return 0",
 		faults: []string{"kill -9, restart empty", "FLUSHALL"},
 	},
 	"quorum": {

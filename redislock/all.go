@@ -11,7 +11,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 var _ driver.Sets = (*store)(nil)
@@ -33,25 +34,25 @@ func (s *store) TryAcquireAll(ctx context.Context, reqs []*driver.Request) ([]dr
 		a := s.attempt(req)
 		all = append(all, a)
 		keys = append(keys, a.key, a.key+floorSuffix, a.key+queueSuffix, a.key+endedSuffix+req.Lease)
-		args = append(args, req.Lease, a.kind, a.record, server.Millis(req.TTL))
+		args = append(args, req.Lease, a.kind, a.record, epoch.Millis(req.TTL))
 	}
 	if len(all) == 0 || len(all) > maxSet {
 		return nil, fmt.Errorf("redislock: %d names in one step, 1 to %d can be: %w", len(all), maxSet, errors.ErrUnsupported)
 	}
-	epoch := s.server.EpochKey(all[0].key)
+	record := s.server.EpochKey(all[0].key)
 	for _, a := range all {
-		if s.server.EpochKey(a.key) != epoch {
+		if s.server.EpochKey(a.key) != record {
 			return nil, fmt.Errorf("redislock: the names are in several hash slots: %w", errors.ErrUnsupported)
 		}
 	}
-	reply, since, by, fail := s.server.RunReplicated(ctx, allScript, append(keys, epoch), args)
-	if fail == nil && server.Code(reply) == 1 {
+	reply, since, by, fail := s.server.RunReplicated(ctx, allScript, append(keys, record), args)
+	if fail == nil && epoch.Code(reply) == 1 {
 		grants, err := grantedAll(all, reply, since)
 		if err == nil {
 			s.saw(by, since, reply)
 			return grants, nil
 		}
-		fail = &server.Failure{Err: err, Maybe: true, Lasting: true}
+		fail = &conn.Failure{Err: err, Maybe: true, Lasting: true}
 	}
 	if fail == nil {
 		return nil, refusedAll(all, reply)
@@ -83,7 +84,7 @@ func refusedAll(all []*attempt, reply []rueidis.RedisMessage) error {
 	if len(reply) > 1 {
 		second, _ = reply[1].AsInt64()
 	}
-	switch server.Code(reply) {
+	switch epoch.Code(reply) {
 	case closedNow:
 		return closedFor(time.Duration(second) * time.Millisecond)
 	case ended:
@@ -94,7 +95,7 @@ func refusedAll(all []*attempt, reply []rueidis.RedisMessage) error {
 		return fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply))
 	}
 	req := all[which-1].req
-	if server.Code(reply) == otherSlots {
+	if epoch.Code(reply) == otherSlots {
 		return &driver.SlotsError{Held: int(second), Wanted: req.Slots}
 	}
 	if err := held(req.Name, reply); !errors.Is(err, driver.ErrReleased) {
@@ -104,7 +105,7 @@ func refusedAll(all []*attempt, reply []rueidis.RedisMessage) error {
 }
 
 // undoAll is as attempt.undo, for all of them.
-func undoAll(ctx context.Context, all []*attempt, fail *server.Failure) ([]driver.Grant, error) {
+func undoAll(ctx context.Context, all []*attempt, fail *conn.Failure) ([]driver.Grant, error) {
 	var grants []driver.Grant
 	err := fail.Err
 	for _, a := range all {

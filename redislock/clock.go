@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // term is one TTL of a lease: it began in the server between the two instants. The
@@ -20,7 +20,7 @@ type term struct {
 }
 
 // saw reads the server's time, with which its reply to a request for a lock ends.
-func (s *store) saw(by server.Source, sent driver.Instant, reply []rueidis.RedisMessage) {
+func (s *store) saw(by epoch.Source, sent driver.Instant, reply []rueidis.RedisMessage) {
 	micros, err := reply[len(reply)-1].AsInt64()
 	if err != nil {
 		return
@@ -33,7 +33,7 @@ func (s *store) saw(by server.Source, sent driver.Instant, reply []rueidis.Redis
 
 // setForward ends the leases of this participant that a server must have ended
 // early. The others are renewed before their end.
-func (s *store) setForward(by *server.Server, now driver.Instant, step time.Duration) {
+func (s *store) setForward(by *epoch.Server, now driver.Instant, step time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.grants {

@@ -60,7 +60,7 @@ func TestClusterChaosIsSeen(t *testing.T) {
 
 // runClusterChaos goes on for d or until something wrong was seen. It does the first
 // kinds of harm.
-func runClusterChaos(t *testing.T, c *cluster, opts *Options, d time.Duration, kinds int) *witness {
+func runClusterChaos(t *testing.T, c *testCluster, opts *Options, d time.Duration, kinds int) *witness {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	w := &witness{stop: cancel}
@@ -87,7 +87,7 @@ func runClusterChaos(t *testing.T, c *cluster, opts *Options, d time.Duration, k
 }
 
 // clusterChaos does harm until ctx ends, and leaves all nodes running.
-func clusterChaos(ctx context.Context, c *cluster, links []*clusterLinks, kinds int) {
+func clusterChaos(ctx context.Context, c *testCluster, links []*clusterLinks, kinds int) {
 	const name = "deploy"
 	owner := len(c.masters) - 1 // of its slot, 15335
 	pause := func(d time.Duration) {

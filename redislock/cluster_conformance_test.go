@@ -14,12 +14,13 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 // clusterLinks are the links between one participant and all nodes.
 type clusterLinks struct {
-	server.Nodes
+	conn.Nodes
 	t testing.TB
 
 	mu    sync.Mutex
@@ -63,7 +64,7 @@ type clusterParticipant struct {
 
 func openClusterThrough(t testing.TB, url string, opts *Options) *clusterParticipant {
 	t.Helper()
-	place, err := server.Parse(url, opts.forURL())
+	place, err := conn.Parse(url, opts.forURL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 		t.Fatal(err)
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
-	if _, err := s.started(s.start(context.Background(), server.NewCluster(links, conf), conf)); err != nil {
+	if _, err := s.started(s.start(context.Background(), cluster.New(links, conf), conf)); err != nil {
 		t.Fatal(err)
 	}
 	return &clusterParticipant{s, links}

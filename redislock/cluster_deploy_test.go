@@ -20,7 +20,7 @@ import (
 )
 
 // clusterOwnClient uses clients as rueidis makes them for a cluster.
-func clusterOwnClient(t *testing.T, c *cluster) {
+func clusterOwnClient(t *testing.T, c *testCluster) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.masters[0].Addr}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func clusterOwnClient(t *testing.T, c *cluster) {
 // clusterRights are those that docs/redis-protocol.md adds for a cluster.
 var clusterRights = strings.Fields("+cluster|slots +asking +ssubscribe +spublish +pubsub|shardnumsub")
 
-func clusterLeastRights(t *testing.T, c *cluster) {
+func clusterLeastRights(t *testing.T, c *testCluster) {
 	grant := func(rights []string, more ...string) {
 		t.Helper()
 		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
@@ -105,7 +105,7 @@ func TestClusterTLS(t *testing.T) {
 		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-port", secure, "--tls-cluster", "yes",
 			"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
 	}
-	c := &cluster{t: t, masters: nodes}
+	c := &testCluster{t: t, masters: nodes}
 	c.must(nodes[0], "cluster", "addslotsrange", "0", "8191")
 	c.must(nodes[1], "cluster", "addslotsrange", "8192", "16383")
 	host, port, _ := net.SplitHostPort(ports[2])

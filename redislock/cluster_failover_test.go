@@ -18,7 +18,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // TestClusterFailover: a replica takes over that lacks a lease. Nobody gets that before
@@ -113,13 +113,13 @@ func TestClusterFailback(t *testing.T) {
 	c.awaitReplica()
 	master.stop()
 	isMaster := func(r *redis) func() bool {
-		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
+		return func() bool { return epoch.ParseInfo(r.do("info", "replication"))["role"] == "master" }
 	}
 	took := inTime(3*patience, isMaster(replica))
 	c.must(replica, "debug", "change-repl-id") // so that the master takes all of its data
 	master.cont()
 	if !took || !inTime(3*patience, func() bool {
-		return server.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
+		return epoch.ParseInfo(master.do("info", "replication"))["master_link_status"] == "up"
 	}) {
 		t.Fatal("the replica does not take over")
 	}
@@ -197,13 +197,13 @@ func TestClusterChangeOfRole(t *testing.T) {
 		case "killed":
 			from.kill()
 		}
-		if !inTime(3*patience, func() bool { return server.ParseInfo(to.do("info", "replication"))["role"] == "master" }) {
+		if !inTime(3*patience, func() bool { return epoch.ParseInfo(to.do("info", "replication"))["role"] == "master" }) {
 			t.Fatalf("%s: the replica does not take over", how)
 		}
 		took := b.since(driver.Now().Add(ttl), 2*patience) // until then leases may be alive that it lacks
 		t.Logf("%s: all have had the lock again %v after the master could grant it", how, took)
 		if how != "killed" && !inTime(patience, func() bool {
-			return server.ParseInfo(from.do("info", "replication"))["master_link_status"] == "up"
+			return epoch.ParseInfo(from.do("info", "replication"))["master_link_status"] == "up"
 		}) {
 			t.Fatalf("%s: the former master does not follow", how)
 		}
@@ -287,7 +287,7 @@ func TestClusterEarsFollow(t *testing.T) {
 		t.Fatal("the waiter does not listen")
 	}
 	leads := func(r *redis) func() bool {
-		return func() bool { return server.ParseInfo(r.do("info", "replication"))["role"] == "master" }
+		return func() bool { return epoch.ParseInfo(r.do("info", "replication"))["role"] == "master" }
 	}
 	follows := func() time.Duration {
 		if !inTime(3*patience, leads(shard[1])) {
@@ -305,7 +305,7 @@ func TestClusterEarsFollow(t *testing.T) {
 		if !inTime(patience, func() bool { return !listens(shard[0])() }) {
 			t.Error("the waiter goes on listening to the former master")
 		}
-		if !inTime(3*patience, func() bool { return server.ParseInfo(shard[0].do("info", "replication"))["master_link_status"] == "up" }) {
+		if !inTime(3*patience, func() bool { return epoch.ParseInfo(shard[0].do("info", "replication"))["master_link_status"] == "up" }) {
 			t.Fatal("the former master does not follow")
 		}
 		shard[0], shard[1] = shard[1], shard[0]

@@ -61,11 +61,11 @@ func TestClusterFirstUse(t *testing.T) {
 }
 
 // clusterForgets are the ways in which a cluster forgets the leases of one slot.
-var clusterForgets = map[string]func(c *cluster, name string){
-	"kill -9 and restart empty":   func(c *cluster, _ string) { c.masters[0].restart() },
-	"FLUSHALL":                    func(c *cluster, _ string) { c.masters[0].do("flushall") },
-	"slot moved without its keys": func(c *cluster, name string) { c.usurp(name, 1) },
-	"slot moved there and back without its keys": func(c *cluster, name string) {
+var clusterForgets = map[string]func(c *testCluster, name string){
+	"kill -9 and restart empty":   func(c *testCluster, _ string) { c.masters[0].restart() },
+	"FLUSHALL":                    func(c *testCluster, _ string) { c.masters[0].do("flushall") },
+	"slot moved without its keys": func(c *testCluster, name string) { c.usurp(name, 1) },
+	"slot moved there and back without its keys": func(c *testCluster, name string) {
 		c.usurp(name, 1)
 		c.usurp(name, 0)
 	},

@@ -15,7 +15,7 @@ import (
 
 // clusterMovedReaders: readers, one of which was a writer, renew their leases while the slot
 // moves. A downgrade, and a set of names, wait for that, and leave nothing half-done.
-func clusterMovedReaders(t *testing.T, c *cluster) {
+func clusterMovedReaders(t *testing.T, c *testCluster) {
 	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
 	name := c.nameOn(0, "readers")
 	writer := take(t, a, long(name))

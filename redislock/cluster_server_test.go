@@ -18,19 +18,19 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// cluster is a cluster of a test: masters that share the slots evenly, and replicas
+// testCluster is a cluster of a test: masters that share the slots evenly, and replicas
 // of them in turn.
-type cluster struct {
+type testCluster struct {
 	t        testing.TB
 	masters  []*redis
 	replicas []*redis
 }
 
 // startCluster starts a cluster of three masters.
-func startCluster(t testing.TB, replicas int, args ...string) *cluster {
+func startCluster(t testing.TB, replicas int, args ...string) *testCluster {
 	t.Helper()
 	for range 5 { // somebody else may take one of the ports before the server does
 		if c := tryCluster(t, replicas, args); c != nil {
@@ -41,9 +41,9 @@ func startCluster(t testing.TB, replicas int, args ...string) *cluster {
 	return nil
 }
 
-func tryCluster(t testing.TB, replicas int, args []string) *cluster {
+func tryCluster(t testing.TB, replicas int, args []string) *testCluster {
 	t.Helper()
-	c := &cluster{t: t}
+	c := &testCluster{t: t}
 	for i := range 3 + replicas {
 		_, bus, _ := net.SplitHostPort(drivertest.FreeAddr(t))
 		r := newServer(t)
@@ -79,12 +79,12 @@ func tryCluster(t testing.TB, replicas int, args []string) *cluster {
 	return c
 }
 
-func (c *cluster) all() []*redis {
+func (c *testCluster) all() []*redis {
 	return append(c.masters[:len(c.masters):len(c.masters)], c.replicas...)
 }
 
 // introduce writes what a node would know if they had met each other.
-func (c *cluster) introduce(me *redis) {
+func (c *testCluster) introduce(me *redis) {
 	c.t.Helper()
 	var b strings.Builder
 	for i, r := range c.all() {
@@ -109,11 +109,11 @@ func (c *cluster) introduce(me *redis) {
 const slotCount = 16384
 
 // awaitOK waits until all nodes find that the cluster is whole.
-func (c *cluster) awaitOK() {
+func (c *testCluster) awaitOK() {
 	c.t.Helper()
 	for _, r := range c.all() {
 		if !inTime(30*patience, func() bool {
-			info := server.ParseInfo(r.do("cluster", "info"))
+			info := epoch.ParseInfo(r.do("cluster", "info"))
 			return info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slotCount)
 		}) {
 			c.t.Fatalf("the cluster does not come up:\n%s", r.do("cluster", "info"))
@@ -122,11 +122,11 @@ func (c *cluster) awaitOK() {
 }
 
 // url names two of the nodes.
-func (c *cluster) url() string {
+func (c *testCluster) url() string {
 	return c.masters[2].url() + "?" + url.Values{"addr": {c.masters[1].Addr}}.Encode()
 }
 
-func (c *cluster) bless(opts *Options) {
+func (c *testCluster) bless(opts *Options) {
 	c.t.Helper()
 	var err error
 	if !inTime(patience, func() bool { err = Bless(context.Background(), c.url(), opts); return err == nil }) {
@@ -135,12 +135,12 @@ func (c *cluster) bless(opts *Options) {
 }
 
 // slotOf returns the slot of a name.
-func (c *cluster) slotOf(name string) string {
+func (c *testCluster) slotOf(name string) string {
 	return c.masters[2].do("cluster", "keyslot", lockKey(defaultPrefix, name))
 }
 
 // nameOn returns a name that one of the masters has at first.
-func (c *cluster) nameOn(master int, prefix string) string {
+func (c *testCluster) nameOn(master int, prefix string) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("%s%d", prefix, i)
 		slot, err := strconv.Atoi(c.slotOf(name))
@@ -155,7 +155,7 @@ func (c *cluster) nameOn(master int, prefix string) string {
 
 // move moves the slot of a name as redis-cli --cluster reshard does. In the middle,
 // when some of the keys have moved, it calls midway.
-func (c *cluster) move(name string, from, to *redis, midway func()) {
+func (c *testCluster) move(name string, from, to *redis, midway func()) {
 	c.t.Helper()
 	slot := c.slotOf(name)
 	c.must(to, "cluster", "setslot", slot, "importing", from.id)
@@ -179,7 +179,7 @@ func (c *cluster) move(name string, from, to *redis, midway func()) {
 	}
 }
 
-func (c *cluster) must(r *redis, args ...string) {
+func (c *testCluster) must(r *redis, args ...string) {
 	c.t.Helper()
 	if out := r.do(args...); out != "OK" {
 		c.t.Fatalf("%v: %s", args, out)
@@ -191,7 +191,7 @@ func (c *cluster) must(r *redis, args ...string) {
 const clusterRecovery = 5 * time.Second
 
 // restart restarts all nodes, at once.
-func (c *cluster) restart() {
+func (c *testCluster) restart() {
 	c.t.Helper()
 	var all sync.WaitGroup
 	for _, r := range c.all() {
@@ -201,9 +201,9 @@ func (c *cluster) restart() {
 }
 
 // awaitReplica waits until the replica has all that its master has.
-func (c *cluster) awaitReplica() {
+func (c *testCluster) awaitReplica() {
 	c.t.Helper()
-	offset := func(r *redis, field string) string { return server.ParseInfo(r.do("info", "replication"))[field] }
+	offset := func(r *redis, field string) string { return epoch.ParseInfo(r.do("info", "replication"))[field] }
 	if !inTime(patience, func() bool {
 		return offset(c.masters[0], "master_repl_offset") == offset(c.replicas[0], "slave_repl_offset")
 	}) {
@@ -213,7 +213,7 @@ func (c *cluster) awaitReplica() {
 
 // usurp makes the slot of a name that of another master without moving its keys, as
 // redis-cli --cluster fix does with what a master has that is lost.
-func (c *cluster) usurp(name string, master int) {
+func (c *testCluster) usurp(name string, master int) {
 	c.t.Helper()
 	slot, to := c.slotOf(name), c.masters[master]
 	to.do("cluster", "bumpepoch")

@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 }
 
 // clusterList: List sees the names of all masters.
-func clusterList(t *testing.T, c *cluster) {
+func clusterList(t *testing.T, c *testCluster) {
 	s := open(t, c.url(), longOptions())
 	var want []string
 	for i := range 3 * batch {
@@ -62,7 +62,7 @@ func clusterList(t *testing.T, c *cluster) {
 }
 
 // clusterMessages: on every master waiters are told, and do not find out by looking.
-func clusterMessages(t *testing.T, c *cluster) {
+func clusterMessages(t *testing.T, c *testCluster) {
 	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
 	for i, r := range c.masters {
 		name := c.nameOn(i, "told")
@@ -84,7 +84,7 @@ func clusterMessages(t *testing.T, c *cluster) {
 
 // clusterMovedSlot: the slot of a lease moves to another node and back. The lease is
 // renewed all the time, nobody else gets the name, and it is released where it is.
-func clusterMovedSlot(t *testing.T, c *cluster) {
+func clusterMovedSlot(t *testing.T, c *testCluster) {
 	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
 	name := c.nameOn(0, "moved")
 	g := take(t, a, long(name))
@@ -116,7 +116,7 @@ func clusterMovedSlot(t *testing.T, c *cluster) {
 
 // clusterMovedWhileWaiting: waiters follow the slot, in their order, and are told at the
 // new node.
-func clusterMovedWhileWaiting(t *testing.T, c *cluster) {
+func clusterMovedWhileWaiting(t *testing.T, c *testCluster) {
 	opts := longOptions()
 	a, b := open(t, c.url(), opts), open(t, c.url(), opts)
 	name := c.nameOn(1, "follow")
@@ -142,7 +142,7 @@ func clusterMovedWhileWaiting(t *testing.T, c *cluster) {
 
 // clusterStuckSlot: while some keys of a lock are here and some there, nothing is
 // granted, and nothing is done half-way.
-func clusterStuckSlot(t *testing.T, c *cluster) {
+func clusterStuckSlot(t *testing.T, c *testCluster) {
 	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
 	name := c.nameOn(2, "stuck")
 	slot := c.slotOf(name)
@@ -205,7 +205,7 @@ func clusterStuckSlot(t *testing.T, c *cluster) {
 // clusterHalfRelease releases when all keys of the script are there yet, so that a node
 // which is about to move them would begin: but the queue ends when its last member
 // is taken out, and a key that does not exist is then another node's.
-func clusterHalfRelease(t *testing.T, c *cluster, a, b *store, name string) {
+func clusterHalfRelease(t *testing.T, c *testCluster, a, b *store, name string) {
 	from, to, slot, key := c.masters[2], c.masters[0], c.slotOf(name), lockKey(defaultPrefix, name)
 	req := long(name)
 	g := take(t, a, req)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // TestKilledHolder: the waiter has the lock as soon as the TTL of a holder that
@@ -58,7 +58,7 @@ func TestKeysDoNotLeak(t *testing.T) {
 		}
 	}
 	// All but the record of the epoch, which there is once.
-	info := server.ParseInfo(r.do("info", "keyspace"))["db0"]
+	info := epoch.ParseInfo(r.do("info", "keyspace"))["db0"]
 	var keys, expires int
 	if _, err := fmt.Sscanf(info, "keys=%d,expires=%d", &keys, &expires); err != nil || keys-expires != 1 {
 		t.Errorf("the server has %q; want one key that does not expire", info)

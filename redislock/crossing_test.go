@@ -12,7 +12,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // heldUp does something before a script is sent, once, as if its caller had been
@@ -30,12 +31,12 @@ func (h *heldUp) stop(script int) {
 	}
 }
 
-func (h *heldUp) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure) {
+func (h *heldUp) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
 	h.stop(script)
 	return h.keeper.Run(ctx, script, keys, args)
 }
 
-func (h *heldUp) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, server.Source, *server.Failure) {
+func (h *heldUp) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, epoch.Source, *conn.Failure) {
 	h.stop(script)
 	return h.keeper.RunReplicated(ctx, script, keys, args)
 }

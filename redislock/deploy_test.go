@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 // works checks that a client at url does all that clients do.
@@ -199,7 +199,7 @@ func TestLeastRights(t *testing.T) {
 // TestErrors: every way in which a server can refuse is told with what to do, and
 // never with the password.
 func TestErrors(t *testing.T) {
-	t.Setenv(server.PasswordEnv, "")
+	t.Setenv(conn.PasswordEnv, "")
 	r := startServer(t, "--requirepass", "s3cret")
 	replica := startServer(t, "--replicaof", "127.0.0.1 1")
 	cluster := startServer(t, "--cluster-enabled", "yes")
@@ -270,7 +270,7 @@ func TestErrors(t *testing.T) {
 	}
 	works(t, "redis://"+r.Addr+"?password_file="+url.QueryEscape(file))
 	works(t, "redis://:s3cret@"+r.Addr+"/2")
-	t.Setenv(server.PasswordEnv, "s3cret")
+	t.Setenv(conn.PasswordEnv, "s3cret")
 	works(t, "redis://"+r.Addr)
 }
 

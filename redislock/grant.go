@@ -13,7 +13,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // grant is one lease, or an attempt of unknown outcome. store.mu guards what
@@ -72,14 +73,14 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	shares := g.shares()
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key}, []string{g.lease, server.Millis(ttl), shares, g.s.server.EpochKey(g.key)})
+		[]string{g.key}, []string{g.lease, epoch.Millis(ttl), shares, g.s.server.EpochKey(g.key)})
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = term{}
 		g.s.mu.Unlock()
 		return 0, fail.Err
 	}
-	if server.Code(reply) != 1 || len(reply) != 3 {
+	if epoch.Code(reply) != 1 || len(reply) != 3 {
 		if g.shares() != shares { // a Downgrade came in between, and the store was asked for the wrong form
 			return g.Renew(ctx, ttl)
 		}
@@ -153,10 +154,10 @@ func (g *grant) release(ctx context.Context, lease string) (found bool, err erro
 	said := struct { // together: one allocation
 		keys [5]string
 		args [8]string
-	}{s.keysOf(g.key, lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, server.Bit(g.unsure), server.Bit(g.doubt), lease}}
+	}{s.keysOf(g.key, lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), lease}}
 	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail == nil {
-		if found = server.Code(reply) == 1; !found && g.kindNow() != kind {
+		if found = epoch.Code(reply) == 1; !found && g.kindNow() != kind {
 			return g.release(ctx, lease) // as in Renew
 		}
 		return found, nil
@@ -193,14 +194,14 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
 		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
-		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), server.Millis(req.TTL)})
+		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), epoch.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {
 			g.end(false, req.Lease)
 		}
 		return nil, fail.Err
 	}
-	switch server.Code(reply) {
+	switch epoch.Code(reply) {
 	case 1:
 		if len(reply) != 4 {
 			g.end(false, req.Lease)
@@ -218,7 +219,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	case 0:
 		return nil, g.gone(secondText(reply))
 	}
-	return nil, server.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
+	return nil, conn.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
 }
 
 // end notes what a Pass has made of the grant.

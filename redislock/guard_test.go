@@ -16,7 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 const testMaxTTL = 2 * time.Second
@@ -188,7 +188,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	// What is released now may have been released before, and granted to somebody
 	// of whom the server no longer knows: it must not be handed on yet.
-	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Ear("").State(); return open && queueLen(s, "other") == 1 }) {
+	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Subscription("").State(); return open && queueLen(s, "other") == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
 	if err := other.Release(t.Context()); err != nil {
@@ -232,7 +232,7 @@ func TestNoNeedlessWait(t *testing.T) {
 			r := startServer(t)
 			c.do(r)
 			up := func() bool {
-				return !strings.Contains("0 1 2 3", server.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+				return !strings.Contains("0 1 2 3", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
 			}
 			if !eventually(patience, up) {
 				t.Fatal("the server does not get older")

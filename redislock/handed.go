@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // handed is what a message says of a lock that was given to a waiter: it has it for
@@ -26,15 +27,15 @@ type handed struct {
 	run   string // of the server
 	spare uint64 // as in grant
 	waits bool
-	from  server.Subscription // that it was heard by
+	from  conn.Session // that it was heard by
 	heard driver.Instant
 }
 
 // look is a request that found the lock held: sent at an instant before the server's
 // time was at, and when this subscription was open.
 type look struct {
-	by   server.Source
-	from server.Subscription
+	by   epoch.Source
+	from conn.Session
 	sent driver.Instant
 	at   time.Duration
 }
@@ -44,12 +45,12 @@ type look struct {
 // Others may deliver the messages of that server, too, and of those that it knows of, as
 // the replicas in a cluster do.
 func (h *handed) of(last look) bool {
-	return last.by.Says(h.run) && h.from.By == last.by.Server && h.from == last.from
+	return last.by.Says(h.run) && h.from.By == last.by.Conn && h.from == last.from
 }
 
 // readHanded reads what follows the key in the message, or returns nil. There may be
 // more than is known here.
-func readHanded(from server.Subscription, told string) *handed {
+func readHanded(from conn.Session, told string) *handed {
 	f := strings.Fields(told)
 	if len(f) < 6 {
 		return nil

@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // renewed is a request of a caller who renews soon.
@@ -201,7 +202,7 @@ func TestClusterHanded(t *testing.T) {
 			t.Fatal(fail.Err)
 		}
 		w := &waiter.waiter
-		run := server.ParseInfo(c.masters[0].do("info", "server"))["run_id"]
+		run := epoch.ParseInfo(c.masters[0].do("info", "server"))["run_id"]
 		if i == 1 {
 			c.move(name, c.masters[0], c.masters[1], func() {})
 			if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
@@ -222,9 +223,9 @@ func TestClusterHanded(t *testing.T) {
 // listen gives an attempt an ear that is open.
 func listen(t testing.TB, a *attempt) {
 	t.Helper()
-	a.waiter.ear = a.s.server.Ear(a.key)
+	a.waiter.subscription = a.s.server.Subscription(a.key)
 	t.Cleanup(func() { a.s.server.Leave(a.key) })
-	if !eventually(patience, func() bool { open, _, _ := a.waiter.ear.State(); return open }) {
+	if !eventually(patience, func() bool { open, _, _ := a.waiter.subscription.State(); return open }) {
 		t.Fatal("the client does not come to listen")
 	}
 }
@@ -255,11 +256,11 @@ func TestHandedReckoning(t *testing.T) {
 		}
 	}
 	for _, told := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
-		if h := readHanded(server.Subscription{}, told); h != nil {
+		if h := readHanded(conn.Session{}, told); h != nil {
 			t.Errorf("readHanded(%q) = %+v; want nil", told, h)
 		}
 	}
-	if h := readHanded(server.Subscription{}, " 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.waits {
+	if h := readHanded(conn.Session{}, " 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.at != s || h.claim != s/2 || h.run != "run" || h.spare != 3 || !h.waits {
 		t.Errorf("readHanded = %+v", h)
 	}
 }
@@ -269,11 +270,11 @@ func TestHandedTake(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s := openLong(t, r)
-	run := server.ParseInfo(r.do("info", "server"))["run_id"]
+	run := epoch.ParseInfo(r.do("info", "server"))["run_id"]
 	take(t, s, long("deploy"))
 	other := s.attempt(long("deploy"))
 	listen(t, other)
-	elsewhere := other.waiter.ear.Subscription()
+	elsewhere := other.waiter.subscription.Session()
 	for _, c := range []struct {
 		what   string
 		change func(a *attempt, h *handed)
@@ -286,7 +287,7 @@ func TestHandedTake(t *testing.T) {
 		{"of a run that does not tell", func(_ *attempt, h *handed) { h.run = "-" }, false},
 		{"replicas may lack it", func(a *attempt, _ *handed) { a.s.prompt = false }, false},
 		{"not renewed", func(a *attempt, _ *handed) { a.req.Renewed = false }, false},
-		{"heard over no connection", func(_ *attempt, h *handed) { h.from = server.Subscription{} }, false},
+		{"heard over no connection", func(_ *attempt, h *handed) { h.from = conn.Session{} }, false},
 		{"heard at another server", func(_ *attempt, h *handed) { h.from = elsewhere }, false},
 		{"and so was the look", func(a *attempt, h *handed) { h.from, a.waiter.seen.from = elsewhere, elsewhere }, false},
 		{"heard before the look, over another connection", func(a *attempt, _ *handed) { reconnected(t, a) }, false},
@@ -321,14 +322,14 @@ func TestHandedTake(t *testing.T) {
 // reconnected makes the last look of an attempt one over a new connection.
 func reconnected(t testing.TB, a *attempt) {
 	t.Helper()
-	ear := a.waiter.ear
-	before := ear.Subscription()
-	r := a.s.server.(*server.Server)
-	r.Do(t.Context(), r.Client().B().Arbitrary("QUIT").Build())
-	if !eventually(patience, func() bool { s := ear.Subscription(); return s != before && s != server.Subscription{} }) {
+	ear := a.waiter.subscription
+	before := ear.Session()
+	r := a.s.server.(*epoch.Server)
+	r.Do(t.Context(), r.Client.B().Arbitrary("QUIT").Build())
+	if !eventually(patience, func() bool { s := ear.Session(); return s != before && s != conn.Session{} }) {
 		t.Fatal("the client does not connect again")
 	}
-	a.waiter.seen.from = ear.Subscription()
+	a.waiter.seen.from = ear.Session()
 }
 
 // TestBrokenWhileHanded: the lease is broken before, and after, its waiter has made of

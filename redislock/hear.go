@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// heard makes all waiters of an ear look: what was sent while nobody listened is
+// heard makes all waiters of a subscription look: what was sent while nobody listened is
 // lost, and the server may have dropped who could not be reached.
-func (s *store) heard(ear *server.Ear) {
+func (s *store) heard(sub *conn.Subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.waiters {
-		if w.ear == ear {
+		if w.subscription == sub {
 			w.granted = true
 			w.poke()
 		}
@@ -32,7 +32,7 @@ func (w *waiter) poke() {
 }
 
 // hear acts on one message.
-func (s *store) hear(from server.Subscription, message string) {
+func (s *store) hear(from conn.Session, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
 	s.mu.Lock()

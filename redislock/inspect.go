@@ -13,7 +13,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Inspect implements driver.Inspector.
@@ -62,15 +64,15 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 	return slices.Collect(maps.Keys(found)), nil
 }
 
-func (s *store) scanServer(ctx context.Context, srv *server.Server, prefix string, found map[string]bool) error {
-	pattern := server.Pattern(s.prefix, prefix)
+func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string, found map[string]bool) error {
+	pattern := keys.Pattern(s.prefix, prefix)
 	for cursor := uint64(0); ; {
 		if err := s.usable(ctx, nil); err != nil {
 			return err
 		}
-		page, err := srv.Do(ctx, srv.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+		page, err := srv.Do(ctx, srv.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
-			return readError(ctx, server.Lacking(err, "scan"))
+			return readError(ctx, conn.Lacking(err, "scan"))
 		}
 		for _, key := range page.Elements {
 			name, ok := lockName(s.prefix, key)
@@ -86,7 +88,7 @@ func (s *store) scanServer(ctx context.Context, srv *server.Server, prefix strin
 }
 
 // readError returns the error of a request that records nothing anyway.
-func readError(ctx context.Context, err error) error { return server.NotBound(ctx, err).Err }
+func readError(ctx context.Context, err error) error { return conn.NotBound(ctx, err).Err }
 
 // look describes names.
 func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error) {
@@ -146,11 +148,11 @@ func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info
 		return nil
 	}
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return server.Lacking(err, "zrange")
+		return conn.Lacking(err, "zrange")
 	}
 	at, err := replies[0][1].AsIntSlice()
 	if err != nil || len(at) != 2 {
-		return server.Lacking(err, "time")
+		return conn.Lacking(err, "time")
 	}
 	info.Holders = append(info.Holders, readSharers(members, time.Unix(at[0], at[1]*1000))...)
 	for _, h := range info.Holders {
@@ -170,11 +172,11 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 	info = &driver.Info{Name: name, Holders: []driver.Held{}}
 	value, err := r[0].ToString()
 	if several = isWrongType(err); err != nil && !several && !rueidis.IsRedisNil(err) {
-		return nil, false, server.Lacking(err, "get")
+		return nil, false, conn.Lacking(err, "get")
 	}
 	pttl, err := r[1].AsInt64()
 	if err != nil {
-		return nil, false, server.Lacking(err, "pttl")
+		return nil, false, conn.Lacking(err, "pttl")
 	}
 	if value != "" && !several {
 		info.Holders = append(info.Holders, parseHeld(value, pttl, now))
@@ -185,7 +187,7 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 	}
 	queue, err := r[3].AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, false, server.Lacking(err, "zrange")
+		return nil, false, conn.Lacking(err, "zrange")
 	}
 	for _, m := range queue {
 		info.Waiters = append(info.Waiters, parseWaiter(m.Member, m.Score))
@@ -216,11 +218,11 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	key := lockKey(s.prefix, name)
 	reply, _, fail := s.server.Run(ctx, breakScript,
 		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(key), key + brokenSuffix, key + endedSuffix + lease},
-		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), server.Millis(s.limit.Longest())})
+		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), epoch.Millis(s.limit.Longest())})
 	if fail != nil {
 		return fail.Err
 	}
-	if server.Code(reply) == 1 {
+	if epoch.Code(reply) == 1 {
 		return nil
 	}
 	return held(name, reply)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
@@ -21,12 +21,12 @@ const (
 	endedSuffix  = ":ended:" // and the lease
 )
 
-func lockKey(prefix, name string) string { return server.Key(prefix, name) }
+func lockKey(prefix, name string) string { return keys.Key(prefix, name) }
 
 // lockName returns the name of the lock that key belongs to.
 func lockName(prefix, key string) (name string, ok bool) {
 	key, _ = splitKey(key)
-	return server.Name(prefix, key)
+	return keys.Name(prefix, key)
 }
 
 // splitKey splits a key into that of the lock and the suffix, none of which

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // The kinds of lease as the store has them; that of slots is their number.
@@ -148,7 +148,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	if fail != nil {
 		return fail.Err
 	}
-	if server.Code(reply) == 1 {
+	if epoch.Code(reply) == 1 {
 		return nil
 	}
 	return g.gone(secondText(reply))

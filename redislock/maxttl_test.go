@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 func withMaxTTL(ttl time.Duration) *Options { return &Options{MaxTTL: ttl} }
@@ -161,7 +161,7 @@ func TestRestartWithData(t *testing.T) {
 	}
 	r.restart()
 	up := func() bool {
-		return !strings.Contains("0 1 2 3 4", server.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+		return !strings.Contains("0 1 2 3 4", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
 	}
 	if !eventually(patience, up) {
 		t.Fatal("the server does not get older")
@@ -349,7 +349,7 @@ func TestLayouts(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
 	now := time.Now().UnixMicro()
-	info := server.ParseInfo(r.do("info", "all"))
+	info := epoch.ParseInfo(r.do("info", "all"))
 	r.do("set", "pawl:epoch", fmt.Sprintf("%s %d 7000 %d %s %d", info["run_id"], now-60_000_000, 0, info["master_replid"], now))
 	a := open(t, r.url(), withMaxTTL(7*time.Second))
 	take(t, a, lasting("job", 7*time.Second))

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // moved asks for all leases that should be in a server: it is another one, or another run, and
 // may know nothing of them, while somebody else has the names. The next renewal
 // would find out, but that may be far away.
-func (s *store) moved(by *server.Server) {
+func (s *store) moved(by *epoch.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
@@ -71,7 +71,7 @@ func (g *grant) there() (there, known bool) {
 	if fail != nil || g.shares() != shares {
 		return false, false
 	}
-	return server.Code(reply) == 1, true
+	return epoch.Code(reply) == 1, true
 }
 
 func (g *grant) tellGone() {

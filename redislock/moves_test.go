@@ -17,7 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // grownUp waits until a server is so old that it can have forgotten nothing.
@@ -25,7 +25,7 @@ func grownUp(t testing.TB, servers ...*redis) {
 	t.Helper()
 	for _, r := range servers {
 		if !eventually(patience, func() bool {
-			return !strings.Contains("0 1 2 3", server.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+			return !strings.Contains("0 1 2 3", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
 		}) {
 			t.Fatal("the server does not get older")
 		}
@@ -164,7 +164,7 @@ func follow(t testing.TB, r, master *redis) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(master.Addr)
 	r.do("replicaof", host, port)
-	if !eventually(3*patience, func() bool { return server.ParseInfo(r.do("info", "replication"))["master_link_status"] == "up" }) {
+	if !eventually(3*patience, func() bool { return epoch.ParseInfo(r.do("info", "replication"))["master_link_status"] == "up" }) {
 		t.Fatal("the replica gets no data")
 	}
 }
@@ -180,7 +180,7 @@ func TestFormerReplica(t *testing.T) {
 	follow(t, replica, r)
 	replica.do("replicaof", "no", "one")
 	if !eventually(2*patience, func() bool {
-		return !strings.ContainsAny(server.ParseInfo(replica.do("info", "replication"))["master_replid2"], "123456789abcdef")
+		return !strings.ContainsAny(epoch.ParseInfo(replica.do("info", "replication"))["master_replid2"], "123456789abcdef")
 	}) {
 		t.Fatal("the former replica goes on saying that it was one")
 	}

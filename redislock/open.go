@@ -16,7 +16,9 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Options are the settings of a client on a Redis server. The zero value is
@@ -132,7 +134,7 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 // newDriver also returns the options with what the URL says.
 func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *Options, error) {
 	opts = orDefault(opts)
-	place, err := server.Parse(url, opts.forURL())
+	place, err := conn.Parse(url, opts.forURL())
 	if err != nil {
 		return nil, nil, fmt.Errorf("redislock: %w", err)
 	}
@@ -146,14 +148,14 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 		// There can be a client that could not connect. The error is not of interest,
 		// as the same comes from the first request, unless that took long.
 		client, err := place.Dial(ctx)
-		if client != nil && server.Hopeless(err) {
+		if client != nil && conn.Hopeless(err) {
 			client.Close()
 			client = nil
 		}
 		if client == nil {
-			return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, server.NotBound(ctx, err).Err)
+			return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, conn.NotBound(ctx, err).Err)
 		}
-		if err := s.start(ctx, server.New(client, conf), conf); !errors.Is(err, server.ErrCluster) {
+		if err := s.start(ctx, epoch.New(client, conf), conf); !errors.Is(err, epoch.ErrCluster) {
 			d, err := s.started(err)
 			return d, opts, err
 		}
@@ -162,17 +164,17 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 	if err != nil {
 		return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, err)
 	}
-	d, err := s.started(s.start(ctx, server.NewCluster(nodes, conf), conf))
+	d, err := s.started(s.start(ctx, cluster.New(nodes, conf), conf))
 	return d, opts, err
 }
 
 // forURL returns what a URL can change, and with what it has made of it.
-func (o *Options) forURL() server.Options {
-	return server.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
+func (o *Options) forURL() conn.Options {
+	return conn.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
 		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
 }
 
-func (o *Options) with(u *server.Options) *Options {
+func (o *Options) with(u *conn.Options) *Options {
 	c := *o
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
 	c.WaitReplicas, c.Mode = u.WaitReplicas, Mode(u.Mode)
@@ -190,9 +192,9 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	defer cancel()
 	conf := s.config(opts, "the client's server", nil)
 	if client.Mode() == rueidis.ClientModeCluster {
-		return s.started(s.start(ctx, server.NewCluster(server.NodesOf(client), conf), conf))
+		return s.started(s.start(ctx, cluster.New(conn.NodesOf(client), conf), conf))
 	}
-	return s.started(s.start(ctx, server.New(client, conf), conf))
+	return s.started(s.start(ctx, epoch.New(client, conf), conf))
 }
 
 func orDefault(opts *Options) *Options {
@@ -212,14 +214,14 @@ func (o *Options) fit() *Options {
 	return &c
 }
 
-func (o *Options) timeout() time.Duration { return cmp.Or(o.ConnectTimeout, server.DefaultConnect) }
+func (o *Options) timeout() time.Duration { return cmp.Or(o.ConnectTimeout, conn.DefaultConnect) }
 
 // newStore returns a store without a server.
 func newStore(opts *Options) (*store, error) {
 	s := &store{
 		id:      strings.ToLower(rand.Text()),
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
-		limit:   server.NewLimit(opts.MaxTTL, opts.Holder),
+		limit:   epoch.NewLimit(opts.MaxTTL, opts.Holder),
 		mode:    opts.Mode,
 		prompt:  opts.WaitReplicas == 0, // what a message tells of, replicas may lack
 		waiters: make(map[string]*waiter),
@@ -252,12 +254,12 @@ func newStore(opts *Options) (*store, error) {
 
 // config is that of the server, or the servers. A client without contact is the
 // caller's.
-func (s *store) config(opts *Options, addr string, contact *server.Contact) server.Config {
-	conf := server.Config{
+func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.Config {
+	conf := epoch.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
 		Limit: s.limit, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
-		Replicas: opts.WaitReplicas, ReplicaTimeout: server.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Heard: s.heard, Moved: s.moved, Stepped: s.stepped, Closed: s.closed, Silent: s.silent,
+		Replicas: opts.WaitReplicas, ReplicaTimeout: epoch.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Opened: s.heard, Moved: s.moved, Stepped: s.stepped, Closed: s.closed, Silent: s.silent,
 	}
 	if s.mode == Efficiency {
 		conf.Unguarded, conf.Scripts, conf.Hear, conf.Moved = true, nil, nil, nil
@@ -266,7 +268,7 @@ func (s *store) config(opts *Options, addr string, contact *server.Contact) serv
 }
 
 // start binds the store to what keeps its keys and begins to listen.
-func (s *store) start(ctx context.Context, keys keeper, conf server.Config) error {
+func (s *store) start(ctx context.Context, keys keeper, conf epoch.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
 	defer cancel()
 	if err := keys.Bind(ctx); err != nil {
@@ -306,7 +308,7 @@ func Bless(ctx context.Context, url string, opts *Options) error {
 // it is raised, give all clients the new MaxTTL, since one that knows less is
 // refused when it starts; after it was lowered, when you like. Its errors are those of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
-	url, err := server.WithMaxTTL(url, maxTTL)
+	url, err := conn.WithMaxTTL(url, maxTTL)
 	if err != nil {
 		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redislock: %w", err)}
 	}

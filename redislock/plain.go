@@ -16,7 +16,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // plain is one participant with Efficiency: SET NX PX, and scripts that compare
@@ -46,7 +47,7 @@ func newUnbound(text string) *unbound {
 }
 
 // run runs a script, and brings it along if the server does not know it.
-func (p *plain) run(ctx context.Context, script *unbound, keys []string, args ...string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure) {
+func (p *plain) run(ctx context.Context, script *unbound, keys []string, args ...string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
 	n := int64(len(keys))
 	r, since, fail := p.s.server.Send(ctx, keys[0], func(b rueidis.Builder) rueidis.Completed {
 		return b.Evalsha().Sha1(script.sha).Numkeys(n).Key(keys...).Arg(args...).Build()
@@ -64,7 +65,7 @@ func (p *plain) run(ctx context.Context, script *unbound, keys []string, args ..
 		err = errors.New("the server's answer is empty")
 	}
 	if err != nil {
-		return nil, 0, &server.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
+		return nil, 0, &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 	}
 	return reply, since, nil
 }
@@ -85,7 +86,7 @@ func (p *plain) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	g := &plainGrant{p: p, key: lockKey(s.prefix, req.Name), lease: req.Lease}
 	value := strings.Join([]string{req.Lease, s.id, "0", strconv.FormatInt(time.Now().UnixMicro(), 10), s.newRecord(req.Holder, req.Why)}, " ")
 	set, since, fail := s.server.Send(ctx, g.key, func(b rueidis.Builder) rueidis.Completed {
-		return b.Set().Key(g.key).Value(value).Nx().PxMilliseconds(server.Ceil(req.TTL)).Build()
+		return b.Set().Key(g.key).Value(value).Nx().PxMilliseconds(epoch.Ceil(req.TTL)).Build()
 	})
 	if fail == nil && set.Error() == nil {
 		g.since = since
@@ -93,7 +94,7 @@ func (p *plain) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	}
 	var reply []rueidis.RedisMessage
 	if fail == nil {
-		reply, g.since, fail = p.run(ctx, plainExtend, []string{g.key}, req.Lease, server.Millis(req.TTL))
+		reply, g.since, fail = p.run(ctx, plainExtend, []string{g.key}, req.Lease, epoch.Millis(req.TTL))
 	}
 	switch {
 	case fail != nil && fail.Maybe:
@@ -101,7 +102,7 @@ func (p *plain) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 		return g, fail.Err
 	case fail != nil:
 		return nil, fail.Err
-	case server.Code(reply) == 1:
+	case epoch.Code(reply) == 1:
 		return g, nil
 	}
 	if err := p.held(ctx, req.Name, reply); !errors.Is(err, driver.ErrReleased) {
@@ -162,11 +163,11 @@ func (p *plain) Break(ctx context.Context, name, lease string, by *driver.Holder
 		by = &driver.Holder{}
 	}
 	key := lockKey(s.prefix, name)
-	reply, _, fail := p.run(ctx, plainBreak, []string{key, key + brokenSuffix}, lease, s.prefix+"client:", newRecord(by, why), server.Millis(s.limit.Longest()))
+	reply, _, fail := p.run(ctx, plainBreak, []string{key, key + brokenSuffix}, lease, s.prefix+"client:", newRecord(by, why), epoch.Millis(s.limit.Longest()))
 	switch {
 	case fail != nil:
 		return fail.Err
-	case server.Code(reply) == 1:
+	case epoch.Code(reply) == 1:
 		return nil
 	}
 	return p.held(ctx, name, reply)
@@ -207,11 +208,11 @@ func (g *plainGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Insta
 	case g.unsure:
 		return 0, driver.ErrUncertain
 	}
-	reply, since, fail := g.p.run(ctx, plainExtend, []string{g.key}, g.lease, server.Millis(ttl))
+	reply, since, fail := g.p.run(ctx, plainExtend, []string{g.key}, g.lease, epoch.Millis(ttl))
 	switch {
 	case fail != nil:
 		return 0, fail.Err
-	case server.Code(reply) == 1:
+	case epoch.Code(reply) == 1:
 		return since, nil
 	}
 	if news := g.p.s.broken(ctx, g.key, g.lease); news != "" {
@@ -237,7 +238,7 @@ func (g *plainGrant) Release(ctx context.Context) error {
 		return fail.Err
 	}
 	g.ended = true
-	if server.Code(reply) != 1 && !again {
+	if epoch.Code(reply) != 1 && !again {
 		return &driver.LostError{Reason: driver.Gone}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 // Who waits is told: the script that ends a lease gives the lock to the first in
@@ -30,13 +30,13 @@ const (
 
 // waiter is a call of Acquire that waits. store.mu guards all but the first two.
 type waiter struct {
-	ear     *server.Ear
-	seen    look          // the last one that was answered
-	wake    chan struct{} // has room for one: what is below has changed; nil before it sleeps
-	granted bool          // look at once
-	handed  *handed       // the lock, as the last message said
-	first   bool          // look at expires
-	expires time.Duration // of the lock, when first was set; negative if it has no end
+	subscription *conn.Subscription
+	seen         look          // the last one that was answered
+	wake         chan struct{} // has room for one: what is below has changed; nil before it sleeps
+	granted      bool          // look at once
+	handed       *handed       // the lock, as the last message said
+	first        bool          // look at expires
+	expires      time.Duration // of the lock, when first was set; negative if it has no end
 }
 
 // Acquire implements driver.Queuer.
@@ -45,9 +45,9 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		return nil, err
 	}
 	a := s.attempt(req)
-	ear := s.server.Ear(a.key)
+	sub := s.server.Subscription(a.key)
 	defer s.server.Leave(a.key)
-	open, news, _ := ear.State()
+	open, news, _ := sub.State()
 	if !open {
 		// Nobody can tell us yet. Those who need not wait need not listen.
 		g, _, fail := a.ask(ctx, false)
@@ -57,12 +57,12 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		if g != nil {
 			return g, nil
 		}
-		if fail := s.awaitEar(ctx, ear, news); fail != nil {
+		if fail := s.awaitMessages(ctx, sub, news); fail != nil {
 			return nil, fail.Err
 		}
 	}
 	w := &a.waiter
-	w.ear = ear
+	w.subscription = sub
 	s.mu.Lock()
 	s.waiters[req.Lease] = w
 	s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 // wait looks until the lock is granted. Before it is in the queue a failure is
 // the caller's, but for that of a slot that is moving; after that it rides out every failure that may pass,
 // but for the silence of a store for a whole TTL.
-func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure) {
+func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *conn.Failure) {
 	const minPause = 10 * time.Millisecond
 	queued, pause := false, minPause
 	var silent driver.Instant // since when the store has not answered; 0 if it has
@@ -98,9 +98,9 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure)
 			return nil, fail
 		default:
 			next, pause = pause/2+rand.N(pause/2), min(2*pause, maxPause)
-			if silent = silence(w.ear, fail, cmp.Or(silent, began)); silent != 0 {
+			if silent = silence(w.subscription, fail, cmp.Or(silent, began)); silent != 0 {
 				if d := driver.Now().Sub(silent); d >= a.req.TTL {
-					return nil, &server.Failure{Err: &driver.SilentError{For: d, Err: fail.Err}, Maybe: true}
+					return nil, &conn.Failure{Err: &driver.SilentError{For: d, Err: fail.Err}, Maybe: true}
 				}
 			}
 		}
@@ -111,7 +111,7 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *server.Failure)
 }
 
 // look asks with a place in the queue, for no longer than a store may be silent.
-func (a *attempt) look(ctx context.Context, queued bool, silent driver.Instant) (*grant, turn, *server.Failure) {
+func (a *attempt) look(ctx context.Context, queued bool, silent driver.Instant) (*grant, turn, *conn.Failure) {
 	if queued {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, silent.Add(a.req.TTL).Sub(driver.Now()))
@@ -122,19 +122,19 @@ func (a *attempt) look(ctx context.Context, queued bool, silent driver.Instant) 
 
 // silence returns since when a store has not answered that has not answered a request that was sent at
 // an instant: since then, or since nobody has been able to hear it. A refusal is an answer.
-func silence(ear *server.Ear, fail *server.Failure, sent driver.Instant) driver.Instant {
+func silence(sub *conn.Subscription, fail *conn.Failure, sent driver.Instant) driver.Instant {
 	if !fail.Silent {
 		return 0
 	}
-	if deaf, _ := ear.Deaf(); deaf != 0 {
-		return min(deaf, sent)
+	if closed, _ := sub.Closed(); closed != 0 {
+		return min(closed, sent)
 	}
 	return sent
 }
 
 // sleep returns when it is time to look again, or the grant that came meanwhile. When
 // nothing has been heard for a TTL, it is.
-func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant, *server.Failure) {
+func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant, *conn.Failure) {
 	until := driver.Now().Add(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -148,8 +148,8 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant
 			until = now.Add(turn{pttl: expires.Milliseconds()}.next())
 		}
 		at := until
-		deaf, news := w.ear.Deaf()
-		if end := deaf.Add(a.req.TTL); deaf != 0 && end > now {
+		closed, news := w.subscription.Closed()
+		if end := closed.Add(a.req.TTL); closed != 0 && end > now {
 			at = min(at, end)
 		}
 		timer.Reset(at.Sub(now))
@@ -157,9 +157,9 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant
 		case <-timer.C:
 			return nil, nil
 		case <-ctx.Done():
-			return nil, &server.Failure{Err: ctx.Err(), Maybe: true}
+			return nil, &conn.Failure{Err: ctx.Err(), Maybe: true}
 		case <-a.s.ctx.Done():
-			return nil, &server.Failure{Err: server.Unavailable(errClosed), Maybe: true, Lasting: true}
+			return nil, &conn.Failure{Err: conn.Unavailable(errClosed), Maybe: true, Lasting: true}
 		case <-wake:
 		case <-news:
 		}
@@ -198,17 +198,17 @@ func (t turn) next() time.Duration {
 	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
 }
 
-// awaitEar waits until messages can be heard.
-func (s *store) awaitEar(ctx context.Context, ear *server.Ear, news <-chan struct{}) *server.Failure {
+// awaitMessages waits until messages can be heard.
+func (s *store) awaitMessages(ctx context.Context, sub *conn.Subscription, news <-chan struct{}) *conn.Failure {
 	select {
 	case <-news:
 	case <-ctx.Done():
-		return &server.Failure{Err: ctx.Err()}
+		return &conn.Failure{Err: ctx.Err()}
 	case <-s.ctx.Done():
-		return &server.Failure{Err: server.Unavailable(errClosed), Lasting: true}
+		return &conn.Failure{Err: conn.Unavailable(errClosed), Lasting: true}
 	}
-	if _, _, err := ear.State(); err != nil {
-		return server.NotBound(ctx, err)
+	if _, _, err := sub.State(); err != nil {
+		return conn.NotBound(ctx, err)
 	}
 	return nil
 }

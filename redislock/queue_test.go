@@ -152,7 +152,7 @@ func TestLostSubscription(t *testing.T) {
 		for _, s := range []*store{a, b} { // the next round begins with good connections
 			eventually(patience, func() bool {
 				_, err := s.Inspect(t.Context(), name)
-				open, _, _ := s.server.Ear("").State()
+				open, _, _ := s.server.Subscription("").State()
 				return err == nil && open
 			})
 		}
@@ -279,7 +279,7 @@ func TestGrantToNobody(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	a, b := openLong(t, r), openLong(t, r)
-	eventually(patience, func() bool { open, _, _ := b.server.Ear("").State(); return open })
+	eventually(patience, func() bool { open, _, _ := b.server.Subscription("").State(); return open })
 	for _, kind := range []string{exclusive, shared, "3"} {
 		g := take(t, a, long(kind))
 		ghost := attemptText(rand.Text(), b.id, kind, "{}")

@@ -5,7 +5,7 @@ package redislock
 import (
 	_ "embed"
 
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 var (
@@ -50,10 +50,10 @@ const (
 
 // The ordinary case of a script is in its text before the functions that only the
 // others need.
-var scripts = []server.Script{
-	acquireScript:   {Text: leaseLua + acquireLua + server.Each + queueLua + acquireBusyLua, Own: 1, Grants: true},
+var scripts = []epoch.Script{
+	acquireScript:   {Text: leaseLua + acquireLua + epoch.Each + queueLua + acquireBusyLua, PerRequest: 1, Grants: true},
 	extendScript:    {Text: leaseLua + extendLua + queueLua + extendSharedLua},
-	releaseScript:   {Text: leaseLua + releaseLua + server.Each + queueLua + releaseBusyLua, Own: 1},
+	releaseScript:   {Text: leaseLua + releaseLua + epoch.Each + queueLua + releaseBusyLua, PerRequest: 1},
 	passScript:      {Text: leaseLua + queueLua + passLua, Grants: true},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},

@@ -14,17 +14,17 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // loadMany loads a script that is not bound to a run, and returns its name.
 func loadMany(t testing.TB, s *store, script int) (sha string) {
 	t.Helper()
-	guard, err := os.ReadFile("internal/server/lua/guard.lua")
+	guard, err := os.ReadFile("internal/epoch/lua/guard.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := s.server.(*server.Server).Client()
+	client := s.server.(*epoch.Server).Client
 	text := "local boot, publish = '', 'PUBLISH'\n" + string(guard) + scripts[script].Text
 	if sha, err = client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).ToString(); err != nil {
 		t.Fatal(err)
@@ -45,14 +45,14 @@ func callMany(s *store, sha string, common []string, requests [][2]string) rueid
 		args = append(args, r[1])
 	}
 	all := slices.Concat(keys[:]...)
-	return s.server.(*server.Server).Client().B().Evalsha().Sha1(sha).Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()
+	return s.server.(*epoch.Server).Client.B().Evalsha().Sha1(sha).Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()
 }
 
 // runMany returns the code of each answer of such a call, or the error.
 func runMany(t *testing.T, s *store, script int, common []string, requests [][2]string) (codes []string) {
 	t.Helper()
 	call := callMany(s, loadMany(t, s, script), common, requests)
-	replies, err := s.server.(*server.Server).Client().Do(t.Context(), call).ToArray()
+	replies, err := s.server.(*epoch.Server).Client.Do(t.Context(), call).ToArray()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func runMany(t *testing.T, s *store, script int, common []string, requests [][2]
 			codes = append(codes, err.Error())
 			continue
 		}
-		codes = append(codes, fmt.Sprint(server.Code(reply)))
+		codes = append(codes, fmt.Sprint(epoch.Code(reply)))
 	}
 	return codes
 }

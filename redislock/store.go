@@ -13,7 +13,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 var errClosed = fmt.Errorf("redislock: %w", driver.ErrClosed)
@@ -22,30 +23,30 @@ var errClosed = fmt.Errorf("redislock: %w", driver.ErrClosed)
 // makes itself known.
 const claimTTL = time.Second
 
-var claimMillis = server.Millis(claimTTL)
+var claimMillis = epoch.Millis(claimTTL)
 
 // keeper is what keeps the keys: one server, or a cluster of them.
 type keeper interface {
 	Bind(context.Context) error
 	Bless(context.Context) error
 	Set(context.Context) error
-	State(context.Context) (server.State, error)
+	State(context.Context) (epoch.State, error)
 	Listen()
 	Hush()
 	Close()
 
-	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *server.Failure)
-	RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by server.Source, fail *server.Failure)
-	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *server.Failure)
+	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure)
+	RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure)
+	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
 	Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error)
-	Servers(context.Context) ([]*server.Server, error)
+	Servers(context.Context) ([]*epoch.Server, error)
 
 	// Of the lock with a key:
 	EpochKey(key string) string
 	ChannelFor(key string) string
-	Ear(key string) *server.Ear
+	Subscription(key string) *conn.Subscription
 	Leave(key string)
-	Has(s *server.Server, key string) bool
+	Has(s *epoch.Server, key string) bool
 }
 
 // store is one participant.
@@ -53,7 +54,7 @@ type store struct {
 	server keeper
 	id     string // of this participant; names its channel
 	prefix string // of all keys
-	limit  *server.Limit
+	limit  *epoch.Limit
 	mode   Mode
 	prompt bool // a message that the lock was handed over may be trusted; see handed
 	known  atomic.Pointer[known]
@@ -110,7 +111,7 @@ func (s *store) usable(ctx context.Context, req *driver.Request) error {
 		return err
 	}
 	if s.ctx.Err() != nil {
-		return server.Unavailable(errClosed)
+		return conn.Unavailable(errClosed)
 	}
 	if req == nil {
 		return nil
@@ -179,29 +180,29 @@ func (t turn) info(name string) *driver.Info {
 }
 
 // ask runs the script that grants, once, and joins the queue if wait is set.
-func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Failure) {
+func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *conn.Failure) {
 	s := a.s
-	var from server.Subscription // before the request is sent
-	if a.waiter.ear != nil {
-		from = a.waiter.ear.Subscription()
+	var from conn.Session // before the request is sent
+	if a.waiter.subscription != nil {
+		from = a.waiter.subscription.Session()
 	}
-	a.args = [...]string{s.id, a.kind, a.record, server.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), server.Bit(wait), a.place, a.req.Lease}
+	a.args = [...]string{s.id, a.kind, a.record, epoch.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), epoch.Bit(wait), a.place, a.req.Lease}
 	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys[:], a.args[:])
 	if fail != nil {
 		a.doubt = a.doubt || fail.Maybe
 		return nil, turn{}, fail
 	}
-	if server.Code(reply) == ended {
-		return nil, turn{}, &server.Failure{Err: errEnded, Lasting: true}
+	if epoch.Code(reply) == ended {
+		return nil, turn{}, &conn.Failure{Err: errEnded, Lasting: true}
 	}
-	if server.Code(reply) == otherSlots && len(reply) == 2 {
+	if epoch.Code(reply) == otherSlots && len(reply) == 2 {
 		n, _ := reply[1].AsInt64()
-		return nil, turn{}, &server.Failure{Err: &driver.SlotsError{Held: int(n), Wanted: a.req.Slots}, Maybe: a.doubt, Lasting: true}
+		return nil, turn{}, &conn.Failure{Err: &driver.SlotsError{Held: int(n), Wanted: a.req.Slots}, Maybe: a.doubt, Lasting: true}
 	}
-	if server.Code(reply) == 1 && len(reply) == 5 {
+	if epoch.Code(reply) == 1 && len(reply) == 5 {
 		token, err := reply[1].AsUint64()
 		if err != nil {
-			return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
+			return nil, turn{}, &conn.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true, Lasting: true}
 		}
 		g := a.granted(token, since)
 		g.reserve(reply[2:])
@@ -209,7 +210,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *server.Fai
 		return g, turn{}, nil
 	}
 	if len(reply) != 8 {
-		return nil, turn{}, &server.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
+		return nil, turn{}, &conn.Failure{Err: fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply)), Maybe: true, Lasting: true}
 	}
 	var t turn
 	t.value, _ = reply[1].ToString()
@@ -253,13 +254,13 @@ func (a *attempt) begin(token uint64, since driver.Instant, t term) *grant {
 // undo returns the error of a failed attempt and, if that may have been executed,
 // a grant whose release undoes it. A lease that too few replicas have is given
 // back at once.
-func (a *attempt) undo(ctx context.Context, fail *server.Failure) (driver.Grant, error) {
+func (a *attempt) undo(ctx context.Context, fail *conn.Failure) (driver.Grant, error) {
 	if !fail.Maybe {
 		return nil, fail.Err
 	}
 	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, doubt: a.doubt, unsure: true}
 	if fail.Behind != nil && g.Release(ctx) == nil {
-		return nil, server.Unavailable(fail.Behind)
+		return nil, conn.Unavailable(fail.Behind)
 	}
 	return g, fail.Err
 }

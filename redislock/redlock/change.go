@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Clients with different sets of nodes exclude each other if each quorum of the one set has a node in
@@ -61,11 +62,11 @@ type change struct {
 	all   []Node
 	nodes map[string]*redisNode // of both sets, by id
 	addrs map[string]string     // by id
-	sets  map[string]server.Sets
-	limit *server.Limit
+	sets  map[string]epoch.Sets
+	limit *epoch.Limit
 
-	old, both, new server.Set
-	now            server.Sets // of the latest generation
+	old, both, new epoch.Set
+	now            epoch.Sets // of the latest generation
 }
 
 func newChange(ctx context.Context, from, to string, opts *Options) (*change, error) {
@@ -79,12 +80,12 @@ func newChange(ctx context.Context, from, to string, opts *Options) (*change, er
 	}
 	places := slices.Clone(old)
 	for _, p := range next {
-		if !slices.ContainsFunc(old, func(o *server.Place) bool { return addrOf(o) == addrOf(p) }) {
+		if !slices.ContainsFunc(old, func(o *conn.Place) bool { return addrOf(o) == addrOf(p) }) {
 			places = append(places, p)
 		}
 	}
-	c := &change{nodes: make(map[string]*redisNode), addrs: make(map[string]string), sets: make(map[string]server.Sets),
-		limit: server.NewLimit(oldOpts.MaxTTL, oldOpts.Holder)}
+	c := &change{nodes: make(map[string]*redisNode), addrs: make(map[string]string), sets: make(map[string]epoch.Sets),
+		limit: epoch.NewLimit(oldOpts.MaxTTL, oldOpts.Holder)}
 	conf := nodeConfig(oldOpts, c.limit)
 	all, err := dial(ctx, places, oldOpts, conf)
 	if err != nil {
@@ -134,26 +135,26 @@ func (c *change) look(ctx context.Context, all []Node) (ids map[string]string, e
 	return ids, nil
 }
 
-func (c *change) set(quorum int, places []*server.Place, ids map[string]string) (server.Set, error) {
+func (c *change) set(quorum int, places []*conn.Place, ids map[string]string) (epoch.Set, error) {
 	var named []string
 	for _, p := range places {
 		named = append(named, ids[addrOf(p)])
 	}
 	if quorum <= len(named)/2 || quorum > len(named) {
-		return server.Set{}, fmt.Errorf("%d of %d nodes are no quorum", quorum, len(named))
+		return epoch.Set{}, fmt.Errorf("%d of %d nodes are no quorum", quorum, len(named))
 	}
-	return server.NewSet(quorum, named), nil
+	return epoch.NewSet(quorum, named), nil
 }
 
 // joint returns the set of all nodes that goes together with both others.
-func joint(a, b server.Set) (server.Set, error) {
+func joint(a, b epoch.Set) (epoch.Set, error) {
 	all := append(slices.Clone(a.IDs), b.Without(a)...)
 	for q := len(all)/2 + 1; q <= len(all); q++ {
-		if s := server.NewSet(q, all); s.Meets(a) && s.Meets(b) {
+		if s := epoch.NewSet(q, all); s.Meets(a) && s.Meets(b) {
 			return s, nil
 		}
 	}
-	return server.Set{}, errors.New("there is no set of nodes that goes together with both: change fewer at a time")
+	return epoch.Set{}, errors.New("there is no set of nodes that goes together with both: change fewer at a time")
 }
 
 // next does what comes after what the nodes accept now.
@@ -191,19 +192,19 @@ func (c *change) next(ctx context.Context) (*Step, error) {
 	return nil, fmt.Errorf("the nodes accept %v: this is not on the way from %v to %v; end that change first", c.now.OK, c.old, c.new)
 }
 
-func (c *change) accepts(sets ...server.Set) bool {
-	return slices.EqualFunc(c.now.OK, sets, func(a, b server.Set) bool { return a.String() == b.String() })
+func (c *change) accepts(sets ...epoch.Set) bool {
+	return slices.EqualFunc(c.now.OK, sets, func(a, b epoch.Set) bool { return a.String() == b.String() })
 }
 
 // step lets the nodes accept these sets, and clients have the first.
-func (c *change) step(ctx context.Context, clients server.Set, sets ...server.Set) (*Step, error) {
+func (c *change) step(ctx context.Context, clients epoch.Set, sets ...epoch.Set) (*Step, error) {
 	if err := c.record(ctx, quorumOf(clients), sets...); err != nil {
 		return nil, err
 	}
 	return c.done(clients, false), nil
 }
 
-func (c *change) done(clients server.Set, last bool) *Step {
+func (c *change) done(clients epoch.Set, last bool) *Step {
 	s := &Step{Last: last}
 	for _, id := range clients.IDs {
 		s.Nodes = append(s.Nodes, c.addrs[id])
@@ -226,13 +227,13 @@ type enough struct {
 	of []string
 }
 
-func quorumOf(s server.Set) enough { return enough{s.Quorum, s.IDs} }
+func quorumOf(s epoch.Set) enough { return enough{s.Quorum, s.IDs} }
 
 // blocks returns how many nodes have to refuse a set, so that no quorum of it is left.
-func (c *change) blocks(s server.Set) enough { return enough{len(s.IDs) - s.Quorum + 1, s.IDs} }
+func (c *change) blocks(s epoch.Set) enough { return enough{len(s.IDs) - s.Quorum + 1, s.IDs} }
 
 // record begins a generation in which these sets are accepted.
-func (c *change) record(ctx context.Context, e enough, sets ...server.Set) error {
+func (c *change) record(ctx context.Context, e enough, sets ...epoch.Set) error {
 	for i, a := range sets {
 		for _, b := range sets[:i] {
 			if !a.Meets(b) {
@@ -240,7 +241,7 @@ func (c *change) record(ctx context.Context, e enough, sets ...server.Set) error
 			}
 		}
 	}
-	c.now = server.Sets{Gen: c.now.Gen + 1, OK: sets}
+	c.now = epoch.Sets{Gen: c.now.Gen + 1, OK: sets}
 	return c.tell(ctx, e)
 }
 

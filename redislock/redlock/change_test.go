@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 const changeTTL = time.Second
@@ -197,12 +197,12 @@ func TestChangeNodes(t *testing.T) {
 func TestJointSets(t *testing.T) {
 	ids := []string{"a", "b", "c", "d", "e", "f", "g"}
 	for _, c := range []struct{ a, b string }{{"abc", "abd"}, {"abc", "abcde"}, {"abcde", "abc"}, {"abcde", "abcdf"}, {"abcde", "abcdefg"}, {"abcde", "abcfg"}} {
-		set := func(s string) server.Set {
+		set := func(s string) epoch.Set {
 			var of []string
 			for _, r := range s {
 				of = append(of, string(r))
 			}
-			return server.NewSet(len(of)/2+1, of)
+			return epoch.NewSet(len(of)/2+1, of)
 		}
 		a, b := set(c.a), set(c.b)
 		if apart(a, b, ids) != !a.Meets(b) {
@@ -217,8 +217,8 @@ func TestJointSets(t *testing.T) {
 }
 
 // apart reports whether two quorums have no node in common, by trying all.
-func apart(a, b server.Set, ids []string) bool {
-	count := func(s server.Set, mask int) (n int) {
+func apart(a, b epoch.Set, ids []string) bool {
+	count := func(s epoch.Set, mask int) (n int) {
 		for i, id := range ids {
 			for _, own := range s.IDs {
 				if own == id && mask&(1<<i) != 0 {

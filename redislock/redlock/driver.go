@@ -17,7 +17,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Driver is one participant.
@@ -78,7 +79,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		maxTTL:  opts.maxTTL(),
 		ttl:     cmp.Or(opts.TTL, pawl.DefaultTTL),
 		fixed:   opts.NodeTimeout,
-		connect: cmp.Or(opts.ConnectTimeout, server.DefaultConnect),
+		connect: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect),
 		clock:   opts.WallClock,
 		log:     opts.Logger,
 		held:    make(map[string]*grant),
@@ -173,7 +174,7 @@ func checkTTL(ttl, maxTTL time.Duration) error {
 	if ttl <= maxTTL {
 		return nil
 	}
-	return fmt.Errorf("redlock: %w", server.NewLimit(maxTTL, driver.Holder{}).Check(ttl))
+	return fmt.Errorf("redlock: %w", epoch.NewLimit(maxTTL, driver.Holder{}).Check(ttl))
 }
 
 // background runs f in a goroutine that Close waits for, and returns false if the

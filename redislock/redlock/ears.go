@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 const (
@@ -123,7 +125,7 @@ func (n *redisNode) tell(name string, on bool) error {
 	ctx, cancel := context.WithTimeout(n.ears.ctx, time.Second)
 	defer cancel()
 	_, _, err := n.run(ctx, listenScript, []string{n.key(name) + listenersSuffix},
-		[]string{n.server.ID, server.Bit(on), server.Millis(rememberFor)})
+		[]string{n.server.ID, epoch.Bit(on), epoch.Millis(rememberFor)})
 	return err
 }
 
@@ -137,12 +139,12 @@ func (h *hearer) call(e *ears) {
 }
 
 // hear acts on a message.
-func (n *redisNode) hear(_ server.Subscription, message string) {
+func (n *redisNode) hear(_ conn.Session, message string) {
 	n.ears.mu.Lock()
 	tell := n.ears.tell
 	var h *hearer
 	if key, ended := strings.CutPrefix(message, freed); ended {
-		if name, ok := server.Name(n.server.Prefix, key); ok {
+		if name, ok := keys.Name(n.server.Prefix, key); ok {
 			h = n.ears.hearers[name]
 		}
 	}
@@ -165,7 +167,7 @@ func (n *redisNode) Tell(f func(lease, news string)) {
 
 // heard is called when messages can be heard again: those that were sent meanwhile
 // are lost, and the server may have forgotten who listens.
-func (n *redisNode) heard(*server.Ear) {
+func (n *redisNode) heard(*conn.Subscription) {
 	n.ears.mu.Lock()
 	defer n.ears.mu.Unlock()
 	for _, h := range n.ears.hearers {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // misses are the nodes that have not answered, and why not.
@@ -72,7 +72,7 @@ func (m misses) as(kind error, d *Driver, limit time.Duration) error {
 // disagreement returns what a node says that does not agree with this client, or nil.
 func (m misses) disagreement() error {
 	for _, n := range m {
-		var no *server.Disagreement
+		var no *epoch.Disagreement
 		if errors.As(n.err, &no) {
 			return fmt.Errorf("redlock: %s: %w", n.addr, no)
 		}

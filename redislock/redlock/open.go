@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Open returns a client of the N masters at
@@ -63,15 +64,15 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	if err := opts.check(addrs); err != nil {
 		return nil, nil, err
 	}
-	timeout := cmp.Or(opts.ConnectTimeout, server.DefaultConnect)
+	timeout := cmp.Or(opts.ConnectTimeout, conn.DefaultConnect)
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
 	defer cancel()
-	limit := server.NewLimit(opts.MaxTTL, opts.Holder)
+	limit := epoch.NewLimit(opts.MaxTTL, opts.Holder)
 	limit.Note = opts.noted
 	// Without a log: that one node has restarted nobody needs to know, and what many
 	// do is told by the driver.
 	conf := nodeConfig(opts, limit)
-	conf.Group = server.NewGroup(opts.quorum(len(addrs)), addrs)
+	conf.Group = epoch.NewGroup(opts.quorum(len(addrs)), addrs)
 	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
 		return nil, nil, err
@@ -83,18 +84,18 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 const defaultPrefix = "pawl:"
 
 // nodeConfig is what all nodes have in common.
-func nodeConfig(opts *Options, limit *server.Limit) server.Config {
+func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	prefix := cmp.Or(opts.Prefix, defaultPrefix)
-	return server.Config{
+	return epoch.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
-		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, server.DefaultConnect), Unguarded: opts.AllowUnguarded,
+		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded,
 	}
 }
 
 // dial makes the nodes, all at once. One that is down, or hangs, takes its time to say so: once a
 // quorum has answered the others have a node timeout, or as long again. They are nodes all the same, which
 // connect when they can.
-func dial(ctx context.Context, places []*server.Place, opts *Options, conf server.Config) ([]Node, error) {
+func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]Node, error) {
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
 	answers := make(chan int)
 	for i, p := range places {
@@ -127,7 +128,7 @@ func dial(ctx context.Context, places []*server.Place, opts *Options, conf serve
 		conf.Contact = places[i].Contact
 		conf.Addr, conf.Node = addrOf(places[i]), i
 		if c == nil {
-			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, server.NotBound(ctx, errs[i]).Err))
+			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, conn.NotBound(ctx, errs[i]).Err))
 			continue
 		}
 		n := newRedisNode(c, conf)
@@ -144,14 +145,14 @@ func dial(ctx context.Context, places []*server.Place, opts *Options, conf serve
 }
 
 // addrOf returns how p is named in errors and in Status.
-func addrOf(p *server.Place) string {
+func addrOf(p *conn.Place) string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.Shown, "redis://"), "rediss://")
 }
 
 // parseURL reads a URL. It is cut into one for each master, since a URL has one host
 // only. Its errors do not repeat it: it may contain a password, and where that ends
 // in a wrong URL nobody can tell.
-func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
+func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil || u.Scheme != "redlock" {
 		return nil, nil, errors.New("this is not a URL like redlock://host1:6379,host2:6379,host3:6379; " +
@@ -166,12 +167,12 @@ func parseURL(s string, opts *Options) (*Options, []*server.Place, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var places []*server.Place
+	var places []*conn.Place
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
 			return nil, nil, errors.New("a host is empty: write redlock://host1:6379,host2:6379,host3:6379")
 		}
-		p, err := server.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, server.Options{
+		p, err := conn.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, conn.Options{
 			Prefix: c.Prefix, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
 		})
@@ -239,20 +240,20 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 // forgotten; see redislock.Bless. All of them have to answer. Its errors are those
 // of Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
-	return eachNode(ctx, "bless", url, opts, (*server.Server).Bless)
+	return eachNode(ctx, "bless", url, opts, (*epoch.Server).Bless)
 }
 
 // SetMaxTTL changes MaxTTL of all masters at url; see redislock.SetMaxTTL. Those that do not
 // answer learn it from clients that do; call it again for them, as the error says.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
-	url, err := server.WithMaxTTL(url, maxTTL)
+	url, err := conn.WithMaxTTL(url, maxTTL)
 	if err != nil {
 		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redlock: %w", err)}
 	}
-	return eachNode(ctx, "set MaxTTL", url, opts, (*server.Server).Set)
+	return eachNode(ctx, "set MaxTTL", url, opts, (*epoch.Server).Set)
 }
 
-func eachNode(ctx context.Context, op, url string, opts *Options, f func(*server.Server, context.Context) error) error {
+func eachNode(ctx context.Context, op, url string, opts *Options, f func(*epoch.Server, context.Context) error) error {
 	d, err := NewDriver(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}

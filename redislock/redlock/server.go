@@ -14,7 +14,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/server"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 var (
@@ -51,9 +53,9 @@ const (
 
 // The ordinary case of a script is in its text before the functions that only the
 // others need.
-var scripts = []server.Script{
-	proposeScript: {Text: commonLua + proposeLua + server.Each + stateLua + proposeBusyLua, Own: 2, Grants: true},
-	endScript:     {Text: commonLua + endLua + server.Each + stateLua + endBusyLua, Own: 1},
+var scripts = []epoch.Script{
+	proposeScript: {Text: commonLua + proposeLua + epoch.Each + stateLua + proposeBusyLua, PerRequest: 2, Grants: true},
+	endScript:     {Text: commonLua + endLua + epoch.Each + stateLua + endBusyLua, PerRequest: 1},
 	wantScript:    {Text: commonLua + stateLua + wantLua},
 	readScript:    {Text: commonLua + stateLua + readLua},
 	listenScript:  {Text: listenLua},
@@ -75,18 +77,18 @@ var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 
 // redisNode is a Redis server as a Node.
 type redisNode struct {
-	server *server.Server
+	server *epoch.Server
 	ears   ears
 	silent bool // it was not heard of in time at first
 }
 
 var _ Teller = (*redisNode)(nil)
 
-func newRedisNode(client rueidis.Client, conf server.Config) *redisNode {
+func newRedisNode(client rueidis.Client, conf epoch.Config) *redisNode {
 	n := &redisNode{ears: ears{hearers: make(map[string]*hearer)}}
 	n.ears.ctx, n.ears.cancel = context.WithCancel(context.Background())
-	conf.Scripts, conf.Check, conf.Hear, conf.Heard = scripts, checkLua, n.hear, n.heard
-	n.server = server.New(client, conf)
+	conf.Scripts, conf.Check, conf.Hear, conf.Opened = scripts, checkLua, n.hear, n.heard
+	n.server = epoch.New(client, conf)
 	n.server.Listen()
 	return n
 }
@@ -94,7 +96,7 @@ func newRedisNode(client rueidis.Client, conf server.Config) *redisNode {
 // Addr implements Node.
 func (n *redisNode) Addr() string { return n.server.Addr }
 
-func (n *redisNode) key(name string) string { return server.Key(n.server.Prefix, name) }
+func (n *redisNode) key(name string) string { return keys.Key(n.server.Prefix, name) }
 
 // run runs a script, and returns also the id of the run of the server. Its error is that
 // of a Node.
@@ -125,12 +127,12 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := keysOf(key, p.Lease)
 	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
-		[]string{modes[p.Mode], server.Bit(p.Shared), p.From, server.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
+		[]string{modes[p.Mode], epoch.Bit(p.Shared), p.From, epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
 		return Vote{}, err
 	}
-	v := Vote{Run: boot, Has: server.Code(reply) == 1}
+	v := Vote{Run: boot, Has: epoch.Code(reply) == 1}
 	if v.Has {
 		v.Floor, v.Stored = p.Token, len(reply) == 1
 		if !v.Stored {
@@ -159,18 +161,18 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 		remember = max(n.server.Limit.Longest(), underWay)
 	}
 	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes, floor},
-		[]string{server.Millis(remember), e.News, server.Bit(e.Held), n.server.Channel, e.Lease})
+		[]string{epoch.Millis(remember), e.News, epoch.Bit(e.Held), n.server.Channel, e.Lease})
 	if err != nil {
 		return false, err
 	}
-	return server.Code(reply) == 1, nil
+	return epoch.Code(reply) == 1, nil
 }
 
 // Want implements Node.
 func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
 	key := n.key(w.Name)
 	reply, _, err := n.run(ctx, wantScript, []string{key, key + floorSuffix, key + listenersSuffix, key + wishesSuffix},
-		[]string{w.Who, server.Millis(w.For), n.server.Channel})
+		[]string{w.Who, epoch.Millis(w.For), n.server.Channel})
 	if err != nil {
 		return State{}, err
 	}
@@ -198,15 +200,15 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 // List implements Node. It looks through all keys of the server a thousand at a
 // time, so it disturbs nobody and is slow on a full one.
 func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
-	pattern := server.Pattern(n.server.Prefix, prefix)
+	pattern := keys.Pattern(n.server.Prefix, prefix)
 	found := make(map[string]bool) // SCAN may return a key twice
 	for cursor := uint64(0); ; {
-		page, err := n.server.Do(ctx, n.server.Client().B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+		page, err := n.server.Do(ctx, n.server.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
-			return nil, server.NotBound(ctx, server.Lacking(err, "scan")).Err
+			return nil, conn.NotBound(ctx, conn.Lacking(err, "scan")).Err
 		}
 		for _, key := range page.Elements {
-			if name, ok := server.Name(n.server.Prefix, key); ok && strings.HasPrefix(name, prefix) {
+			if name, ok := keys.Name(n.server.Prefix, key); ok && strings.HasPrefix(name, prefix) {
 				found[name] = true
 			}
 		}
@@ -241,7 +243,7 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 // so: who waits would look in vain every other second.
 func (n *redisNode) hears(ctx context.Context) error {
 	for {
-		open, news, refused := n.server.Ear("").State()
+		open, news, refused := n.server.Subscription("").State()
 		if open || refused != nil {
 			return refused
 		}

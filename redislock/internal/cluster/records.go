@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// A cluster has a record of the epoch for each hash slot, as a script can read what
+// is in the slot of its keys only. It names the run of the node that has the slot. A
+// slot without a record of this run has lost its data, or may have: it was another
+// node's. Then nothing is granted in it for the longest TTL in use. Records are made
+// for all slots of a node as soon as one is found to be missing, so that all of them
+// wait at the same time, and not each when it is used first.
+
+func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
+
+// tell builds the call of the script that begins or joins the epoch of a slot.
+func (c *Cluster) tell(s *epoch.Server, b *epoch.Binding, wire rueidis.CommandClient, slot int, args []string) rueidis.Completed {
+	key := c.epochKey(slot)
+	return s.Tell(b, wire, []string{key, noKey(key)}, args)
+}
+
+// told notes what that script has returned.
+func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.RedisResult) error {
+	is, err := s.Told(r)
+	if err != nil || !s.Wrote() {
+		return err
+	}
+	b.Joined.Add(slot)
+	s.TellClosed(b, is.Closed)
+	if is.Found != epoch.Joined {
+		c.seed(s, b, slot, is.Found == epoch.Missing)
+	}
+	return nil
+}
+
+// JoinAgain implements epoch.Slots. What fails is done with the next request.
+func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b, stale *epoch.Binding) {
+	slots := stale.Joined.All()
+	closed, begun, _ := c.join(ctx, s, wire, b, slots, s.Args(epoch.Join))
+	s.TellClosed(b, closed)
+	if begun > 0 {
+		c.seed(s, b, slots[0], false)
+	}
+}
+
+// JoinAll implements epoch.Slots.
+func (c *Cluster) JoinAll(ctx context.Context, s *epoch.Server, b *epoch.Binding) error {
+	_, _, err := c.join(ctx, s, s.Client, b, b.Joined.All(), s.Args(epoch.Join))
+	return err
+}
+
+// SomeKey implements epoch.Slots.
+func (c *Cluster) SomeKey(s *epoch.Server) string {
+	if slots := c.slotsOf(s, rand.IntN(epoch.SlotCount)); len(slots) > 0 {
+		return c.epochKey(slots[0])
+	}
+	return ""
+}
+
+// join begins or joins the epochs of slots, and returns how many have begun,
+// and for how long nothing is granted there.
+func (c *Cluster) join(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b *epoch.Binding, slots []int, args []string) (closed time.Duration, begun int, err error) {
+	if len(slots) == 0 {
+		return 0, 0, nil
+	}
+	var cmds []rueidis.Completed
+	for _, slot := range slots {
+		cmds = append(cmds, c.tell(s, b, wire, slot, args))
+	}
+	for i, r := range wire.DoMulti(ctx, cmds...) {
+		is, e := s.Told(r)
+		if e != nil {
+			err = e
+			continue
+		}
+		b.Joined.Add(slots[i])
+		closed = max(closed, is.Closed)
+		if is.Found != epoch.Joined {
+			begun++
+		}
+	}
+	return closed, begun, err
+}
+
+const epochBatch = 100 // slots at a time
+
+// seed begins the epochs of the other slots of a node when that of one slot was
+// missing, or was of another run. If all is set, which is where nobody has used the
+// cluster before, it does so for the other nodes too.
+func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
+	if !b.Seeding.CompareAndSwap(false, true) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spawn(func() {
+		defer b.Seeding.Store(false)
+		ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+		defer cancel()
+		c.seedOne(ctx, s, b, from+1)
+		if all {
+			c.seedOthers(ctx, s)
+		}
+	})
+}
+
+// seedOne stops where nothing is left to do: somebody else is about it too.
+func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server, b *epoch.Binding, from int) {
+	slots := c.slotsOf(s, from)
+	for len(slots) > 0 {
+		n := min(len(slots), epochBatch)
+		if _, begun, _ := c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join)); begun == 0 {
+			return
+		}
+		slots = slots[n:]
+	}
+}
+
+func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
+	servers, err := c.Servers(ctx)
+	if err != nil {
+		return
+	}
+	var others sync.WaitGroup
+	for _, other := range servers {
+		if other == s {
+			continue
+		}
+		others.Go(func() {
+			if b, err := other.Bound(ctx, nil); err == nil {
+				c.seedOne(ctx, other, b, 0)
+			}
+		})
+	}
+	others.Wait()
+}
+
+// slotsOf returns the slots of a node, those from a certain one on first.
+func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range epoch.SlotCount {
+		slot := (from + i) % epoch.SlotCount
+		if n := c.owners[slot]; n != nil && n.now() == s {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
+// Bless is as Server.Bless, for all slots.
+func (c *Cluster) Bless(ctx context.Context) error { return c.change(ctx, epoch.Trust) }
+
+// Set is as Server.Set, for all slots. Those that are not reached learn it from clients that
+// have been granted something elsewhere.
+func (c *Cluster) Set(ctx context.Context) error { return c.change(ctx, epoch.Setting) }
+
+func (c *Cluster) change(ctx context.Context, mode string) error {
+	servers, err := c.Servers(ctx)
+	if err != nil {
+		return conn.NotBound(ctx, err).Err
+	}
+	errs := make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, s := range servers {
+		all.Go(func() { errs[i] = c.changeAll(ctx, s, mode) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return conn.NotBound(ctx, err).Err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) error {
+	b, err := s.Bound(ctx, nil)
+	if err != nil || !b.Guarded() {
+		return err
+	}
+	slots := c.slotsOf(s, 0)
+	n, args := min(len(slots), 1), s.TellingArgs(mode) // the others are told once
+	for len(slots) > 0 {
+		if _, _, err := c.join(ctx, s, s.Client, b, slots[:n], args); err != nil {
+			return err
+		}
+		slots = slots[n:]
+		n, args = min(len(slots), epochBatch), s.Args(mode)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// slotOf returns the hash slot of a key: that of its hash tag, if it has one.
+func slotOf(key string) int {
+	if _, rest, found := strings.Cut(key, "{"); found {
+		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {
+			key = tag
+		}
+	}
+	return int(crc16(key)) % epoch.SlotCount
+}
+
+// crc16 is CRC-16/XMODEM: polynomial x¹⁶ + x¹² + x⁵ + 1, no reflection.
+func crc16(s string) (crc uint16) {
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return crc
+}
+
+// slotTag returns the smallest number whose decimal digits are in the slot. In
+// braces it puts a key or a channel there.
+func slotTag(slot int) string { return strconv.Itoa(slotTags()[slot]) }
+
+var slotTags = sync.OnceValue(func() *[epoch.SlotCount]int {
+	tags, missing := new([epoch.SlotCount]int), epoch.SlotCount
+	for i := range tags {
+		tags[i] = -1
+	}
+	for n := 0; missing > 0; n++ {
+		if slot := slotOf(strconv.Itoa(n)); tags[slot] < 0 {
+			tags[slot] = n
+			missing--
+		}
+	}
+	return tags
+})

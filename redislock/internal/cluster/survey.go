@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// survey is one asking for whose the slots are.
+type survey struct {
+	done  chan struct{} // closed when the fields below are set
+	err   error
+	ended driver.Instant
+}
+
+// survey learns whose the slots are, from others than suspect if they answer, or
+// waits until somebody else has.
+func (c *Cluster) survey(ctx context.Context, suspect *epoch.Server) error {
+	c.mu.Lock()
+	s := c.begin(suspect)
+	c.mu.Unlock()
+	select {
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin begins a survey unless there is one. Cluster.mu is held.
+func (c *Cluster) begin(suspect *epoch.Server) *survey {
+	if c.asking != nil && !c.asking.over() {
+		return c.asking
+	}
+	s := &survey{done: make(chan struct{})}
+	if !c.spawn(func() {
+		s.err = c.ask(suspect)
+		s.ended = driver.Now()
+		close(s.done)
+	}) {
+		s.err = errClosed
+		close(s.done)
+	}
+	c.asking = s
+	return s
+}
+
+func (s *survey) over() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// suspect begins to look for a new owner of what a Server has that does not
+// answer, or does not know better. Who asks does not wait for it.
+func (c *Cluster) suspect(s *epoch.Server) {
+	const often = 200 * time.Millisecond
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking == nil || c.asking.over() && driver.Now().Sub(c.asking.ended) > often {
+		c.begin(s)
+	}
+}
+
+// ask asks the nodes that are known, all at once, and if none of them answers, those
+// that were known at first.
+func (c *Cluster) ask(suspect *epoch.Server) error {
+	ctx, cancel := context.WithTimeout(c.ctx, c.conf.Timeout+time.Second)
+	defer cancel()
+	c.mu.Lock()
+	var known []*epoch.Server
+	for _, n := range c.servers {
+		if s := n.now(); s != nil && s != suspect {
+			known = append(known, s)
+		}
+	}
+	c.mu.Unlock()
+	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	answers := make(chan answer, len(known)+1)
+	for _, s := range known {
+		go func() { answers <- slotsOf(ctx, s.Addr, s.Client) }()
+	}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for waiting := len(known); waiting > 0; {
+		select {
+		case a := <-answers:
+			if a.err == nil {
+				return c.take(a)
+			}
+			waiting--
+		case <-late.C:
+			waiting = 0
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return c.askFirst(ctx)
+}
+
+// askFirst asks the nodes that were known at first, on connections for that alone.
+func (c *Cluster) askFirst(ctx context.Context) error {
+	first := c.nodes.First()
+	answers := make(chan answer, len(first))
+	for _, addr := range first {
+		go func() {
+			client, err := c.nodes.Dial(ctx, addr)
+			if client == nil {
+				answers <- answer{err: err}
+				return
+			}
+			answers <- slotsOf(ctx, addr, client)
+			if c.conf.Owned {
+				client.Close()
+			}
+		}()
+	}
+	var errs []error
+	for range first {
+		select {
+		case a := <-answers:
+			if a.err == nil {
+				return c.take(a)
+			}
+			errs = append(errs, a.err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// answer says whose the slots are, in the eyes of one node.
+type answer struct {
+	owners map[string][][2]int // by address, first and last slots
+	err    error
+}
+
+func slotsOf(ctx context.Context, addr string, client rueidis.Client) answer {
+	rows, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
+	if err != nil {
+		return answer{err: conn.Lacking(err, "cluster|slots")}
+	}
+	a := answer{owners: make(map[string][][2]int)}
+	for _, row := range rows {
+		f, err := row.ToArray()
+		if err != nil || len(f) < 3 {
+			return answer{err: fmt.Errorf("CLUSTER SLOTS: a row has %d parts: %w", len(f), err)}
+		}
+		first, _ := f[0].AsInt64()
+		last, _ := f[1].AsInt64()
+		master, err := f[2].ToArray()
+		if err != nil || len(master) < 2 || first < 0 || last >= epoch.SlotCount {
+			return answer{err: fmt.Errorf("CLUSTER SLOTS: no master of the slots %d to %d: %w", first, last, err)}
+		}
+		host, _ := master[0].ToString()
+		port, _ := master[1].AsInt64()
+		at := announced(net.JoinHostPort(host, strconv.FormatInt(port, 10)), addr)
+		a.owners[at] = append(a.owners[at], [2]int{int(first), int(last)})
+	}
+	if len(a.owners) == 0 {
+		return answer{err: errNobody(0)}
+	}
+	return a
+}
+
+// announced returns the address that the node at asked means by addr: nodes that do
+// not know their own name leave it out.
+func announced(addr, asked string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
+}
+
+// take makes an answer what is known.
+func (c *Cluster) take(a answer) error {
+	const unused = time.Minute // then a node that has no slots is given up
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owners = [epoch.SlotCount]*node{}
+	for addr, ranges := range a.owners {
+		n := c.at(addr)
+		for _, r := range ranges {
+			for slot := r[0]; slot <= r[1]; slot++ {
+				c.owners[slot] = n
+			}
+		}
+	}
+	c.follow()
+	for addr, n := range c.servers {
+		if a.owners[addr] == nil && driver.Now().Sub(n.used) > unused {
+			delete(c.servers, addr)
+			if s := n.now(); s != nil { // dialing does not take so long
+				c.spawn(s.Close)
+			}
+		}
+	}
+	return nil
+}

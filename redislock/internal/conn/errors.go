@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// dialError is an error from before anything was sent.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+// reply says what the server means by a kind of error, and what to do.
+type reply struct {
+	prefix string // of the error's text, from which rueidis has taken "ERR"
+	hint   string
+	// lasting: asking again does not help.
+	lasting bool
+}
+
+// The server runs a script only if none of these hold, or refuses its first
+// write, so none of them has recorded anything.
+var replies = []reply{
+	{"LAYOUT", "a newer version of pawl uses this store, in a way that this one does not know: use that version here, too", true},
+	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true},
+	{"WRONGPASS", "the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
+	{"AUTH", "the server has no password for this user: leave it out", true},
+	{"Client sent AUTH", "the server has no password: leave it out", true},
+	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
+	{"READONLY", "this server is a replica: use the address of its master", false},
+	{"LOADING", "the server is reading its data from disk: try again soon", false},
+	{"OOM", "the server has reached maxmemory: give it more, or free some", false},
+	{"MASTERDOWN", "this server is a replica that has lost its master: use the address of the master", false},
+	{"CLUSTERDOWN", "the cluster is down, for want of a master or of a majority of them: see CLUSTER INFO; with cluster-require-full-coverage no it goes on without a part", false},
+	{"TRYAGAIN", "the hash slot of this lock is moving to another node: try again; if that does not end, see redis-cli --cluster check", false},
+	{"ASK", "the nodes of the cluster disagree about who has this hash slot: see redis-cli --cluster check", false},
+	{"MOVED", "this server belongs to a cluster: name several of its nodes (?addr=); if you have, they disagree: see redis-cli --cluster check", false},
+	{"CROSSSLOT", "this server belongs to a cluster: name several of its nodes (?addr=)", true},
+	{"SELECT is not allowed", "this server belongs to a cluster, which has database 0 only: leave the number of the database out", true},
+	{"This instance has cluster support disabled", "this server belongs to no cluster: leave addr out, or add master_set if the addresses are those of sentinels", true},
+	{"MISCONF", "the server cannot write to its disk and accepts no writes: see its log", false},
+	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write asks for", false},
+	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false},
+	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false},
+	{"max number of clients", "the server has as many clients as maxclients allows", false},
+	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true},
+	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
+	{"received unknown message type", "what answers is no Redis server: check host and port", true},
+	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
+}
+
+// Explain adds a hint to what the server said, and says whether it is lasting.
+func Explain(err error) (explained error, lasting bool) {
+	for _, r := range replies {
+		if strings.HasPrefix(err.Error(), r.prefix) {
+			return fmt.Errorf("%w: %s", err, r.hint), r.lasting
+		}
+	}
+	return err, false
+}
+
+// Refused returns what the server has answered if err is about that.
+func Refused(err error) *rueidis.RedisError {
+	var answer *rueidis.RedisError
+	errors.As(err, &answer)
+	return answer
+}
+
+// Failure is why a request failed.
+type Failure struct {
+	Err     error // what package driver wants to see
+	Maybe   bool  // it may have been executed
+	Lasting bool  // asking again does not help
+	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
+	Moving  bool  // the hash slot moves to another node: it passes
+	Silent  bool  // the server has not answered, not even with a refusal
+}
+
+// Classify says what the error of a request means. ctx is the request's own: a
+// dial that was given up because of another's has sent nothing. ErrClosing says
+// nothing: it is also the error of requests that were under way when sentinels
+// named another master.
+func Classify(ctx context.Context, err error) *Failure {
+	var answer *rueidis.RedisError
+	switch {
+	case errors.As(err, &answer) && Partial(answer.Error()):
+		explained, lasting := Explain(err)
+		return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, explained), Maybe: true, Lasting: lasting}
+	case errors.As(err, &answer), undialled(err):
+		return NotBound(ctx, err)
+	case ctx.Err() != nil:
+		return &Failure{Err: ctx.Err(), Maybe: true, Silent: true}
+	}
+	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Silent: true}
+}
+
+// NotBound says what an error means from which it is clear that the server has
+// not executed the request.
+func NotBound(ctx context.Context, err error) *Failure {
+	switch {
+	case ctx.Err() != nil:
+		return &Failure{Err: ctx.Err(), Silent: true}
+	case undialled(err):
+		return &Failure{Err: Unavailable(dialHint(err)), Silent: !errors.Is(err, errTooMany)}
+	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
+		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
+	}
+	explained, lasting := Explain(err)
+	return &Failure{Err: Unavailable(explained), Lasting: lasting, Silent: Refused(err) == nil && !errors.Is(err, ErrReplica)}
+}
+
+// Hopeless reports whether an error of Dial took all the time that there was, so that to dial
+// again would take it a second time.
+func Hopeless(err error) bool {
+	return errors.Is(err, errNoTLS) || undialled(err) && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "i/o timeout"))
+}
+
+// undialled reports whether err is from before there was a connection.
+func undialled(err error) bool {
+	var dial dialError
+	var op *net.OpError
+	return errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// Partial reports whether a script may have failed half-way: it has failed in
+// one of its commands, and not for want of memory or the like, which is found
+// at the first write.
+func Partial(text string) bool {
+	if !strings.Contains(text, "script:") {
+		return false
+	}
+	for _, r := range replies {
+		if strings.HasPrefix(text, r.prefix) {
+			return r.prefix == "NOPERM" || r.prefix == "WRONGTYPE"
+		}
+	}
+	return true
+}
+
+// Unavailable wraps err as driver.ErrUnavailable.
+func Unavailable(err error) error {
+	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+// dialHint says what to do about a connection that could not be made.
+func dialHint(err error) error {
+	s := err.Error()
+	switch {
+	case errors.Is(err, errTooMany):
+		err, _ = Explain(errTooMany)
+		return err
+	case strings.Contains(s, "connection refused"), strings.Contains(s, "no such file"):
+		return fmt.Errorf("%w: is the server running, and is this its address?", err)
+	case strings.Contains(s, "x509"):
+		return fmt.Errorf("%w: name the authority that signed the server's certificate with ?ca_file=", err)
+	case errors.Is(err, errNoTLS):
+		return fmt.Errorf("%w within the connect timeout: if this port has no TLS, use redis:// instead of rediss://", err)
+	case strings.Contains(s, "first record does not look like a TLS"):
+		return fmt.Errorf("%w: this port has no TLS: use redis:// instead of rediss://", err)
+	case strings.Contains(s, "no such host"):
+		return fmt.Errorf("%w: check the name of the host", err)
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(s, "i/o timeout"):
+		return fmt.Errorf("%w: no answer within the connect timeout: is a firewall in between?", err)
+	}
+	return err
+}
+
+// ErrReplica says that a server is a replica, of which it was asked.
+var ErrReplica = errors.New("READONLY")
+
+// IsReplica reports whether a server says that it is a master no more.
+func IsReplica(err error) bool {
+	ret := Refused(err)
+	return ret != nil && (strings.HasPrefix(ret.Error(), "READONLY") || strings.HasPrefix(ret.Error(), "MASTERDOWN"))
+}
+
+// Lacking names the right that is missing if err is about that.
+func Lacking(err error, right string) error {
+	if err != nil && strings.HasPrefix(err.Error(), "NOPERM") {
+		return fmt.Errorf("%w: give the user the right +%s", err, right)
+	}
+	return err
+}
+
+// WrongLength is the error of an answer that has n parts instead of want.
+func WrongLength(n, want int) error {
+	return fmt.Errorf("the server's answer has %d parts; want %d", n, want)
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conn
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// Options are what a URL can say, and more that is about the connection.
+type Options struct {
+	Prefix             string
+	MaxTTL             time.Duration
+	AllowUnguarded     bool
+	WaitReplicas       int
+	Mode               string
+	Username, Password string
+	ConnectTimeout     time.Duration // 0 means DefaultConnect
+	TLS                *tls.Config   // not in the URL
+	TTL                time.Duration // not in the URL; 0 means pawl.DefaultTTL
+}
+
+// DefaultConnect bounds the making of a connection unless something else does.
+const DefaultConnect = 5 * time.Second
+
+// PasswordEnv names the environment variable with the password that is used
+// if there is no other.
+const PasswordEnv = "PAWL_REDIS_PASSWORD"
+
+// Place is where a URL leads to.
+type Place struct {
+	Options        // those given to Parse, with what the URL says
+	Shown   string // the URL without password
+	Contact *Contact
+
+	more   []string // addresses of further sentinels, or nodes of a cluster
+	client rueidis.ClientOption
+}
+
+// Parse reads a URL. Its errors do not repeat it: it may contain a password,
+// and where that ends in a wrong URL nobody can tell.
+func Parse(s string, opts Options) (*Place, error) {
+	u, err := storekit.ParseURL(s)
+	if err != nil {
+		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
+			"write special characters of the password as %xx")
+	}
+	p := &Place{Options: opts, Contact: &Contact{}}
+	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	if err := p.params(u.RawQuery); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Shown, err)
+	}
+	if err := p.address(u); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Shown, err)
+	}
+	p.client.Username, p.client.Password = p.Username, p.Password
+	storekit.ReadUser(u.User, PasswordEnv, &p.client.Username, &p.client.Password)
+	p.tune()
+	return p, nil
+}
+
+// params reads the query.
+func (p *Place) params(query string) error {
+	var files storekit.TLSFiles
+	params := append([]storekit.Param{
+		storekit.Set("db", &p.client.SelectDB, strconv.Atoi),
+		storekit.Set("prefix", &p.Prefix, storekit.Text),
+		storekit.Set("max_ttl", &p.MaxTTL, time.ParseDuration),
+		storekit.Set("connect_timeout", &p.ConnectTimeout, time.ParseDuration),
+		storekit.Set("password_file", &p.Password, storekit.ReadPassword),
+		{Name: "addr", Values: &p.more},
+		storekit.Set("master_set", &p.client.Sentinel.MasterSet, storekit.Text),
+		storekit.Set("sentinel_username", &p.client.Sentinel.Username, storekit.Text),
+		storekit.Set("sentinel_password", &p.client.Sentinel.Password, storekit.Text),
+		storekit.Set("sentinel_password_file", &p.client.Sentinel.Password, storekit.ReadPassword),
+		storekit.Set("allow_unguarded", &p.AllowUnguarded, strconv.ParseBool),
+		storekit.Set("wait_replicas", &p.WaitReplicas, strconv.Atoi),
+		storekit.Set("mode", &p.Mode, mode),
+	}, files.Params()...)
+	if err := storekit.ReadQuery(query, params...); err != nil {
+		return err
+	}
+	// A dial error would show a password here.
+	if strings.ContainsAny(strings.Join(p.more, ""), "@/") {
+		return errors.New("addr: write host:port; user and password are those of the URL")
+	}
+	if !files.Given {
+		return nil
+	}
+	var err error
+	p.TLS, err = files.Apply(p.TLS)
+	return err
+}
+
+func mode(v string) (string, error) {
+	if v != "efficiency" {
+		return "", fmt.Errorf("there is no mode %q: write mode=efficiency, or leave it out for correctness", driver.Shorten(v))
+	}
+	return v, nil
+}
+
+// WithMaxTTL returns the URL with another MaxTTL. Its errors are those of Parse.
+func WithMaxTTL(s string, ttl time.Duration) (string, error) {
+	head, query, _ := strings.Cut(s, "?")
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return "", storekit.ErrQuery
+	}
+	if ttl < driver.MinTTL {
+		return "", fmt.Errorf("MaxTTL %v is too short: use %v or more", ttl, driver.MinTTL)
+	}
+	q.Set("max_ttl", ttl.String())
+	return head + "?" + q.Encode(), nil
+}
+
+// address reads scheme, host and path.
+func (p *Place) address(u *url.URL) error {
+	switch u.Scheme {
+	case "unix":
+		if u.Path == "" || u.Host != "" {
+			return errors.New("write unix:///path/to/socket")
+		}
+		p.client.InitAddress = []string{u.Path}
+		return nil
+	case "redis", "rediss":
+	default:
+		return fmt.Errorf("the scheme is %q: use redis, rediss or unix", u.Scheme)
+	}
+	if strings.Contains(u.Host, ",") {
+		return errors.New("name one host, and further nodes of a cluster, or sentinels, with ?addr=; independent servers are a store of package redlock (redlock://)")
+	}
+	host := cmp.Or(u.Hostname(), "localhost")
+	set := p.client.Sentinel.MasterSet
+	port := "6379"
+	if set != "" {
+		port = "26379"
+	}
+	p.client.InitAddress = []string{net.JoinHostPort(host, cmp.Or(u.Port(), port))}
+	for _, addr := range p.more {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			addr = net.JoinHostPort(addr, port)
+		}
+		p.client.InitAddress = append(p.client.InitAddress, addr)
+	}
+	if u.Scheme == "rediss" {
+		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		if p.TLS != nil {
+			p.client.TLSConfig = p.TLS.Clone()
+		}
+		if p.client.TLSConfig.ServerName == "" && set == "" {
+			p.client.TLSConfig.ServerName = host
+		}
+	} else if p.TLS != nil {
+		return errors.New("use rediss:// for TLS")
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		n, err := strconv.Atoi(db)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not the number of a database", db)
+		}
+		p.client.SelectDB = n
+	}
+	return nil
+}
+
+// tune sets how the connection is used. There is one for all requests and one
+// more while scripts are loaded. A request that is given up must not cost it, as
+// its release has to follow it there. A link that does not answer is given up
+// within a third of a TTL, so that time is left to renew on a new one.
+func (p *Place) tune() {
+	ttl := p.TTL
+	if ttl == 0 {
+		ttl = pawl.DefaultTTL
+	}
+	c := &p.client
+	c.Dialer.Timeout = DefaultConnect
+	if p.ConnectTimeout > 0 {
+		c.Dialer.Timeout = p.ConnectTimeout
+	}
+	c.Dialer.KeepAlive = min(max(ttl/10, 100*time.Millisecond), time.Second)
+	c.ConnWriteTimeout = min(max(ttl/4, 500*time.Millisecond), 5*time.Second)
+	c.ForceSingleClient = true
+	c.AlwaysPipelining = true
+	c.PipelineMultiplex = -1
+	c.DisableCache = true
+	c.DisableRetry = true
+	c.ReadBufferEachConn, c.WriteBufferEachConn = 1<<16, 1<<16
+	c.ClientName = "pawl"
+	// Without the interval a client that misses one message of the sentinels stays
+	// with a master that was replaced.
+	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
+	c.Sentinel.Dialer.Resolver = sentinels
+	c.DialCtxFn = p.Contact.dial
+	if strings.HasPrefix(p.Shown, "unix") {
+		c.DialCtxFn = p.Contact.dialUnix
+	}
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1"
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+var (
+	//go:embed lua/guard.lua
+	guardLua string
+	//go:embed lua/epoch.lua
+	epochLua string
+	//go:embed lua/mark.lua
+	markLua string
+
+	// Each is the Lua function that does something for every request of a batch, and keeps the error
+	// of one from the others.
+	//go:embed lua/each.lua
+	Each string
+)
+
+// The Server's own scripts follow those of Config.
+func (s *Server) epochScript() int { return len(s.texts) - 3 }
+func (s *Server) markScript() int  { return len(s.texts) - 2 }
+func (s *Server) checkScript() int { return len(s.texts) - 1 }
+
+// text returns the text of a script for one run of a server. A restart empties
+// the server's cache of scripts, and another server has another id, so that what
+// is loaded for this run is refused by any other, with NOSCRIPT.
+// For another MaxTTL, or another set of nodes, there is another text, too: each grant is one under what the
+// client knows of them.
+func (s *Server) text(script int, b *Binding) string {
+	publish := "PUBLISH"
+	if s.Slots != nil {
+		publish = "SPUBLISH" // what PUBLISH returns counts one node's only
+	}
+	return fmt.Sprintf("local boot, publish, limit, self, set = '%s', '%s', '%s', '%s', '%s'\n", b.boot, publish, Millis(b.limit), b.sets.Self, b.set) +
+		guardLua + s.texts[script]
+}
+
+// Binding is the scripts as loaded for one run of the server.
+type Binding struct {
+	done  chan struct{} // closed when the fields below are set
+	err   error
+	boot  string // the server's run_id; empty if it is not guarded
+	sha   []string
+	calls []call // of the scripts that take many requests
+	// limit is the MaxTTL for which the scripts were made; 0 if none was to be seen.
+	limit time.Duration
+	// sets is the record of the set of nodes, and set the one for which the scripts were made. Only of a node of Redlock.
+	sets Sets
+	set  string
+	// Joined are the slots whose record knows our MaxTTL, and Seeding says that those of the others
+	// are being made. Only of a master of a cluster.
+	Joined  SlotSet
+	Seeding atomic.Bool
+	move    int // the number of times that the run had changed
+}
+
+// Bind learns which run of the server this is and loads the scripts for it, unless
+// that has been done. Nothing needs it but who wants to know at once whether the
+// server will do.
+func (s *Server) Bind(ctx context.Context) error {
+	if _, err := s.Bound(ctx, nil); err != nil {
+		return conn.NotBound(ctx, err).Err
+	}
+	return nil
+}
+
+// Bound returns the present Binding, or a new one if that is stale.
+func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
+	s.mu.Lock()
+	b := s.binding
+	if b == nil || b == stale || b.failed() {
+		if err := s.astray.pause(driver.Now()); err != nil && b != nil && s.Slots == nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		b = &Binding{done: make(chan struct{}), calls: make([]call, len(s.Scripts))}
+		for i := range b.calls {
+			b.calls[i] = call{s, b, i}
+		}
+		s.binding = b
+		go s.bind(b, stale)
+	}
+	s.mu.Unlock()
+	select {
+	case <-b.done:
+		return b, b.err
+	default:
+	}
+	select {
+	case <-b.done:
+		return b, b.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Guarded reports whether the scripts are bound to a run that can be told from others.
+func (b *Binding) Guarded() bool { return b.boot != "" }
+
+func (b *Binding) failed() bool {
+	select {
+	case <-b.done:
+		return b.err != nil
+	default:
+		return false
+	}
+}
+
+// bind learns which run of which server this is, loads the scripts for it, and
+// sees to its epoch. All on one connection, which does not outlive the server:
+// otherwise scripts for one run could come into the cache of the next, where a
+// client that has not noticed the restart would find them.
+func (s *Server) bind(b, stale *Binding) {
+	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
+	defer cancel()
+	before := s.left() // there is a new connection
+	wire, done := s.Client.Dedicate()
+	defer done()
+	defer wire.Close()
+	left, err := s.bindOn(ctx, wire, b, before)
+	if err == nil && s.Slots != nil && stale != nil {
+		s.Slots.JoinAgain(ctx, s, wire, b, stale)
+	}
+	if conn.IsReplica(err) || err == conn.ErrReplica {
+		s.astray.vain(err)
+	}
+	b.err = err
+	close(b.done)
+	s.TellClosed(b, left)
+	if err == nil && s.tellMoved() && s.Moved != nil {
+		s.Moved(s)
+	}
+}
+
+func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Binding, before driver.Instant) (closed time.Duration, err error) {
+	if b.boot, err = s.askServer(ctx, wire); err != nil {
+		return 0, err
+	}
+	if len(s.Scripts) == 0 {
+		return 0, nil
+	}
+	away := s.moved(b, before)
+	b.sha = make([]string, len(s.texts))
+	probe := s.Prefix + "check:" + s.ID
+	replies := wire.DoMulti(ctx, b.load(s, wire, s.epochScript()), b.load(s, wire, s.checkScript()),
+		b.Call(wire, s.checkScript(), nil, []string{probe + ":s", probe + ":z", s.Channel + s.ID}))
+	if err := loaded(replies[:2]); err != nil {
+		return 0, err
+	}
+	if err := s.checked(replies[2]); err != nil {
+		return 0, err
+	}
+	switch {
+	case b.boot == "":
+	case s.Slots != nil:
+		b.limit = cmp.Or(s.Limit.now().TTL, s.Limit.Own())
+	default:
+		if closed, err = s.join(ctx, wire, b, away); err != nil {
+			return 0, err
+		}
+	}
+	var rest []rueidis.Completed
+	for i := range s.texts {
+		if b.sha[i] == "" {
+			rest = append(rest, b.load(s, wire, i))
+		}
+	}
+	return closed, loaded(wire.DoMulti(ctx, rest...))
+}
+
+// load builds the command that loads a script.
+func (b *Binding) load(s *Server, wire rueidis.CommandClient, script int) rueidis.Completed {
+	text := s.text(script, b)
+	b.sha[script] = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
+	return wire.B().ScriptLoad().Script(text).Build()
+}
+
+func loaded(replies []rueidis.RedisResult) error {
+	for _, r := range replies {
+		if err := r.Error(); err != nil {
+			return conn.Lacking(err, "script|load")
+		}
+	}
+	return nil
+}
+
+// checked says whether the user may run what is in the scripts: a script that
+// fails half-way leaves things in disorder.
+func (s *Server) checked(r rueidis.RedisResult) error {
+	missing, err := r.AsStrSlice()
+	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
+		return err
+	}
+	if err != nil {
+		missing = []string{"evalsha"}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	for i := range missing {
+		missing[i] = "+" + missing[i]
+	}
+	return fmt.Errorf("NOPERM: the user may not run, or not on these keys and channels, what redislock needs: "+
+		"ACL SETUSER … ~%s* &%s* %s", s.Prefix, s.Channel, strings.Join(missing, " "))
+}

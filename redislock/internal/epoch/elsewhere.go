@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// An address may come to lead to another server while old connections live on: a
+// virtual IP, a proxy, a name that is resolved anew. The old server may be a replica then, or a
+// master that nobody else talks to. So a refusal that says that a connection leads to no master, or not to
+// the run that the scripts were loaded for, is followed by a new binding, over a new connection. If
+// that finds a master and the request is refused again, the connection of the
+// requests leads elsewhere, and is dropped: the next is made to where the address leads now.
+//
+// None of this is of any use if the address leads to a replica for good, or to several
+// servers in turn. So it is done less and less often.
+
+// astray is what has been in vain.
+type astray struct {
+	n atomic.Int64 // bindings in a row
+
+	mu   sync.Mutex     // guards the fields below
+	last driver.Instant // when the last one was made
+	err  error          // of the last
+	ours bool           // a connection was dropped, and the end of the subscription is no news
+}
+
+const (
+	vainFree  = 2                // so many bindings may be in vain without a pause
+	vainPause = time.Second      // after these; it doubles
+	maxVain   = 10 * time.Second // no pause is longer
+)
+
+// pause returns the error of the last binding if it is too early for another one.
+func (a *astray) pause(now driver.Instant) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.n.Load() - vainFree; n > 0 && now.Sub(a.last) < min(vainPause<<min(n-1, 8), maxVain) {
+		return a.err
+	}
+	return nil
+}
+
+// vain notes that a binding has been of no use.
+func (a *astray) vain(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n.Add(1)
+	a.last, a.err = driver.Now(), err
+}
+
+// useful notes that a request was answered by the run that it was for.
+func (a *astray) useful() {
+	if a.n.Load() != 0 {
+		a.n.Store(0)
+	}
+}
+
+// back says whether the way to the server is another one than that which was in vain:
+// the subscription has ended, and begun again, without our doing.
+func (a *astray) back() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ours {
+		a.n.Store(0)
+	}
+	a.ours = false
+}
+
+// drop closes the connections that a refused request may have been sent over: those
+// that there were before.
+func (s *Server) drop(made int64) {
+	if !s.Ours() || s.Slots != nil {
+		return // the caller's, or of several nodes
+	}
+	s.astray.mu.Lock()
+	s.astray.ours = true
+	s.astray.mu.Unlock()
+	s.Drop(made)
+}
+
+var errTwoServers = errors.New("the connection leads to another server than a new one to the same address")
+
+// leadsElsewhere reports whether an error says that a connection leads to no master, or not to the
+// run that a script was loaded for.
+func leadsElsewhere(err error) bool {
+	ret := conn.Refused(err)
+	return ret != nil && (ret.IsNoScript() || conn.IsReplica(ret))
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+var errEvicts = errors.New("it may throw locks away, and then two clients could hold the same one: " +
+	"set maxmemory-policy to noeviction, or AllowUnguarded (?allow_unguarded=true) if that does no harm")
+
+var errUnguarded = errors.New("after a restart of this server two clients could hold the same lock, " +
+	"and redislock could not notice: set AllowUnguarded (?allow_unguarded=true) if that does no harm")
+
+// ErrCluster is Bind's error for a server that belongs to a cluster.
+var ErrCluster = errors.New("this server belongs to a cluster")
+
+// askServer returns the run_id of this run of the server, or "" if there is none
+// that can be relied on.
+func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boot string, err error) {
+	text, err := wire.Do(ctx, wire.B().Info().Section("all").Build()).ToString()
+	if ret := conn.Refused(err); ret != nil && unanswered(ret.Error()) {
+		if s.Unguarded {
+			return "", nil
+		}
+		return "", fmt.Errorf("%w: %w", conn.Lacking(err, "info"), errUnguarded)
+	}
+	if err != nil {
+		return "", err
+	}
+	info := ParseInfo(text)
+	clustered := info["cluster_enabled"] == "1" // Valkey has no redis_mode
+	if clustered && s.Slots == nil {
+		return "", ErrCluster
+	}
+	if info["role"] == "slave" {
+		return "", conn.ErrReplica
+	}
+	// Eviction is not noticed in time to make up for it, as a restart is: where it
+	// has begun it goes on. Without maxmemory there is none.
+	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" && !s.Unguarded {
+		return "", fmt.Errorf("the server evicts keys when it is short of memory, by maxmemory-policy %s: %w", policy, errEvicts)
+	}
+	// Before Redis 7 a replica, and a restart with an AOF, took the script cache
+	// over, so that the scripts of one run were found in the next.
+	major, _, _ := strings.Cut(info["redis_version"], ".")
+	version, _ := strconv.Atoi(major)
+	if info["run_id"] != "" && version >= 7 && info["uptime_in_seconds"] != "" {
+		return info["run_id"], nil
+	}
+	if s.Unguarded {
+		return "", nil
+	}
+	return "", fmt.Errorf("the server says that it is version %q, run %q, up for %q s: %w",
+		info["redis_version"], info["run_id"], info["uptime_in_seconds"], errUnguarded)
+}
+
+// unanswered reports whether INFO itself was refused.
+func unanswered(text string) bool {
+	return strings.HasPrefix(text, "NOPERM") || strings.HasPrefix(text, "unknown command")
+}
+
+// ParseInfo reads an answer to INFO.
+func ParseInfo(text string) map[string]string {
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[k] = v
+		}
+	}
+	return info
+}
+
+// TellClosed says that nothing is granted for a while by the run that b is for, but
+// not for each slot, nor for each binding to that run.
+func (s *Server) TellClosed(b *Binding, left time.Duration) {
+	if left <= 0 || s.Closed == nil {
+		return
+	}
+	s.mu.Lock()
+	now := driver.Now()
+	news := s.told.run != b.boot || now.Sub(s.told.closed) > time.Minute
+	if news {
+		s.told.run, s.told.closed = b.boot, now
+	}
+	s.mu.Unlock()
+	if news {
+		s.Closed(s.Addr, left)
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// MaxTTL is the longest TTL of any lease in a store: for so long nothing is granted where
+// leases may have been forgotten. It is of use only if all participants have the same, so
+// it is in the record of the epoch, where each grant is checked against it. Whoever
+// writes first sets it, and it is changed by Set.
+//
+// A server that has lost its data does not know it any more. So a participant brings
+// along what it has learnt there, and one that would not know enough by itself is
+// refused from the beginning: its own MaxTTL must not be less than the store's. More
+// does no harm: it may use the store's only.
+
+// Term is a MaxTTL with the change that it is from. The record that has the later
+// change is right; of two with the same, which is how they begin, the longer TTL is.
+type Term struct {
+	TTL    time.Duration // 0: nobody has set it
+	Change int64         // 0 or 1 at first, later the server's time in microseconds
+	By     string        // who has set it: JSON of a driver.Holder
+}
+
+// Before reports whether next is from a later change, or longer.
+func (t Term) Before(next Term) bool {
+	return cmp.Or(cmp.Compare(t.Change, next.Change), cmp.Compare(t.TTL, next.TTL)) < 0
+}
+
+// Holder returns who has set it, or nil if that is not known.
+func (t Term) Holder() *driver.Holder {
+	var h driver.Holder
+	if json.Unmarshal([]byte(t.By), &h) != nil || h == (driver.Holder{}) {
+		return nil
+	}
+	return &h
+}
+
+func (t Term) String() string {
+	if h := t.Holder(); h != nil {
+		return fmt.Sprintf("%v, set by %v", t.TTL, h)
+	}
+	return t.TTL.String()
+}
+
+// Limit is what one participant knows of MaxTTL. The servers of a cluster share one,
+// and so do the nodes of Redlock.
+type Limit struct {
+	own      time.Duration
+	explicit bool
+	who      string
+	// Note is told what people should know. It may be nil, and must not block.
+	Note func(text string)
+
+	mu     sync.Mutex
+	learnt Term
+	// settled is set when the store was seen to be open: it may have forgotten no lease then, so none is longer
+	// than it said, and what the participant itself would wait for is of no matter any more.
+	settled bool
+	ends    driver.Instant // of the last lease that is longer than learnt
+	agreed  bool           // it may grant: what it learns from now on it goes along with
+	noted   Term
+}
+
+// NewLimit returns the Limit of a participant that takes MaxTTL for own, or for
+// pawl.DefaultTTL if that is 0.
+func NewLimit(own time.Duration, who driver.Holder) *Limit {
+	who.Command = "" // its arguments may be nobody's business
+	if who == (driver.Holder{}) {
+		if u, err := user.Current(); err == nil {
+			who.User = u.Username
+		}
+	}
+	if who.Host == "" {
+		who.Host, _ = os.Hostname()
+	}
+	who.PID = cmp.Or(who.PID, os.Getpid())
+	by, _ := json.Marshal(who)
+	return &Limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: string(by)}
+}
+
+// Own returns what the participant itself takes MaxTTL for.
+func (l *Limit) Own() time.Duration { return l.own }
+
+// Longest returns for how long leases in the store may last from now, as far as is known.
+func (l *Limit) Longest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.own, l.learnt.TTL, l.rest())
+}
+
+// Check returns an error for a TTL that is longer than the participant may use: the store
+// refuses it, or would not grant it anything.
+func (l *Limit) Check(ttl time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ttl <= max(l.own, l.learnt.TTL) {
+		return nil
+	}
+	unless := ""
+	if !l.explicit {
+		unless = " (unless set)"
+	}
+	return &Disagreement{fmt.Sprintf("TTL %v is longer than MaxTTL, which is %v%s: use a shorter TTL, which is renewed, or set MaxTTL to %v (?max_ttl=%v) "+
+		"for all clients of the store, and there with pawl max-ttl %v", ttl, l.own, unless, ttl, ttl, ttl)}
+}
+
+// Disagreement is driver.ErrDisagree with what to do.
+type Disagreement struct{ text string }
+
+func (d *Disagreement) Error() string        { return d.text }
+func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
+
+func tooLong(ttl time.Duration, t Term) error {
+	return &Disagreement{fmt.Sprintf("TTL %v is longer than the store's MaxTTL of %v: use a shorter TTL, which is renewed, "+
+		"or raise MaxTTL for all: pawl max-ttl %v", ttl, t, ttl)}
+}
+
+// now returns what is known of the store.
+func (l *Limit) now() Term {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.learnt
+}
+
+// learn notes what a store has said.
+func (l *Limit) learn(is Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if is.rest > 0 {
+		l.ends = max(l.ends, driver.Now().Add(is.rest))
+	}
+	if is.TTL == 0 {
+		return
+	}
+	l.settled = l.settled || is.Closed == 0
+	if l.learnt.Before(is.Term) {
+		l.learnt = is.Term
+	}
+}
+
+// rest returns for how long leases may go on that are longer than MaxTTL. l.mu is held.
+func (l *Limit) rest() time.Duration {
+	if l.ends == 0 {
+		return 0
+	}
+	return max(0, l.ends.Sub(driver.Now()))
+}
+
+// agree returns why the participant must not be granted anything, or nil.
+func (l *Limit) agree() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.learnt
+	switch {
+	case t.TTL == 0:
+		return nil // it is about to set it
+	case !l.agreed && l.own < t.TTL:
+		what := fmt.Sprintf("MaxTTL is %v here", l.own)
+		if !l.explicit {
+			what = fmt.Sprintf("no MaxTTL is set here, which means %v", l.own)
+		}
+		return &Disagreement{fmt.Sprintf("%s, but it is %v in the store: after a loss of data this client would not wait for all leases: "+
+			"set MaxTTL to %v (?max_ttl=%v)", what, t, t.TTL, t.TTL)}
+	}
+	l.agreed = true
+	if l.explicit && l.own != t.TTL || l.own < t.TTL {
+		l.note(t)
+	}
+	return nil
+}
+
+// doubts reports whether the store may have lost a MaxTTL that was longer.
+func (l *Limit) doubts() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.settled && l.learnt.Change == 0 && l.own > l.learnt.TTL
+}
+
+// note says once that the two differ. l.mu is held.
+func (l *Limit) note(t Term) {
+	if l.noted == t || l.Note == nil {
+		return
+	}
+	l.noted = t
+	if l.own < t.TTL {
+		l.Note(fmt.Sprintf("the store's MaxTTL was raised to %v, and is %v here: set it (?max_ttl=%v) before the next start, which is refused otherwise", t, l.own, t.TTL))
+		return
+	}
+	l.Note(fmt.Sprintf("MaxTTL is %v here, but %v in the store: longer TTLs are refused; set it here (?max_ttl=), or for all with pawl max-ttl %v", l.own, t, l.own))
+}
+
+// args are those of the script for the epoch.
+func (l *Limit) args(mode, away string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.own
+	if l.settled {
+		own = l.learnt.TTL
+	}
+	return []string{mode, Millis(own), Millis(l.learnt.TTL), strconv.FormatInt(l.learnt.Change, 10), away,
+		cmp.Or(l.learnt.By, l.who), "", Millis(l.rest()), l.who, "", ""}
+}
+
+// changeArgs are those for bless and set, which make the participant's own MaxTTL that of the store.
+func (l *Limit) changeArgs(mode string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := "0"
+	if l.explicit {
+		own = Millis(l.own)
+	}
+	return []string{mode, Millis(l.own), own, "0", "", l.who, "", Millis(l.rest()), l.who, "", ""}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// Listen subscribes in the background, until Close.
+func (s *Server) Listen() {
+	if s.Hear == nil {
+		return
+	}
+	tries := 0
+	s.work.Go(func() {
+		s.subscription.Keep(s.ctx, func(ctx context.Context) error {
+			tries++
+			again := tries > 1
+			err := s.receive(ctx, func() {
+				if again {
+					go s.rejoin()
+				} else {
+					go s.remind("") // what was told before is lost
+				}
+			})
+			time.AfterFunc(soonSilent, s.tellSilent)
+			return err
+		})
+		s.Hush() // again: it may have subscribed since
+	})
+}
+
+// soonSilent is how long a server may be away without a word about it.
+const soonSilent = time.Second
+
+// tellSilent says that nothing is heard of the server, unless it refuses: then whoever asks for something is told.
+func (s *Server) tellSilent() {
+	const often = time.Minute
+	since, _ := s.subscription.Closed()
+	_, _, err := s.subscription.State()
+	now := driver.Now()
+	if s.Silent == nil || conn.Refused(err) != nil || since == 0 || now.Sub(since) < soonSilent || s.ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	// An outage is told anew, and a long one again.
+	news := s.told.silent < since || now.Sub(s.told.silent) > often
+	if news {
+		s.told.silent = now
+	}
+	s.mu.Unlock()
+	if news {
+		s.Silent(s.Addr, now.Sub(since))
+	}
+}
+
+// receive subscribes, and acts on what is heard.
+func (s *Server) receive(ctx context.Context, opened func()) error {
+	own := s.Channel + s.ID
+	err := s.Receive(ctx, s.subscription, s.Client.B().Subscribe().Channel(s.newsChannel(), own).Build(), own, opened)
+	return conn.Lacking(err, "subscribe")
+}
+
+// Receive opens a subscription, of which the last channel is own, and acts on what is heard until it ends.
+func (s *Server) Receive(ctx context.Context, sub *conn.Subscription, subscribe rueidis.Completed, own string, opened func()) error {
+	return sub.Receive(ctx, s.Conn, subscribe, own, opened, func(from conn.Session, m rueidis.PubSubMessage) {
+		if m.Channel == s.newsChannel() {
+			s.hearNews(m.Message)
+			return
+		}
+		s.Hear(from, m.Message)
+	})
+}
+
+// Subscription returns the one over which messages about any key come. Leave must be called after it.
+func (s *Server) Subscription(string) *conn.Subscription { return s.subscription }
+
+// Leave undoes a call of Subscription.
+func (s *Server) Leave(string) {}
+
+// rejoin makes sure soon after a restart that the server knows how long our
+// leases can be: others, with shorter ones, may be the first to ask it for
+// something, and would not wait for ours.
+func (s *Server) rejoin() {
+	s.astray.back()
+	s.mu.Lock()
+	stale := s.binding
+	s.mu.Unlock()
+	if stale != nil {
+		// Of two that bind at the same time the later one takes the other's connection to
+		// this run for one to the run before, which was heard of only just now then. But
+		// the other may hang.
+		select {
+		case <-stale.done:
+		case <-time.After(time.Second):
+		}
+	}
+	// If it fails the next request fails too, and tells why.
+	_, _ = s.Bound(s.ctx, stale)
+}
+
+// Hush ends the subscription, so that nobody sends grants to who has gone: on a
+// connection that is not ours it would go on.
+func (s *Server) Hush() {
+	if s.Owned || s.Hear == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.Do(ctx, s.Client.B().Unsubscribe().Channel(s.newsChannel(), s.Channel+s.ID).Build())
+}

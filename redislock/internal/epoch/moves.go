@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// A client that comes to a run of a server from another one knows what the server
+// does not: that leases were granted elsewhere. They may last for the longest TTL
+// in use from when they could be got there last, so it makes the server close.
+// Scripts are bound to a run, so no grant is made before that on a server that is
+// new to the client, or new again.
+//
+// Every client that was there comes, one after the other, and one of them may
+// have been cut off, or asleep, for an hour. So that it does not close the server
+// again, it says when it heard of the other run last.
+
+// moves is what a Server knows of the runs that it was with.
+type moves struct {
+	run   string // the present one; empty if there has been none
+	count int    // of changes
+	conns int64  // Contact's when it was told of the last change
+	// away is when the one before was heard of last, until the present one has been
+	// told, or 0. It does not change when that takes several attempts.
+	away driver.Instant
+	news bool // nobody has been told of the present run
+}
+
+// moved notes which run b is for. If that is another one than before, which was
+// heard of last at left, the server must be told, and moved returns when that was,
+// else 0.
+func (s *Server) moved(b *Binding, left driver.Instant) driver.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.moves
+	if b.boot != "" && m.run != b.boot {
+		if m.run != "" {
+			m.away, m.news = left, true
+		}
+		m.run = b.boot
+		m.count++
+	}
+	b.move = m.count
+	return m.away
+}
+
+// tellMoved says whether somebody has to be told that this is another run, and does so once.
+func (s *Server) tellMoved() (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news, s.moves.news = s.moves.news, false
+	return news
+}
+
+// arrived notes that the server has been told.
+func (s *Server) arrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moves.away, s.moves.conns = 0, s.Made()
+}
+
+// hasMoved reports whether the server must be told that it is not the first one.
+func (s *Server) hasMoved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moves.away != 0
+}
+
+// Stale returns why a reply to b's scripts is not to be believed, or nil: b was
+// bound to a run that this participant has left in the meantime. If the request
+// was executed by that run nevertheless, nobody has told it.
+func (s *Server) Stale(b *Binding) *conn.Failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.move == s.moves.count {
+		return nil
+	}
+	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
+}
+
+// Source is a run of a server that has answered a request.
+type Source struct {
+	*Server
+	Binding *Binding
+}
+
+// Run returns the id of that run, or "" if it is not guarded, or none.
+func (s Source) Run() string {
+	if s.Binding == nil {
+		return ""
+	}
+	return s.Binding.boot
+}
+
+// Says reports whether what the run with this id says is to be believed: it is this
+// one, and this participant has not left it. Of a run that is not guarded nothing is.
+func (s Source) Says(run string) bool {
+	return run != "" && run == s.Run() && s.Stale(s.Binding) == nil
+}
+
+// left returns when the run before a new connection was heard of last.
+func (s *Server) left() driver.Instant {
+	s.mu.Lock()
+	known := s.moves.conns
+	s.mu.Unlock()
+	return s.Left(known)
+}

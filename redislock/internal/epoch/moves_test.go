@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestStaleAnswer: a request that was made for one run and executed by it after
+// this participant was with another one, and back again, counts for nothing.
+func TestStaleAnswer(t *testing.T) {
+	s := New(nil, Config{})
+	var clock driver.Instant
+	bind := func(boot string) (b *Binding, owed driver.Instant) {
+		b = &Binding{boot: boot}
+		clock++
+		return b, s.moved(b, clock)
+	}
+	first, owed := bind("a")
+	if owed != 0 {
+		t.Error("the first server is told of another one")
+	}
+	again, owed := bind("a")
+	if owed != 0 || s.Stale(first) != nil || s.Stale(again) != nil {
+		t.Error("binding to the same run again is taken for a change")
+	}
+	bind("b")
+	if f := s.Stale(first); f == nil || !f.Maybe {
+		t.Errorf("an answer from the run that was left: %v; want a failure that may have been executed", f)
+	}
+	back, owed := bind("a")
+	if owed != clock {
+		t.Error("the first server is not told of the other one")
+	}
+	if _, again := bind("a"); again != owed {
+		t.Error("a server that could not be told is not told the same again")
+	}
+	s.arrived()
+	if _, owed = bind("a"); owed != 0 {
+		t.Error("a server is told twice")
+	}
+	if s.Stale(first) == nil || s.Stale(back) != nil {
+		t.Error("what was made for a run before it was left is believed, or what was made after is not")
+	}
+}
+
+// TestSays: only the run that has answered is believed, and only until it is left.
+func TestSays(t *testing.T) {
+	s := &Server{}
+	b := &Binding{boot: "first"}
+	s.moved(b, 0)
+	source := Source{s, b}
+	if !source.Says("first") || source.Says("second") || source.Says("") || (Source{}).Says("") {
+		t.Error("it is not the run that has answered that is believed")
+	}
+	if (Source{s, &Binding{}}).Says("") {
+		t.Error("a run that does not say which it is is believed")
+	}
+	s.moved(&Binding{boot: "second"}, 0)
+	if source.Says("first") {
+		t.Error("a run that was left is believed")
+	}
+}

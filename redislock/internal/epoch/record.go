@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// What the script for the epoch is called for.
+const (
+	Look    = "look"  // changes nothing
+	Join    = "join"  // begins or joins the epoch
+	Trust   = "bless" // begins an epoch in which there is nothing to wait for
+	Setting = "set"   // joins, and changes MaxTTL
+)
+
+// Wrote reports whether this participant was granted something, or has asked for it. One that
+// has not leaves everything as it is when it meets a run.
+func (s *Server) Wrote() bool { return s.writes.Load() }
+
+// Mode returns what the participant calls the script for by itself.
+func (s *Server) Mode() string {
+	if s.Wrote() {
+		return Join
+	}
+	return Look
+}
+
+// Args are the arguments of the script for the epoch.
+func (s *Server) Args(mode string) []string {
+	if mode == Trust || mode == Setting {
+		return s.Limit.changeArgs(mode)
+	}
+	return s.Limit.args(mode, "")
+}
+
+// TellingArgs are Args with which the script tells all others if it makes a record where there was none.
+func (s *Server) TellingArgs(mode string) []string { return s.telling(s.Args(mode)) }
+
+func (s *Server) telling(args []string) []string {
+	args[9], args[10] = s.newsChannel(), s.ID
+	return args
+}
+
+// Tell builds the call of the script for the epoch.
+func (s *Server) Tell(b *Binding, c rueidis.CommandClient, keys, args []string) rueidis.Completed {
+	return b.Call(c, s.epochScript(), keys, args)
+}
+
+// Told reads what that has returned, and learns from it.
+func (s *Server) Told(r rueidis.RedisResult) (Answer, error) {
+	is, err := readAnswer(r)
+	if err == nil {
+		s.Limit.learn(is)
+		if s.Group != nil {
+			s.Group.learn(s.Node, is.Sets)
+		}
+	}
+	return is, err
+}
+
+// tell calls the script for the epoch of a server on its own.
+func (s *Server) tell(ctx context.Context, b *Binding, args []string) (Answer, error) {
+	return s.Told(s.Do(ctx, s.Tell(b, s.Client, []string{s.epochKey}, args)))
+}
+
+// join looks at, begins or joins the epoch of this run of the server, and returns for how
+// long nothing is granted: until the longest TTL in use has passed since the
+// server may have forgotten a lease. Renewals go on.
+//
+// away is when this participant heard last from another run than this, 0 if it
+// has heard of no other.
+func (s *Server) join(ctx context.Context, wire rueidis.CommandClient, b *Binding, away driver.Instant) (time.Duration, error) {
+	ago, mode := "", s.Mode()
+	if away != 0 {
+		ago = Millis(max(0, driver.Now().Sub(away)))
+	}
+	args, err := s.joinArgs(mode, ago)
+	if err != nil {
+		return 0, err
+	}
+	is, err := s.Told(wire.Do(ctx, s.Tell(b, wire, []string{s.epochKey}, args)))
+	if err != nil {
+		return 0, err
+	}
+	b.limit = is.TTL
+	if s.Group != nil {
+		b.sets, b.set = is.Sets, s.Group.set()
+	}
+	if mode != Look {
+		s.arrived()
+	}
+	return is.Closed, nil
+}
+
+// joinArgs are the arguments of the script for the epoch, with the set of nodes if there is one.
+func (s *Server) joinArgs(mode, ago string) ([]string, error) {
+	args := s.telling(s.Limit.args(mode, ago))
+	if s.Group != nil && mode == Join {
+		sets, err := s.Group.tell(s.Node)
+		if err != nil {
+			return nil, err
+		}
+		args[6] = sets.String()
+	}
+	return args, nil
+}
+
+// What a call of the script for the epoch has found.
+const (
+	Joined  = iota // an epoch of this run
+	Foreign        // one of another run
+	Missing        // none
+)
+
+// Answer is what that has returned.
+type Answer struct {
+	Closed time.Duration // for so long nothing is granted
+	Found  int64
+	rest   time.Duration // for so long leases may go on that are longer than MaxTTL
+	Sets                 // of a node of Redlock
+	Term
+}
+
+func readAnswer(r rueidis.RedisResult) (Answer, error) {
+	reply, err := r.ToArray()
+	if err != nil {
+		return Answer{}, err
+	}
+	if len(reply) != 7 {
+		return Answer{}, conn.WrongLength(len(reply), 7)
+	}
+	var s Answer
+	ms, _ := reply[0].AsInt64()
+	ttl, _ := reply[1].AsInt64()
+	s.Closed, s.TTL = time.Duration(ms)*time.Millisecond, time.Duration(ttl)*time.Millisecond
+	s.Found, _ = reply[2].AsInt64()
+	s.Change, _ = reply[3].AsInt64()
+	s.By, _ = reply[4].ToString()
+	rest, _ := reply[6].AsInt64()
+	s.rest = time.Duration(rest) * time.Millisecond
+	text, err := reply[5].ToString()
+	s.Sets = parseSets(text)
+	return s, err
+}
+
+// EpochKey is the key of the record of the epoch of a lock's key.
+func (s *Server) EpochKey(string) string { return s.epochKey }
+
+// ChannelFor begins the channels of messages about a lock's key.
+func (s *Server) ChannelFor(string) string { return s.Channel }
+
+// Bless ends the quarantine. If the participant has a MaxTTL of its own, that is the store's
+// from now on.
+func (s *Server) Bless(ctx context.Context) error { return s.change(ctx, Trust) }
+
+// Set makes the participant's own MaxTTL the store's. A longer one is that at once. A shorter
+// one too, but leases that have the longer one are waited for until they have ended.
+func (s *Server) Set(ctx context.Context) error { return s.change(ctx, Setting) }
+
+func (s *Server) change(ctx context.Context, mode string) error {
+	b, err := s.Bound(ctx, nil)
+	if err == nil && b.boot != "" {
+		_, err = s.tell(ctx, b, s.TellingArgs(mode))
+	}
+	if err != nil {
+		return conn.NotBound(ctx, err).Err
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// WAIT holds up its connection, and is about what that connection has written. So
+// it has one of its own, where something is written first: replicas have all of it
+// in the order in which it was written. One WAIT speaks for all requests that
+// were answered before.
+
+// markSuffix makes the key that is written from that of a lock.
+const markSuffix = ":mark"
+
+// replicas is the connection for WAIT.
+type replicas struct {
+	mu     sync.Mutex // guards the fields below
+	rounds []*round   // that have not begun
+	busy   bool       // somebody works on them
+
+	wire rueidis.DedicatedClient // of who works on them; nil if there is none
+	free func()
+}
+
+// round is one WAIT.
+type round struct {
+	b    *Binding
+	key  string
+	done chan struct{} // closed when the fields below are set
+	have int64
+	err  error
+}
+
+// RunReplicated is Run, and waits until Config.Replicas replicas have what a
+// reply of 1 has written. It also returns who has answered. It fails with Failure.Behind if they do not within
+// Config.ReplicaTimeout.
+func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *conn.Failure) {
+	reply, since, b, fail := s.run(ctx, script, keys, args)
+	if fail == nil && Code(reply) == 1 {
+		fail = s.Replicated(ctx, b, keys[0])
+	}
+	return reply, since, Source{s, b}, fail
+}
+
+// Replicated waits for the replicas of what b's scripts have written until now.
+func (s *Server) Replicated(ctx context.Context, b *Binding, key string) *conn.Failure {
+	if s.Replicas == 0 {
+		return nil
+	}
+	r := s.nextRound(b, key+markSuffix)
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return &conn.Failure{Err: ctx.Err(), Maybe: true}
+	}
+	if fail := s.behind(r); fail != nil {
+		return fail
+	}
+	return s.Stale(b)
+}
+
+// nextRound returns a round that has not begun.
+func (s *Server) nextRound(b *Binding, key string) *round {
+	c := &s.replicas
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.rounds {
+		if r.b == b {
+			return r
+		}
+	}
+	r := &round{b: b, key: key, done: make(chan struct{})}
+	switch {
+	case s.ctx.Err() != nil:
+		r.err = s.ctx.Err()
+		close(r.done)
+		return r
+	case !c.busy:
+		c.busy = true
+		s.work.Go(s.waitForReplicas)
+	}
+	c.rounds = append(c.rounds, r)
+	return r
+}
+
+func (s *Server) waitForReplicas() {
+	c := &s.replicas
+	for {
+		c.mu.Lock()
+		if len(c.rounds) == 0 {
+			c.busy = false
+			c.mu.Unlock()
+			return
+		}
+		r := c.rounds[0]
+		c.rounds = c.rounds[1:]
+		c.mu.Unlock()
+		for fresh := false; !fresh; {
+			fresh = c.wire == nil
+			if r.have, r.err = s.wait(r); r.err == nil {
+				break
+			}
+			// A connection that was made for an earlier round may lead nowhere, or to a
+			// server that is not the master any more.
+			c.hangUp()
+		}
+		close(r.done)
+	}
+}
+
+func (s *Server) wait(r *round) (have int64, err error) {
+	c := &s.replicas
+	if c.wire == nil {
+		c.wire, c.free = s.Client.Dedicate()
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.ReplicaTimeout+s.Timeout)
+	defer cancel()
+	key := r.key
+	for tries := 0; ; tries++ {
+		replies := c.wire.DoMulti(ctx, r.b.Call(c.wire, s.markScript(), []string{key}, nil),
+			c.wire.B().Wait().Numreplicas(int64(s.Replicas)).Timeout(s.ReplicaTimeout.Milliseconds()).Build())
+		if err := replies[0].Error(); err == nil {
+			have, err = replies[1].AsInt64()
+			return have, conn.Lacking(err, "wait")
+		} else if key = s.markElsewhere(err); key == "" || tries == 5 {
+			return 0, err
+		}
+	}
+}
+
+// markElsewhere returns a key in any slot of a node that has refused to write one,
+// as its slot is moving, else "". Which slot the mark is in does not matter.
+func (s *Server) markElsewhere(err error) string {
+	ret := conn.Refused(err)
+	if s.Slots == nil || ret == nil {
+		return ""
+	}
+	_, moved := ret.IsMoved()
+	_, ask := ret.IsAsk()
+	key := s.Slots.SomeKey(s)
+	if !moved && !ask || key == "" {
+		return ""
+	}
+	return key + markSuffix
+}
+
+func (c *replicas) hangUp() {
+	if c.wire != nil {
+		c.wire.Close()
+		c.free()
+		c.wire = nil
+	}
+}
+
+// behind returns why what was written before r is not where it should be, or nil.
+func (s *Server) behind(r *round) *conn.Failure {
+	var why error
+	var lasting bool
+	switch {
+	case r.err != nil:
+		why, lasting = conn.Explain(r.err)
+		why = fmt.Errorf("whether replicas have the lease is not known: %w", why)
+	case r.have < int64(s.Replicas):
+		why = fmt.Errorf("%d of %d replicas had the lease after %v (WaitReplicas): are they connected to the master?",
+			r.have, s.Replicas, s.ReplicaTimeout)
+	default:
+		return nil
+	}
+	return &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, why), Maybe: true, Lasting: lasting, Behind: why}
+}
+
+// ReplicaTimeout returns for how long replicas are waited for by who uses a TTL.
+func ReplicaTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/10, 50*time.Millisecond), time.Second)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/batch"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// Call builds the call of a script.
+func (b *Binding) Call(c rueidis.CommandClient, script int, keys, args []string) rueidis.Completed {
+	return c.B().Evalsha().Sha1(b.sha[script]).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// RunOn is Run that returns the id of the run of the server that has answered, and not the instant.
+func (s *Server) RunOn(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, fail *conn.Failure) {
+	reply, _, b, fail := s.run(ctx, script, keys, args)
+	if b != nil {
+		boot = b.boot
+	}
+	return reply, boot, fail
+}
+
+// Run runs a script and returns its reply, whose first element is a number, and
+// the instant before it was sent. Missing scripts are loaded, and a missing epoch
+// is begun, on the way. With a Failure the reply is not to be believed.
+func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
+	reply, since, _, fail := s.run(ctx, script, keys, args)
+	return reply, since, fail
+}
+
+func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Binding, *conn.Failure) {
+	var stale *Binding
+	var fail *conn.Failure
+	for tries, refused := 0, 0; tries < 5; tries++ {
+		b, err := s.Bound(ctx, stale)
+		if err != nil {
+			return nil, 0, nil, conn.NotBound(ctx, err)
+		}
+		if again, err := s.Grants(b, script); err != nil {
+			return nil, 0, nil, &conn.Failure{Err: err, Lasting: true}
+		} else if again {
+			stale, fail = b, forgets()
+			continue
+		}
+		made, since := s.Made(), driver.Now()
+		reply, err := s.ask(ctx, b, script, keys, args)
+		switch {
+		case err == nil && len(reply) > 0 && Code(reply) == BeyondLimit:
+			return nil, 0, nil, s.Beyond(b, reply)
+		case err == nil && len(reply) > 0 && Code(reply) != NoEpoch:
+			s.astray.useful()
+			return reply, since, b, s.Stale(b)
+		case err == nil:
+			stale, fail = b, forgets()
+		case !leadsElsewhere(err):
+			return nil, 0, nil, conn.Classify(ctx, err)
+		case refused == 0 && stale == nil:
+			stale, fail = b, conn.NotBound(ctx, err)
+			refused++
+		default: // b is for a master, or it would not be there
+			s.astray.vain(errTwoServers)
+			s.drop(made)
+			stale, fail = nil, forgets()
+		}
+	}
+	return nil, 0, nil, fail
+}
+
+func forgets() *conn.Failure {
+	return &conn.Failure{Err: conn.Unavailable(errors.New("the server forgets its scripts or its data again and again: is it one server?"))}
+}
+
+// What scripts return that could not do what they were asked.
+const (
+	NoEpoch     = -1
+	BeyondLimit = -5
+)
+
+// Grants is called before each script. If that may grant something, this participant writes:
+// from now on it begins epochs. Grants returns why it must not, or whether b must be made anew.
+func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
+	if !s.Scripts[script].Grants || b.boot == "" {
+		return false, nil
+	}
+	if err := s.Limit.agree(); err != nil {
+		return false, err
+	}
+	if first := !s.writes.Swap(true); first && s.Slots == nil && (s.hasMoved() || s.Limit.doubts()) {
+		return true, nil // the server was not told what it should know
+	}
+	if s.Group != nil {
+		if again, err := s.Group.agree(s.Node, b.sets); again || err != nil {
+			return again, err
+		}
+		if b.set != s.Group.set() {
+			return true, nil
+		}
+	}
+	return b.limit == 0 || b.limit != cmp.Or(s.Limit.now().TTL, b.limit), nil
+}
+
+// Beyond is the Failure of a script that found the TTL to be too long.
+func (s *Server) Beyond(b *Binding, reply []rueidis.RedisMessage) *conn.Failure {
+	ttl := int64(0)
+	if len(reply) > 1 {
+		ttl, _ = reply[1].AsInt64()
+	}
+	t := s.Limit.now()
+	t.TTL = b.limit
+	return &conn.Failure{Err: tooLong(time.Duration(ttl)*time.Millisecond, t), Lasting: true}
+}
+
+// Code returns the first element of a script's reply.
+func Code(reply []rueidis.RedisMessage) int64 {
+	n, _ := reply[0].AsInt64()
+	return n
+}
+
+// call is a script of a Binding that takes many requests.
+type call struct {
+	s      *Server
+	b      *Binding
+	script int
+}
+
+var _ batch.Script = (*call)(nil)
+
+// PerRequest implements batch.Script.
+func (c *call) PerRequest() int { return c.s.Scripts[c.script].PerRequest }
+
+// Call implements batch.Script.
+func (c *call) Call(ctx context.Context, n int, keys, args []string) (replies []rueidis.RedisMessage, err error) {
+	do, cmd := c.s.Do, c.b.Call(c.s.Client, c.script, keys, args)
+	if n > 1 {
+		do = c.s.DoBatch
+	}
+	if replies, err = do(ctx, cmd).ToArray(); err == nil && len(replies) != n {
+		err = conn.WrongLength(len(replies), n)
+	}
+	return replies, err
+}
+
+// ask runs a script for one request, together with others perhaps.
+func (s *Server) ask(ctx context.Context, b *Binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
+	if s.Scripts[script].PerRequest > 0 {
+		return s.requests.Ask(ctx, &b.calls[script], keys, args)
+	}
+	return s.Do(ctx, b.Call(s.Client, script, keys, args)).ToArray()
+}
+
+// Reply reads what a script has returned for one request.
+func (s *Server) Reply(script int, r rueidis.RedisResult) ([]rueidis.RedisMessage, error) {
+	reply, err := r.ToArray()
+	if err == nil && s.Scripts[script].PerRequest > 0 {
+		if len(reply) != 1 {
+			return nil, conn.WrongLength(len(reply), 1)
+		}
+		return reply[0].ToArray()
+	}
+	return reply, err
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+)
+
+// State is how a server is. To ask for it changes nothing.
+type State struct {
+	Run    string        // empty if it is not guarded
+	Closed time.Duration // for so long it grants nothing
+	Sets                 // of a node of Redlock
+	Term                 // its MaxTTL
+}
+
+// State asks the server how it is.
+func (s *Server) State(ctx context.Context) (State, error) {
+	return s.StateOf(ctx, []string{s.EpochKey("")})
+}
+
+// StateOf is State of the epoch with the record of these keys.
+func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
+	var stale *Binding
+	for range 3 {
+		b, err := s.Bound(ctx, stale)
+		if err != nil {
+			return State{}, conn.NotBound(ctx, err).Err
+		}
+		if b.boot == "" || len(s.Scripts) == 0 {
+			return State{}, nil
+		}
+		is, err := s.Told(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look))))
+		if ret := conn.Refused(err); ret != nil && ret.IsNoScript() {
+			stale = b
+			continue
+		}
+		if err != nil {
+			return State{}, conn.NotBound(ctx, err).Err
+		}
+		return State{b.boot, is.Closed, is.Sets, is.Term}, nil
+	}
+	return State{}, conn.Unavailable(errors.New("the server forgets its scripts again and again"))
+}
+
+// Info is the State for people.
+func (s State) Info() *driver.StoreInfo {
+	info := &driver.StoreInfo{MaxTTL: s.TTL, SetBy: s.Holder(), Closed: s.Closed}
+	if s.Closed > 0 {
+		info.Why = "it has restarted, has lost its data or is another server, and may have forgotten leases"
+	}
+	return info
+}
