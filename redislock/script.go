@@ -15,16 +15,10 @@ var (
 	queueLua string
 	//go:embed lua/acquire.lua
 	acquireLua string
-	//go:embed lua/acquire-busy.lua
-	acquireBusyLua string
 	//go:embed lua/extend.lua
 	extendLua string
-	//go:embed lua/extend-shared.lua
-	extendSharedLua string
 	//go:embed lua/release.lua
 	releaseLua string
-	//go:embed lua/release-busy.lua
-	releaseBusyLua string
 	//go:embed lua/pass.lua
 	passLua string
 	//go:embed lua/break.lua
@@ -48,12 +42,10 @@ const (
 	allScript
 )
 
-// The ordinary case of a script is in its text before the functions that only the
-// others need.
 var scripts = []epoch.Script{
-	acquireScript:   {Text: leaseLua + acquireLua + epoch.Each + queueLua + acquireBusyLua, PerRequest: 1, Grants: true},
-	extendScript:    {Text: leaseLua + extendLua + queueLua + extendSharedLua},
-	releaseScript:   {Text: leaseLua + releaseLua + epoch.Each + queueLua + releaseBusyLua, PerRequest: 1},
+	acquireScript:   {Text: leaseLua + epoch.Whole(acquireLua, epoch.Each+queueLua), PerRequest: 1, Grants: true},
+	extendScript:    {Text: leaseLua + epoch.Whole(extendLua, queueLua)},
+	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, epoch.Each+queueLua), PerRequest: 1},
 	passScript:      {Text: leaseLua + queueLua + passLua, Grants: true},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},

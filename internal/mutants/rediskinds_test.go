@@ -28,15 +28,15 @@ func init() {
 		"  redis.call('PEXPIRE', lock, math.max(ttl, redis.call('PTTL', lock)))\n", "", "TestReadersWithoutMemory")
 	lua("a set of another program is taken for readers", "queue.lua",
 		"if not kind then redis.call('GET', lock) end", "", "TestTogetherOfAnotherProgram")
-	lua("slots of any number", "acquire-busy.lua",
+	lua("slots of any number", "acquire.lua",
 		"if slots and place == ''", "if slots and place == 'never'", "TestConformance/slots-of-another-number-are-refused")
-	lua("a reader that asks again is another one", "acquire-busy.lua",
+	lua("a reader that asks again is another one", "acquire.lua",
 		"if s.n > 0 and stay(lock, mine, ttl, at) then", "if false then", "TestLostReplyOfAReader")
-	lua("readers get in before forgotten leases have ended", "acquire-busy.lua",
+	lua("readers get in before forgotten leases have ended", "acquire.lua",
 		"if not value and shut == 0 then", "if not value and (shut == 0 or kind == 'shared') then", "TestForgottenReaders/FLUSHALL")
 	lua("a reader's renewal trips over its successor", "extend.lua",
 		"(value or attempt == '') then", "(attempt == '') then", "TestRenewalBesideASuccessor")
-	lua("a reader that nobody waits for stays", "release-busy.lua",
+	lua("a reader that nobody waits for stays", "release.lua",
 		"if attempt == '' then attempt = find(lock, lease) or '' end", "", "TestGrantToNobody")
 	lua("downgrade without a look at whose lock it is", "downgrade.lua",
 		"if owned(value, lease) then", "if value then", "TestConformance/late-downgrade-never-revives")
@@ -50,7 +50,7 @@ func init() {
 		"if shut > 0 then", "if false then", "TestForgottenSet")
 	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "leases.go",
 		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
-	lua("a late look of a writer that has become a reader queues", "acquire-busy.lua",
+	lua("a late look of a writer that has become a reader queues", "acquire.lua",
 		"kind == 'exclusive' and join(lease, client, 'shared', record) or me", "me", "TestLateLookOfAReader")
 	lua("the key outlives the last reader that Efficiency has left", "plain-break.lua",
 		"if last then --", "if false then --", "TestKeyEndsWithTheLast")

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- all asks for several locks, and gets all of them or none. It lets nobody in who
 -- waits, and overtakes nobody. To repeat it is harmless.
+-- Gets: now, digits, closed of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, queue, ended, for each; epoch
 -- ARGV: client; lease, kind, record, ttl ms, for each
 -- Returns {1, the tokens, server time}; {0, value or '', pttl ms, those who hold it together, with scores, or {}, which lock

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- break ends the lease of somebody else, and tells its client.
+-- Gets: now of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, queue, epoch, broken, ended
 -- ARGV: lease, claim ms, channel, who and why, how long to remember that in ms
 -- Returns {1}, or {0, value or '', pttl ms, those who hold it together, with scores, or {}} if that

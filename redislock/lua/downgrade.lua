@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- downgrade makes an exclusive lease a shared one, with the same token and TTL, and
 -- lets in the readers at the head of the queue.
+-- Gets: now, digits of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, queue, epoch, broken
 -- ARGV: the attempt as a shared one, claim ms, channel
 -- Returns {1}, or {0, who broke the lease or ''}.

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- extend begins the TTL of a lease anew.
+-- Gets: now, beyond of guard.lua; owned, alone, lengthen of lease.lua. Its rest, stay of queue.lua.
 -- KEYS: lock. It must be the only one: so a lease can be renewed while its hash slot
 -- moves to another node, which refuses scripts with several keys.
 -- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else '', and the key of the epoch, which
@@ -14,3 +15,8 @@ local mine = owned(value, lease)
 if not mine and (value or attempt == '') then return {0, at} end
 if beyond(redis.pcall('GET', epoch), ttl) then return {-5, ttl} end
 if mine then return {1, lengthen(lock, ttl), at} end
+
+-- with queue.lua: The rest: others may hold the lock with the lease.
+local left = stay(lock, attempt, ttl, at)
+if not left then return {0, at} end
+return {1, left, at}

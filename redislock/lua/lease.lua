@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redislock begins with guard.lua and with this file. To make these
 -- functions, which every call does, takes time; so what few calls need is in queue.lua.
+-- Gets: digits of guard.lua.
+-- Gives: owned, alone, lengthen, upcoming, hold; FLOOR.
 
 local FLOOR = '86400000' -- how long a token is remembered, in ms
 local SPARE = 4000       -- how many tokens after its own a lease may have for its client

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- pass ends an exclusive lease and begins another in its place.
+-- Gets: now, closed of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, epoch, broken, queue
 -- ARGV: lease, the attempt of its successor, ttl ms
 -- Returns {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or 0},

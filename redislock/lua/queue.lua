@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What scripts need for locks that are not simply free, or held by one lease for itself.
+-- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
+-- Gives: join, parse, sharers, stay, leave, find, highest, state, fits, left, give, admit, go; ENDED, QUEUE.
 
 local QUEUE = 300000 -- how long a queue that nobody looks at lives, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms

@@ -26,12 +26,8 @@ var (
 	stateLua string
 	//go:embed lua/propose.lua
 	proposeLua string
-	//go:embed lua/propose-busy.lua
-	proposeBusyLua string
 	//go:embed lua/end.lua
 	endLua string
-	//go:embed lua/end-busy.lua
-	endBusyLua string
 	//go:embed lua/want.lua
 	wantLua string
 	//go:embed lua/read.lua
@@ -51,11 +47,9 @@ const (
 	listenScript
 )
 
-// The ordinary case of a script is in its text before the functions that only the
-// others need.
 var scripts = []epoch.Script{
-	proposeScript: {Text: commonLua + proposeLua + epoch.Each + stateLua + proposeBusyLua, PerRequest: 2, Grants: true},
-	endScript:     {Text: commonLua + endLua + epoch.Each + stateLua + endBusyLua, PerRequest: 1},
+	proposeScript: {Text: commonLua + epoch.Whole(proposeLua, epoch.Each+stateLua), PerRequest: 2, Grants: true},
+	endScript:     {Text: commonLua + epoch.Whole(endLua, epoch.Each+stateLua), PerRequest: 1},
 	wantScript:    {Text: commonLua + stateLua + wantLua},
 	readScript:    {Text: commonLua + stateLua + readLua},
 	listenScript:  {Text: listenLua},

@@ -32,6 +32,17 @@ var (
 	Each string
 )
 
+// Whole returns a script with the functions that its rest needs in the place of its line that begins with
+// "-- with". What comes before is the ordinary case, which does without: to make functions takes time.
+func Whole(script, functions string) string {
+	before, rest, found := strings.Cut(script, "\n-- with ")
+	_, rest, ended := strings.Cut(rest, "\n")
+	if !found || !ended {
+		panic("a script without a line that begins with -- with")
+	}
+	return before + "\n" + functions + rest
+}
+
 // The Server's own scripts follow those of Config.
 func (s *Server) epochScript() int { return len(s.texts) - 3 }
 func (s *Server) markScript() int  { return len(s.texts) - 2 }

@@ -2,6 +2,7 @@
 -- propose asks for locks, or for more time, or that they be shared, each for one lease.
 -- To repeat it is harmless. This is the ordinary case: locks that are free, each for one lease
 -- for itself. All of them are looked at together.
+-- Gets: now, digits, closed, stranger, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
 -- listeners, the wishes
 -- ARGV: mode (take, extend, heal), shared (1 or 0), from or '', ttl ms, client, record,
@@ -32,3 +33,91 @@ if mode == 'take' and shared == '0' and from == '' and closed(epoch, known[1], a
   end
 end
 if rest == 0 then return answers end
+
+-- with each.lua and state.lua: The rest, one lock after the other.
+local function ask(lock, floor, mark, listeners, wishes, lease, token)
+  -- Another may have been about the same lock.
+  local _, stored, news, value = unpack(n == 1 and known or redis.call('MGET', epoch, floor, mark, lock), 1, 4)
+  local shared = shared == '1'
+  local last, owner, stands, writer = standing(stored)
+  if tonumber(token) > LARGEST then return redis.error_reply('ERR the token ' .. token .. ' is beyond 2^53') end
+  local fits = tonumber(token) > tonumber(last) or tonumber(token) == tonumber(last) and owner == lease
+
+  local live = value and {} or scored(lock, at)
+
+  -- mine is the lock that the lease has, and till when it has it.
+  local mine, till = owned(value, lease) and value, 0
+  for i = 1, #live, 2 do
+    if owned(live[i], lease) then
+      mine, till = live[i], live[i + 1]
+    end
+  end
+
+  local has, shut = false, 0
+  if not news then
+    local heir = owned(value, from)
+    if mine then
+      if boot ~= '' and stranger(known[1] or '') then return {-1} end
+      if beyond(known[1], ttl) then return {-5, ttl} end
+      has = true
+    elseif heir or not value and (#live == 0 or shared) then
+      shut = closed(epoch, known[1], at, ttl)
+      if shut < 0 then return {shut, ttl} end
+      if shut > 0 or not heir and from ~= '' or heir and shared then
+        has = false
+      elseif mode == 'take' then
+        has = not shared or wished(wishes, at) == 0
+      elseif mode == 'heal' then
+        has = tonumber(token) >= tonumber(shared and writer or stands)
+      end
+    end
+  end
+  if not has then
+    return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, stored, listeners, wishes, at)
+  end
+
+  local px = tonumber(ttl)
+  if mine then
+    if value then
+      px = math.max(px, redis.call('PTTL', lock))
+    end
+    till = math.max(till, at + px * 1000)
+    -- This needs no memory, and after it a server that has none accepts the rest.
+    redis.call('PEXPIRE', lock, millis(math.max(till, live[#live] or 0), at))
+  else
+    till = at + px * 1000
+  end
+  -- The floor is written before a new lock: what is refused for lack of memory has
+  -- then recorded nothing.
+  if fits then
+    store(floor, stored, token, lease, shared)
+  elseif mine then
+    redis.call('PEXPIRE', floor, FLOOR)
+  end
+
+  local new
+  local sure = fits or mode ~= 'take' -- a lease that was granted has its token
+  if mine then
+    local who, old, rest = string.match(mine, '^(%S+ %S+) (%S+) (.*)$')
+    new = who .. ' ' .. (sure and token or old) .. ' ' .. rest
+  else
+    new = lease .. ' ' .. client .. ' ' .. (sure and token or '0') .. ' ' .. digits(at) .. ' ' .. record
+  end
+  if not shared and (value or not mine) then
+    if new ~= mine then redis.call('SET', lock, new, 'PX', px) end
+  else
+    if value then
+      redis.call('DEL', lock, wishes)
+    end
+    put(lock, new, till, live, at)
+    if mine and not value and new ~= mine then redis.call('ZREM', lock, mine) end
+    if value then wake(lock, listeners, channel) end
+  end
+  return fits and {1} or {1, stored}
+end
+
+for i = 1, n do
+  answers[i] = answers[i] or each(n, ask, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
+    ARGV[7 + i], ARGV[7 + n + i])
+end
+return answers

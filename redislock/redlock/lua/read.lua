@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- read reads locks.
+-- Gets: now of guard.lua; state.lua.
 -- KEYS: lock, floor, listeners, wishes, for each name
 -- Returns {1, and for each name as add says}
 

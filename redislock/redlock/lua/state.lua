@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What scripts need for locks that are not simply free, or held by one lease for itself.
+-- Gets: digits of guard.lua. Gives: millis, scored, put, wished, add, wake.
 
 -- millis returns the ms until a time, rounded up.
 local function millis(till, at) return math.max(0, math.ceil((till - at) / 1000)) end

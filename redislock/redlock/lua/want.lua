@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- want makes a wish to have the name alone, or takes it away.
+-- Gets: now of guard.lua; state.lua.
 -- KEYS: lock, floor, listeners, wishes
 -- ARGV: who, ms or 0 to take it away, channel
 -- Returns {1, and as add says}

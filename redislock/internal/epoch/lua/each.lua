@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Gives: each.
 
 -- each does something for one of n locks. What fails for one does not for the others.
 local function each(n, f, ...)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- epoch makes the record of this run of the server, joins it, or only looks at it.
+-- Gets: boot, publish, now, digits of guard.lua.
 -- KEYS: epoch; in a cluster another one that never exists, so that this does not run
 -- while the hash slot moves
 -- ARGV: look, join, bless (to begin with an open epoch in any case), or set (which changes MaxTTL);

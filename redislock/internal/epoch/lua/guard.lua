@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script begins with a line that sets boot, publish, limit, self and set, and with this file.
+-- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the command that tells
+-- clients; limit, MaxTTL in ms; self, which node of Redlock this is, and set, its set of nodes, or ''.
+-- Gives: now, digits, lineage, stranger, closed, beyond.
 
 local LOOK = 10000 -- for how long a look at the server's role is good, in microseconds
 
