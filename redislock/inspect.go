@@ -227,3 +227,21 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	}
 	return held(name, reply)
 }
+
+const noKey = -2 // what PTTL says if there is none
+
+// held reads who holds a lock instead of the lease that a script was run for.
+func held(name string, reply []rueidis.RedisMessage) error {
+	var t turn
+	if len(reply) >= 3 {
+		t.value, _ = reply[1].ToString()
+		t.pttl, _ = reply[2].AsInt64()
+	}
+	if len(reply) > 3 {
+		t.sharers = parseSharers(reply[3])
+	}
+	if t.value == "" && t.sharers == nil {
+		return driver.ErrReleased
+	}
+	return &driver.HeldError{Info: t.info(name)}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/efficiency"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -287,7 +288,7 @@ func (s *store) started(err error) (driver.Driver, error) {
 		return nil, err
 	}
 	if s.mode == Efficiency {
-		return &plain{s}, nil
+		return &efficiency.Driver{Participant: sharedWith{s}}, nil
 	}
 	return s, nil
 }

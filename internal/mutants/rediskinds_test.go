@@ -52,7 +52,7 @@ func init() {
 		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
 	lua("a late look of a writer that has become a reader queues", "acquire.lua",
 		"kind == 'exclusive' and join(lease, client, 'shared', record) or me", "me", "TestLateLookOfAReader")
-	lua("the key outlives the last reader that Efficiency has left", "plain-break.lua",
+	lua("the key outlives the last reader that Efficiency has left", "../internal/efficiency/lua/break.lua",
 		"if last then --", "if false then --", "TestKeyEndsWithTheLast")
 	grant := func(name, old, new, test string) {
 		mutants = append(mutants, mutant{name: name, file: "redislock/grant.go", old: old, new: new, pkg: "redislock", test: test})
@@ -67,6 +67,6 @@ func init() {
 			old: "a.undo(ctx, fail)", new: "a.undo(ctx, &server.Failure{Err: fail.Err, Maybe: true})", test: "TestWaitReplicas"},
 		mutant{name: "Inspect takes a hand-over for a free lock", file: "redislock/inspect.go", pkg: "redislock",
 			old: "value := text(replies[0][2]); value != \"\"", new: "value := text(replies[0][2]); false", test: "TestInspectBesideHandOver"})
-	lua("Efficiency trips over readers", "plain-extend.lua",
+	lua("Efficiency trips over readers", "../internal/efficiency/lua/extend.lua",
 		"redis.pcall('GET', lock)", "redis.call('GET', lock)", "TestTogether")
 }

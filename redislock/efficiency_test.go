@@ -16,23 +16,24 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/efficiency"
 )
 
 func efficient() *Options { return &Options{MaxTTL: time.Minute, Mode: Efficiency} }
 
-func openPlain(t testing.TB, url string, opts *Options) *plain {
+func openPlain(t testing.TB, url string, opts *Options) *efficiency.Driver {
 	t.Helper()
 	d, err := NewDriver(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*plain)
+	return d.(*efficiency.Driver)
 }
 
 // plainParticipant is a plain one with a link that can be cut.
 type plainParticipant struct {
-	*plain
+	*efficiency.Driver
 	link *drivertest.Link
 }
 
@@ -91,7 +92,7 @@ func TestEfficiencyForgets(t *testing.T) {
 	}
 }
 
-func takePlain(t testing.TB, p *plain, name string) driver.Grant {
+func takePlain(t testing.TB, p *efficiency.Driver, name string) driver.Grant {
 	t.Helper()
 	g, err := p.TryAcquire(t.Context(), long(name))
 	if err != nil {
