@@ -53,10 +53,10 @@ func (g *grant) Token() uint64 { return g.token }
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }
 
-// Reserved implements driver.Reserver. Who waits may be of this client too.
+// Reserved implements driver.Reserver. The waiters may be of this client, too.
 func (g *grant) Reserved() (tokens uint64, others bool) { return g.spare, g.others }
 
-// reserve reads what was said of other tokens, and of who waits.
+// reserve reads the number of reserved tokens, and whether anybody was waiting.
 func (g *grant) reserve(reply []rueidis.RedisMessage) {
 	spare, _ := reply[0].AsInt64()
 	waits, _ := reply[1].AsInt64()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// news are what is told to who has asked for it, or kept until somebody does.
+// news is told to whoever has asked for it, or kept until somebody does.
 type news struct {
 	tell func(driver.News)
 	kept []driver.News

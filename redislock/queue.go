@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// Who waits is told: the script that ends a lease gives the lock to the first in
+// Waiters are told: the script that ends a lease gives the lock to the first in
 // the queue and sends a message. All else is for what messages cannot tell. The
 // first in the queue looks when the lock must have expired, and every firstLook
 // in case a message was lost or another library has deleted the lock. The others

@@ -165,7 +165,7 @@ type turn struct {
 	rank  int64  // in the queue; negative if not there
 	shut  time.Duration
 
-	sharers []driver.Held // who hold it together, for who does not wait
+	sharers []driver.Held // co-holders; only filled in for TryAcquire
 }
 
 func (t turn) info(name string) *driver.Info {

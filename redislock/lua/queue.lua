@@ -118,10 +118,10 @@ local HEARERS = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local function hears(s, client) return redis.call('PUBSUB', HEARERS, s.channel .. client)[2] > 0 end
 
 -- admit goes through the queue from its head. Whoever may have the lock now gets it
--- for the claim, in which it has to ask for more. The first who may not is
--- told that it is the first, if it was not (moved) or keeps out who is asking, and
+-- for the claim, in which it has to ask for more. The first that may not is
+-- told that it is the first, if it was not (moved) or keeps the caller out, and
 -- in how many ms its turn may come. Those whose client hears nothing leave the queue.
--- Who is asking is me: it needs no message and gets the lock for px ms. admit returns
+-- The caller is me: it needs no message and gets the lock for px ms. admit returns
 -- its token if its turn has come: it was the first, or nobody waits.
 local function admit(s, moved, me, px)
   local mine, token = me and string.match(me, '^%S+ %S+ (%S+)'), nil

@@ -56,7 +56,7 @@ type search struct {
 	heard  bool             // a quorum of nodes has answered at once
 	closed []driver.Instant // until when each node is taken to be closed
 
-	// Of who waits for an exclusive lease; see wait.go.
+	// Of a waiter for an exclusive lease; see wait.go.
 	readers bool            // it was found that others share the name
 	wished  bool            // and nodes were told to let no more of them in
 	wants   []chan struct{} // of each node: closed when the last wish was answered

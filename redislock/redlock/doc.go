@@ -60,7 +60,7 @@
 //
 // # Waiting
 //
-// Each node tells those who wait that a lock has ended. Who is woken lets a random
+// Each node tells those who wait that a lock has ended. A waiter that is woken lets a random
 // time pass that grows with the number of those who wait, looks whether a quorum is
 // free, and only then proposes: to propose while somebody holds the name would take
 // the nodes that the holder has lost and wants to heal. If nobody gets a quorum they

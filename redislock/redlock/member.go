@@ -27,8 +27,8 @@ const (
 	// first: their leases are the first to expire.
 	maxDebts = 4096
 
-	// endTimeout is how long a node may take to answer one ending. Nobody waits for
-	// it but who has nothing else to do.
+	// endTimeout is how long a node may take to answer one ending. Only a caller
+	// that has nothing else to do waits for it.
 	endTimeout = time.Second
 
 	minDebtPause = 20 * time.Millisecond

@@ -179,7 +179,7 @@ type Lock struct {
 //  3. If Held is not set, and the floor is that of Lease: it does not stand any more. The
 //     standing floors are again what they were before Lease stored a token.
 //
-// Bar is for who does not know whether a proposal may still come.
+// Bar is for a caller that does not know whether a proposal may still come.
 type Ending struct {
 	Name  string
 	Lease string
@@ -189,9 +189,9 @@ type Ending struct {
 }
 
 // Wish is that of one who waits for an exclusive lock of a name that is shared. As
-// long as there is one the node gives no shared lock to who comes new, so the
+// long as there is one the node gives no shared lock to newcomers, so the
 // readers become fewer until the writer can have the name. The node does, in one
-// step: if For is positive, the wish of Who ends so long from now; else it is taken
+// step: if For is positive, the wish made by Who ends so long from now; else it is taken
 // away, and if it was the last one those who listen are told.
 //
 // All wishes end when a writer has had the name (see Ending and Proposal), and who

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Who waits is told by each node that a lock has ended, lets a random time pass if
+// A waiter is told by each node that a lock has ended, lets a random time pass if
 // others wait too, looks whether a quorum is free, and only then asks: to ask
 // while somebody holds the name would take the nodes that the holder has lost and
 // wants back. It also looks when the locks of a quorum must have expired, and
@@ -19,7 +19,7 @@ import (
 // in, and renews it each time it looks. If it dies, the wish costs the readers
 // wishFor at most.
 
-// Acquire implements driver.Queuer. There is no queue: who comes first after a
+// Acquire implements driver.Queuer. There is no queue: whoever comes first after a
 // release gets the name. An outage is borne for a TTL once a quorum of nodes has been heard of.
 func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := d.usable(ctx, req); err != nil {

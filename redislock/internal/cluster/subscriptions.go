@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// In a cluster only who subscribes at the node that has a slot, to a channel in that
-// slot, is counted by the script that publishes. So there is a subscription for each slot in
+// In a cluster the script that publishes counts only subscriptions at the node that has the
+// slot, to a channel in that slot. So there is a subscription for each slot in
 // which somebody waits. The node ends the subscription when it gives the slot away, but
 // not when it becomes a replica of the one that has taken it over: what is published there
 // is heard at the replica, too, and not counted. So a subscription follows the owner of its slot,

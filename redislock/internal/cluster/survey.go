@@ -68,7 +68,7 @@ func (s *survey) over() bool {
 }
 
 // suspect begins to look for a new owner of what a Server has that does not
-// answer, or does not know better. Who asks does not wait for it.
+// answer, or does not know better. The caller does not wait for it.
 func (c *Cluster) suspect(s *epoch.Server) {
 	const often = 200 * time.Millisecond
 	c.mu.Lock()

@@ -82,8 +82,8 @@ type Binding struct {
 }
 
 // Bind learns which run of the server this is and loads the scripts for it, unless
-// that has been done. Nothing needs it but who wants to know at once whether the
-// server will do.
+// that has been done. Only a caller that wants to know at once whether the server
+// will do needs it.
 func (s *Server) Bind(ctx context.Context) error {
 	if _, err := s.Bound(ctx, nil); err != nil {
 		return conn.NotBound(ctx, err).Err

@@ -105,7 +105,7 @@ func (s *Server) rejoin() {
 	_, _ = s.Bound(s.ctx, stale)
 }
 
-// Hush ends the subscription, so that nobody sends grants to who has gone: on a
+// Hush ends the subscription, so that nobody sends grants to a participant that has gone: on a
 // connection that is not ours it would go on.
 func (s *Server) Hush() {
 	if s.Owned || s.Hear == nil {

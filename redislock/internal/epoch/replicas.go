@@ -28,7 +28,7 @@ type replicas struct {
 	rounds []*round   // that have not begun
 	busy   bool       // somebody works on them
 
-	wire rueidis.DedicatedClient // of who works on them; nil if there is none
+	wire rueidis.DedicatedClient // of the goroutine that works on them; nil if there is none
 	free func()
 }
 

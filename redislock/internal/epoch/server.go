@@ -180,8 +180,8 @@ func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Bu
 }
 
 // Close ends what was begun in the background and, if it is the Server's own, the
-// client. The errors of requests that are under way say nothing then: who waits
-// for them must be told before. Call Hush first of all.
+// client. The errors of requests that are under way say nothing then: their
+// callers must be told before. Call Hush first of all.
 func (s *Server) Close() {
 	s.replicas.mu.Lock() // nobody begins to wait for replicas after this
 	s.cancel()
