@@ -230,3 +230,8 @@ func (s *Server) checked(r rueidis.RedisResult) error {
 	return fmt.Errorf("NOPERM: the user may not run, or not on these keys and channels, what redislock needs: "+
 		"ACL SETUSER … ~%s* &%s* %s", s.Prefix, s.Channel, strings.Join(missing, " "))
 }
+
+// Call builds the call of a script.
+func (b *Binding) Call(c rueidis.CommandClient, script int, keys, args []string) rueidis.Completed {
+	return c.B().Evalsha().Sha1(b.sha[script]).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}

@@ -78,12 +78,6 @@ func (s *Server) Receive(ctx context.Context, sub *conn.Subscription, subscribe 
 	})
 }
 
-// Subscription returns the one over which messages about any key come. Leave must be called after it.
-func (s *Server) Subscription(string) *conn.Subscription { return s.subscription }
-
-// Leave undoes a call of Subscription.
-func (s *Server) Leave(string) {}
-
 // rejoin makes sure soon after a restart that the server knows how long our
 // leases can be: others, with shorter ones, may be the first to ask it for
 // something, and would not wait for ours.

@@ -82,26 +82,6 @@ func (s *Server) Stale(b *Binding) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
-// Source is a run of a server that has answered a request.
-type Source struct {
-	*Server
-	Binding *Binding
-}
-
-// Run returns the id of that run, or "" if it is not guarded, or none.
-func (s Source) Run() string {
-	if s.Binding == nil {
-		return ""
-	}
-	return s.Binding.boot
-}
-
-// Says reports whether what the run with this id says is to be believed: it is this
-// one, and this participant has not left it. Of a run that is not guarded nothing is.
-func (s Source) Says(run string) bool {
-	return run != "" && run == s.Run() && s.Stale(s.Binding) == nil
-}
-
 // left returns when the run before a new connection was heard of last.
 func (s *Server) left() driver.Instant {
 	s.mu.Lock()

@@ -150,12 +150,6 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	return s, err
 }
 
-// EpochKey is the key of the record of the epoch of a lock's key.
-func (s *Server) EpochKey(string) string { return s.epochKey }
-
-// ChannelFor begins the channels of messages about a lock's key.
-func (s *Server) ChannelFor(string) string { return s.Channel }
-
 // Bless ends the quarantine. If the participant has a MaxTTL of its own, that is the store's
 // from now on.
 func (s *Server) Bless(ctx context.Context) error { return s.change(ctx, Trust) }

@@ -41,17 +41,6 @@ type round struct {
 	err  error
 }
 
-// RunReplicated is Run, and waits until Config.Replicas replicas have what a
-// reply of 1 has written. It also returns who has answered. It fails with Failure.Behind if they do not within
-// Config.ReplicaTimeout.
-func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *conn.Failure) {
-	reply, since, b, fail := s.run(ctx, script, keys, args)
-	if fail == nil && Code(reply) == 1 {
-		fail = s.Replicated(ctx, b, keys[0])
-	}
-	return reply, since, Source{s, b}, fail
-}
-
 // Replicated waits for the replicas of what b's scripts have written until now.
 func (s *Server) Replicated(ctx context.Context, b *Binding, key string) *conn.Failure {
 	if s.Replicas == 0 {

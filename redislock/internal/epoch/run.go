@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,9 +16,24 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// Call builds the call of a script.
-func (b *Binding) Call(c rueidis.CommandClient, script int, keys, args []string) rueidis.Completed {
-	return c.B().Evalsha().Sha1(b.sha[script]).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+// Source is a run of a server that has answered a request.
+type Source struct {
+	*Server
+	Binding *Binding
+}
+
+// Run returns the id of that run, or "" if it is not guarded, or none.
+func (s Source) Run() string {
+	if s.Binding == nil {
+		return ""
+	}
+	return s.Binding.boot
+}
+
+// Says reports whether what the run with this id says is to be believed: it is this
+// one, and this participant has not left it. Of a run that is not guarded nothing is.
+func (s Source) Says(run string) bool {
+	return run != "" && run == s.Run() && s.Stale(s.Binding) == nil
 }
 
 // RunOn is Run that returns the id of the run of the server that has answered, and not the instant.
@@ -35,6 +51,17 @@ func (s *Server) RunOn(ctx context.Context, script int, keys, args []string) (re
 func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
 	reply, since, _, fail := s.run(ctx, script, keys, args)
 	return reply, since, fail
+}
+
+// RunReplicated is Run, and waits until Config.Replicas replicas have what a
+// reply of 1 has written. It also returns who has answered. It fails with Failure.Behind if they do not within
+// Config.ReplicaTimeout.
+func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *conn.Failure) {
+	reply, since, b, fail := s.run(ctx, script, keys, args)
+	if fail == nil && Code(reply) == 1 {
+		fail = s.Replicated(ctx, b, keys[0])
+	}
+	return reply, since, Source{s, b}, fail
 }
 
 func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Binding, *conn.Failure) {
@@ -167,4 +194,19 @@ func (s *Server) Reply(script int, r rueidis.RedisResult) ([]rueidis.RedisMessag
 		return reply[0].ToArray()
 	}
 	return reply, err
+}
+
+// Millis writes d in milliseconds, rounded up.
+func Millis(d time.Duration) string { return strconv.FormatInt(Ceil(d), 10) }
+
+// Ceil returns d in milliseconds, rounded up, so that the server never counts
+// less than the holder does.
+func Ceil(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+// Bit writes b as a number.
+func Bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
 }

@@ -135,6 +135,18 @@ func (s *Server) Servers(context.Context) ([]*Server, error) { return []*Server{
 // Has reports whether a key is in a server that has answered.
 func (s *Server) Has(*Server, string) bool { return true }
 
+// EpochKey is the key of the record of the epoch of a lock's key.
+func (s *Server) EpochKey(string) string { return s.epochKey }
+
+// ChannelFor begins the channels of messages about a lock's key.
+func (s *Server) ChannelFor(string) string { return s.Channel }
+
+// Subscription returns the one over which messages about any key come. Leave must be called after it.
+func (s *Server) Subscription(string) *conn.Subscription { return s.subscription }
+
+// Leave undoes a call of Subscription.
+func (s *Server) Leave(string) {}
+
 // Send sends a command about a key that no script of Config is needed for, and
 // returns the answer, which may be nil, and an instant before it was sent.
 func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
