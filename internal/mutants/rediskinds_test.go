@@ -64,7 +64,7 @@ func init() {
 	mutants = append(mutants, mutant{name: "a set whose answer is lost is kept", file: "redislock/all.go", pkg: "redislock",
 		old: "grants = append(grants, g)", new: "_ = g", test: "TestLostReplyOfASet"},
 		mutant{name: "a set that replicas lack is given back in part", file: "redislock/all.go", pkg: "redislock",
-			old: "a.undo(ctx, fail)", new: "a.undo(ctx, &server.Failure{Err: fail.Err, Maybe: true})", test: "TestWaitReplicas"},
+			old: "a.undo(ctx, fail)", new: "a.undo(ctx, &conn.Failure{Err: fail.Err, Maybe: true})", test: "TestWaitReplicas"},
 		mutant{name: "Inspect takes a hand-over for a free lock", file: "redislock/inspect.go", pkg: "redislock",
 			old: "value := text(replies[0][2]); value != \"\"", new: "value := text(replies[0][2]); false", test: "TestInspectBesideHandOver"})
 	lua("Efficiency trips over readers", "../internal/efficiency/lua/extend.lua",

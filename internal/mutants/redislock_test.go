@@ -142,7 +142,7 @@ func init() {
 			old: "case r.have < int64(s.Replicas):", new: "case r.have < 0:", pkg: pkg, test: "TestWaitReplicas"},
 		mutant{name: "renewals count before replicas have them", file: "redislock/grant.go",
 			old: "reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript",
-			new: "var by server.Source\n\tby.Server, _ = g.s.server.(*server.Server)\n\treply, since, fail := g.s.server.Run(ctx, extendScript", pkg: pkg, test: "TestWaitReplicas"},
+			new: "var by epoch.Source\n\tby.Server, _ = g.s.server.(*epoch.Server)\n\treply, since, fail := g.s.server.Run(ctx, extendScript", pkg: pkg, test: "TestWaitReplicas"},
 		lua("tokens for the client are not kept from others", "lease.lua",
 			"digits(token + spare), 'PX', FLOOR", "text, 'PX', FLOOR", "TestConformance/reserved-tokens-go-to-no-other-grant"),
 		lua("tokens run ahead of the clock", "lease.lua",
