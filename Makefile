@@ -35,7 +35,7 @@ quick: deps style
 
 test: deps lint
 	# The model and the simulator only compute: they get what the suites leave of the processors.
-	@$(MAKE) --no-print-directory -Oline -j2 suites model
+	@$(MAKE) --no-print-directory -j2 suites model
 	# Its hundreds of bubbles of fake time at once crash Go 1.26.8's race runtime now and
 	# then, in one run of five. The stores run what it has with -race.
 	go test ./driver/drivertest
