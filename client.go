@@ -113,14 +113,8 @@ func (c *Client) Close() error {
 func (c *Client) end() error {
 	c.cancel()
 	c.calls.Wait()
-	var errs []error
-	// From here on no lease is added, and each leaves the list when its Release,
-	// ours or somebody else's, has ended.
-	for l := c.anyOpen(); l != nil; l = c.anyOpen() {
-		if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
-			errs = append(errs, err)
-		}
-	}
+	c.timeouts.close()
+	errs := c.releaseAll()
 	c.sched.Stop()
 	c.renewals.Close()
 	c.background.Wait()
@@ -128,15 +122,44 @@ func (c *Client) end() error {
 	return errors.Join(append(errs, c.driver.Close())...)
 }
 
-// anyOpen returns a lease that has not been given back yet, or nil.
-func (c *Client) anyOpen() *Lease {
+// maxClosing bounds the leases that Close gives back at a time.
+const maxClosing = 256
+
+// releaseAll gives back the leases that are still held, many at a time: a store that hangs
+// costs closeTimeout for each.
+func (c *Client) releaseAll() []error {
+	var mu sync.Mutex
+	var errs []error
+	var all sync.WaitGroup
+	slots := make(chan struct{}, maxClosing)
+	for _, l := range c.allOpen() {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			for l.Holds() > 1 {
+				l.Release(context.Background()) // a hold fewer
+			}
+			if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// allOpen returns the leases that have not been given back yet. Of a client that is closed
+// none is added, and none is handed over.
+func (c *Client) allOpen() []*Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := c.open
-	if g == nil {
-		return nil
+	var leases []*Lease
+	for g := c.open; g != nil; g = g.next {
+		g.mu.Lock()
+		leases = append(leases, g.present)
+		g.mu.Unlock()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.present
+	return leases
 }

@@ -5,6 +5,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -224,6 +225,39 @@ func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 		began := time.Now()
 		c.Close()
 		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+	})
+}
+
+// far is a store on other hosts that grants, and then hangs.
+type far struct{ driver.Driver }
+
+func (d far) Guarantees() driver.Guarantees {
+	g := d.Driver.Guarantees()
+	g.CrossHost = true
+	return g
+}
+
+func (d far) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return hangingGrant{g}, nil
+}
+
+func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, far{new(memlock.Store).Driver()}, nil)
+		for i := range 20 {
+			acquire(t, c, fmt.Sprint("name", i))
+		}
+		began := time.Now()
+		if err := c.Close(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close = %v; want the error of the leases that could not be given back", err)
+		}
+		if d := time.Since(began); d > 7*time.Second {
 			t.Errorf("Close took %v", d)
 		}
 	})

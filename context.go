@@ -106,9 +106,6 @@ func (c lentContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// share is for how long requests get the same context.
-const share = requestTimeout / 10
-
 // timeouts are the contexts of requests that have no end of their own. One for each
 // request would cost more than all else that a release does.
 type timeouts struct {
@@ -116,18 +113,31 @@ type timeouts struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	until  driver.Instant // when the next one is due
+	closed bool           // the next ones have closeTimeout
 }
 
-// next returns a context that ends requestTimeout from now, or up to share earlier.
+// next returns a context that ends requestTimeout from now, or up to a tenth of it earlier:
+// for so long requests get the same one.
 func (t *timeouts) next() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := driver.Now(); t.ctx == nil || now >= t.until {
 		// The one before ends by itself: requests may still have it.
-		t.ctx, t.cancel = context.WithTimeout(context.Background(), requestTimeout)
-		t.until = now.Add(share)
+		limit := requestTimeout
+		if t.closed {
+			limit = closeTimeout
+		}
+		t.ctx, t.cancel = context.WithTimeout(context.Background(), limit)
+		t.until = now.Add(limit / 10)
 	}
 	return t.ctx
+}
+
+// close shortens what begins from now on.
+func (t *timeouts) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed, t.until = true, 0
 }
 
 // stop frees the timer when no request is under way any more.

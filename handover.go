@@ -45,6 +45,11 @@ func (l *Lease) keep() bool {
 // handOver hands the grant over to the next waiter of the client, if that may be done
 // without the store. It ends l then, and reports whether it has.
 func (l *Lease) handOver() bool {
+	if r, ok := l.grant.store.(driver.Reserver); !ok {
+		return false
+	} else if left, _ := r.Reserved(); left == 0 {
+		return false
+	}
 	w, heir := l.inherit()
 	if heir == nil {
 		return false

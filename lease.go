@@ -117,7 +117,7 @@ func (l *Lease) Holds() int {
 
 // Files returns the open files that a child process must inherit so that the
 // lease lives as long as the child does, or nil if the store has no such
-// thing. From then on Release closes only this process's copies of them.
+// thing or the lease has ended. From then on Release closes only this process's copies of them.
 func (l *Lease) Files() []*os.File {
 	g, ok := l.grant.store.(driver.Inheriter)
 	if !ok || !l.keep() {

@@ -9,7 +9,7 @@ package main
 var mutants = map[string]mutant{
 	"trust": {
 		why: "a lease is trusted for three times its TTL", store: "redis",
-		file: "lease.go", old: "l.since.Add(l.ttl-driver.Drift(l.ttl))", new: "l.since.Add(3*l.ttl)",
+		file: "internal/trust/trust.go", old: "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", new: "l.since.Add(3*l.terms.TTL)",
 		faults: []string{"black hole", "client stopped"},
 	},
 	"quarantine": {

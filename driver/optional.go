@@ -161,7 +161,8 @@ type Inheriter interface {
 type Reserver interface {
 	// Reserved returns how many tokens after Token are set aside for this grant: every
 	// other grant on the name has a greater token than these, or one smaller than
-	// Token. It is constant. Others reports whether a participant other than this one
+	// Token. It is asked before each hand-over, and constant but for this: 0 says that the
+	// grant must be handed over no more, as it may have ended. Others reports whether a participant other than this one
 	// was waiting for the name when it was granted, or may have been.
 	Reserved() (tokens uint64, others bool)
 }

@@ -16,7 +16,7 @@ var _ driver.Downgrader = (*grant)(nil)
 // the files: the child would show an exclusive holder for ever.
 //
 // The record becomes a shared one before the flock does, at the gate: so nobody
-// whoever joins takes the lease for an exclusive one that has crashed.
+// that joins takes the lease for an exclusive one that has crashed.
 func (g *grant) Downgrade(ctx context.Context) error {
 	h := g.hold
 	enc := encode(g.name)

@@ -32,8 +32,20 @@ var (
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
 
-// Reserved implements driver.Reserver. Nobody knows which processes wait.
-func (g *grant) Reserved() (tokens uint64, others bool) { return reservedAfter(g.token), true }
+// Reserved implements driver.Reserver. Nobody knows which processes wait. Without the lock
+// file nothing is left to be handed over: another process may have the name.
+func (g *grant) Reserved() (tokens uint64, others bool) {
+	tokens = reservedAfter(g.token)
+	if tokens == 0 {
+		return 0, true
+	}
+	g.hold.mu.Lock()
+	defer g.hold.mu.Unlock()
+	if g.check() != nil {
+		return 0, true
+	}
+	return tokens, true
+}
 
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }

@@ -167,14 +167,15 @@ func truncate(s string, n int) string {
 //
 // A grant whose token divides by span has the tokens up to the next one that does, too. It
 // gets such a token only if all of these are in the past by that clock, so that reserved tokens
-// take nothing from what a new file begins at.
+// take nothing from what a new file begins at. The first grant of a file has none: the file
+// that was deleted may have had the tokens around the present time.
 func nextToken(last uint64, micros int64) (uint64, error) {
 	now := uint64(max(micros, 1))
 	switch {
 	case last >= maxToken-2*span:
 		return 0, errors.New("the token has reached 2^53-1: choose another name")
-	case last == 0 && now > 2*span:
-		return now - now%span - span, nil
+	case last == 0 && now%span == 0:
+		return now + 1, nil
 	case last == 0:
 		return now, nil
 	}

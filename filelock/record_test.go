@@ -148,7 +148,8 @@ func TestLastToken(t *testing.T) {
 		micros int64
 		want   uint64
 	}{
-		{0, 1000*span + 5, 999 * span},          // not more than the clock says
+		{0, 1000*span + 5, 1000*span + 5},       // the first has none reserved
+		{0, 1000 * span, 1000*span + 1},         // nor then
 		{10 * span, 1000 * span, 11 * span},     // the reserved ones are left out
 		{10*span + 3, 1000 * span, 11 * span},   // and so is what does not divide by span
 		{10 * span, 11 * span, 11*span + 1},     // no time for reserved ones
@@ -177,4 +178,18 @@ func FuzzReadState(f *testing.F) {
 			t.Error("a damaged file passes for an empty one")
 		}
 	})
+}
+
+// TestNewFileGoesOn: a lock file is deleted, and made anew a moment later.
+func TestNewFileGoesOn(t *testing.T) {
+	for d := int64(2); d <= 127; d += 5 {
+		for phase := range int64(span) {
+			at := int64(1_700_000_000_000_000)/span*span + phase
+			old, _ := nextToken(0, at)
+			if anew, _ := nextToken(0, at+d); anew <= old+reservedAfter(old) {
+				t.Errorf("phase %d: the old file had the tokens %d to %d; the new one, %d µs later, begins at %d",
+					phase, old, old+reservedAfter(old), d, anew)
+			}
+		}
+	}
 }

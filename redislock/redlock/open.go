@@ -172,6 +172,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 		if host == "" {
 			return nil, nil, errors.New("a host is empty: write redlock://host1:6379,host2:6379,host3:6379")
 		}
+		host = strings.ReplaceAll(host, "%", "%25") // the zone of an address
 		p, err := conn.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, conn.Options{
 			Prefix: c.Prefix, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
