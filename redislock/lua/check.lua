@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- check tries every command of the scripts.
--- ARGV: keys of a string and a sorted set that nobody uses, a channel. They are no
--- KEYS, as in a cluster they may be another node's; the rights are looked at first.
--- Returns the names of the commands that the user may not run.
+-- check tries every command of the scripts. ARGV: keys of an unused string and an
+-- unused sorted set, a channel. They are not KEYS, as in a cluster they may belong to
+-- another node; the server checks the rights first. Returns the names of the commands
+-- that the user may not run.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}
