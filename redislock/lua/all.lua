@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- all asks for several locks, and gets all of them or none. It grants nothing to
--- waiters, and does not overtake them. Repeating it is harmless. Gets: now, digits,
--- closed of guard.lua; lease.lua and queue.lua. KEYS: lock, floor, queue, ended, for
--- each; epoch ARGV: client; lease, kind, record, ttl ms, for each Returns {1, the
--- tokens, server time}; {0, value or '', pttl ms, the leases that hold it together,
--- with scores, or {}, which lock it is, from 1} if one is held or has waiters; {-1} if
--- the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL; {-2,
--- closed ms}; {-3} if a lease has ended already; {-4, n, which} if one has n slots, and
--- another number was asked for.
+-- waiters, and does not overtake them. Repeating it is harmless.
+-- Gets: now, digits, closed of guard.lua; lease.lua and queue.lua.
+-- KEYS: lock, floor, queue, ended, for each; epoch
+-- ARGV: client; lease, kind, record, ttl ms, for each
+-- Returns {1, the tokens, server time}; {0, value or '', pttl ms, the leases that hold
+-- it together, with scores, or {}, which lock it is, from 1} if one is held or has
+-- waiters; {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than
+-- MaxTTL; {-2, closed ms}; {-3} if a lease has ended already; {-4, n, which} if one has
+-- n slots, and another number was asked for.
 
 local client, n = ARGV[1], (#ARGV - 1) / 4
 local epoch = KEYS[4 * n + 1]

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- check tries every command of the scripts. ARGV: keys of an unused string and an
--- unused sorted set, a channel. They are not KEYS, as in a cluster they may belong to
--- another node; the server checks the rights first. Returns the names of the commands
--- that the user may not run.
+-- check tries every command of the scripts.
+-- ARGV: keys of an unused string and an unused sorted set, a channel. These keys are not
+-- among KEYS, as another node of a cluster may have them; the rights are checked first.
+-- Returns the names of the commands that the user may not run.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redislock begins with guard.lua and with this file. Every call makes
--- these functions, which takes time; so queue.lua has what few calls need. Gets: digits
--- of guard.lua. Gives: owned, alone, lengthen, upcoming, hold; FLOOR.
+-- these functions, which takes time; so queue.lua has what few calls need.
+-- Gets: digits of guard.lua.
+-- Gives: owned, alone, lengthen, upcoming, hold; FLOOR.
 
 local FLOOR = '86400000' -- how long a token is remembered, in ms
 local SPARE = 4000       -- how many tokens after its own a lease may have for its client

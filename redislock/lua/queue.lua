@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions for locks that are not simply free, or held by one exclusive lease. Gets:
--- boot, publish, now, digits, closed of guard.lua; all of lease.lua. Gives: join,
--- parse, sharers, stay, leave, find, highest, state, fits, left, give, admit, go;
--- ENDED, QUEUE.
+-- Functions for locks that are not simply free, or held by one exclusive lease.
+-- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
+-- Gives: join, parse, sharers, stay, leave, find, highest, state, fits, left, give, admit, go; ENDED, QUEUE.
 
 local QUEUE = 300000 -- how long a queue lives if no waiter looks, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
@@ -17,9 +16,9 @@ local function parse(attempt)
 end
 
 -- Leases that hold a lock together are in a sorted set in its place. Each has two
--- members: the attempt, with the time of its end as the score, and the same after an @,
--- with its token as a negative number. So requests about one of them take O(log n), and
--- all are under one key.
+-- members: the attempt, with the time of its end as the score, and the same after an @, with
+-- its token as a negative number. So requests about one of them take O(log n), and all
+-- are under one key.
 
 -- sharers removes the leases whose time is over, and returns how many others hold the
 -- lock together, and their kind.

@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- release ends leases, or takes waiters out of their queues. This part is the ordinary
 -- case: each lease is exclusive, and its lock has no waiters. It reads all of them
--- together. Gets: now of guard.lua; owned, alone of lease.lua. Its rest, each of
--- each.lua and all of queue.lua. KEYS: as of acquire ARGV: claim ms, channel, client,
--- kind, record or '' if that is not known, 1 if the leases may be in the queue, or 0, 1
--- if a request for them was not answered, or 0; the leases Returns for each lock {1} if
--- there was something to end, else {0}; or an error.
+-- together.
+-- Gets: now of guard.lua; owned, alone of lease.lua. Its rest, each of each.lua and all of queue.lua.
+-- KEYS: as of acquire
+-- ARGV: claim ms, channel, client, kind, record or '' if that is not known, 1 if the
+-- leases may be in the queue, or 0, 1 if a request for them was not answered, or 0; the
+-- leases
+-- Returns for each lock {1} if there was something to end, else {0}; or an error.
 
 local n = math.floor((#KEYS - 1) / 4)
 local claim, channel, client, kind, record, waiting, doubt = unpack(ARGV, 1, 7)

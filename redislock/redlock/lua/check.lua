@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- check tries every command of the scripts. ARGV: keys of an unused string and of
--- unused sets, a channel. They are given as those of package redislock's check, which
--- package server calls, too. Returns the names of the commands that the user may not
--- run.
+-- check tries every command of the scripts.
+-- ARGV: keys of an unused string and of unused sets, a channel. They are given as those
+-- of package redislock's check, which package server calls, too.
+-- Returns the names of the commands that the user may not run.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redlock begins with guard.lua and with this file. What few calls need
--- is in state.lua, as making a function takes time. Gives: owned, standing, store;
--- FLOOR, LARGEST.
+-- is in state.lua, as making a function takes time.
+-- Gives: owned, standing, store; FLOOR, LARGEST.
 
 local FLOOR = '86400000' -- how long a floor is remembered, in ms
 local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not exact

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- end ends what leases have or may get. This part is the ordinary case: each lease is
--- exclusive, and its name has no listeners. It reads all of them together. Gets: now of
--- guard.lua; common.lua. Its rest, each of each.lua and all of state.lua. KEYS: epoch;
--- of all locks what marks the leases as ended, then the locks, the listeners, the
--- wishes, the floors ARGV: for how many ms the leases are remembered, or 0, news or '',
--- held (1 or 0), channel; the leases Returns for each lease {1} if it had a lock, else
--- {0}; or an error.
+-- exclusive, and its name has no listeners. It reads all of them together.
+-- Gets: now of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
+-- KEYS: epoch; of all locks what marks the leases as ended, then the locks, the listeners,
+-- the wishes, the floors
+-- ARGV: for how many ms the leases are remembered, or 0, news or '', held (1 or 0),
+-- channel; the leases
+-- Returns for each lease {1} if it had a lock, else {0}; or an error.
 
 local n = (#KEYS - 1) / 5
 local remember, news, held, channel = unpack(ARGV, 1, 4)

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- propose asks for locks, or for more time, or that they be shared, each for one lease.
 -- Repeating it is harmless. This part is the ordinary case: locks that are free, each
--- for one exclusive lease. It reads all of them together. Gets: now, digits, closed,
--- stranger, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of
--- state.lua. KEYS: epoch; of all locks the floors, then what marks the leases as ended,
--- the locks, the listeners, the wishes ARGV: mode (take, extend, heal), shared (1 or
--- 0), from or '', ttl ms, client, record, channel; the leases; their tokens Returns for
--- each lock {1} if the lease has it, and the token is stored; {1, record of the floor}
--- if the lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if
--- the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL; or an
--- error.
+-- for one exclusive lease. It reads all of them together.
+-- Gets: now, digits, closed, stranger, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
+-- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
+-- listeners, the wishes
+-- ARGV: mode (take, extend, heal), shared (1 or 0), from or '', ttl ms, client, record,
+-- channel; the leases; their tokens
+-- Returns for each lock {1} if the lease has it, and the token is stored; {1, record of the floor} if the
+-- lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if the record of the epoch
+-- is missing; {-5, ttl} if that is longer than MaxTTL; or an error.
 
 local n = (#KEYS - 1) / 5
 local mode, shared, from, ttl, client, record, channel = unpack(ARGV, 1, 7)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions for locks that are not simply free, or held by one exclusive lease. Gets:
--- digits of guard.lua. Gives: millis, scored, put, wished, add, wake.
+-- Functions for locks that are not simply free, or held by one exclusive lease.
+-- Gets: digits of guard.lua. Gives: millis, scored, put, wished, add, wake.
 
 -- millis returns the ms until a time, rounded up.
 local function millis(till, at) return math.max(0, math.ceil((till - at) / 1000)) end

@@ -1,19 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- epoch makes the record of this run of the server, joins its epoch, or only reads it.
--- Gets: boot, publish, now, digits of guard.lua. KEYS: epoch; in a cluster another one
--- that never exists, so that this does not run while the hash slot moves ARGV: look,
--- join, bless (to begin with an open epoch in any case), or set (which changes MaxTTL);
+-- Gets: boot, publish, now, digits of guard.lua.
+-- KEYS: epoch; in a cluster another one that never exists, so that this does not run
+-- while the hash slot moves
+-- ARGV: look, join, bless (to begin with an open epoch in any case), or set (which changes MaxTTL);
 -- MaxTTL in ms as the caller takes it; what it has learnt from the store, or is to be
--- set, or 0, and the change that this is from; if the caller was with another run
--- before, how many ms ago it heard of that last, else ''; who has set the second
--- MaxTTL; which node of Redlock this is with the sets of nodes that will do, or ''; in
--- how many ms the last lease has ended that is longer than MaxTTL, as the caller has
--- learnt it; who calls; the channel on which all are told of a record where there was
--- none, or ''; the caller's id Returns {for how many more ms nothing may be granted;
--- the MaxTTL, 0 if there is none to be seen yet; whether that is an epoch that begins:
--- 0 no, 1 yes, 2 yes, as there was no record; the change that MaxTTL is from; who has
--- set it; which node this is with the sets of nodes, or -; in how many ms the last
--- lease that is longer has ended}.
+-- set, or 0, and the change that this is from; if the caller was with another run before, how
+-- many ms ago it heard of that last, else ''; who has set the second MaxTTL;
+-- which node of Redlock this is with the sets of nodes that will do, or ''; in how many ms the last lease has ended
+-- that is longer than MaxTTL, as the caller has learnt it; who calls; the channel on which all are told
+-- of a record where there was none, or ''; the caller's id
+-- Returns {for how many more ms nothing may be granted; the MaxTTL, 0 if there is none to be seen yet; whether that is an
+-- epoch that begins: 0 no, 1 yes, 2 yes, as there was no record; the change that MaxTTL is from; who has set it;
+-- which node this is with the sets of nodes, or -; in how many ms the last lease that is longer has ended}.
 
 local SILENCE = 2000 -- for how many ms a server may be silent although it is there
 local SLACK = 1000000 -- in microseconds: clients report ENDS late by a round trip, and that must not add up

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every script begins with a line that sets boot, publish, limit, self and set, and
--- with this file. Gets: boot, the run_id of the server, or '' if it is not guarded;
--- publish, the command that sends messages to clients; limit, MaxTTL in ms; self, which
--- node of Redlock this is, and set, its set of nodes, or ''. Gives: now, digits,
--- lineage, stranger, closed, beyond.
+-- Every script begins with a line that sets boot, publish, limit, self and set, and with this file.
+-- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the
+-- command that sends messages to clients; limit, MaxTTL in ms; self, which node of
+-- Redlock this is, and set, its set of nodes, or ''.
+-- Gives: now, digits, lineage, stranger, closed, beyond.
 
 local LOOK = 10000 -- for how long a check of the server's role is valid, in microseconds
 
