@@ -18,13 +18,14 @@ import (
 // lease goes on when ctx ends. Waiters of this client are served in the order
 // in which they came.
 //
-// If ctx ends first it returns an error that is ctx.Err() and context.Cause(ctx), and, if
-// it is known who has the lease, a *HeldError with the place in the queue. Then it
-// holds nothing, even if the lease was granted in that very instant. It returns an error that is
-// ErrUnavailable if the store cannot be reached, or could not be reached any
-// more for a whole TTL; ErrHeld if ctx itself was made by Context of a lease on
-// name that is still held, as it would wait for itself; and a *SlotsError if
-// slots of another number are held.
+// If ctx ends first, the error is ctx.Err() and context.Cause(ctx), and also a
+// *HeldError with the place in the queue if the holder is known. The caller then holds
+// nothing, even if the lease was granted in that very instant.
+//
+// The error is ErrUnavailable if the store cannot be reached, or has been out of reach
+// for a whole TTL. It is ErrHeld if ctx was made by Context of a lease on name that is
+// still held, as the call would wait for itself. It is a *SlotsError if the name is
+// held with another number of slots.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
 	req, set, err := c.request(ctx, "acquire", name, opts)
@@ -71,12 +72,13 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 	return l, nil
 }
 
-// TryAcquire asks the store once for a lease on name and does not wait for a
-// holder. It returns an error that is ErrHeld, with a *HeldError, if somebody
-// has it, or waits for it in this client; ErrUnavailable if the store did not
-// answer and recorded nothing; ErrUncertain if it may have recorded the grant,
-// which is undone in the background; a *SlotsError if slots of another number are
-// held; and ctx.Err() if ctx ends first.
+// TryAcquire asks the store once for a lease on name and does not wait for a holder.
+//
+// The error is ErrHeld, with a *HeldError, if somebody holds the name or a goroutine of
+// this client waits for it; ErrUnavailable if the store did not answer and certainly
+// recorded nothing; ErrUncertain if the store may have recorded the grant, which the
+// client undoes in the background; a *SlotsError if the name is held with another
+// number of slots; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
 	req, set, err := c.request(ctx, "try", name, opts)
@@ -132,8 +134,8 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	return l, nil
 }
 
-// heldBefore returns the error of a call that must not overtake others of this
-// client, who wait for name. Who holds it is a courtesy.
+// heldBefore returns the error of a call that must not overtake the waiters of this
+// client. It names the holder if the store tells it.
 func (c *Client) heldBefore(ctx context.Context, name string) error {
 	held := &HeldError{}
 	if in, ok := c.driver.(driver.Inspector); ok {
@@ -156,7 +158,7 @@ func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context
 		return err
 	}
 	defer func() {
-		// Whoever ended it before, the work was not done under the lease.
+		// If the lease had ended before, the work was not done under it.
 		ended := lease.Err()
 		if rel := lease.Release(ctx); ended == nil {
 			ended = rel
@@ -172,7 +174,8 @@ func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context
 	return f(ctx, lease)
 }
 
-// request checks the arguments of an attempt. It gets an id when the store is asked.
+// request checks the arguments of an attempt. The request gets its id later, when the
+// store is asked.
 func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*driver.Request, settings, error) {
 	set, err := c.settings(opts)
 	if err == nil {
@@ -203,7 +206,8 @@ func (l *Lease) heldError() *HeldError {
 	return &HeldError{Info: &Info{Name: l.grant.name, Token: held.Token, Holders: []driver.Held{held}}}
 }
 
-// opError adds operation and name to err. What a store says of ctx's end is not passed on.
+// opError adds operation and name to err. It does not pass on how a driver reports the
+// end of ctx.
 func (c *Client) opError(ctx context.Context, op, name string, err error) error {
 	var known *leftError
 	switch {

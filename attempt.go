@@ -15,7 +15,7 @@ const (
 	// requestTimeout bounds a request that has no context of its own.
 	requestTimeout = 5 * time.Second
 
-	// closeTimeout bounds what is left to be said to a store when the client is closed.
+	// closeTimeout bounds the requests that are left when the client is closed.
 	closeTimeout = 2 * time.Second
 
 	// Bounds of the pause between two looks at a store that has no queue.
@@ -23,14 +23,15 @@ const (
 	maxPause = 500 * time.Millisecond
 )
 
-// attempt makes one request. Whatever it leaves in the store without a lease is
-// undone: what the driver reports with an error, and what was granted in the
-// instant in which the call was given up, or too late to be of any use.
+// attempt makes one request. It undoes whatever the attempt leaves in the store without
+// a lease: a grant that the driver returns with an error, and one that came in the
+// instant in which the caller gave up, or too late to be of use.
 func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
 	grant, err := acquire(ctx, req)
 	if err == nil && req.Renewed && c.late(grant, req) {
-		// It had little time left, and we were stopped. To ask again is harmless.
+		// The grant had little time left, and the process was stopped. Asking again is
+		// harmless.
 		whole := *req
 		whole.Renewed = false
 		var again driver.Grant
@@ -58,9 +59,9 @@ func (c *Client) late(grant driver.Grant, req *driver.Request) bool {
 	return c.guarantees.Expiry && driver.Now() >= grant.Since().Add(req.TTL-driver.Drift(req.TTL))
 }
 
-// ask asks the store until it grants: in the store's own queue, or again and
-// again where it has none. It also returns the request that was granted, by whose
-// id the store knows the lease.
+// ask asks the store until it grants: in the store's own queue, or again and again
+// where it has none. It also returns the request that was granted: the store knows the
+// lease by the id of that one.
 func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, *driver.Request, error) {
 	q, ok := c.driver.(driver.Queuer)
 	if ok && !c.guarantees.CrossHost {
@@ -82,7 +83,7 @@ func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, *d
 	if ctx.Err() == nil || err != nil && !errors.Is(err, context.Canceled) {
 		return grant, req, err
 	}
-	if grant != nil { // in the instant in which it gave up
+	if grant != nil { // in the instant in which the caller gave up
 		c.undo(grant)
 	}
 	return nil, nil, p.gaveUp(ctx)
@@ -99,8 +100,9 @@ func (c *Client) untilClose(ctx context.Context) (context.Context, context.Cance
 }
 
 // repeat asks until the store grants. It goes on through an outage until one TTL after
-// the first attempt that failed by it: how long that had waited in the store's queue
-// before does not count. A store that cannot be reached at all is told at once.
+// the first attempt that failed because of it; the time for which that attempt had
+// waited in the store's queue does not count. If the very first attempt cannot reach
+// the store, it returns that error at once.
 func (c *Client) repeat(ctx *patience, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	pause, contact, away := minPause, false, false
@@ -109,7 +111,7 @@ func (c *Client) repeat(ctx *patience, req *driver.Request,
 	for {
 		grant, err := c.attempt(ctx, req, acquire)
 		switch {
-		case errors.As(err, &silent): // it has gone on for so long
+		case errors.As(err, &silent): // the outage has lasted for so long
 			return nil, nil, err
 		case err == nil:
 			return grant, req, nil
@@ -137,8 +139,8 @@ func (c *Client) repeat(ctx *patience, req *driver.Request,
 	}
 }
 
-// renamed returns req for another attempt after one that may be about to be
-// undone: the new one must not be undone with it.
+// renamed returns a copy of req for another attempt, with a new id. The attempt before
+// may be about to be undone; that must not undo the new one.
 func renamed(req *driver.Request) *driver.Request {
 	again := *req
 	again.Lease = newID()
@@ -150,8 +152,8 @@ func (c *Client) undo(grant driver.Grant) {
 	c.background.Go(func() { c.repeatRelease(grant) })
 }
 
-// giveBack releases a grant. If the store cannot be told, the error says so
-// and the client goes on telling it in the background.
+// giveBack releases a grant. If the store does not answer, it returns that error, and
+// the client repeats the request in the background.
 func (c *Client) giveBack(ctx context.Context, grant driver.Grant) error {
 	err := grant.Release(ctx)
 	if err != nil && !errors.Is(err, ErrLost) {
@@ -160,9 +162,9 @@ func (c *Client) giveBack(ctx context.Context, grant driver.Grant) error {
 	return err
 }
 
-// repeatRelease releases a grant until the store has answered, for as long as
-// the store may have something to release: two TTLs, or for ever where leases
-// do not expire. Close ends it after one last attempt: what is under way and that one
+// repeatRelease releases a grant until the store has answered, for as long as the store
+// may have something to release: two TTLs, or for ever where leases do not expire.
+// Close ends it after one last attempt. The request that is under way and the last one
 // have closeTimeout each.
 func (c *Client) repeatRelease(grant driver.Grant) {
 	began, pause := driver.Now(), minPause

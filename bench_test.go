@@ -34,8 +34,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	}
 }
 
-// BenchmarkPassOn is 64 goroutines that take turns, with a grant that the store does not
-// hear of any more.
+// BenchmarkPassOn has 64 goroutines take turns with one grant, without further requests
+// to the store.
 func BenchmarkPassOn(b *testing.B) {
 	d := reserve(new(memlock.Store), 1<<30, false)
 	locks := open(b, d, nil)
@@ -73,7 +73,7 @@ func BenchmarkHeldLeases(b *testing.B) {
 		}
 		b.ReportMetric(float64(heap()-before)/n, "bytes/lease")
 		cpu := processTime()
-		time.Sleep(6 * time.Second) // two TTLs: who is not renewed is lost
+		time.Sleep(6 * time.Second) // two TTLs: a lease that is not renewed is lost
 		b.ReportMetric(float64(processTime()-cpu)/6/n, "cpu-ns/lease/s")
 		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines")
 		for _, l := range leases {

@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-go/pawl/internal/schedule"
 )
 
-// Client acquires leases from one store. It is safe for concurrent use; one
-// for a process and store is enough. The packages of the stores make it.
+// Client acquires leases from one store. It is safe for concurrent use; a process needs
+// only one for each store. The packages of the stores make it.
 type Client struct {
 	// Locks are taken in this order: Client.mu, which guards the lines and the list of
 	// grants; grant.mu, which guards a grant and its leases; and those within sched,
-	// renewals, observer, timeouts and random, under which nobody is called. None is held
-	// while the store is asked, a context is cancelled or an observer is told, and no
-	// function returns with one held.
+	// renewals, observer, timeouts and random, under which no other code is called.
+	// None is held during a request to the store, the cancelling of a context or a call
+	// of an observer, and no function returns with one held.
 
 	driver     driver.Driver
 	guarantees Guarantees
@@ -41,14 +41,14 @@ type Client struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	lines  map[string]*queue
-	looks  map[string]*look // that are under way, by name
-	open   *grant           // the first of those not given back yet; a list
+	looks  map[string]*look // those under way, by name
+	open   *grant           // the first in the list of those not given back yet
 
 	shut     chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
 }
 
-// New returns a client of the store behind d, which it closes in the end. It
+// New returns a client of the store behind d. Close of the client also closes d. New
 // returns an error if an option is out of range, and one that wraps
 // errors.ErrUnsupported if the store lacks a guarantee in opts.Require.
 func New(d driver.Driver, opts *Options) (*Client, error) {
@@ -93,10 +93,10 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 // Guarantees returns what the client's store can promise.
 func (c *Client) Guarantees() Guarantees { return c.guarantees }
 
-// Close releases the leases that are still held, and what is left in the store of
-// those that were lost; waits for what goes on in the background; and closes
-// the store's driver. Calls of Acquire that are waiting end with an error. A
-// second call waits for the first and returns what that returned.
+// Close releases the leases that are still held and removes what lost ones have left in
+// the store. It waits for the requests in the background and then closes the store's
+// driver. Waiting calls of Acquire return an error. A second call of Close waits for
+// the first and returns the same.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed

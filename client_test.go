@@ -115,8 +115,8 @@ func TestAcquireTriesAgainAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A driver waits in its store's queue for longer than the TTL, and then the answer is lost:
-// that is no outage of a whole TTL.
+// A driver waits in its store's queue for longer than the TTL, and then the answer is
+// lost: that is not an outage of a whole TTL.
 func TestAcquireTriesAgainAfterALongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -149,7 +149,7 @@ func TestUnreachableStore(t *testing.T) {
 			t.Errorf("a store that was never reached was told after %v, want at once", waited)
 		}
 
-		// A waiter that has heard of the store goes on for one TTL.
+		// A waiter that has had an answer from the store goes on for one TTL.
 		set(d, &d.try, nil)
 		l := acquire(t, open(t, s.Driver(), nil), "a")
 		time.AfterFunc(time.Minute, func() { set(d, &d.try, down) })

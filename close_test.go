@@ -100,7 +100,7 @@ func TestCloseDoesNotHangWithTheStore(t *testing.T) {
 	})
 }
 
-// What is told to observers and logs must not keep leases from ending.
+// Observers and logs that block must not keep leases from ending.
 func TestBlockedLoggerDoesNotKeepLeasesAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -198,7 +198,8 @@ func TestPanicOfADriverDoesNotStopTheLine(t *testing.T) {
 	})
 }
 
-// hangs is a store that records a grant, does not say so, and then answers nothing.
+// hangs is a store that records a grant, does not answer, and stays silent from then
+// on.
 type hangs struct{ driver.Driver }
 
 func (d hangs) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {

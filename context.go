@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Context returns a copy of parent that also ends with the lease, and a
-// function that ends it earlier and must be called. When the lease ends,
-// context.Cause tells why: an error that is ErrLost or ErrReleased.
+// Context returns a copy of parent that also ends with the lease, and a function that
+// ends it earlier and must be called. When the lease ends, context.Cause says why: the
+// error is ErrLost or ErrReleased.
 //
-// The context's Err method looks at the clock, so that after a pause of the
-// process it does not say nil once more.
+// The context's Err method looks at the clock. So it does not return nil once more
+// after a pause of the process that was longer than the lease.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(present(parent))
 	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
@@ -46,8 +46,8 @@ type leaseContext struct {
 }
 
 func (c *leaseContext) Err() error {
-	// The lease ends first and its contexts after it; in between, and after a
-	// pause, the lease knows better.
+	// The lease ends before its contexts do. In between, and after a pause, only the
+	// lease knows that it has ended.
 	if cause := c.lease.Err(); cause != nil {
 		c.cancel(cause)
 	} else if outer, ok := c.Context.Value((*holderKey)(c.lease.grant.client)).(*leaseContext); ok {
@@ -56,7 +56,7 @@ func (c *leaseContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value finds this context for held.
+// Value lets held find this context.
 func (c *leaseContext) Value(key any) any {
 	if key == any((*holderKey)(c.lease.grant.client)) {
 		return c
@@ -64,8 +64,8 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// holderKey is the key of a client's innermost leaseContext: the client's
-// address, under a type that nobody else has.
+// holderKey is the key of a client's innermost leaseContext: the client's address, with
+// a type that no other key has.
 type holderKey Client
 
 // held returns the live lease on name that ctx was made from, or nil.
@@ -88,8 +88,8 @@ type lentContext struct {
 	values          context.Context
 }
 
-// lent returns a context with the values of one context and the end of another,
-// which has no values of interest.
+// lent returns a context with the values of one context and the end of another, whose
+// own values do not matter.
 func lent(values, ends context.Context) context.Context {
 	if values == context.Background() {
 		return ends
@@ -97,8 +97,8 @@ func lent(values, ends context.Context) context.Context {
 	return lentContext{ends, values}
 }
 
-// Value asks the context that ends first: by a value of its own package context finds
-// it, and makes a child of it without a goroutine.
+// Value asks the context that ends first. Package context looks for a private value of
+// its own there; if it finds that, it makes children without a goroutine.
 func (c lentContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -106,8 +106,8 @@ func (c lentContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// timeouts are the contexts of requests that have no end of their own. One for each
-// request would cost more than all else that a release does.
+// timeouts makes the contexts of requests whose callers set no end. A context for each
+// request would cost more than everything else in a release.
 type timeouts struct {
 	mu     sync.Mutex // guards the fields below
 	ctx    context.Context
@@ -122,7 +122,7 @@ func (t *timeouts) next() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := driver.Now(); t.ctx == nil || now >= t.until {
-		// The one before ends by itself: requests may still have it.
+		// The context before ends by itself: requests may still use it.
 		limit := requestTimeout
 		if t.closed {
 			limit = closeTimeout

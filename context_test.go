@@ -44,7 +44,7 @@ func TestReleaseOfAStoreThatHangs(t *testing.T) {
 }
 
 // TestContextsOfRequests: they have the caller's values, and what is made from them
-// ends with them, without a goroutine: in a bubble one that goes on would be noticed.
+// ends with them, without a goroutine: the bubble would notice one that goes on.
 func TestContextsOfRequests(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {

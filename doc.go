@@ -19,13 +19,12 @@ A [Client] acquires a [Lease] on a name from one store. A lease is the right to
 act on the name until its Done channel is closed. It carries a [Token], a number
 greater than that of every earlier lease on the name.
 
-The store is the authority on who holds a name. It gives each lease a time to
-live (TTL) and ends the lease when that has passed without a renewal, so that a
-holder that has crashed does not keep a name for ever. The client renews in the
-background at a third of the TTL, so TTL is the time to notice a crash and not
-a limit on the work. A store may be able to tell in another way that a holder
-is gone; the kernel, for files, ends a lease with its process. Its leases do not
-expire and have no deadline.
+The store decides which holder has a name. It gives each lease a time to live (TTL) and
+ends the lease when that has passed without a renewal, so that a holder that has crashed
+does not keep a name for ever. The client renews in the background at a third of the
+TTL, so TTL is the time to notice a crash and not a limit on the work. A store may be
+able to tell in another way that a holder is gone; the kernel, for files, ends a lease
+with its process. Leases of such a store do not expire and have no deadline.
 
 # The trust window
 
@@ -72,9 +71,9 @@ leader.
 	 | released | | lost |                      | released | | lost |
 	 +----------+ +------+                      +----------+ +------+
 
-A suspect lease is still the holder's: work may go on until the deadline. Only
-the end of the lease, by loss or release, closes Done. No state is left again
-once it is released or lost; a late answer to a renewal changes nothing.
+A suspect lease is still the holder's: work may go on until the deadline. Only the end
+of the lease, by loss or release, closes Done. Released and lost are final; a late
+answer to a renewal changes nothing.
 
 # What can fail
 

@@ -28,7 +28,7 @@ type tapped struct {
 
 func tap(s *memlock.Store) *tapped { return &tapped{Driver: s.Driver()} }
 
-// Guarantees claims to be far away, so that requests have deadlines.
+// Guarantees says that the store is far away, so that requests have deadlines.
 func (d *tapped) Guarantees() driver.Guarantees {
 	g := d.Driver.Guarantees()
 	g.CrossHost, g.FIFO = true, false

@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// early is a driver that begins with a second of the TTL if the caller renews at once.
+// early is a driver whose grants begin with one second of the TTL if the caller renews
+// them.
 type early struct {
 	driver.Driver
 	asked []bool // whether each request said so
@@ -41,8 +42,9 @@ func (g *earlyGrant) Since() driver.Instant { return g.since }
 
 const earlyTTL = 30 * time.Second
 
-// A grant that begins with less than its TTL is renewed very soon, but who lets go before
-// spares the store a request; and it is not suspect before that has failed.
+// A grant that begins with less than its TTL is renewed very soon. If the lease is
+// released before that, the renewal is not sent. The lease is suspect only after the
+// renewal has failed.
 func TestEarlyGrantIsRenewedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -102,7 +104,7 @@ func TestEarlyGrantIsRenewedAgain(t *testing.T) {
 	})
 }
 
-// Who does not renew needs the whole TTL.
+// A lease that is not renewed needs the whole TTL.
 func TestNoRenewIsGrantedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &early{Driver: tap(new(memlock.Store))}
@@ -115,7 +117,7 @@ func TestNoRenewIsGrantedWhole(t *testing.T) {
 	})
 }
 
-// A process that is stopped behind the grant until little is left asks again.
+// A process that is stopped after the grant until little of it is left asks again.
 func TestEarlyGrantThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -138,7 +140,7 @@ func TestEarlyGrantThatIsOver(t *testing.T) {
 	})
 }
 
-// The same, and the store does not answer again: what was granted is given back.
+// The same, but the store does not answer the second request: the grant is given back.
 func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -161,7 +163,7 @@ func TestEarlyGrantThatIsOverIsGivenBack(t *testing.T) {
 	})
 }
 
-// Nor is a lease suspect that was passed such a grant on before it was renewed.
+// A lease that takes over such a grant before the first renewal is not suspect either.
 func TestEarlyGrantIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := reserve(new(memlock.Store), 10, false)

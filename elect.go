@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Elect makes one of the callers the leader of name, and another when that one is
-// gone: it waits for a lease on name, runs lead while it holds it, and when the
-// lease is lost waits until lead has returned and stands for election again.
-// lead gets a context that ends with the lease, and the lease for its token.
+// Elect makes one of its callers the leader of name, and another one when that leader
+// is gone. It waits for a lease on name and runs lead while it holds the lease. When
+// the lease is lost, it waits until lead has returned and then stands for election
+// again. lead gets a context that ends with the lease, and the lease for its token.
 //
 //	campaign --> lead --- returns --------> resigned: Elect returns what it did
 //	   ^          |
@@ -21,19 +21,19 @@ import (
 //	   |          v
 //	   +---- lead has returned
 //
-// lead resigns by returning, also because ctx has ended: Elect gives the lease
-// back and returns lead's error. What lead returns after its lease was lost does
-// not count, as it was told to stop. MaxHold limits a term; others who wait come
-// first then.
+// lead resigns by returning, for example because ctx has ended: Elect gives the lease
+// back and returns lead's error. Elect ignores what lead returns after its lease was
+// lost, as lead was told to stop. MaxHold limits a term; the other candidates that wait
+// come first then.
 //
-// Elect goes on through outages of the store, but returns the error of one that cannot
-// be reached at the beginning; for one that is silent then it waits. It returns
-// ctx.Err() if ctx ends while it waits, an error if there is Shared or Slots, with
-// which several would lead, and else the errors of Acquire. Who leads is told by
-// Inspect to everybody, and by the Observer to this client.
+// Elect goes on through outages of the store. Only if the store cannot be reached at
+// the beginning, Elect returns the error; it waits for a store that is silent then. It
+// returns ctx.Err() if ctx ends while it waits, an error if the options have Shared or
+// Slots, with which several would lead, and otherwise the errors of Acquire. Inspect
+// shows the leader to every client; the Observer reports the terms of this one.
 //
-// A leader that is paused does not know that another leads by now: what it
-// writes then is refused only by a resource that looks at tokens.
+// A paused leader may not know yet that another one leads. Only a resource that checks
+// tokens refuses what it writes then.
 func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
 	set, err := c.settings(opts)
@@ -69,16 +69,17 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	}
 }
 
-// term waits for a lease and leads once. It reports whether lead has ended
-// it; if not, the lease was lost, or err says why there is none.
+// term waits for a lease and leads once. It reports whether lead has ended the term. If
+// not, the lease was lost, or err says why there was none.
 func (c *Client) term(ctx context.Context, name string, lead func(context.Context, *Lease) error, opts []Option) (over bool, err error) {
 	lease, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
 		return false, err
 	}
 	defer func() {
-		// A panic in lead passes through, but the others need not wait. A loss in
-		// this very moment is no matter to who resigns.
+		// A panic in lead passes through, but the other candidates need not wait. If
+		// the lease is lost at this very moment, that does not matter: this leader
+		// resigns anyway.
 		if rel := lease.Release(ctx); over && err == nil && !errors.Is(rel, ErrLost) {
 			err = rel
 		}

@@ -135,7 +135,7 @@ func TestElectEnds(t *testing.T) {
 	})
 }
 
-// An outage of the store ends no candidacy that has begun.
+// A candidate that waits goes on through an outage of the store.
 func TestElectOutlivesOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -168,7 +168,7 @@ func TestElectOutlivesOutages(t *testing.T) {
 	})
 }
 
-// MaxHold limits a term, and others who wait come first then.
+// MaxHold limits a term, and then the other candidates that wait come first.
 func TestElectWithTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -195,7 +195,7 @@ func TestElectWithTerms(t *testing.T) {
 	})
 }
 
-// A candidate that has stood in line while the store answered goes on too when that is
+// A candidate whose place in the queue was confirmed also goes on when the store is
 // away for longer than a TTL.
 func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -226,8 +226,8 @@ func TestElectOutlivesOutagesWhileItWaits(t *testing.T) {
 	})
 }
 
-// Who loses the lead again and again stands for election more and more seldom; after
-// a term that went well it is as quick as before.
+// A candidate that loses the lead again and again pauses for longer and longer before
+// it stands for election; after a term that went well it is as quick as before.
 func TestElectBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -261,8 +261,8 @@ func TestElectBacksOff(t *testing.T) {
 	})
 }
 
-// Everybody can see who leads and who stands for election, and each client hears of
-// its own terms.
+// Everybody can see who leads and who stands for election, and each client's observer
+// learns of its own terms.
 func TestElectTellsWhoLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

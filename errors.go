@@ -25,32 +25,35 @@ type (
 	ClosedError = driver.ClosedError
 	// StoreInfo is how a store is; see Client.Store.
 	StoreInfo = driver.StoreInfo
-	// SilentError is ErrUnavailable of a store that has answered a waiter before, and
-	// then has not for one TTL. It says for how long.
+	// SilentError is ErrUnavailable of a store that has answered a waiter before and
+	// then has not answered for one TTL. It says for how long.
 	SilentError = driver.SilentError
 	// SlotsError says that two clients disagree about how many slots a name has.
 	SlotsError = driver.SlotsError
 )
 
-// Outcomes to test for with errors.Is. Context errors are never hidden behind one of
-// them, and so is the context's cause. A call that gave up waiting because its context
-// ended is ErrHeld, too, if it is known who has the name.
+// Outcomes to test for with errors.Is. They never hide a context error or the context's
+// cause. The error of a call that gave up waiting because its context ended is also
+// ErrHeld if the holder is known.
 var (
-	// ErrHeld: somebody else has it. Wait, or give up. See HeldError.
+	// ErrHeld: somebody else holds the name. Wait, or give up. See HeldError.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the lease ended without us. Stop; do not write. See LostError.
+	// ErrLost: the lease ended although its holder did not release it. Stop; do not
+	// write. See LostError.
 	ErrLost = driver.ErrLost
-	// ErrReleased: we gave it back.
+	// ErrReleased: the holder gave the lease back.
 	ErrReleased = driver.ErrReleased
-	// ErrUnavailable: the store did not answer, and certainly recorded nothing, but for
-	// the place of a waiter (see SilentError), which is cleaned up in the background.
+	// ErrUnavailable: the store did not answer and certainly recorded no lease. It may
+	// have recorded the place of a waiter (see SilentError); the client removes that in
+	// the background.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrDisagree: what all clients of the store have to have in common is not what this one
-	// was given, such as MaxTTL. The error says what to change. Asking again does not help.
+	// ErrDisagree: this client has another value of a setting, such as MaxTTL, that
+	// must be the same for all clients of the store. The error says what to change.
+	// Asking again does not help.
 	ErrDisagree = driver.ErrDisagree
-	// ErrUncertain: the store may have recorded the grant. It counts as not
-	// held, is cleaned up in the background, and may keep others waiting until
-	// that is done or one TTL has passed.
+	// ErrUncertain: the store may have recorded the grant. The name counts as not held.
+	// The client undoes the grant in the background; until then, or for one TTL, it may
+	// keep others waiting.
 	ErrUncertain = driver.ErrUncertain
 	// ErrClosed: the client was closed.
 	ErrClosed = driver.ErrClosed

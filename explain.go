@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lookWithin bounds the look at who has a name when a call gives up waiting for it:
-// nobody is to notice that it takes longer.
+// lookWithin bounds the time in which a call that gives up waiting looks for the holder
+// of the name. The caller should not notice the delay.
 const lookWithin = 50 * time.Millisecond
 
-// maxPlace is as far as a place in a line is counted.
+// maxPlace is the largest place in a line that is counted.
 const maxPlace = 1000
 
-// leftError is why a call has ended whose context has: with the context's cause, and who
-// has the name, if that is known.
+// leftError is the error of a call whose context has ended. It has the context's cause,
+// and the holder of the name if that is known.
 type leftError struct {
 	err, cause error
 	held       *HeldError // or nil
@@ -48,7 +48,7 @@ func left(ctx context.Context, held *HeldError) error {
 	return &leftError{ctx.Err(), context.Cause(ctx), held}
 }
 
-// present takes a missing context for one without an end.
+// present replaces a nil context by one without an end.
 func present(ctx context.Context) context.Context {
 	if ctx == nil {
 		return context.Background()
@@ -56,16 +56,16 @@ func present(ctx context.Context) context.Context {
 	return ctx
 }
 
-// patience is a wait at the store.
+// patience is the context of one wait at the store.
 type patience struct {
 	context.Context // for the store
 	stop            context.CancelFunc
-	held            atomic.Pointer[HeldError] // who was seen to have the name last
+	held            atomic.Pointer[HeldError] // the holder that was seen last
 }
 
-// patience begins a wait at the store until ctx ends or the client is closed. When ctx ends
-// the caller is told who has the name and which place it had. So there is a look first, while it
-// has a place, and then the store is told.
+// patience begins a wait at the store until ctx ends or the client is closed. When ctx
+// ends, the caller's error says who has the name and which place the caller had. So the
+// client looks first, while the place in the queue exists, and then ends the request.
 func (c *Client) patience(ctx context.Context, req *driver.Request) *patience {
 	p := &patience{Context: lent(ctx, c.ctx), stop: func() {}}
 	if ctx.Done() == nil {
@@ -83,15 +83,15 @@ func (c *Client) patience(ctx context.Context, req *driver.Request) *patience {
 	return p
 }
 
-// look is one that several calls wait for.
+// look is one Inspect for which several calls wait.
 type look struct {
 	done chan struct{}
 	held *HeldError // set before done is closed; nil if nobody is seen to have the name
 }
 
-// look asks the store who has name, and which place this client has in the queue. It does not begin
-// when ctx has ended, nor when the client is closed: whoever called it may have returned
-// meanwhile (patience.stop does not wait), and Close waits no more for what begins now.
+// look asks the store who has name and which place this client has in the queue. It
+// asks nothing once ctx has ended, as the caller may have returned (patience.stop does
+// not wait), nor once the client is closed, as Close does not wait for what begins now.
 func (c *Client) look(ctx context.Context, name string) *HeldError {
 	in, ok := c.driver.(driver.Inspector)
 	if !ok {
@@ -106,7 +106,7 @@ func (c *Client) look(ctx context.Context, name string) *HeldError {
 	if l == nil {
 		l = &look{done: make(chan struct{})}
 		c.looks[name] = l
-		c.background.Go(func() { // a call waits for it, and Close for that
+		c.background.Go(func() { // a call waits for it, and Close waits for the call
 			ctx, cancel := context.WithTimeout(c.ctx, lookWithin)
 			defer cancel()
 			info, err := in.Inspect(ctx, name)
@@ -129,7 +129,7 @@ func (c *Client) look(ctx context.Context, name string) *HeldError {
 	return nil
 }
 
-// place returns the place in the store's queue of the first waiter that is this client, or 0.
+// place returns the place in the store's queue of this client's first waiter, or 0.
 func (c *Client) place(info *Info) int {
 	for i, w := range info.Waiters {
 		if w.Holder == *c.holder {
@@ -139,8 +139,8 @@ func (c *Client) place(info *Info) int {
 	return 0
 }
 
-// quit takes a waiter out of its line, whose context has ended, and returns who has the name.
-// If it was called in the same instant it does nothing.
+// quit takes a waiter whose context has ended out of its line and returns who has the
+// name. It does nothing if the line has called the waiter in the same instant.
 func (c *Client) quit(p *place) (called bool, held *HeldError) {
 	ahead, holder, ok := c.leaveLine(p)
 	if !ok {
@@ -150,9 +150,9 @@ func (c *Client) quit(p *place) (called bool, held *HeldError) {
 		held = holder.heldError()
 		held.Place = 1
 	} else if seen := c.look(c.ctx, p.Of.name); seen != nil {
-		behind := *seen // others have seen the same
+		behind := *seen // other calls share what was seen
 		held = &behind
-		ahead++ // whoever stands in the store's queue for all of us
+		ahead++ // the call that stands in the store's queue for this line
 	}
 	if held != nil && held.Place > 0 && ahead < maxPlace {
 		held.Place += ahead
@@ -160,8 +160,8 @@ func (c *Client) quit(p *place) (called bool, held *HeldError) {
 	return false, held
 }
 
-// gaveUp returns the error of a call whose context has ended, with what the store said last of
-// who has the name.
+// gaveUp returns the error of a call whose context has ended, with the holder that the
+// store named last.
 func (p *patience) gaveUp(ctx context.Context) error { return left(ctx, p.held.Load()) }
 
 // saw notes what a store without a queue has answered.

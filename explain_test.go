@@ -18,7 +18,8 @@ import (
 
 func as(who string) *pawl.Options { return &pawl.Options{Holder: pawl.Holder{Who: who}} }
 
-// gaveUp waits for name for a second and returns what it is told then, and the whole error.
+// gaveUp waits for name for a second and returns the HeldError of the call and the
+// whole error.
 func gaveUp(t *testing.T, c *pawl.Client, name string, cause error) (*pawl.HeldError, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, cause)
@@ -128,7 +129,7 @@ func TestTimeoutWaitsForNoStore(t *testing.T) {
 	})
 }
 
-// The name comes free while a call that gives up looks who has it.
+// The name comes free while a call that gives up asks who has it.
 func TestGrantWhileLookingIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -149,7 +150,7 @@ func TestGrantWhileLookingIsPutBack(t *testing.T) {
 	})
 }
 
-// A call was granted its lease, or gave up, in the instant in which it began to look.
+// A call is granted its lease, or gives up, in the instant in which it begins to look.
 func TestNoLookAfterTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -252,7 +253,7 @@ func TestClosedClientSaysSo(t *testing.T) {
 	}
 }
 
-// A queue that the store does not answer from any more.
+// dead is a store that no longer answers its waiters.
 type dead struct{ driver.Queuer }
 
 func (d dead) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {

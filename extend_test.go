@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A renewal that falls due while Extend is under way must not ask for the old,
-// shorter TTL: nor may the client trust a long one that the store has cut.
+// A renewal that falls due while Extend is under way must not ask for the old, shorter
+// TTL: the client would trust a long TTL that the store has shortened.
 func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -45,7 +45,7 @@ func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Redis executes buffered commands of clients that have given them up.
+// Redis also executes buffered commands that their client has given up.
 func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// grant is a grant of the store, which goes from lease to lease: see package trust, that
-// decides. Here is what does it.
+// grant is a grant of the store. It goes from lease to lease. Package trust decides
+// what happens to it; this file carries that out.
 type grant struct {
 	client *Client
 	store  driver.Grant
@@ -23,7 +23,7 @@ type grant struct {
 
 	mu      sync.Mutex    // guards the fields below, and those of all its leases
 	present *Lease        // which has the grant now
-	free    chan struct{} // closed when the request that is under way has ended; nil if nobody waits for that
+	free    chan struct{} // closed when the request under way has ended; nil if nobody waits for that
 
 	first Lease
 }
@@ -42,7 +42,7 @@ func (c *Client) lease(req *driver.Request, set settings, store driver.Grant) *L
 	return &g.first
 }
 
-// wake does what is due at now.
+// wake carries out what is due at now.
 func (g *grant) wake(now driver.Instant) {
 	g.mu.Lock()
 	l := g.present
@@ -55,9 +55,10 @@ func (g *grant) wake(now driver.Instant) {
 	l.tellLoss(do)
 }
 
-// carryOut notes what an event has led to, and sets when the grant has to be woken. All
-// that may block or call back is left to tellLoss, which has to follow. g.mu is held, so that
-// no earlier time is overwritten by a later one.
+// carryOut records the consequences of an event and sets the time at which the grant
+// has to be woken. What may block or call back is left to tellLoss, which has to
+// follow. The caller holds g.mu, so that a later time does not overwrite an earlier
+// one.
 func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
 	g := l.grant
 	switch {
@@ -70,7 +71,8 @@ func (l *Lease) carryOut(do trust.Action, now driver.Instant) {
 	g.client.sched.WakeAt(&g.item, l.trust.Due())
 }
 
-// tellLoss tells everybody if the lease has just been lost.
+// tellLoss reports to contexts and observers that the lease has just been lost, if it
+// has.
 func (l *Lease) tellLoss(do trust.Action) {
 	if !do.Lost {
 		return
@@ -93,7 +95,7 @@ func (l *Lease) check() {
 	l.tellLoss(trust.Action{Lost: lost})
 }
 
-// lose ends the lease without us.
+// lose ends the lease as lost.
 func (l *Lease) lose(cause *LostError) {
 	l.grant.mu.Lock()
 	lost := l.trust.Lose(cause)
@@ -104,7 +106,7 @@ func (l *Lease) lose(cause *LostError) {
 	l.tellLoss(trust.Action{Lost: lost})
 }
 
-// lose ends the lease that has the grant.
+// lose ends, as lost, the lease that has the grant.
 func (g *grant) lose(cause *LostError) {
 	g.mu.Lock()
 	l := g.present
@@ -131,14 +133,16 @@ func (l *Lease) end() bool {
 	return ended
 }
 
-// finish notes the end of a lease. Its contexts have to be told. grant.mu is held.
+// finish records the end of a lease. The caller holds grant.mu, and calls tell after
+// that.
 func (l *Lease) finish() {
 	if l.done != nil {
 		close(l.done)
 	}
 }
 
-// tell ends the contexts of a lease that has ended, without a lock: they ask the lease.
+// tell ends the contexts of a lease that has ended. No lock may be held: the contexts
+// ask the lease.
 func (l *Lease) tell() {
 	l.grant.mu.Lock()
 	contexts, cause := l.contexts, l.trust.Ended()
@@ -149,7 +153,7 @@ func (l *Lease) tell() {
 	}
 }
 
-// ended returns why the lease ended, or nil, without a look at the clock.
+// ended returns why the lease ended, or nil. It does not look at the clock.
 func (l *Lease) ended() error {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()

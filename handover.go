@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// letGo takes back one hold. If somebody else releases the lease, it also returns a
-// channel that is closed when that has ended.
+// letGo takes back one hold. If another call releases the lease already, it also
+// returns a channel that is closed when that call has ended.
 func (l *Lease) letGo() (trust.Giving, <-chan struct{}) {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -24,7 +24,7 @@ func (l *Lease) letGo() (trust.Giving, <-chan struct{}) {
 	return giving, l.back
 }
 
-// gone notes that the lease has been released, with the result err.
+// gone records that the release has ended with the result err.
 func (l *Lease) gone(err error) {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -34,16 +34,16 @@ func (l *Lease) gone(err error) {
 	}
 }
 
-// keep sees to it that the grant is handed over to nobody. It reports false if the lease
-// has ended.
+// keep makes sure that the grant is not handed over. It reports false if the lease has
+// ended.
 func (l *Lease) keep() bool {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.trust.Keep()
 }
 
-// handOver hands the grant over to the next waiter of the client, if that may be done
-// without the store. It ends l then, and reports whether it has.
+// handOver hands the grant over to the next waiter of the client if that is possible
+// without the store. It ends l then. It reports whether it did.
 func (l *Lease) handOver() bool {
 	if r, ok := l.grant.store.(driver.Reserver); !ok {
 		return false
@@ -59,7 +59,8 @@ func (l *Lease) handOver() bool {
 	return true
 }
 
-// inherit takes the heir out of the line, if there is one.
+// inherit takes the next waiter out of the line and makes its lease, if there is a
+// waiter that can take over the grant.
 func (l *Lease) inherit() (*waiter, *Lease) {
 	c := l.grant.client
 	c.mu.Lock()
@@ -77,9 +78,9 @@ func (l *Lease) inherit() (*waiter, *Lease) {
 		return nil, nil
 	}
 	ln.Inherit(p, heir)
-	c.advance(l.grant.name, ln) // a reader behind the heir is the first now, and asks the store
+	c.advance(l.grant.name, ln) // a reader behind that waiter is the first now, and asks the store
 	c.observer.released(l, nil)
-	c.observer.acquired(heir, heir.began.Sub(p.Of.set.began)) // before it is lost, see tellLoss
+	c.observer.acquired(heir, heir.began.Sub(p.Of.set.began)) // before a loss can be reported, see tellLoss
 	return p.Of, heir
 }
 
@@ -101,8 +102,8 @@ func (l *Lease) heir(set settings) *Lease {
 	return h
 }
 
-// passOn ends the grant of a released lease: the store passes it on to the next waiter of
-// this client if it can, or gets it back.
+// passOn ends the grant of a released lease. If the store can pass the grant on to the
+// next waiter of this client it does; otherwise passOn releases it.
 func (c *Client) passOn(ctx context.Context, l *Lease) error {
 	passer, _ := l.grant.store.(driver.Passer)
 	next := c.successor(l, passer)
@@ -119,24 +120,25 @@ func (c *Client) passOn(ctx context.Context, l *Lease) error {
 		next.turn <- successor
 		return nil
 	}
-	// The grant is still l's, or its Release undoes what became of it. The waiter
-	// keeps its turn and asks the store, under a new id: a release that is
-	// repeated late must not take its lease for the one to be undone.
+	// The grant still belongs to l, or its Release undoes what the store has made of
+	// it. The waiter keeps its turn and asks the store under a new id: a release that
+	// is repeated late must not end the waiter's lease.
 	next.req = renamed(next.req)
 	err = c.giveBack(ctx, l.grant.store)
 	c.mu.Lock()
-	c.line(l.grant.name).Back() // even if others are there by now: it came first
+	c.line(l.grant.name).Back() // even if others wait by now: this one came first
 	c.mu.Unlock()
 	c.leave(l)
 	next.turn <- nil
 	return err
 }
 
-// maxPasses bounds how often in a row the store passes a lease from one waiter of
-// this client to the next before the waiters of others get their chance.
+// maxPasses bounds how often in a row the store passes a lease from one waiter of this
+// client to the next before the waiters of other clients get their chance.
 const maxPasses = 16
 
-// successor calls the waiter to whom l is to be passed on, or returns nil.
+// successor returns the waiter to which the store is to pass l, and takes it out of the
+// line, or returns nil.
 func (c *Client) successor(l *Lease, passer driver.Passer) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()

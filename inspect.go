@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect describes name: who holds it, who waits for it. A name that nobody
-// holds is no error. It is for people and their tools; what it tells may be
-// over by the time it is read.
+// Inspect describes name: who holds it, who waits for it. A name that nobody holds is
+// no error. The answer is for people and their tools: it may be out of date by the time
+// it is read.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	in, err := c.inspector()
 	if err == nil {
@@ -29,8 +29,8 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	return info, nil
 }
 
-// List describes the names that have a holder or a waiter and begin with
-// prefix, sorted by name. With an error it returns those that could be read, if any.
+// List describes the names that have a holder or a waiter and begin with prefix, sorted
+// by name. Together with an error it returns the names that it could read, if any.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	in, err := c.inspector()
 	if err != nil {
@@ -44,9 +44,9 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	return infos, nil
 }
 
-// Store describes the store itself: the longest TTL on which its clients have agreed, and
-// whether it grants nothing for a while. It changes nothing. Its error is
-// errors.ErrUnsupported where the store has no such state.
+// Store describes the store itself: the longest TTL on which its clients have agreed,
+// and whether it grants nothing for a while. It changes nothing. The error is
+// errors.ErrUnsupported if the store has no such state.
 func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
 	if c.ctx.Err() != nil {
@@ -63,14 +63,14 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	return info, nil
 }
 
-// Break ends the lease with the given id, which somebody else holds on name.
-// The victim's lease is lost, and its LostError says who broke it and why.
-// If that lease is not the holder, nothing is changed and the error is
-// ErrHeld, with the present holder, or ErrReleased if there is none.
+// Break ends the lease with the given id, which somebody else holds on name. The
+// victim's lease is lost, and its LostError says who broke it and why. If that lease
+// does not hold the name, Break changes nothing and returns ErrHeld, with the present
+// holder, or ErrReleased if there is none.
 //
-// On a store where only the holder itself can let go, as with files, Break
-// asks the holder to, and waits until it has or ctx ends. So a goroutine that has
-// to return before its lease is released must not break it there.
+// On a store where only the holder itself can let go, as with files, Break asks the
+// holder to let go, and waits until it has or ctx ends. So a goroutine must not break a
+// lease there that is released only after the goroutine has returned.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	in, err := c.inspector()
 	switch {
@@ -89,7 +89,8 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err := in.Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
 		return c.opError(ctx, "break", name, err)
 	} else if err != nil {
-		// Not as opError does: a driver may say why the victim has not let go.
+		// Unlike opError, it keeps the driver's error after the end of ctx: that may
+		// say why the victim has not let go.
 		return &Error{"break", name, err}
 	}
 	c.observer.broken(name, lease, why)

@@ -24,7 +24,7 @@ type wish struct {
 	cancel context.CancelFunc
 }
 
-// want starts a call of Acquire and returns when it waits, or has returned.
+// want starts a call of Acquire and returns once that waits or has returned.
 func want(t *testing.T, c *pawl.Client, opts ...pawl.Option) *wish {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,8 +116,8 @@ func TestWriterBehindItsOwnReadersIsNotStarved(t *testing.T) {
 	})
 }
 
-// A reader of this client does not lose its place to those of others because an
-// exclusive lease of this client is held and might be passed on.
+// A reader of this client does not lose its place to those of others while an exclusive
+// lease of this client is held that might be passed on.
 func TestReaderBehindItsOwnWriterHasAPlaceAtTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -266,7 +266,8 @@ func TestDowngrade(t *testing.T) {
 			}
 		}
 		theirs := reader.lease(t)
-		// No pass: it is not exclusive any more, and others came before our own.
+		// No pass: the lease is no longer exclusive, and other clients' waiters came
+		// first.
 		release(t, l)
 		writer.waits(t)
 		own.waits(t)
@@ -290,7 +291,8 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// brokenDowngrade has a store that does or does not do it, and says it failed.
+// brokenDowngrade is a store that carries out a Downgrade, or does not, and always
+// returns an error.
 type brokenDowngrade struct {
 	driver.Driver
 	does bool
@@ -316,7 +318,7 @@ func (g brokenGrant) Downgrade(ctx context.Context) error {
 	return errNet
 }
 
-// Pass may not happen after a Downgrade whose answer was lost.
+// Pass must not be called after a Downgrade whose answer was lost.
 func (g brokenGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	panic("passed on although it may be shared")
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// again is a call under the context of l, which is on the same name. It
-// returns l with one more hold, or why it cannot: to wait would be to wait for
-// itself, or, behind a writer, for somebody who waits for it. It returns neither
-// if l has just ended.
+// again serves a call that is made under the context of l, on the same name. It returns
+// l with one more hold, or an error if it cannot add one: the caller would wait for
+// itself or, behind a writer, for a waiter that waits for the caller. It returns
+// neither if l has just ended.
 func (l *Lease) again(set settings) (*Lease, error) {
 	k := set.kind()
 	now, serves, held := l.hold(k, set.reentrant)
@@ -36,22 +36,23 @@ func (l *Lease) again(set settings) (*Lease, error) {
 	return nil, fmt.Errorf("the lease %s of this very context would wait for itself%s: %w", l.grant.id, advice, l.heldError())
 }
 
-// hold adds one hold if that is meant and l serves for k. Kind and hold go together: after a
-// Downgrade has begun, nobody may come to count on the lease's being exclusive.
+// hold adds one hold if the call is reentrant and l serves for k. It checks the kind
+// and adds the hold in one step: once a Downgrade has begun, no caller may rely on an
+// exclusive lease.
 func (l *Lease) hold(k line.Kind, reentrant bool) (now line.Kind, serves, held bool) {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.trust.Kind(), l.trust.Serves(k), reentrant && l.trust.Hold(k)
 }
 
-// kind returns the kind of lease that l is by now.
+// kind returns the present kind of l.
 func (l *Lease) kind() line.Kind {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.trust.Kind()
 }
 
-// lower notes that a Downgrade begins, if it may.
+// lower records that a Downgrade begins, or returns why it may not.
 func (l *Lease) lower() error {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -64,7 +65,7 @@ func (l *Lease) lower() error {
 	return nil
 }
 
-// lowered notes how a Downgrade has ended.
+// lowered records how a Downgrade has ended.
 func (l *Lease) lowered(err error) error {
 	if errors.Is(err, ErrLost) {
 		l.lose(trust.AsLost(err, driver.Gone))

@@ -24,9 +24,9 @@ type Token uint64
 type State int
 
 const (
-	Held     = State(trust.Held)     // ours, and confirmed
-	Suspect  = State(trust.Suspect)  // ours until the deadline, but a renewal has failed or is overdue
-	Lost     = State(trust.Lost)     // ended without us
+	Held     = State(trust.Held)     // confirmed by the store
+	Suspect  = State(trust.Suspect)  // still held until the deadline, but a renewal has failed or is overdue
+	Lost     = State(trust.Lost)     // ended, not released by its holder
 	Released = State(trust.Released) // given back
 )
 
@@ -39,7 +39,7 @@ func (s State) String() string {
 type Lease struct {
 	grant *grant
 	token Token
-	began driver.Instant // when this client learnt of it
+	began driver.Instant // when this client learned of the grant
 
 	// Guarded by grant.mu.
 	trust    trust.Lease
@@ -53,9 +53,9 @@ type Lease struct {
 // Name returns the name that the lease is for.
 func (l *Lease) Name() string { return l.grant.name }
 
-// ID returns the lease's unique id, as Inspect and the command show it. A lease that
-// goes from one goroutine of a client to the next without a word to the store has
-// the same id all the while, and another token each time.
+// ID returns the lease's unique id, as Inspect and the command show it. When a lease
+// goes from one goroutine of a client to the next without a request to the store, its
+// id stays and its token changes.
 func (l *Lease) ID() string { return l.grant.id }
 
 // Token returns the fencing token.
@@ -74,7 +74,7 @@ func (l *Lease) Done() <-chan struct{} {
 	return l.done
 }
 
-// State returns the state of the lease, after a look at the clock.
+// State returns the state of the lease. It looks at the clock.
 func (l *Lease) State() State {
 	l.check()
 	l.grant.mu.Lock()
@@ -93,10 +93,10 @@ func (l *Lease) Err() error {
 	return nil
 }
 
-// Deadline returns the time at which the lease ends unless it is renewed
-// before, or the zero time if it does not end by itself. It moves with every
-// renewal. A lease that its last holder has just handed over may begin with less
-// than its TTL, and is renewed very soon; Extend does that now.
+// Deadline returns the time at which the lease ends unless it is renewed before, or the
+// zero time if it does not end by itself. It moves with every renewal. A lease that its
+// last holder has just handed over may begin with less than its TTL. The client renews
+// it very soon; Extend renews it now.
 func (l *Lease) Deadline() time.Time {
 	l.grant.mu.Lock()
 	deadline := l.trust.Deadline()
@@ -107,17 +107,17 @@ func (l *Lease) Deadline() time.Time {
 	return time.Now().Add(deadline.Sub(driver.Now()))
 }
 
-// Holds returns how often the lease is held: more than once only by Reentrant,
-// and 0 once it has been given back.
+// Holds returns how many holds the lease has: more than one only with Reentrant, and 0
+// once the lease has been given back.
 func (l *Lease) Holds() int {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.trust.Holds()
 }
 
-// Files returns the open files that a child process must inherit so that the
-// lease lives as long as the child does, or nil if the store has no such
-// thing or the lease has ended. From then on Release closes only this process's copies of them.
+// Files returns the open files that a child process must inherit so that the lease
+// lives as long as the child does, or nil if the store has no such files or the lease has
+// ended. From then on Release closes only this process's copies of them.
 func (l *Lease) Files() []*os.File {
 	g, ok := l.grant.store.(driver.Inheriter)
 	if !ok || !l.keep() {
@@ -127,13 +127,13 @@ func (l *Lease) Files() []*os.File {
 }
 
 // Extend renews the lease now, for ttl from now, and makes ttl the TTL of later
-// renewals. A lease with NoRenew is extended in no other way. MaxHold still
-// bounds it. The attempt takes at most a sixth of the TTL so far, so that a
-// store that hangs does not keep renewals from being tried.
+// renewals. Nothing else extends a lease with NoRenew. MaxHold still bounds the lease.
+// The attempt takes at most a sixth of the TTL before the call, so that a store that
+// hangs does not stop the renewals.
 //
-// The error is ErrLost or ErrReleased if the lease has ended, and ctx.Err() if
-// ctx ends first. After any other error the lease is held as before; one that is
-// errors.ErrUnsupported says that the store cannot make its TTL longer.
+// The error is ErrLost or ErrReleased if the lease has ended, and ctx.Err() if ctx ends
+// first. After any other error the lease is held as before. errors.ErrUnsupported means
+// that the store cannot make the TTL of this lease longer.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ctx = present(ctx)
 	err := checkTTL(ttl)
@@ -169,15 +169,16 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// Downgrade makes an exclusive lease a shared one without letting go in between,
-// so that what a writer has written is not changed before it has read it. Readers
-// that wait come in. The token stays. On a shared lease it does nothing.
+// Downgrade makes an exclusive lease a shared one without letting go in between, so
+// that nobody can change what the writer has written before it has read that. Waiting
+// readers are granted the name. The token stays the same. On a shared lease it does
+// nothing.
 //
 // It returns ErrLost or ErrReleased if the lease has ended, an error that wraps
 // errors.ErrUnsupported if the lease is one of several slots or the store cannot
-// downgrade, an error if it has several holds, and ctx.Err() if ctx ends first.
-// After any other error the lease is held still, and others may see it as
-// exclusive or as shared: call again.
+// downgrade, an error if it has several holds, and ctx.Err() if ctx ends first. After
+// any other error the lease is still held, and others may see it as exclusive or as
+// shared: call Downgrade again.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	ctx = present(ctx)
 	if err := l.downgrade(ctx); err != nil {
@@ -208,20 +209,22 @@ func (l *Lease) downgrade(ctx context.Context) error {
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	// It is not handed over any more: the store may take it for shared from now on,
-	// even if the answer is lost.
+	// From now on the lease is not handed over: it may be shared at the store even if
+	// the answer is lost.
 	c.leave(l)
 	return l.lowered(d.Downgrade(ctx))
 }
 
-// Release gives the lease back and returns when the store knows. It works
-// although ctx has been cancelled, keeping only its values, for up to five
-// seconds. It returns an error that is ErrLost if the lease had been lost
-// before, and does no harm to whoever holds the name now. If the store cannot
-// be told, it returns that error, and the client goes on telling it in the
-// background. A second call waits for the first and returns what that returned.
-// Every lease has to be released, a lost one too: until then, or Close, the
-// client keeps what it needs for that. A lease with several holds, see
+// Release gives the lease back and returns when the store knows. It works even if ctx
+// has ended: it uses only the values of ctx, and takes at most five seconds.
+//
+// The error is ErrLost if the lease had been lost before; whoever holds the name by
+// then keeps it. If the store does not answer, Release returns that error, and the
+// client repeats the request in the background. A second call waits for the first and
+// returns the same.
+//
+// Every lease has to be released, a lost one too: until then, or until Close, the
+// client keeps what it needs for the release. A lease with several holds, see
 // Reentrant, is given back by the last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
 	ctx = present(ctx)
@@ -233,8 +236,8 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return nil
 	case trust.Again:
-		// Not a mutex: whoever waits here waits for the store, and a test in a bubble of
-		// fake time must be able to tell.
+		// Not a mutex: a call that waits here waits for the store, and a test in a
+		// bubble of fake time must be able to see that.
 		<-back
 		return l.relErr
 	}
@@ -254,8 +257,8 @@ var errPanic = errors.New("the call that released it has panicked")
 func (l *Lease) release(ctx context.Context) error {
 	c := l.grant.client
 	l.check()
-	// The lease ends here before the store hears of it: from now on no late
-	// renewal can revive it.
+	// The lease ends here, before the request to the store. From now on no late renewal
+	// can revive it.
 	ended := l.end()
 	if c.guarantees.CrossHost {
 		ctx = lent(ctx, c.timeouts.next())
@@ -263,7 +266,8 @@ func (l *Lease) release(ctx context.Context) error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if !ended {
-		// It was lost. The store may not think so yet: free it for the others.
+		// The lease was lost, but the store may still have it: free the name for the
+		// others.
 		_ = c.giveBack(ctx, l.grant.store)
 		return &Error{"release", l.grant.name, l.ended()}
 	}

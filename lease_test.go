@@ -71,8 +71,8 @@ func TestLeaseEndsAtItsDeadlineBeforeTheStoreLetsAnotherIn(t *testing.T) {
 	})
 }
 
-// The deadline is by our own timer: a renewal that hangs, against all contracts
-// even beyond its context, does not keep the lease alive.
+// The client's own timer ends the lease at its deadline: a renewal that hangs does not
+// keep it alive, not even one that breaks the contract and hangs beyond its context.
 func TestLeaseEndsAtItsDeadlineWhileARenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -292,8 +292,8 @@ func TestNoRenewIsALeaseOfFixedLengthUnlessExtended(t *testing.T) {
 	})
 }
 
-// Timers stand still while the machine sleeps: whoever looks at the lease must
-// be told all the same.
+// Timers stand still while the machine sleeps: every method of the lease must still
+// report its end.
 func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
 	for name, over := range map[string]func(*pawl.Lease, context.Context) bool{
 		"Lease.Err":    func(l *pawl.Lease, _ context.Context) bool { return errors.Is(l.Err(), pawl.ErrLost) },
@@ -320,7 +320,8 @@ func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// The contexts of a lease end after the lease. In between they know already.
+// The contexts of a lease end after the lease. In between their Err already returns the
+// loss.
 func TestContextKnowsWhenDoneIsClosed(t *testing.T) {
 	c := open(t, new(memlock.Store).Driver(), nil)
 	l := acquire(t, c, "a")

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leases are leases on several names that begin together and end together: when one
-// is lost, all are, for the same reason, and the store gets them back. Its
+// Leases are leases on several names that begin together and end together: when one is
+// lost, all are, for the same reason, and the client releases them at the store. The
 // methods are safe for concurrent use.
 type Leases struct {
 	leases []*Lease        // sorted by name
@@ -25,21 +25,21 @@ type Leases struct {
 	relErr    error
 }
 
-// AcquireAll waits until it has a lease on each of names, as Acquire does, and
-// holds none if it returns an error. The options are for all of them, and
-// MaxHold counts from when the last was granted. A name that is given twice
-// counts once.
+// AcquireAll waits until it has a lease on each of names, as Acquire does, and holds
+// none if it returns an error. The options apply to all of them. MaxHold counts from
+// the grant of the last one. A name that is given twice counts once.
 //
-// If the store can grant all of them in one step (see driver.Sets), and nobody has
-// any of them or waits for one, it does. Otherwise it acquires them one after the other in
-// the order of the names, wherever it is called, so that callers whose names overlap
-// cannot wait for each other in a circle. That is so only if who uses several of the names at a time gets them
-// in one call of AcquireAll. If a lease is lost while it waits for the next, it
-// gives back all it has and begins anew. A lease that was held before, see Reentrant,
-// is only given one hold less when the others end.
+// If the store can grant several names in one step (see driver.Sets), and all of them
+// are free and without waiters, AcquireAll gets them in one step. Otherwise it acquires
+// them one after the other, in every process in the order of the names, so that callers
+// whose names overlap cannot wait for each other in a circle. That holds only if every
+// caller that uses several of the names at a time gets them in one call of AcquireAll.
+// If a lease is lost while AcquireAll waits for the next, it gives back all it has and
+// begins anew. A lease that was held before, see Reentrant, only loses one hold when
+// the others end.
 //
-// The errors are those of Acquire, and one if names is empty or there is
-// NoRenew: the leases would end one by one.
+// The errors are those of Acquire, and one if names is empty or the options have
+// NoRenew, with which the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
 	set, err := c.settings(opts)
@@ -64,25 +64,25 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 			return g, nil
 		}
 		lost := g.ctx.Err() != nil
-		_ = g.Release(ctx) // if the store cannot be told, the client goes on telling it
+		_ = g.Release(ctx) // if the store does not answer, the client repeats the request
 		switch {
 		case ctx.Err() != nil:
-			if !errors.Is(err, ctx.Err()) { // but that of a lease that was lost meanwhile
+			if !errors.Is(err, ctx.Err()) { // but the error of a lease that was lost meanwhile
 				err = &Error{Op: "acquire", Err: left(ctx, nil)}
 			}
 			return nil, err
 		case !lost || c.ctx.Err() != nil:
 			return nil, err
 		}
-		select { // who breaks one of them wants it
+		select { // whoever breaks one of them wants it
 		case <-time.After(pause/2 + c.random.spread(pause/2)):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// acquire gets all leases. The context in which it waits for each ends with those
-// that it has, and so does g.ctx in the end.
+// acquire gets all leases, one after the other. It waits for each under a context that
+// ends with the leases that it has. The last such context is g.ctx.
 func (g *Leases) acquire(c *Client, names []string, opts []Option) error {
 	if g.atOnce(c, names, opts) {
 		return nil
@@ -98,8 +98,8 @@ func (g *Leases) acquire(c *Client, names []string, opts []Option) error {
 	return nil
 }
 
-// atOnce asks the store for all leases in one step. Whatever keeps it from that,
-// acquire meets it again, and says so or waits.
+// atOnce asks the store for all leases in one step. It reports no error: acquire meets
+// the same obstacle again, and returns the error or waits.
 func (g *Leases) atOnce(c *Client, names []string, opts []Option) bool {
 	store, ok := c.driver.(driver.Sets)
 	if !ok || len(names) == 1 || !c.allFree(g.ctx, names) {
@@ -132,7 +132,7 @@ func (g *Leases) atOnce(c *Client, names []string, opts []Option) bool {
 	return true
 }
 
-// tooLate reports whether a grant is of no use any more.
+// tooLate reports whether one of grants is of no use any more.
 func (c *Client) tooLate(grants []driver.Grant, reqs []*driver.Request) bool {
 	for i, grant := range grants {
 		if c.late(grant, reqs[i]) {
@@ -142,8 +142,8 @@ func (c *Client) tooLate(grants []driver.Grant, reqs []*driver.Request) bool {
 	return false
 }
 
-// allFree lets a call in, unless somebody of this client has one of names or
-// waits for it: it must not be overtaken.
+// allFree lets a call in, unless a goroutine of this client has one of names or waits
+// for it: that one must not be overtaken.
 func (c *Client) allFree(ctx context.Context, names []string) bool {
 	for _, name := range names {
 		if c.held(ctx, name) != nil {
@@ -168,12 +168,12 @@ func (g *Leases) nest(l *Lease) {
 	g.ctx, g.cancel = ctx, func() { cancel(); outer() }
 }
 
-// tie makes all end when one has ended. From here on the leases have a context
-// that does not end with that of the waiting.
+// tie makes all leases end when one has ended. From here on their context no longer
+// ends with that of the waiting call.
 func (g *Leases) tie(maxHold time.Duration) {
 	g.cancel()
 	g.ctx, g.cancel = g.Context(context.Background())
-	var own []*Lease // not those that somebody else holds too, by Reentrant
+	var own []*Lease // not those with other holds, by Reentrant
 	for _, l := range g.leases {
 		if l.Holds() == 1 {
 			own = append(own, l)
@@ -186,8 +186,8 @@ func (g *Leases) tie(maxHold time.Duration) {
 		}
 	}
 	context.AfterFunc(g.ctx, func() {
-		// All are lost before the first is given back, so that no context says that
-		// its lease was released.
+		// All are lost before the first is given back, so that no context reports a
+		// release.
 		var lost *LostError
 		if errors.As(g.Err(), &lost) {
 			for _, l := range own {
@@ -207,8 +207,8 @@ func (g *Leases) Names() []string {
 	return names
 }
 
-// Lease returns the lease on name, or nil if it is none of the names. It has the
-// token. To release it ends them all.
+// Lease returns the lease on name, or nil if name is none of the names. The lease has
+// the token. Releasing it ends all leases.
 func (g *Leases) Lease(name string) *Lease {
 	for _, l := range g.leases {
 		if l.grant.name == name {
@@ -221,8 +221,8 @@ func (g *Leases) Lease(name string) *Lease {
 // Done returns a channel that is closed when the leases have ended.
 func (g *Leases) Done() <-chan struct{} { return g.ctx.Done() }
 
-// Err returns nil while all leases are held, and then why they ended: the loss of
-// the one that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
+// Err returns nil while all leases are held, and then why they ended: the error of the
+// lease that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
 func (g *Leases) Err() error {
 	var first error
 	for _, l := range g.leases {
@@ -260,7 +260,7 @@ func (g *Leases) Context(parent context.Context) (context.Context, context.Cance
 }
 
 // Release gives all leases back, as Lease.Release does, and returns their errors
-// joined. A second call waits for the first and returns what that returned.
+// joined. A second call waits for the first and returns the same.
 func (g *Leases) Release(ctx context.Context) error {
 	if g.releasing.Swap(true) {
 		<-g.back

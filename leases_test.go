@@ -106,7 +106,7 @@ func TestAcquireAllHoldsNothingIfItFails(t *testing.T) {
 	})
 }
 
-// All have one fate: if one is lost, all end.
+// If one is lost, all end.
 func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -142,7 +142,7 @@ func TestAcquireAllEndsWithTheFirst(t *testing.T) {
 	})
 }
 
-// What it has may be lost while it waits for the rest.
+// A lease may be lost while AcquireAll waits for the rest.
 func TestAcquireAllBeginsAnewAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -242,7 +242,7 @@ func TestAcquireAllReentrant(t *testing.T) {
 	release(t, l)
 }
 
-// To release one of them is to release all.
+// Releasing one of them releases all.
 func TestAcquireAllEndsWithARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -284,7 +284,8 @@ func (d *oneCut) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gr
 
 func (cutGrant) Renew(context.Context, time.Duration) (driver.Instant, error) { return 0, errNet }
 
-// Renewals of one of them fail. All end at its deadline, though the others are well.
+// Renewals of one of them fail. All end at its deadline, although the others are
+// renewed.
 func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -302,7 +303,7 @@ func TestAcquireAllEndsAtTheFirstDeadline(t *testing.T) {
 	})
 }
 
-// A lease that was held before is somebody else's too: it has a fate of its own.
+// A lease that was held before has other holds too: it outlives the others.
 func TestAcquireAllSparesWhatWasHeldBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

@@ -76,7 +76,7 @@ func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
 	})
 }
 
-// A lease is not passed on inside one client for ever while others wait.
+// A lease is not passed on within one client for ever while others wait.
 func TestOthersGetTheirTurnAgainstABusyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

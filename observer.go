@@ -10,37 +10,38 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Observer is told what happens to a client's leases, for metrics and
-// traces. A nil function is not called. The functions are called one after the
-// other in the order of the events, soon after them, from a goroutine of
-// their own: one that blocks delays only what is told after it. Every Acquired is
-// followed by a Released or a Lost.
+// Observer learns what happens to a client's leases, for metrics and traces. A nil
+// function is not called. A goroutine of their own calls the functions one after the
+// other, in the order of the events and soon after them: a function that blocks delays
+// only the calls after it. A Released or a Lost follows every Acquired.
 type Observer struct {
-	// Acquired: a lease was granted, after Event.Waited.
+	// Acquired: a lease was granted. The call had waited for Event.Waited.
 	Acquired func(Event)
-	// Waited: a call of Acquire has ended without a lease, after Event.Waited,
-	// because of Event.Err.
+	// Waited: a call of Acquire has ended without a lease, because of Event.Err. It had
+	// waited for Event.Waited.
 	Waited func(Event)
-	// Renewed: the store confirmed the lease anew, after Event.Waited; it is
-	// held again if it was suspect.
+	// Renewed: the store confirmed the lease anew; the request took Event.Waited. A
+	// suspect lease is held again.
 	Renewed func(Event)
-	// Suspect: a renewal failed or is overdue, which Event.Err says.
+	// Suspect: a renewal failed or is overdue; Event.Err says which.
 	Suspect func(Event)
-	// Lost: the lease ended without us; Event.Err is an ErrLost.
+	// Lost: the lease ended although its holder did not release it; Event.Err is
+	// ErrLost.
 	Lost func(Event)
-	// Released: the lease was given back. Event.Err is not nil if the store
-	// could not be told; it is told in the background then.
+	// Released: the lease was given back. Event.Err is not nil if the store did not
+	// answer; the client repeats the request in the background then.
 	Released func(Event)
 	// Broken: this client broke the lease Event.Lease of somebody else.
 	Broken func(Event)
-	// Stepped: the clock of Event.Server, by which the store ends leases, was set by
-	// Event.Step. Those that it must have ended early are lost; see Lost.
+	// Stepped: the clock of Event.Server, by which the store ends leases, was moved by
+	// Event.Step. Leases that the store must have ended too early are lost; see Lost.
 	Stepped func(Event)
 	// Closed: Event.Server grants nothing for Event.Left, because it may have
 	// forgotten leases that last until then. Renewals go on.
 	Closed func(Event)
-	// Silent: Event.Server has not answered for Event.Waited, and leases cannot be renewed there. It is told
-	// soon after that has begun, and each minute while it lasts.
+	// Silent: Event.Server has not answered for Event.Waited, and leases cannot be
+	// renewed there. The Observer learns of it soon after it has begun, and each minute
+	// while it lasts.
 	Silent func(Event)
 }
 
@@ -54,13 +55,13 @@ type Event struct {
 	Err    error
 
 	Server string        // of Stepped, Closed and Silent; for people
-	Step   time.Duration // of Stepped; negative if back
+	Step   time.Duration // of Stepped; negative if the clock was set back
 	Left   time.Duration // of Closed
 }
 
-// reporter tells the observer and the log, in order, in a goroutine that exists
-// while there is something to tell. So nothing that they do, block or
-// call back, can keep a lease from ending in time.
+// reporter calls the observer and the log, in order, in a goroutine that exists while
+// there is something to report. So even if they block or call back, every lease ends in
+// time.
 type reporter struct {
 	Observer
 	log *slog.Logger // may be nil

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// newsman is a driver that tells what the test wants.
+// newsman is a driver that reports the news that the test gives it.
 type newsman struct {
 	driver.Driver
 	tell func(driver.News)

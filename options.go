@@ -25,29 +25,30 @@ const DefaultTTL = 30 * time.Second
 // Options are the settings of a Client. The zero value of every field is
 // useful, and a nil *Options is the same as an empty one.
 type Options struct {
-	// TTL is the time to live of leases; 0 means DefaultTTL. A live holder
-	// renews its lease, so TTL does not limit how long one may work.
+	// TTL is the time to live of leases; 0 means DefaultTTL. The client renews leases,
+	// so TTL does not limit how long the work may take.
 	TTL time.Duration
 
-	// Holder is what others are shown of this client. Empty fields of it are
-	// filled in: user, host, process id and the base name of the program.
+	// Holder is what other clients see of this one. New fills in its empty fields:
+	// user, host, process id and the base name of the program.
 	Holder Holder
 
-	// Logger gets a line for what an operator may have to act on. Nil is silent.
+	// Logger gets a line for each event that an operator may have to act on. With nil
+	// there is no log.
 	Logger *slog.Logger
 
-	// Observer is told of every event. See there.
+	// Observer learns of every event.
 	Observer Observer
 
-	// Require names guarantees without which the client is not made: New
-	// then returns an error that wraps errors.ErrUnsupported and names them.
+	// Require says which guarantees the client needs. If the store lacks one, New
+	// returns an error that wraps errors.ErrUnsupported and names what is missing.
 	Require Guarantees
 }
 
 // Option is a setting of one call of Acquire, TryAcquire or Do.
 type Option interface{ apply(*settings) }
 
-// settings is what the options of one call come to.
+// settings are the result of the options of one call.
 type settings struct {
 	began     driver.Instant // of the call
 	ttl       time.Duration
@@ -92,45 +93,44 @@ func (o slotsOption) apply(s *settings)   { s.slots, s.hasSlots = int(o), true }
 // TTL sets the time to live of this lease, instead of Options.TTL.
 func TTL(d time.Duration) Option { return ttlOption(d) }
 
-// NoRenew gives a lease of fixed length: it ends, as lost, one TTL after it
-// was acquired unless Extend is called. On a store whose leases do not expire
-// the client ends it.
+// NoRenew makes a lease of fixed length: it ends, as lost, one TTL after it was
+// acquired unless Extend is called. On a store whose leases do not expire, the client
+// ends it.
 func NoRenew() Option { return noRenewOption{} }
 
-// MaxHold ends the lease, as lost, when it has been held for d, however well
-// renewals go. Renewing without a bound would let one stuck holder keep
+// MaxHold ends the lease, as lost, when it has been held for d, even if renewals
+// succeed. Without such a bound, a stuck holder whose client goes on renewing keeps
 // everybody else out for ever.
 func MaxHold(d time.Duration) Option { return maxHoldOption(d) }
 
-// Why says what the lease is for. It is shown to whoever meets the lock.
+// Why says what the lease is for. Whoever finds the name held can read it.
 func Why(text string) Option { return whyOption(text) }
 
-// Shared asks for a lease that is held together with other shared ones, as by
-// readers: it keeps out only those who want the name for themselves. Where
-// waiters are served in order, a stream of readers does not keep a writer
-// waiting. The call returns an error that wraps errors.ErrUnsupported if the
-// store has no shared leases; see Guarantees.
+// Shared asks for a lease that is held together with other shared ones, as by readers:
+// it keeps out only exclusive leases and slots. Where waiters are served in order, a
+// stream of readers does not keep a writer waiting. The call returns an error that
+// wraps errors.ErrUnsupported if the store has no shared leases; see Guarantees.
 func Shared() Option { return sharedOption{} }
 
-// Slots asks for one of n leases that are held on the name at a time. All who use
-// the name must give the same n: the call returns a *SlotsError while slots of
-// another number are held, and an error that wraps errors.ErrUnsupported if the
-// store has no slots; see Guarantees.
+// Slots asks for one of n leases that are held on the name at a time. All callers that
+// use the name must give the same n: the call returns a *SlotsError while the name is
+// held with another number of slots, and an error that wraps errors.ErrUnsupported if
+// the store has no slots; see Guarantees.
 func Slots(n int) Option { return slotsOption(n) }
 
-// Reentrant lets a holder acquire once more what it holds. If the context of the
-// call was made by Context of a lease on the same name, the call returns that
-// very lease with one more hold, at once, and the lease is given back by the last
-// of as many calls of Release. The other options are not looked at then, but for
-// the kind: a shared lease does not become exclusive, nor a slot anything else.
-// Without Reentrant such a call returns an error that is ErrHeld.
+// Reentrant lets a holder acquire again what it holds. If the context of the call was
+// made by Context of a lease on the same name, the call returns that very lease with
+// one more hold, at once. The lease is given back by the last of as many calls of
+// Release. Of the other options only the kind counts then: a shared lease does not
+// become exclusive, nor a slot anything else. Without Reentrant such a call returns an
+// error that is ErrHeld.
 //
-// The context is what tells who the holder is. Goroutines that share it are one
-// holder and do not exclude each other; a function that does not pass it on is
-// somebody else, and waits, and so is another Client. Release once for each call, in
-// any order: one call too many takes a hold from somebody else who counts on it.
-// A lease that is lost is lost for all its holds, and one that has ended is
-// nobody's: a call under its context returns that context's error.
+// The context identifies the holder. Goroutines that share it are one holder and do not
+// exclude each other. A function that does not pass it on is another holder, and waits;
+// so is another Client. Call Release once for each call, in any order: one call too
+// many takes away a hold that other code relies on. A lease that is lost is lost for
+// all its holds. After the end of a lease, a call under its context returns that
+// context's error.
 func Reentrant() Option { return reentrantOption{} }
 
 // maxWhy keeps a holder's record small enough for every store.
@@ -187,7 +187,7 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// process is what every client of this process says of itself. Looking up the
+// process is the holder that every client of this process starts from. Looking up the
 // user can read files, so it is done once.
 var process = sync.OnceValue(func() Holder {
 	h := Holder{PID: os.Getpid(), Command: filepath.Base(os.Args[0])}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// reserving is a tapped driver whose grants have n tokens more each.
+// reserving is a tapped driver whose grants have n reserved tokens each.
 type reserving struct {
 	*tapped
 	n      uint64
@@ -58,7 +58,7 @@ func (g *reservedGrant) Since() driver.Instant    { return g.tappedGrant.Since()
 func (g *reservedGrant) Reserved() (uint64, bool) { return g.store.n, g.store.others }
 func (g *reservedGrant) OnLost(f func(error))     { g.tappedGrant.Grant.(driver.Notifier).OnLost(f) }
 
-// line has n goroutines wait for "a" one behind the other. Each tells f of its lease,
+// line has n goroutines wait for "a" one behind the other. Each calls f with its lease,
 // and releases it when f has returned.
 func line(t *testing.T, c *pawl.Client, n int, f func(i int, l *pawl.Lease), opts ...pawl.Option) *sync.WaitGroup {
 	t.Helper()
@@ -101,13 +101,14 @@ func TestPassedOnWithoutTheStore(t *testing.T) {
 }
 
 // A client passes a grant on for a millisecond, or four if nobody else waits, and while
-// there are tokens; then the store is told, and others have their chance.
+// there are tokens; then it releases the grant at the store, and other clients have
+// their chance.
 func TestTurnOfAClientEnds(t *testing.T) {
 	for _, test := range []struct {
 		tokens uint64
 		others bool
 		held   time.Duration
-		want   int // by the client before the other
+		want   int // grants of the client before the other gets its turn
 	}{
 		{1000, true, 300 * time.Microsecond, 4},
 		{1000, false, 300 * time.Microsecond, 14},
@@ -181,7 +182,8 @@ func (g *passingGrant) Pass(ctx context.Context, req *driver.Request) (driver.Gr
 	return &passingGrant{&reservedGrant{&tappedGrant{next, g.d.tapped}, g.d.reserving}, g.d}, nil
 }
 
-// When a client's turn is over it goes on with a grant from the store, unless others wait.
+// When a client's turn is over and no other client waits, it goes on with a new grant
+// from the store.
 func TestStoreIsToldWhenOthersWait(t *testing.T) {
 	for others, want := range map[bool]int{false: 16, true: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -199,8 +201,8 @@ func TestStoreIsToldWhenOthersWait(t *testing.T) {
 	}
 }
 
-// Who says something else of itself, or wants more time than the store has been told,
-// asks the store.
+// A waiter that gives another reason, or wants a longer TTL than the store has for the
+// grant, asks the store.
 func TestNotEveryLeaseIsPassedOnWithoutTheStore(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -233,8 +235,8 @@ func TestNotEveryLeaseIsPassedOnWithoutTheStore(t *testing.T) {
 	}
 }
 
-// A reader behind a writer that inherits is the first in the line then. It asks the store,
-// and does not inherit what is exclusive there.
+// A reader behind a writer that takes over the grant is the first in the line then. It
+// asks the store: it must not take over a grant that is exclusive there.
 func TestReaderInheritsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -258,8 +260,8 @@ func TestReaderInheritsNothing(t *testing.T) {
 	})
 }
 
-// passed returns a lease that was passed on while a renewal was under way, and how to
-// let the store answer that.
+// passed returns a lease that was passed on while a renewal was under way, and a
+// function that lets the store answer that renewal.
 func passed(t *testing.T, c *pawl.Client, d *reserving, extend time.Duration, answer error, opts ...pawl.Option) (*pawl.Lease, func()) {
 	t.Helper()
 	first := acquire(t, c, "a")
@@ -307,7 +309,7 @@ func TestRenewalUnderWayIsForWhoHasTheGrant(t *testing.T) {
 	})
 }
 
-// The store has been told less than what the lease was told: it must hear at once.
+// The store has a shorter TTL than the lease now wants: the client must renew at once.
 func TestShorterRenewalUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := reserve(new(memlock.Store), 100, false)
@@ -327,7 +329,7 @@ func TestShorterRenewalUnderWay(t *testing.T) {
 	})
 }
 
-// Who has asked for no renewals has nothing to fear from one that fails.
+// A lease with NoRenew is not affected by a renewal that fails.
 func TestRenewalUnderWayIsNotForWhoHasNone(t *testing.T) {
 	for _, answer := range []error{nil, driver.ErrUnavailable} {
 		synctest.Test(t, func(t *testing.T) {
@@ -404,7 +406,7 @@ func TestNothingIsPassedOnAfterItsEnd(t *testing.T) {
 		c := open(t, d, nil)
 		first := acquire(t, c, "a", pawl.MaxHold(time.Millisecond))
 		all := line(t, c, 1, func(int, *pawl.Lease) {})
-		c.StopTimers() // so that nothing but the release sees to it
+		c.StopTimers() // so that nothing but the release ends it
 		time.Sleep(time.Millisecond)
 		wantIs(t, first.Release(context.Background()), pawl.ErrLost)
 		all.Wait()
@@ -414,7 +416,8 @@ func TestNothingIsPassedOnAfterItsEnd(t *testing.T) {
 	})
 }
 
-// Nobody is given less than half of the TTL without the store.
+// A waiter does not take over a grant without the store if less than half of the TTL is
+// left.
 func TestLittleIsNotPassedOn(t *testing.T) {
 	for ago, want := range map[time.Duration]int64{4 * time.Second: 1, 6 * time.Second: 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -436,8 +439,8 @@ func TestLittleIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// A renewal of the lease was due and waited for others to end, when it was passed on.
-// When it is due is random, a little.
+// A renewal of the lease was due, and waited for others to end, when the grant was
+// passed on. The time at which it is due is slightly random.
 func TestRenewalThatWasDueIsForWhoHasTheGrant(t *testing.T) {
 	for i := range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -491,8 +494,8 @@ func TestGrantPassedOnInTheInstantOfCancelIsPutBack(t *testing.T) {
 	}
 }
 
-// A lease is passed on after its Downgrade has seen that it is held. The grant is
-// another's then, who has it for itself.
+// A lease is passed on after its Downgrade has seen that it is held. By then another
+// lease has the grant, and is exclusive.
 func TestDowngradeOfAGrantThatIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, reserve(new(memlock.Store), 100, false), nil)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pausedHolder holds a lease, says so, and looks at it once more when told to.
+// pausedHolder holds a lease, prints that, and checks it once more on demand.
 func pausedHolder() {
 	locks, err := memlock.Open(&pawl.Options{TTL: pausedTTL})
 	if err != nil {

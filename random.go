@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// random is where a client's random pauses come from. Its seed is who the client is
-// and when it was made, so that in a bubble of fake time every run is the same.
+// random is the source of a client's random pauses. Its seed comes from the client's
+// holder and the time at which the client was made, so that every run in a bubble of
+// fake time is the same.
 type random struct {
 	mu     sync.Mutex
 	source *rand.Rand

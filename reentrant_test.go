@@ -47,7 +47,7 @@ func TestReentrant(t *testing.T) {
 			t.Errorf("before the last release: %v, %v, %d holds", outer.Err(), ctx.Err(), outer.Holds())
 		}
 		release(t, outer)
-		release(t, outer) // and once too often, when nobody holds it
+		release(t, outer) // once too often: nobody holds it
 		wantIs(t, inner.Err(), pawl.ErrReleased)
 		if outer.Holds() != 0 {
 			t.Errorf("%d holds after the last release", outer.Holds())
@@ -182,8 +182,8 @@ func TestContextLooksAtEveryLease(t *testing.T) {
 	})
 }
 
-// Who does not have the context is somebody else: another client in the same
-// process, and a goroutine that was not given it. They wait.
+// A caller without the context is another holder, and waits: another client in the same
+// process, or a goroutine that was not given the context.
 func TestReentrantIsTheContextsBusiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
@@ -212,7 +212,7 @@ func TestReentrantIsTheContextsBusiness(t *testing.T) {
 	})
 }
 
-// slowDowngrade has a store that takes its time.
+// slowDowngrade is a store that takes its time for a Downgrade.
 type slowDowngrade struct {
 	driver.Driver
 	asked, answer chan struct{}
@@ -237,8 +237,8 @@ func (g slowGrant) Downgrade(ctx context.Context) error {
 	return g.Grant.(driver.Downgrader).Downgrade(ctx)
 }
 
-// A goroutine that shares the context must not get to count on the lease's being
-// exclusive while another makes it shared.
+// A goroutine that shares the context must not get a hold on an exclusive lease while
+// another goroutine makes it shared.
 func TestReentrantWhileItIsDowngraded(t *testing.T) {
 	d := &slowDowngrade{new(memlock.Store).Driver(), make(chan struct{}), make(chan struct{})}
 	c := open(t, d, nil)

@@ -10,23 +10,23 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// maxRenewals bounds the renewals of one client that are under way.
+// maxRenewals bounds the number of a client's renewals that are under way at a time.
 const maxRenewals = 1024
 
-// renew makes one attempt for the lease that has the grant. A failed one is repeated
-// until the deadline.
+// renew makes one attempt to renew, for the lease that has the grant. An attempt that
+// fails is repeated until the deadline.
 func (g *grant) renew() {
 	g.mu.Lock()
 	l := g.present
 	req, ok := l.trust.Renew(driver.Now())
 	g.mu.Unlock()
 	if ok {
-		_ = l.ask(g.client.ctx, req) // the lease is told of an error
+		_ = l.ask(g.client.ctx, req) // the lease has recorded the error
 	}
 }
 
-// begin begins a request for ttl. If it cannot because another one is under way, it
-// also returns a channel that is closed when that has ended.
+// begin begins a request for ttl. If another request is under way, it returns an error
+// and a channel that is closed when that request has ended.
 func (l *Lease) begin(ttl time.Duration) (trust.Request, <-chan struct{}, error) {
 	g := l.grant
 	g.mu.Lock()
@@ -38,8 +38,8 @@ func (l *Lease) begin(ttl time.Duration) (trust.Request, <-chan struct{}, error)
 	return req, g.free, err
 }
 
-// ask makes a request that has begun. Its answer is for the lease that has the grant by
-// then.
+// ask sends a request that has begun. The answer goes to the lease that has the grant
+// by then.
 func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, req.Timeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	return err
 }
 
-// answered ends a request of asker and returns the lease that was told.
+// answered ends a request of asker and returns the lease that got the answer.
 func (g *grant) answered(asker *Lease, a trust.Answer, began driver.Instant) (*Lease, trust.Action) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +71,7 @@ func (g *grant) answered(asker *Lease, a trust.Answer, began driver.Instant) (*L
 	return l, do
 }
 
-// stretch is Extend where the store does not end leases.
+// stretch is Extend for a store that does not end leases.
 func (l *Lease) stretch(ttl time.Duration) error {
 	g := l.grant
 	g.mu.Lock()

@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// TestSchedulerLooksEverySecond: timers stand still while the machine is suspended, and the clock of
-// leases does not. So that a lease that has ended meanwhile ends soon after, none is long.
+// TestSchedulerLooksEverySecond: timers stand still while the machine is suspended, and
+// the clock of leases does not. So no timer is long: a lease whose time has passed
+// meanwhile then ends soon after the resume.
 func TestSchedulerLooksEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks, err := memlock.Open(&pawl.Options{TTL: time.Hour})

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Waiters of this client stand in a line for each name: see package line, that decides
-// whose turn it is. A line exists while a call asks the store, or a lease is held
-// exclusively. Client.mu guards it.
+// Waiters of this client stand in a line for each name. Package line decides whose turn
+// it is. A line exists while a call asks the store, or a lease is held exclusively.
+// Client.mu guards it.
 type (
 	queue = line.Line[*Lease, *waiter]
 	place = line.Place[*waiter]
@@ -20,9 +20,9 @@ type (
 
 type waiter struct {
 	name string
-	req  *driver.Request // whoever calls the waiter may put another in its place
+	req  *driver.Request // whoever hands over may replace it before it sends to turn
 	set  settings
-	turn chan *Lease // gets the lease, or nil: go and ask the store
+	turn chan *Lease // receives the lease, or nil: ask the store
 }
 
 // join lets a call in and puts it in the line for name. It returns nil if the
@@ -43,7 +43,7 @@ func (c *Client) join(req *driver.Request, set settings) (*place, error) {
 	return p, nil
 }
 
-// line returns the line for name. Client.mu is held.
+// line returns the line for name. The caller holds Client.mu.
 func (c *Client) line(name string) *queue {
 	ln := c.lines[name]
 	if ln == nil {
@@ -68,7 +68,7 @@ func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 	}
 	called, held := c.quit(p)
 	if called {
-		// It was our turn in the same instant. Put it back.
+		// The waiter was called in the same instant. Give the turn back.
 		c.decline(ctx, p.Of.name, <-p.Of.turn)
 	}
 	if ctx.Err() != nil {
@@ -77,7 +77,7 @@ func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 	return nil, ErrClosed
 }
 
-// over returns why a call must not go on, or nil.
+// over returns the error of a call that must not go on, or nil.
 func (c *Client) over(ctx context.Context) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
@@ -91,11 +91,11 @@ func (c *Client) decline(ctx context.Context, name string, l *Lease) {
 		c.answered(name)
 		return
 	}
-	// If the store cannot be told, the client goes on telling it.
+	// If the store does not answer, the client repeats the request.
 	_ = l.Release(ctx)
 }
 
-// answered ends a call's asking at the store.
+// answered records that a call no longer asks the store for name.
 func (c *Client) answered(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Client) answered(name string) {
 	c.advance(name, ln)
 }
 
-// leave takes l, which is exclusive no more, out of its line.
+// leave takes l, which is no longer exclusive, out of its line.
 func (c *Client) leave(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,12 +113,13 @@ func (c *Client) leave(l *Lease) {
 	}
 }
 
-// leaveLine takes a waiter that gives up out of its line. It returns how many were ahead of
-// it and who has the name, and false if it was called before.
+// leaveLine takes a waiter that gives up out of its line. It returns how many were
+// ahead of the waiter and who has the name, or false if the waiter had been called
+// before.
 func (c *Client) leaveLine(p *place) (ahead int, holder *Lease, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ln := c.lines[p.Of.name] // nil if it was called long ago
+	ln := c.lines[p.Of.name] // nil if the waiter was called long ago
 	if ahead, ok = ln.Quit(p, maxPlace); !ok {
 		return 0, nil, false
 	}
@@ -127,8 +128,8 @@ func (c *Client) leaveLine(p *place) (ahead int, holder *Lease, ok bool) {
 	return ahead, holder, true
 }
 
-// advance sends to the store those whose turn it is, and ends a line in which
-// nothing is left. Client.mu is held.
+// advance tells those whose turn it is to ask the store, and removes a line in which
+// nothing is left. The caller holds Client.mu.
 func (c *Client) advance(name string, ln *queue) {
 	for p := ln.Next(); p != nil; p = ln.Next() {
 		p.Of.turn <- nil
@@ -138,8 +139,8 @@ func (c *Client) advance(name string, ln *queue) {
 	}
 }
 
-// settle begins to watch over l, just granted, and puts it in its line if it is
-// exclusive: whoever wants such a lease now waits for this one.
+// settle starts the renewals of l, which was just granted. An exclusive lease also
+// enters its line: callers that want one from now on wait for it.
 func (c *Client) settle(l *Lease) {
 	c.keep(l)
 	if n, ok := l.grant.store.(driver.Notifier); ok {
@@ -161,7 +162,7 @@ func (c *Client) keep(l *Lease) {
 	c.sched.Add(&g.item, l.trust.Due())
 }
 
-// forget takes g, which has been given back, out of the list.
+// forget removes g, which has been given back, from the list of open grants.
 func (c *Client) forget(g *grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package driver is the contract between package pawl and one store of
-// leases. Users do not need it; authors of stores do.
+// Package driver is the contract between package pawl and one store of leases. Only
+// authors of stores need it.
 //
-// A driver is small on purpose. It makes one attempt, renews, releases, and,
-// if the store has a queue of its own, waits in it. Everything that is common
-// to all stores lives once, in package pawl: the trust window, the renewal
-// schedule, the line of local waiters, retries, clean-up after an attempt
-// with an unknown outcome, error wrapping, logging and observation.
+// A driver is small on purpose. It makes one attempt, renews, releases, and, if the
+// store has a queue of its own, waits in it. Package pawl does once what is common to
+// all stores: the trust window, the renewal schedule, the line of local waiters,
+// retries, clean-up after an attempt with an unknown outcome, error wrapping, logging
+// and observation.
 //
-// The contract is frozen: six stores as different as memory and a consensus
-// cluster fit it. Methods are neither added to its interfaces nor changed. What a
-// store can do beyond it becomes an interface of its own, which a Driver or a
-// Grant may implement.
+// The contract is frozen: six stores as different as memory and a consensus cluster fit
+// it. No method of its interfaces is added or changed. For what a store can do beyond
+// it there are further interfaces, which a Driver or a Grant may implement.
 //
 // Package drivertest holds the suite that every driver must pass.
 package driver
@@ -22,8 +21,8 @@ import (
 	"time"
 )
 
-// Driver is one participant in one store: two Drivers opened on the same
-// store exclude each other. All methods are safe for concurrent use.
+// Driver is one participant in one store. Two Drivers that are opened on the same store
+// exclude each other. All methods are safe for concurrent use.
 //
 // For one name, grants must be linearizable across all participants: between
 // the moment a grant begins in the store and the moment the store ends it
@@ -31,14 +30,13 @@ import (
 // Guarantees.Expiry is false, by the end of the process), no other grant on
 // the name begins.
 //
-// Kinds: a lease is exclusive, shared, or one of n slots. Leases on one name are
-// held together only if all are shared, or all are slots with the same n and
-// there are at most n of them. A waiter is granted the name as soon as it may be
-// held together with the leases that are held, and nobody who came before it
-// still waits: so a steady stream of readers does not starve a writer, and
-// readers that follow each other in the queue are granted together.
-// TryAcquire does not overtake waiters either, where Guarantees.FIFO is true.
-// Package pawl never asks for a kind that the Guarantees lack.
+// Kinds: a lease is exclusive, shared, or one of n slots. Leases on one name are held
+// together only if all are shared, or all are slots with the same n and there are at
+// most n of them. A waiter is granted the name as soon as its lease may be held
+// together with those that are held, and no earlier waiter still waits. So a steady
+// stream of readers does not starve a writer, and readers that follow each other in the
+// queue are granted together. If Guarantees.FIFO is true, TryAcquire does not overtake
+// waiters either. Package pawl never asks for a kind that the Guarantees lack.
 //
 // A driver does not retry, log, or start timers for a lease; package pawl
 // does. It returns the sentinel errors of this package, wrapped with %w and
@@ -65,39 +63,38 @@ type Driver interface {
 	// Guarantees says what the store can promise. It is constant.
 	Guarantees() Guarantees
 
-	// Close frees what the driver itself opened, never a connection that its
-	// user passed in. Package pawl has released all grants before. Calls after it, and
-	// those that wait, return ErrClosed.
+	// Close frees what the driver itself opened, never a connection that its user
+	// passed in. Package pawl releases all grants before. Later calls, and those that
+	// wait, return ErrClosed.
 	Close() error
 }
 
-// Grant is a lease as the store sees it. Its methods are safe for concurrent
-// use. Only the first effective Release does anything.
+// Grant is a lease as the store sees it. Its methods are safe for concurrent use. Only
+// the first Release that takes effect does anything.
 type Grant interface {
 	// Token is the fencing token: greater than that of every earlier grant on
 	// the name, or 0 if the store has none.
 	Token() uint64
 
-	// Since is the latest local instant that is certainly not after the moment
-	// at which the store began to count the TTL: for a store across a network,
-	// the instant before the request was sent. Only Renew's result moves on.
+	// Since is the latest local instant that is certainly not after the moment at which
+	// the store began to count the TTL. For a store across a network, it is the instant
+	// before the request was sent. It does not change; Renew returns later ones.
 	Since() Instant
 
-	// Renew makes the TTL start anew and returns the new Since. It must not
-	// shorten the time that the store has for the grant: a request that was
-	// given up may be carried out late, after one for a longer ttl. It must not
-	// revive a grant that the store has ended: then it returns ErrLost (as a
-	// *LostError if the reason is known). Any other error leaves the outcome
-	// open; the caller goes on trusting the old Since only. A store that cannot
-	// give this grant a TTL longer than that of its request refuses one with an
-	// error that is errors.ErrUnsupported, and changes nothing. Where
-	// Guarantees.Expiry is false it is never called.
+	// Renew makes the TTL start anew and returns the new Since. It must not shorten the
+	// time that the grant has left in the store: a request that was given up may be
+	// carried out late, after one for a longer ttl. It must not revive a grant that the
+	// store has ended: then it returns ErrLost (as a *LostError if the reason is
+	// known). Any other error leaves the outcome open; the caller then trusts only the
+	// old Since. If the store cannot give this grant a TTL longer than that of its
+	// request, Renew changes nothing and returns an error that is
+	// errors.ErrUnsupported. It is never called where Guarantees.Expiry is false.
 	Renew(ctx context.Context, ttl time.Duration) (Instant, error)
 
-	// Release ends the grant by compare and delete: it never ends another's.
-	// It returns ErrLost if the store had ended the grant already. After
-	// another error it may be called again. It undoes an attempt of unknown
-	// outcome whether that was granted, was queued, or arrives later.
+	// Release ends the grant by compare and delete: it never ends another's. It returns
+	// ErrLost if the store had ended the grant already. After another error it may be
+	// called again. It undoes an attempt of unknown outcome, whether the store has
+	// granted it, has queued it, or receives it later.
 	Release(ctx context.Context) error
 }
 
@@ -106,16 +103,16 @@ type Request struct {
 	Name   string        // accepted by CheckName
 	Lease  string        // unique id of this attempt, with 128 random bits or more
 	TTL    time.Duration // at least MinTTL
-	Holder *Holder       // who asks; never nil
+	Holder *Holder       // who makes the attempt; never nil
 	Why    string        // what for, in the words of the caller; may be empty
 
 	// The kind of lease. At most one of the two is set.
 	Shared bool // held together with other shared leases
-	Slots  int  // if positive, held by at most so many at a time
+	Slots  int  // if positive, held by at most this many at a time
 
-	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL), and
-	// soon if Since is long ago. The store may then begin with less than the TTL, and
-	// Since is so much earlier. A driver need not look at it.
+	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL),
+	// and soon if Since is long ago. The store may then begin with less than the TTL;
+	// Since is earlier by the difference. A driver may ignore it.
 	Renewed bool
 }
 
@@ -123,7 +120,7 @@ type Request struct {
 // drift and the scheduling of an ordinary system leave nothing to trust.
 const MinTTL = 10 * time.Millisecond
 
-// Guarantees is what a store can promise, whatever its driver does.
+// Guarantees is what a store can promise.
 type Guarantees struct {
 	// Fencing: every grant has a token greater than that of all earlier ones
 	// on the name.
@@ -137,13 +134,13 @@ type Guarantees struct {
 	// Without it a lease lasts until it is released, broken, or its process
 	// has ended, and has no deadline.
 	Expiry bool
-	// SurvivesRestart: a restart of the store loses no lease that its holder
-	// still trusts, and tokens go on. Where there is no server, the machine is
-	// what restarts, and it ends the holders too.
+	// SurvivesRestart: a restart of the store loses no lease that its holder still
+	// trusts, and tokens go on. For a store without a server it is the machine that
+	// restarts, which ends the holders too.
 	SurvivesRestart bool
-	// Shared: leases can be shared, by readers that keep writers out.
+	// Shared: leases can be shared, as by readers that keep writers out.
 	Shared bool
-	// Slots: a name can be held by a fixed number at a time.
+	// Slots: a fixed number of leases on a name can be held at a time.
 	Slots bool
 }
 

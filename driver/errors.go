@@ -22,8 +22,8 @@ var (
 	ErrDisagree    = errors.New("this client disagrees with the store about what all clients have in common")
 	ErrUncertain   = errors.New("outcome uncertain: the store may have recorded the grant")
 
-	// ErrSilent is wrapped besides by a driver that has asked all there is to ask, and
-	// where too few have answered in time. A first attempt is not repeated then.
+	// ErrSilent is wrapped too by the error of a driver that has asked all servers and
+	// got too few answers in time. Package pawl does not repeat a first attempt then.
 	ErrSilent = errors.New("the store does not answer")
 )
 
@@ -72,8 +72,8 @@ func (e *HeldError) holder() string {
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// ClosedError is ErrUnavailable of a store that may have forgotten leases, and
-// grants nothing until they have ended.
+// ClosedError is ErrUnavailable of a store that may have forgotten leases and grants
+// nothing until they have ended.
 type ClosedError struct {
 	Left time.Duration // for how much longer
 }
@@ -86,18 +86,19 @@ func (e *ClosedError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) true.
 func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
 
-// SilentError is ErrUnavailable of a store that has let somebody into its queue, and has not
-// answered for a whole TTL since.
+// SilentError is ErrUnavailable of a store that has let a waiter into its queue and
+// then has not answered for a whole TTL.
 type SilentError struct {
 	For time.Duration
-	Err error // what came of the last request
+	Err error // the error of the last request
 }
 
 func (e *SilentError) Error() string {
 	if e.Err == nil || errors.Is(e.Err, context.DeadlineExceeded) { // which says the same
 		return fmt.Sprintf("%v: it has not answered for %v", ErrUnavailable, e.For.Round(time.Millisecond))
 	}
-	// That the outcome of a look is uncertain is of no interest: nothing that it may have recorded lasts.
+	// It does not matter that the outcome of a look is uncertain: nothing that it may
+	// have recorded lasts.
 	why := strings.TrimPrefix(strings.TrimPrefix(e.Err.Error(), ErrUncertain.Error()+": "), ErrUnavailable.Error()+": ")
 	return fmt.Sprintf("%v: it has not answered for %v: %s", ErrUnavailable, e.For.Round(time.Millisecond), why)
 }
@@ -129,7 +130,7 @@ const (
 type LostError struct {
 	Reason Reason
 	By     *Holder // who broke the lease, if known
-	Why    string  // the words of who broke it
+	Why    string  // the reason that was given to Break
 	Err    error   // what the store said, or why the last renewal failed, if known
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Holder says who holds or waits for a name. Nothing depends on its truth but
-// people: exclusion rests on the id of the lease.
+// Holder says who holds or waits for a name. It is for people only: exclusion depends
+// on the id of the lease.
 type Holder struct {
 	Who     string `json:"who,omitempty"` // free text in place of user and host, such as "ci job 8812"
 	User    string `json:"user,omitempty"`
@@ -52,11 +52,12 @@ type Held struct {
 	Expires  time.Time `json:"expires,omitzero"` // when the store ends it unless renewed
 	Shared   bool      `json:"shared,omitempty"`
 	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless this is one of them
-	// Orphan: the process that took the lease has ended; what it started goes on.
+	// Orphan: the process that took the lease has ended, but processes that it started
+	// go on.
 	Orphan bool `json:"orphan,omitempty"`
 }
 
-// Waiter is somebody in the queue.
+// Waiter is one waiter in the queue.
 type Waiter struct {
 	Holder
 	Since time.Time `json:"since,omitzero"`

@@ -9,15 +9,15 @@ import (
 )
 
 // Instant is a point on this process's clock for leases, in nanoseconds, always
-// positive. The clock goes on while the machine is suspended, never steps back,
-// and means nothing to another process.
+// positive. The clock goes on while the machine is suspended and never steps back.
+// Instants of different processes cannot be compared.
 //
 // Go's own monotonic clock stops during suspend on Linux and macOS: a laptop
 // that wakes after an hour would find its leases an hour too young. Within a
 // testing/synctest bubble the clock is the bubble's.
 type Instant int64
 
-// Add returns i+d, or the last instant there is if that is too far away.
+// Add returns i+d, or the last instant if that is too far away.
 func (i Instant) Add(d time.Duration) Instant {
 	if d > 0 && i > math.MaxInt64-Instant(d) {
 		return math.MaxInt64
@@ -34,12 +34,11 @@ func Drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecon
 
 // Now returns the present instant.
 //
-// It is Go's monotonic clock plus the time that the machine has been
-// suspended. Asking the kernel for the latter takes two system calls, so it is
-// asked only when the wall clock and the monotonic clock have moved apart by
-// more than skewTolerance since it was asked last: every suspend does that, and
-// so do steps and slews of the wall clock, which cost a question and nothing
-// else.
+// It is Go's monotonic clock plus the time that the machine has been suspended. Asking
+// the kernel for the latter takes two system calls, so it is asked only when the wall
+// clock and the monotonic clock have moved apart by more than skewTolerance since it
+// was asked last: every suspend does that. So do steps and slews of the wall clock,
+// which cost only these calls.
 func Now() Instant {
 	t := time.Now()
 	mono := t.Sub(start)
@@ -48,8 +47,8 @@ func Now() Instant {
 	if s == nil || abs(skew-s.skew) > int64(skewTolerance) {
 		fresh := &suspendSample{skew: skew, suspended: suspended(s, skew)}
 		if s != nil {
-			// Nothing takes time in suspend away again, so of two readings the
-			// larger is the better one, and the clock never steps back.
+			// The time in suspend never shrinks. So the larger of two readings is the
+			// better one, and the clock never steps back.
 			fresh.suspended = max(fresh.suspended, s.suspended)
 		}
 		sample.Store(fresh)

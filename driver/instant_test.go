@@ -41,8 +41,8 @@ func TestNowAsksTheKernelWhenTheWallClockHasMoved(t *testing.T) {
 	}
 }
 
-// Small movements of the wall clock cost no question. If the process loses its processor
-// between the looks at the two clocks they seem to have moved apart.
+// Small movements of the wall clock cost no system call. If the process loses its
+// processor between the looks at the two clocks they seem to have moved apart.
 func TestNowTrustsAFreshSample(t *testing.T) {
 	Now()
 	last, asked := sample.Load(), 0

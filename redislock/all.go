@@ -17,7 +17,7 @@ import (
 
 var _ driver.Sets = (*store)(nil)
 
-// maxSet is how many names one script asks for. The server does nothing else
+// maxSet is how many names one script asks for. The server serves no other request
 // meanwhile.
 const maxSet = 100
 
@@ -101,17 +101,17 @@ func refusedAll(all []*attempt, reply []rueidis.RedisMessage) error {
 	if err := held(req.Name, reply); !errors.Is(err, driver.ErrReleased) {
 		return err
 	}
-	return &driver.HeldError{Info: &driver.Info{Name: req.Name}} // somebody waits for it
+	return &driver.HeldError{Info: &driver.Info{Name: req.Name}} // it has a waiter
 }
 
-// undoAll is as attempt.undo, for all of them.
+// undoAll is attempt.undo for all of them.
 func undoAll(ctx context.Context, all []*attempt, fail *conn.Failure) ([]driver.Grant, error) {
 	var grants []driver.Grant
 	err := fail.Err
 	for _, a := range all {
 		a.doubt = fail.Maybe
 		var g driver.Grant
-		if g, err = a.undo(ctx, fail); g != nil { // else there is nothing to give back any more
+		if g, err = a.undo(ctx, fail); g != nil { // else nothing is left to give back
 			grants = append(grants, g)
 		}
 	}

@@ -47,9 +47,9 @@ func replicated(t *testing.T, ttl time.Duration) (master, replica *redis) {
 }
 
 // TestAddressMoves: an address is given to a replica that was promoted. The connections
-// to the former master, which is its replica now, live on. A lease goes on, a
-// waiter gets the lock, and what is asked for is granted, as soon as the new
-// master grants anything, and few connections are made.
+// to the former master, which is its replica now, live on. A lease goes on. A waiter
+// gets the lock and requests are granted as soon as the new master grants anything. Few
+// connections are made.
 func TestAddressMoves(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second // a busy machine takes seconds to get a replica going
@@ -114,8 +114,9 @@ func TestAddressMoves(t *testing.T) {
 	}
 }
 
-// TestAddressOfReplica: an address goes on leading to a master that has become a replica, and
-// to the new master at last. Until then few connections are made, however much is asked for.
+// TestAddressOfReplica: an address goes on leading to a master that has become a
+// replica, and in the end to the new master. Until then few connections are made, even
+// for many requests.
 func TestAddressOfReplica(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -151,7 +152,7 @@ func TestAddressOfReplica(t *testing.T) {
 	}
 }
 
-// TestEfficiencyAddressMoves: so it is without scripts that know their run.
+// TestEfficiencyAddressMoves: the same without scripts that are bound to a run.
 func TestEfficiencyAddressMoves(t *testing.T) {
 	t.Parallel()
 	before, after := replicated(t, time.Second)
@@ -169,9 +170,9 @@ func TestEfficiencyAddressMoves(t *testing.T) {
 	}
 }
 
-// TestOtherServerHasIt: an address is given to a server that was up all along, where somebody else
-// has the lock. Who had it at the former server learns that when it is connected again, and
-// not when it renews.
+// TestOtherServerHasIt: an address is given to a server that was up all along, where
+// somebody else has the lock. The holder at the former server learns of its loss when
+// it is connected again, and not only when it renews.
 func TestOtherServerHasIt(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t), startServer(t)

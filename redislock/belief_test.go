@@ -43,7 +43,8 @@ func (p *childProcess) believe() {
 	}
 }
 
-// believers are processes that take turns, and what they have believed so far.
+// believers are processes that take turns, and the leases that they have trusted so
+// far.
 type believers struct {
 	t    testing.TB
 	all  []*child
@@ -64,7 +65,7 @@ func startBelievers(t testing.TB, n int, url string, ttl time.Duration) *believe
 	return b
 }
 
-// hear reads what they have said for d.
+// hear reads their output for d.
 func (b *believers) hear(d time.Duration) {
 	b.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -107,7 +108,7 @@ func (b *believers) since(after driver.Instant, limit time.Duration) time.Durati
 	return driver.Now().Sub(after)
 }
 
-// check says what is wrong with what they have believed.
+// check returns what is wrong with the leases that they have trusted.
 func (b *believers) check() {
 	b.t.Helper()
 	slices.SortFunc(b.held, func(x, y belief) int { return int(x.from - y.from) })

@@ -32,7 +32,7 @@ type member struct {
 	alone bool
 }
 
-// saw accuses nobody falsely; see witness.saw. A reader may be seen before one whose
+// saw reports no error falsely; see witness.saw. A reader may be seen before one whose
 // token is smaller, a writer may not.
 func (c *crowd) saw(l *pawl.Lease, alone bool, how string) {
 	c.mu.Lock()
@@ -69,7 +69,7 @@ func (c *crowd) saw(l *pawl.Lease, alone bool, how string) {
 	}
 }
 
-// lowers notes that a writer may have become a reader, before it is one.
+// lowers records that a writer may have become a reader, before it is one.
 func (c *crowd) lowers(l *pawl.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +196,8 @@ func TestChaosOfKindsIsSeen(t *testing.T) {
 	}
 }
 
-// TestNothingStays: whatever becomes of links and requests, nobody is left among the
-// holders and in the queue when all clients have gone, long before the TTL ends.
+// TestNothingStays: whatever happens to links and requests, no holder and no waiter is
+// left when all clients have gone, long before the TTL ends.
 func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

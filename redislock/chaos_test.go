@@ -187,8 +187,8 @@ func (w *witness) takeTurns(ctx context.Context, c *pawl.Client) {
 	}
 }
 
-// saw accuses nobody falsely: leases look at the clock when they are asked, and
-// the new one, asked last, has been trusted since it was granted.
+// saw reports no error falsely: leases look at the clock when they are checked, and the
+// new one, checked last, has been trusted since it was granted.
 func (w *witness) saw(l *pawl.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -137,7 +137,7 @@ type childProcess struct {
 // do does what one line says, on the lock "deploy".
 func (p *childProcess) do(words []string) {
 	switch words[0] {
-	case "acquire", "read": // with a TTL; says when it has come to pass
+	case "acquire", "read": // with a TTL; prints a line when it has the lock
 		ttl, _ := time.ParseDuration(words[1])
 		opts := []pawl.Option{pawl.TTL(ttl)}
 		if words[0] == "read" {
@@ -152,20 +152,20 @@ func (p *childProcess) do(words []string) {
 		fmt.Println("got", l.Token())
 	case "release":
 		fmt.Println("released", p.lease.Release(p.ctx))
-	case "wait": // so many wait in the server's queue, and release at once
+	case "wait": // this many wait in the server's queue, and release at once
 		var n int
 		fmt.Sscan(words[1], &n)
 		for range n {
 			go p.waitInQueue()
 		}
-	case "turns": // so many take turns until stop, and look at the file
+	case "turns": // this many take turns until stop, and check the file
 		p.takeTurns(words[1], words[2])
-	case "compete": // so many take turns until stop, and note their tokens; says when they have had so many
+	case "compete": // this many take turns until stop, and record their tokens; prints a line when they have that many
 		p.compete(words[1], words[2])
 	case "record": // ends that, and writes what was noted to the file
 		p.cancel()
 		fmt.Println("recorded", p.race.record(words[1]))
-	case "believe": // takes turns until stop, and says of each when it was believed, and its token
+	case "believe": // takes turns until stop, and prints for each when it was trusted, and its token
 		go p.believe()
 	case "stop":
 		p.cancel()
@@ -234,7 +234,8 @@ func (p *childProcess) turn(file string) (turns int, wrong string) {
 	return turns, strings.ReplaceAll(wrong, " ", "_")
 }
 
-// visit goes in and out, and says what is wrong with who was there before.
+// visit writes to the file that it is in, and then out. It returns what is wrong with
+// the entry of the last holder.
 func visit(f *os.File, token pawl.Token) (wrong string) {
 	buf := make([]byte, 24)
 	n, _ := f.ReadAt(buf, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// term is one TTL of a lease: it began in the server between the two instants. The
-// zero term is one that is not known.
+// term is one TTL of a lease: it began in the server between the two instants. The zero
+// term is unknown.
 type term struct {
 	sent, heard driver.Instant
 	ttl         time.Duration

@@ -137,8 +137,8 @@ func TestClusterFailback(t *testing.T) {
 	}
 }
 
-// TestClusterWaitReplicas: replicas are waited for while a slot is moving, too, where
-// no new key can be written.
+// TestClusterWaitReplicas: WaitReplicas also works while a slot is moving, where no new
+// key can be written.
 func TestClusterWaitReplicas(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 1)
@@ -174,8 +174,8 @@ func TestClusterWaitReplicas(t *testing.T) {
 
 // TestClusterChangeOfRole: the master of a lock becomes a replica, in an orderly way
 // and by force, and is killed, while processes wait for the lock. No two of them ever
-// believe that they have it, no token comes twice, and soon after the new master
-// grants again all of them have their turns.
+// trust a lease on it at the same time, no token comes twice, and soon after the new
+// master grants again all of them have their turns.
 func TestClusterChangeOfRole(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -213,8 +213,9 @@ func TestClusterChangeOfRole(t *testing.T) {
 	b.check()
 }
 
-// TestClusterPassedOver: who listens at a replica hears what is sent at the master, and is not counted there. It is
-// passed over, and so is told nothing: it would believe it.
+// TestClusterPassedOver: a waiter with its subscription at a replica gets messages that
+// are sent at the master, but the master does not count it. The master passes it over,
+// and so must not send it a message, which it would trust.
 func TestClusterPassedOver(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 1)
@@ -251,8 +252,8 @@ func TestClusterPassedOver(t *testing.T) {
 	}
 }
 
-// TestClusterEarsFollow: a waiter listens at the new master within a second, although it is not
-// its turn to look, and the former master says nothing.
+// TestClusterEarsFollow: a waiter has its subscription at the new master within a
+// second, although it is not its turn to look, and the former master sends nothing.
 func TestClusterEarsFollow(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 1)

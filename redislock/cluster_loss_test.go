@@ -109,8 +109,8 @@ func TestClusterForgottenLease(t *testing.T) {
 	}
 }
 
-// TestClusterStoppedMaster: a master that hangs costs the leases that it has, and holds
-// up nobody else.
+// TestClusterStoppedMaster: a master that hangs costs only the leases that it has, and
+// does not hold up other locks.
 func TestClusterStoppedMaster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
@@ -203,7 +203,8 @@ func eventuallyAcquires(ctx context.Context, locks *pawl.Client, name string) bo
 	return true
 }
 
-// TestClusterDown: where a cluster stands still as one master is missing, that is told.
+// TestClusterDown: a cluster that refuses requests because one master is missing: the
+// error says so.
 func TestClusterDown(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0, "--cluster-require-full-coverage", "yes")

@@ -53,8 +53,8 @@ func TestClusterClocks(t *testing.T) {
 	}
 }
 
-// TestClusterClosed: who comes while nothing is granted is told so, although others
-// have found it before; and again when the node has been restarted.
+// TestClusterClosed: a client that comes during the quarantine learns of it, although
+// others have found it before, and again when the node has been restarted.
 func TestClusterClosed(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)

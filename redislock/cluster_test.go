@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestCluster is what does not disturb others in one cluster.
+// TestCluster has the tests that can share one cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
@@ -61,7 +61,7 @@ func clusterList(t *testing.T, c *testCluster) {
 	}
 }
 
-// clusterMessages: on every master waiters are told, and do not find out by looking.
+// clusterMessages: on every master waiters get a message, and need not look.
 func clusterMessages(t *testing.T, c *testCluster) {
 	a, b := open(t, c.url(), longOptions()), open(t, c.url(), longOptions())
 	for i, r := range c.masters {
@@ -114,8 +114,8 @@ func clusterMovedSlot(t *testing.T, c *testCluster) {
 	take(t, b, long(name))
 }
 
-// clusterMovedWhileWaiting: waiters follow the slot, in their order, and are told at the
-// new node.
+// clusterMovedWhileWaiting: waiters follow the slot, in their order, and get their
+// messages from the new node.
 func clusterMovedWhileWaiting(t *testing.T, c *testCluster) {
 	opts := longOptions()
 	a, b := open(t, c.url(), opts), open(t, c.url(), opts)

@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// works checks that a client at url does all that clients do.
+// works checks all operations of a client at url.
 func works(t *testing.T, url string) {
 	t.Helper()
 	opts := longOptions()
@@ -103,8 +103,8 @@ func TestUnixSocket(t *testing.T) {
 	works(t, "unix://"+sock+"?db=3&prefix=other:")
 }
 
-// TestOwnClient uses clients of the caller's as rueidis makes them unless told
-// otherwise: with several connections, RESP2 or RESP3.
+// TestOwnClient uses clients that the caller has made, with the defaults of rueidis:
+// with several connections, RESP2 or RESP3.
 func TestOwnClient(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -196,8 +196,8 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// TestErrors: every way in which a server can refuse is told with what to do, and
-// never with the password.
+// TestErrors: for every way in which a server can refuse, the error says what to do,
+// and never contains the password.
 func TestErrors(t *testing.T) {
 	t.Setenv(conn.PasswordEnv, "")
 	r := startServer(t, "--requirepass", "s3cret")
@@ -212,7 +212,7 @@ func TestErrors(t *testing.T) {
 		}
 		return err
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and stays silent
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,8 @@ type plainParticipant struct {
 	link *drivertest.Link
 }
 
-// TestEfficiencyConformance restarts no server: what the suite wants then is what
-// this mode is without; see TestEfficiencyForgets.
+// TestEfficiencyConformance restarts no server: this mode lacks what the suite wants
+// then; see TestEfficiencyForgets.
 func TestEfficiencyConformance(t *testing.T) {
 	t.Parallel()
 	opts := &Options{MaxTTL: suiteMaxTTL, Mode: Efficiency}
@@ -216,7 +216,7 @@ func TestEfficiencyLate(t *testing.T) {
 	}
 }
 
-// TestEfficiencyRefused: what makes no sense with it.
+// TestEfficiencyRefused: options that make no sense in this mode.
 func TestEfficiencyRefused(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
@@ -235,7 +235,7 @@ func TestEfficiencyRefused(t *testing.T) {
 	}
 }
 
-// TestEfficiencyRights: few will do, and a right that is missing is no lease.
+// TestEfficiencyRights: few are enough, and without one of them no lease is granted.
 func TestEfficiencyRights(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// grant is one lease, or an attempt of unknown outcome. store.mu guards what
-// changes.
+// grant is one lease, or an attempt of unknown outcome. store.mu guards the fields that
+// change.
 type grant struct {
 	s      *store
 	key    string
@@ -26,15 +26,15 @@ type grant struct {
 	kind   string // as in the store; becomes shared with the first call of Downgrade
 	record string // empty if not known
 	token  uint64
-	spare  uint64 // tokens after it that are set aside
-	others bool   // somebody was waiting when it was granted
+	spare  uint64 // reserved tokens after it
+	others bool   // the lock had waiters when it was granted
 	since  driver.Instant
 	unsure bool // it may not have been granted, and be in the queue
-	doubt  bool // a request for the lease was sent whose answer did not come
+	doubt  bool // a request for the lease was sent and its answer did not come
 
 	term   term              // the present one; zero if not known
 	ended  bool              // released or passed on
-	asked  bool              // a release was sent whose answer did not come
+	asked  bool              // a release was sent and its answer did not come
 	heir   string            // the lease of a Pass of unknown outcome
 	lost   *driver.LostError // the news of its end
 	notify func(error)       // from OnLost, until called
@@ -53,10 +53,10 @@ func (g *grant) Token() uint64 { return g.token }
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }
 
-// Reserved implements driver.Reserver. The waiters may be of this client, too.
+// Reserved implements driver.Reserver. The waiters may also be of this client.
 func (g *grant) Reserved() (tokens uint64, others bool) { return g.spare, g.others }
 
-// reserve reads the number of reserved tokens, and whether anybody was waiting.
+// reserve reads the number of reserved tokens, and whether the lock had waiters.
 func (g *grant) reserve(reply []rueidis.RedisMessage) {
 	spare, _ := reply[0].AsInt64()
 	waits, _ := reply[1].AsInt64()
@@ -84,11 +84,11 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		if g.shares() != shares { // a Downgrade came in between, and the store was asked for the wrong form
 			return g.Renew(ctx, ttl)
 		}
-		g.s.saw(by, since, reply) // it may tell why the lease is gone
+		g.s.saw(by, since, reply) // a step of the clock may be why the lease is gone
 		return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
 	left, _ := reply[1].AsInt64()
-	if time.Duration(left)*time.Millisecond < ttl { // else the server goes on with the term before
+	if time.Duration(left)*time.Millisecond < ttl { // else the server keeps the term before
 		g.s.mu.Lock()
 		g.term = term{since, driver.Now(), ttl}
 		g.s.mu.Unlock()
@@ -114,9 +114,9 @@ func (g *grant) over() error {
 
 // Release implements driver.Grant.
 //
-// A request for the lease that was given up may be executed yet, long after the
-// release if it was sent on another connection. So the release leaves word that
-// the lease has ended. A late Pass does nothing: the lease that it ends is gone.
+// A request for the lease that was given up may still be executed, and long after the
+// release if it was sent on another connection. So the release leaves a tombstone for
+// the lease. A late Pass does nothing: the lease that it ends is gone.
 func (g *grant) Release(ctx context.Context) error {
 	s := g.s
 	s.mu.Lock()
@@ -151,7 +151,7 @@ func (g *grant) Release(ctx context.Context) error {
 
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s, kind := g.s, g.kindNow()
-	said := struct { // together: one allocation
+	said := struct { // both in one allocation
 		keys [5]string
 		args [8]string
 	}{s.keysOf(g.key, lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), lease}}
@@ -189,7 +189,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	s.mu.Lock()
 	heir := g.heir
 	s.mu.Unlock()
-	if heir != "" { // it may be the holder, and Release ends one only
+	if heir != "" { // the successor may be the holder, and Release ends only one lease
 		return nil, driver.ErrUncertain
 	}
 	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
@@ -222,7 +222,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	return nil, conn.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
 }
 
-// end notes what a Pass has made of the grant.
+// end records what a Pass has made of the grant.
 func (g *grant) end(ended bool, heir string) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -242,12 +242,12 @@ func (g *grant) gone(news string) error {
 	if news != "" && g.lost == nil {
 		g.lost = readNews(news)
 	}
-	g.lost = g.lostError() // for good, whatever is asked of it next
+	g.lost = g.lostError() // this error stays, whatever the caller asks next
 	return g.lost
 }
 
-// broken asks who has broken a lease. That it has ended is certain, so it does not
-// ask for long.
+// broken asks who has broken a lease. The lease has certainly ended, so it does not
+// wait long for the answer.
 func (s *store) broken(ctx context.Context, key, lease string) (news string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -288,7 +288,7 @@ func (g *grant) OnLost(f func(error)) {
 	g.notify = f
 }
 
-// lose tells that the lease has ended. store.mu is held.
+// lose reports the end of the lease. store.mu is held.
 func (g *grant) lose(why *driver.LostError) {
 	if g.lost != nil || g.ended {
 		return

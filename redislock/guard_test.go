@@ -69,8 +69,8 @@ var forgets = map[string]func(*redis){
 	"FLUSHALL and RESETSTAT":    func(s *redis) { s.do("flushall"); s.do("config", "resetstat") },
 }
 
-// TestForgottenLease: whoever asks and however, nobody gets the name before the
-// lease that the server has forgotten has ended.
+// TestForgottenLease: no request of any kind gets the name before the lease that the
+// server has forgotten has ended.
 func TestForgottenLease(t *testing.T) {
 	t.Parallel()
 	for what, forget := range forgets {
@@ -111,15 +111,14 @@ func TestForgottenLease(t *testing.T) {
 	}
 }
 
-// TestUnguarded shows that the protection is what protects: without it there are
-// two holders.
+// TestUnguarded is the control: without the protection there are two holders.
 func TestUnguarded(t *testing.T) {
 	t.Parallel()
 	for what, forget := range map[string]func(*redis){"restart": (*redis).restart, "FLUSHALL": forgets["FLUSHALL"]} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, "--rename-command", "INFO", "")
-			opts := longOptions() // it waits for no lease to end
+			opts := longOptions() // there is no quarantine
 			_, err := NewDriver(context.Background(), s.url(), opts)
 			if err == nil || !strings.Contains(err.Error(), "allow_unguarded") {
 				t.Errorf("NewDriver = %v; want it refused", err)
@@ -186,8 +185,8 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	if _, err := a.TryAcquire(t.Context(), request("new")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire after the restart = %v; want ErrUnavailable", err)
 	}
-	// What is released now may have been released before, and granted to somebody
-	// of whom the server no longer knows: it must not be handed on yet.
+	// A lock that is released now may have been released before, and granted to a
+	// client that the server no longer knows: it must not be handed on yet.
 	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Subscription("").State(); return open && queueLen(s, "other") == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
@@ -249,8 +248,7 @@ func TestNoNeedlessWait(t *testing.T) {
 	}
 }
 
-// TestJustStarted: a new server makes its first user wait, for what is missing of
-// MaxTTL.
+// TestJustStarted: a new server makes its first client wait for the rest of MaxTTL.
 func TestJustStarted(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
@@ -282,7 +280,7 @@ func TestLongestTTL(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "59m5") {
 		t.Errorf("TryAcquire = %v; want it to wait for an hour", err)
 	}
-	// After a restart, too, although the one with the longer TTL asks for nothing.
+	// Also after a restart, although the client with the longer TTL makes no request.
 	r.restart()
 	if !eventually(patience, func() bool {
 		_, err := s.TryAcquire(t.Context(), request("deploy"))
@@ -300,7 +298,7 @@ func TestLongestTTL(t *testing.T) {
 	}
 }
 
-// TestScriptFlush: a server that has only lost its scripts makes nobody wait.
+// TestScriptFlush: a server that has only lost its scripts has no quarantine.
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

@@ -12,14 +12,13 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// handed is what a message says of a lock that was given to a waiter: it has it for
-// the claim, in which it has to ask for more. If the caller does that by renewing, the
+// handed is a message that hands a lock to a waiter. The waiter has the lock for the
+// claim, and has to ask for more in that time. If the caller does that by renewing, the
 // message is the grant, and saves a round trip.
 //
-// When it arrived says nothing: the process may have been stopped, or the
-// message held up, until the lock was somebody else's. So the claim is counted
-// from the server's time in the message, which the last look of the waiter maps to
-// the clock here.
+// The time of its arrival says nothing: the process may have been stopped, or the
+// message held up, until somebody else had the lock. So the claim counts from the
+// server's time in the message, which the waiter's last look maps to the local clock.
 type handed struct {
 	token uint64
 	at    time.Duration // of the server, since 1970
@@ -27,12 +26,12 @@ type handed struct {
 	run   string // of the server
 	spare uint64 // as in grant
 	waits bool
-	from  conn.Session // that it was heard by
+	from  conn.Session // over which it came
 	heard driver.Instant
 }
 
-// look is a request that found the lock held: sent at an instant before the server's
-// time was at, and when this subscription was open.
+// look is a request that found the lock held. It was sent before the server's time was
+// at, while this subscription was open.
 type look struct {
 	by   epoch.Source
 	from conn.Session
@@ -40,16 +39,15 @@ type look struct {
 	at   time.Duration
 }
 
-// of reports whether what a message says is said by the server that the last look was
-// at, in the same run, over the same connection: the subscription has not ended since.
-// Others may deliver the messages of that server, too, and of those that it knows of, as
-// the replicas in a cluster do.
+// of reports whether a message comes from the server of the last look, in the same run
+// and over the same connection: the subscription has not ended since. Other servers may
+// deliver the messages of that server too, as the replicas in a cluster do.
 func (h *handed) of(last look) bool {
 	return last.by.Says(h.run) && h.from.By == last.by.Conn && h.from == last.from
 }
 
-// readHanded reads what follows the key in the message, or returns nil. There may be
-// more than is known here.
+// readHanded reads what follows the key in the message, or returns nil. It ignores
+// further fields.
 func readHanded(from conn.Session, told string) *handed {
 	f := strings.Fields(told)
 	if len(f) < 6 {
@@ -69,20 +67,20 @@ func readHanded(from conn.Session, told string) *handed {
 }
 
 // began returns an instant that is certainly not after the server began to count the
-// claim, if the last look tells. A message from before that look is about a claim
-// that was over by then. If the reckoning is ahead of the arrival the server's clock
-// was set forward.
+// claim, if the last look allows that. A message from before that look is about a claim
+// that was over by then. If the computed instant is after the arrival, the server's
+// clock was set forward.
 func (h *handed) began(last look) (driver.Instant, bool) {
 	passed := h.at - last.at
 	began := last.sent.Add(passed - driver.Drift(passed))
 	return began, passed >= 0 && began <= h.heard
 }
 
-// take makes what was handed to a waiter a grant, or returns nil: then it has to look.
-// Too little may be left of the claim; the message may be of another run of the
-// server, or another server, or have come another way; and a caller who does not renew needs the whole TTL.
-// That is decided, and the waiting ended, in one step, so that news of the lease's end
-// finds one of the two.
+// take turns the lock that was handed to a waiter into a grant, or returns nil if the
+// waiter has to look: if too little is left of the claim, if the message is of another
+// run, another server or another connection, or if the caller does not renew and so
+// needs the whole TTL. It decides that and ends the waiting in one step, so that news
+// of the lease's end finds either the waiter or the grant.
 func (a *attempt) take(w *waiter) *grant {
 	s, ttl := a.s, a.req.TTL
 	s.mu.Lock()
@@ -93,7 +91,7 @@ func (a *attempt) take(w *waiter) *grant {
 		return nil
 	}
 	began, ok := h.began(w.seen)
-	// What a server may have forgotten is waited for as long as the longest TTL.
+	// No claim is longer than the TTL: a quarantine lasts as long as the longest TTL.
 	claim := min(h.claim, ttl)
 	end := began.Add(claim - driver.Drift(claim))
 	if !ok || end.Sub(driver.Now()) < claim/2 {

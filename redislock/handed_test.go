@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// renewed is a request of a caller who renews soon.
+// renewed marks the request of a caller that renews soon.
 func renewed(req *driver.Request) *driver.Request {
 	req.Renewed = true
 	return req
@@ -54,8 +54,8 @@ func TestHanded(t *testing.T) {
 	}
 }
 
-// handOver hands a lock that a holds over to b, and looks at whether b asks the server,
-// and at what it trusts.
+// handOver hands a lock from a to b, and checks whether b asks the server, and how long
+// b trusts the lease.
 func handOver(t *testing.T, r *redis, a, b *store, req *driver.Request, asks bool) {
 	t.Helper()
 	held := take(t, a, long(req.Name))
@@ -128,7 +128,7 @@ func TestHandedToClient(t *testing.T) {
 }
 
 // TestStoppedBeforeReading: a process is stopped before it reads the message that it
-// has the lock, until somebody else has it. It must not believe it.
+// has the lock, until somebody else has the lock. It must not trust the message.
 func TestStoppedBeforeReading(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -153,7 +153,7 @@ func TestStoppedBeforeReading(t *testing.T) {
 			t.FailNow()
 		}
 		first.signal(syscall.SIGCONT)
-		// It looks, and comes to wait again.
+		// It looks, and waits again.
 		if !eventually(patience, func() bool { return len(first.lines) > 0 || queueLen(r, "deploy") == 1 }) {
 			t.Error("the process does not come to wait again")
 		}
@@ -185,7 +185,7 @@ func (c *child) stopped() bool {
 	return len(threads) > 0
 }
 
-// TestClusterHanded: so it is in a cluster, unless the node has the slot no more.
+// TestClusterHanded: the same in a cluster, unless the node no longer has the slot.
 func TestClusterHanded(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
@@ -220,7 +220,7 @@ func TestClusterHanded(t *testing.T) {
 	}
 }
 
-// listen gives an attempt an ear that is open.
+// listen gives an attempt an open subscription.
 func listen(t testing.TB, a *attempt) {
 	t.Helper()
 	a.waiter.subscription = a.s.server.Subscription(a.key)
@@ -230,7 +230,7 @@ func listen(t testing.TB, a *attempt) {
 	}
 }
 
-// TestHandedReckoning: what a waiter makes of the server's time in a message.
+// TestHandedReckoning: how a waiter reads the server's time in a message.
 func TestHandedReckoning(t *testing.T) {
 	const s = time.Second
 	asked := driver.Instant(1000 * s)
@@ -332,8 +332,8 @@ func reconnected(t testing.TB, a *attempt) {
 	a.waiter.seen.from = ear.Session()
 }
 
-// TestBrokenWhileHanded: the lease is broken before, and after, its waiter has made of
-// the message what it is. It hears of it in either case.
+// TestBrokenWhileHanded: the lease is broken before, or after, its waiter has turned
+// the message into a grant. The waiter learns of it in both cases.
 func TestBrokenWhileHanded(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -341,7 +341,7 @@ func TestBrokenWhileHanded(t *testing.T) {
 	g := take(t, a, long("deploy"))
 	req := renewed(long("deploy"))
 	w := wait(t, r, b, req)
-	b.mu.Lock() // who hears of the lock comes no further
+	b.mu.Lock() // the handler of the message waits here
 	freed := make(chan error, 1)
 	go func() { freed <- g.Release(context.Background()) }()
 	key := lockKey(defaultPrefix, "deploy")
@@ -375,8 +375,8 @@ func TestBrokenWhileHanded(t *testing.T) {
 	release(t, take(t, a, long("deploy")))
 }
 
-// TestCancelledWhileHanded: who gives up in the instant in which it is handed the lock
-// keeps nothing.
+// TestCancelledWhileHanded: a waiter that gives up in the instant of the hand-off keeps
+// nothing.
 func TestCancelledWhileHanded(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -423,7 +423,7 @@ func TestHandedThenForgotten(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r := startServer(t)
-			const ttl = claimTTL / 2 // and so long a server is closed that has forgotten leases
+			const ttl = claimTTL / 2 // also the length of the quarantine
 			opts := &Options{MaxTTL: ttl}
 			opts.TTL = ttl
 			if err := Bless(t.Context(), r.url(), opts); err != nil {

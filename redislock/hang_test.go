@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// TestHangingDial: the connection ends while nobody asks for anything, and the server
-// accepts the next one but says nothing there. Who asks then waits no longer than its
-// context, although making the connection takes longer.
+// TestHangingDial: the connection ends while there are no requests, and the server
+// accepts the next one but is silent. A request then waits no longer than its context,
+// although making the connection takes longer.
 func TestHangingDial(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -45,7 +45,7 @@ func TestHangingDial(t *testing.T) {
 
 // TestManyRequestsToASilentServer: more requests than the connection has room for, to a
 // server that has just answered and then says nothing, return when their contexts end.
-// So do those after them, and when the server is there again all is as before.
+// So do later ones, and when the server answers again all work as before.
 func TestManyRequestsToASilentServer(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// heard makes all waiters of a subscription look: what was sent while nobody listened is
-// lost, and the server may have dropped who could not be reached.
+// heard makes all waiters of a subscription look: messages that were sent while it was
+// closed are lost, and the server may have dropped waiters that it could not reach.
 func (s *store) heard(sub *conn.Subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *store) hear(from conn.Session, message string) {
 			w.poke()
 		}
 	case "lost":
-		if w != nil { // it looks, and finds out
+		if w != nil { // the waiter looks, and finds out
 			w.handed = nil
 		}
 		if g != nil {
@@ -62,11 +62,11 @@ func (s *store) hear(from conn.Session, message string) {
 	}
 }
 
-// decline gives on a lock that was handed to a waiter who has left.
+// decline gives back a lock that was handed to a waiter that has left.
 func (s *store) decline(lease, key string) {
 	ctx, cancel := context.WithTimeout(s.ctx, claimTTL)
 	defer cancel()
 	g := &grant{s: s, key: key, lease: lease}
-	// If it cannot be told, the claim ends by itself.
+	// If the server does not answer, the claim ends by itself.
 	_, _ = g.release(ctx, lease)
 }

@@ -29,8 +29,8 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 
 const batch = 250 // names asked for at a time
 
-// List implements driver.Inspector. It looks through all keys of the server a
-// thousand at a time, so it disturbs nobody and is slow on a full one.
+// List implements driver.Inspector. It goes through all keys of the server, a thousand
+// at a time. So it does not hold up other requests, and takes long on a full server.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	names, err := s.scan(ctx, prefix)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	return infos, nil
 }
 
-// lookAtSharers adds those who hold a lock together.
+// lookAtSharers adds the holders of a lock that several hold together.
 func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info) error {
 	replies, err := s.server.Read(ctx, []string{key}, func(b rueidis.Builder, key string) []rueidis.Completed {
 		return []rueidis.Completed{
@@ -139,8 +139,8 @@ func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info
 		return err
 	}
 	members, err := replies[0][0].AsZScores()
-	if isWrongType(err) && !isWrongType(replies[0][2].Error()) { // the last of them has gone
-		if value := text(replies[0][2]); value != "" { // and somebody has it alone by now
+	if isWrongType(err) && !isWrongType(replies[0][2].Error()) { // the last sharer has gone
+		if value := text(replies[0][2]); value != "" { // and one lease holds it alone by now
 			pttl, _ := replies[0][3].AsInt64()
 			info.Holders = append(info.Holders, parseHeld(value, pttl, time.Now()))
 			info.Token = max(info.Token, info.Holders[0].Token)
@@ -230,7 +230,8 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 
 const noKey = -2 // what PTTL says if there is none
 
-// held reads who holds a lock instead of the lease that a script was run for.
+// held reads the holder of a lock from the reply to a script that was run for another
+// lease.
 func held(name string, reply []rueidis.RedisMessage) error {
 	var t turn
 	if len(reply) >= 3 {

@@ -36,14 +36,14 @@ func splitKey(key string) (lock, suffix string) {
 	return key[:i], key[i:]
 }
 
-// record is what people are shown of a holder or waiter.
+// record describes a holder or waiter for people.
 type record struct {
 	driver.Holder
 	Why string `json:"why,omitempty"`
 }
 
-// known is the last record that was made: those of one client are all alike
-// unless they say why.
+// known is the last record that was made: those of one client are the same unless a
+// lease has a Why.
 type known struct {
 	holder *driver.Holder
 	why    string
@@ -68,7 +68,7 @@ func newRecord(h *driver.Holder, why string) string {
 }
 
 func readRecord(s string) (r record) {
-	_ = json.Unmarshal([]byte(s), &r) // what cannot be read is shown as nobody
+	_ = json.Unmarshal([]byte(s), &r) // an unreadable record is shown as empty
 	return r
 }
 

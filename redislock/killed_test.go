@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// bestOf measures three times, as a busy machine can spoil one, and checks the
-// least. None may be beyond patience.
+// bestOf measures three times, as a busy machine can spoil one, and checks the least.
+// None may exceed patience.
 func bestOf(t *testing.T, what string, limit time.Duration, measure func(*testing.T) time.Duration) {
 	t.Helper()
 	var got []time.Duration

@@ -17,7 +17,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// The kinds of lease as the store has them; that of slots is their number.
+// The kinds of lease as they are in the store; the kind of a slot is the number of
+// slots.
 const (
 	exclusive = "exclusive"
 	shared    = "shared"
@@ -38,8 +39,8 @@ func slotsOf(kind string) int {
 	return n
 }
 
-// attemptText is an attempt as it is in the queue, and among those who hold a lock
-// together.
+// attemptText is an attempt as it is in the queue, and among the leases that hold a
+// lock together.
 func attemptText(lease, client, kind, record string) string {
 	return lease + " " + client + " " + kind + " " + record
 }
@@ -59,7 +60,7 @@ func parseAttempt(s string) (lease, kind string, r record) {
 const tokenMark = "@"
 
 // readSharers reads the members of such a lock, in the order of the tokens. Leases that
-// have ended by the time at are left out; the zero time leaves out none.
+// have ended by the time at are left out; with the zero time none is left out.
 func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held) {
 	tokens := make(map[string]uint64)
 	for _, m := range members {
@@ -85,7 +86,7 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 }
 
 // parseSharers is readSharers for what a script has answered: members and scores in
-// turn. The script has left out who must be left out.
+// turn. The script has left out leases that have ended.
 func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	flat, err := reply.AsStrSlice()
 	if err != nil {
@@ -101,8 +102,8 @@ func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	return readSharers(members, time.Time{})
 }
 
-// attempt returns how the store knows the grant among others; "" if that is not
-// known here.
+// attempt returns the text by which the store knows the grant among others, or "" if it
+// is not known here.
 func (g *grant) attempt() string {
 	if g.record == "" {
 		return ""

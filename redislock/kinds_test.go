@@ -21,7 +21,7 @@ func reading(req *driver.Request) *driver.Request { req.Shared = true; return re
 
 func slot(req *driver.Request, n int) *driver.Request { req.Slots = n; return req }
 
-// heldBy checks that the name is held for who asks, by so many.
+// heldBy checks that d cannot get req because the name has this many holders.
 func heldBy(t *testing.T, d driver.Driver, req *driver.Request, holders int) {
 	t.Helper()
 	_, err := d.TryAcquire(t.Context(), req)
@@ -195,8 +195,9 @@ func TestForgottenReaders(t *testing.T) {
 	}
 }
 
-// TestRenewalBesideASuccessor: whoever deleted the key of a reader tells nobody, and a
-// writer has the name now. The reader's renewal finds it, and is told that it has lost.
+// TestRenewalBesideASuccessor: another program has deleted the key of a reader without
+// a message, and a writer has the name now. The reader's renewal finds the writer, and
+// returns that the lease is lost.
 func TestRenewalBesideASuccessor(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -210,8 +211,8 @@ func TestRenewalBesideASuccessor(t *testing.T) {
 	release(t, writer)
 }
 
-// TestTwoCounts: of two that want different numbers of slots at once one gets them, and
-// the other is told both numbers.
+// TestTwoCounts: of two clients that ask for different numbers of slots at once, one
+// gets its slot, and the error of the other has both numbers.
 func TestTwoCounts(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

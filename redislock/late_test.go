@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// TestLateCommand: a server that was stopped executes, when it goes on, what was
-// given up long ago. The name must come free at once, well before the TTL.
+// TestLateCommand: when a server that was stopped goes on, it executes requests that
+// were given up long ago. The name must come free at once, well before the TTL.
 func TestLateCommand(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []time.Duration{300 * time.Millisecond, 8 * time.Second} { // the link is up, given up
@@ -142,9 +142,9 @@ func TestRepeatedRelease(t *testing.T) {
 	release(t, next)
 }
 
-// TestLateLook: the look of a waiter is executed after the lease was granted on
-// another connection, and has ended. It must not bring it back for nobody, nor
-// come into the queue.
+// TestLateLook: the look of a waiter is executed after the lease was granted on another
+// connection, and has ended. It must not revive the lease without a holder, nor join
+// the queue.
 func TestLateLook(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -210,8 +210,8 @@ func TestLateLookOfAReader(t *testing.T) {
 	release(t, take(t, b, long("deploy")))
 }
 
-// TestPassTwice: a Pass whose answer was lost may have made the first heir the
-// holder. Another Pass must not forget it.
+// TestPassTwice: a Pass whose answer was lost may have made the first successor the
+// holder. Another Pass must not forget that one.
 func TestPassTwice(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

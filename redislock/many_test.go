@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestAnswersOfMany: of requests that are a call each gets the answer to its own.
+// TestAnswersOfMany: each of the requests in one call gets its own answer.
 func TestAnswersOfMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -65,8 +65,9 @@ func TestAnswersOfMany(t *testing.T) {
 	}
 }
 
-// TestAllOfManyLeave: a call for which nobody waits any more is given up, although the
-// server does not answer. It is not parallel to others, whose calls it would see.
+// TestAllOfManyLeave: a call for which no request waits any more is given up, although
+// the server does not answer. The test is not parallel, as it would see the calls of
+// others.
 func TestAllOfManyLeave(t *testing.T) {
 	r := blessedServer(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestRefusedAmongMany: what the user has no right to is refused, and what others ask
-// for at the same time is not.
+// TestRefusedAmongMany: requests that the user has no right to are refused, and others
+// at the same time are not.
 func TestRefusedAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -46,8 +46,8 @@ func TestRefusedAmongMany(t *testing.T) {
 	}
 }
 
-// TestRestartAmongMany: a server that has restarted has none of the scripts: all who ask
-// at once learn that, and get their locks.
+// TestRestartAmongMany: a server that has restarted has none of the scripts. All
+// requests at once learn that, and get their locks.
 func TestRestartAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -73,8 +73,8 @@ func TestRestartAmongMany(t *testing.T) {
 	}
 }
 
-// TestWithoutMemoryAmongMany: a server without memory has granted nothing of what was asked
-// for together, and takes back what is given back.
+// TestWithoutMemoryAmongMany: a server without memory grants none of the requests of a
+// call, but accepts releases.
 func TestWithoutMemoryAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

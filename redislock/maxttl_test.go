@@ -107,7 +107,8 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 	}
 }
 
-// TestReadingWritesNothing: whoever only looks, whatever MaxTTL it has, changes nothing.
+// TestReadingWritesNothing: a client that only reads changes nothing, whatever its
+// MaxTTL.
 func TestReadingWritesNothing(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
@@ -146,8 +147,8 @@ func TestReadingWritesNothing(t *testing.T) {
 	}
 }
 
-// TestRestartWithData: a server that comes back with its data is closed for the MaxTTL that was
-// agreed on, whatever those who come first would like, and counts from its start.
+// TestRestartWithData: a server that comes back with its data is closed for the MaxTTL
+// that was agreed on, whatever the first clients ask for, and counts from its start.
 func TestRestartWithData(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -169,8 +170,9 @@ func TestRestartWithData(t *testing.T) {
 	take(t, open(t, r.url(), withMaxTTL(3*time.Second)), lasting("job", time.Second))
 }
 
-// TestForgottenMaxTTL: after a loss of data a client that knows of less came first. Whoever
-// was there before, also if it does nothing, or would have waited for longer, corrects it in time.
+// TestForgottenMaxTTL: after a loss of data the first client knows a shorter MaxTTL. A
+// client that was there before corrects it in time, even if it does nothing, or has a
+// longer one of its own.
 func TestForgottenMaxTTL(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"idle holder", "learnt true", "learnt false"} {
@@ -268,8 +270,8 @@ func TestSetMaxTTL(t *testing.T) {
 	}
 }
 
-// TestOwnMaxTTLAfterLoss: whoever has seen the store open closes it after a loss of data for the
-// MaxTTL that was agreed on, not for its own.
+// TestOwnMaxTTLAfterLoss: after a loss of data, a client that has seen the store open
+// starts a quarantine of the MaxTTL that was agreed on, not of its own.
 func TestOwnMaxTTLAfterLoss(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
@@ -287,8 +289,8 @@ func TestOwnMaxTTLAfterLoss(t *testing.T) {
 	}
 }
 
-// TestForgottenEnds: MaxTTL was lowered, and then the data was lost. Whoever knows of the change knows
-// also for how long longer leases go on.
+// TestForgottenEnds: MaxTTL was lowered, and then the data was lost. A client that
+// knows the change also knows for how long longer leases go on.
 func TestForgottenEnds(t *testing.T) {
 	t.Parallel()
 	const long, short = 5 * time.Second, time.Second
@@ -442,8 +444,8 @@ func TestClusterMaxTTL(t *testing.T) {
 	}
 }
 
-// TestHandOffAfterMaxTTL: the release script of a client that has not heard of a new MaxTTL hands
-// the lock over all the same. It would be free until the waiter looks, else.
+// TestHandOffAfterMaxTTL: the release script of a client that has not heard of a new
+// MaxTTL still hands the lock over. Otherwise it would be free until the waiter looks.
 func TestHandOffAfterMaxTTL(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []time.Duration{2 * time.Minute, 30 * time.Second} {

@@ -12,14 +12,14 @@ import (
 
 const (
 	askAtOnce  = 32                     // leases that are asked for at a time
-	askAgain   = 200 * time.Millisecond // after an answer that did not come
+	askAgain   = 200 * time.Millisecond // after a request without an answer
 	askTimes   = 5
 	askTimeout = time.Second
 )
 
-// moved asks for all leases that should be in a server: it is another one, or another run, and
-// may know nothing of them, while somebody else has the names. The next renewal
-// would find out, but that may be far away.
+// moved asks for all leases that should be in a server that is another one or in
+// another run. It may not know them, and somebody else may have the names. The next
+// renewal would find that out, but may come much later.
 func (s *store) moved(by *epoch.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *grant) there() (there, known bool) {
 }
 
 func (g *grant) tellGone() {
-	ctx, cancel := context.WithTimeout(g.s.ctx, askAgain) // who broke it is a courtesy
+	ctx, cancel := context.WithTimeout(g.s.ctx, askAgain) // it is not important who broke it
 	defer cancel()
 	news := g.s.broken(ctx, g.key, g.lease)
 	g.s.mu.Lock()

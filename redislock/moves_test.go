@@ -20,7 +20,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// grownUp waits until a server is so old that it can have forgotten nothing.
+// grownUp waits until a server has been up for so long that it can have forgotten
+// nothing.
 func grownUp(t testing.TB, servers ...*redis) {
 	t.Helper()
 	for _, r := range servers {
@@ -87,8 +88,8 @@ func TestOtherServer(t *testing.T) {
 	}
 }
 
-// TestLateArrival: who comes back after the others have waited, or after somebody
-// has declared that there is no need to, does not make them wait again.
+// TestLateArrival: a client that comes back after the quarantine, or after Bless has
+// ended it, does not start another one.
 func TestLateArrival(t *testing.T) {
 	t.Parallel()
 	for name, ready := range map[string]func(*redis, *store) error{
@@ -114,7 +115,7 @@ func TestLateArrival(t *testing.T) {
 			defer late.Close()
 			take(t, late.store, request("other"))
 			link.Set(drivertest.BlackHole)
-			time.Sleep(3 * time.Second) // longer than it may take to notice that nothing is heard
+			time.Sleep(3 * time.Second) // longer than it may take to notice the silence
 			r.restart()
 			if err := ready(r, early); err != nil {
 				t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// news is told to whoever has asked for it, or kept until somebody does.
+// news passes events to the function of OnNews, or keeps them until there is one.
 type news struct {
 	tell func(driver.News)
 	kept []driver.News

@@ -22,8 +22,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Options are the settings of a client on a Redis server. The zero value is
-// useful, and a nil *Options is the same. What the URL says goes before.
+// Options are the settings of a client on a Redis server. The zero value is useful, and
+// a nil *Options is the same. The URL takes precedence.
 type Options struct {
 	pawl.Options
 
@@ -32,26 +32,30 @@ type Options struct {
 	// braces.
 	Prefix string
 
-	// MaxTTL is the longest TTL that any client of the store uses: for so long
-	// nothing is granted after the server has lost its data. pawl.DefaultTTL unless set. The
-	// first client that is granted something makes its own the store's, where all
-	// others find it: a longer TTL is refused, and so is a client whose own MaxTTL is
-	// shorter than the store's, with ErrDisagree. SetMaxTTL changes it.
+	// MaxTTL is the longest TTL that any client of the store uses, and so the length of
+	// the quarantine after the server has lost its data. It is pawl.DefaultTTL unless
+	// set.
+	//
+	// The first client that is granted a lease records its own MaxTTL at the store, for
+	// all others. The store refuses a longer TTL, and a client whose own MaxTTL is
+	// shorter than the store's gets ErrDisagree. SetMaxTTL changes it.
 	MaxTTL time.Duration
 
-	// AllowUnguarded accepts a server that does not say when it has restarted:
-	// one older than Redis 7, or that refuses INFO; and one that may evict keys.
-	// After a restart or an eviction two clients can hold the same lock.
+	// AllowUnguarded accepts a server whose restarts cannot be noticed (one older than
+	// Redis 7, or one that refuses INFO), and one that may evict keys. After a restart
+	// or an eviction two clients can hold the same lock.
 	AllowUnguarded bool
 
 	// WaitReplicas is how many replicas must have a lease before it is trusted, and
 	// each renewal before it counts. It costs one more round trip, shared by all
-	// that wait for it, and one write. If fewer confirm within a tenth of the TTL,
-	// 50 ms to 1 s, a new lease is given back, with ErrUnavailable, and a renewal
-	// is tried again. After a failover to one of these replicas its holder keeps the
-	// lease. That nobody else gets it before its end does not depend on this. A
-	// replica has it in memory then, not on its disk, and one that has not
-	// confirmed may be promoted all the same.
+	// requests that wait for it, and one write. If fewer confirm within a tenth of the
+	// TTL, 50 ms to 1 s, a new lease is given back, with ErrUnavailable, and a renewal
+	// is tried again.
+	//
+	// After a failover to one of these replicas the holder keeps its lease. Even
+	// without this option nobody else gets the name before the lease ends. A replica
+	// has the lease in memory then, not on its disk, and a replica that has not
+	// confirmed may still be promoted.
 	WaitReplicas int
 
 	// Username and Password are sent to the server if the URL has none. Without
@@ -72,7 +76,7 @@ type Options struct {
 
 const defaultPrefix = "pawl:"
 
-// Open returns a client of the server at url, which is one of
+// Open returns a client of the server at url, which has one of the forms
 //
 //	redis://[user[:password]@]host[:port][/database]
 //	rediss://…                                        with TLS
@@ -80,18 +84,19 @@ const defaultPrefix = "pawl:"
 //	redis://sentinel[:port]?addr=sentinel2&addr=sentinel3&master_set=name
 //	redis://node[:port][?addr=node2&addr=node3]       a cluster
 //
-// with the parameters db, prefix, max_ttl, connect_timeout, password_file,
-// ca_file, cert_file, key_file, server_name, allow_unguarded, wait_replicas, mode,
-// sentinel_username, sentinel_password, sentinel_password_file. It connects, for
-// at most ConnectTimeout and until ctx ends, and returns an error that says what
-// to do if that fails, if the user lacks rights or, unless AllowUnguarded is
-// set, if restarts of the server could not be noticed; and the errors of
-// pawl.New. No error contains a password. User and password are those of the
-// server; sentinel_username and sentinel_password are those of the sentinels.
+// with the parameters db, prefix, max_ttl, connect_timeout, password_file, ca_file,
+// cert_file, key_file, server_name, allow_unguarded, wait_replicas, mode,
+// sentinel_username, sentinel_password, sentinel_password_file.
+//
+// It connects, for at most ConnectTimeout and until ctx ends. If that fails, if the
+// user lacks rights or, unless AllowUnguarded is set, if restarts of the server could
+// not be noticed, the error says what to do. The other errors are those of pawl.New. No
+// error contains a password. User and password are those of the server;
+// sentinel_username and sentinel_password are those of the sentinels.
 //
 // One node of a cluster is enough to find the others, at the addresses that they
-// announce to each other; addr names more, in case that it is down. A database
-// other than 0 is refused there.
+// announce to each other; addr names more, in case the first is down. Open refuses a
+// database other than 0 there.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, opts, err := newDriver(ctx, url, opts)
@@ -101,8 +106,8 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	return newClient(d, opts)
 }
 
-// New returns a pawl client that uses client, and never closes it. Its errors
-// are those of Open. Options that are about the connection are not used.
+// New returns a pawl client that uses client and never closes it. Its errors are those
+// of Open. It ignores options about the connection.
 //
 // The client should be made with AlwaysPipelining: without it, requests that are
 // given up can cost the connection. One for a cluster should have a
@@ -125,8 +130,8 @@ func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
 	return c, nil
 }
 
-// NewDriver returns the driver of a client of the server at url, for those who
-// want to put something between the two. Its errors are those of Open.
+// NewDriver returns the driver of a client of the server at url, for callers that wrap
+// it before they pass it to pawl.New. Its errors are those of Open.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
 	d, _, err := newDriver(ctx, url, opts)
 	return d, err
@@ -146,8 +151,8 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
 	if !place.Clustered() {
-		// There can be a client that could not connect. The error is not of interest,
-		// as the same comes from the first request, unless that took long.
+		// Dial may return a client that could not connect. Its error does not matter
+		// unless dialling took long, as the first request returns the same.
 		client, err := place.Dial(ctx)
 		if client != nil && conn.Hopeless(err) {
 			client.Close()
@@ -169,7 +174,8 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 	return d, opts, err
 }
 
-// forURL returns what a URL can change, and with what it has made of it.
+// forURL returns the options that a URL can change; with takes them back as the URL has
+// set them.
 func (o *Options) forURL() conn.Options {
 	return conn.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
 		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
@@ -182,7 +188,8 @@ func (o *Options) with(u *conn.Options) *Options {
 	return c.fit()
 }
 
-// NewDriverFor is NewDriver for a client of the caller's, which it never closes.
+// NewDriverFor is NewDriver for a client that the caller has made. The driver never
+// closes it.
 func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	opts = orDefault(opts)
 	s, err := newStore(opts)
@@ -205,7 +212,7 @@ func orDefault(opts *Options) *Options {
 	return opts
 }
 
-// fit makes the TTL that is used unless another one is set no longer than MaxTTL.
+// fit makes the default TTL no longer than MaxTTL.
 func (o *Options) fit() *Options {
 	if o.TTL != 0 || o.MaxTTL == 0 || o.MaxTTL >= pawl.DefaultTTL {
 		return o
@@ -224,7 +231,7 @@ func newStore(opts *Options) (*store, error) {
 		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
 		limit:   epoch.NewLimit(opts.MaxTTL, opts.Holder),
 		mode:    opts.Mode,
-		prompt:  opts.WaitReplicas == 0, // what a message tells of, replicas may lack
+		prompt:  opts.WaitReplicas == 0, // a message may come before the replicas have the lease
 		waiters: make(map[string]*waiter),
 		grants:  make(map[string]*grant),
 	}
@@ -253,8 +260,8 @@ func newStore(opts *Options) (*store, error) {
 	return s, nil
 }
 
-// config is that of the server, or the servers. A client without contact is the
-// caller's.
+// config is that of the server, or the servers. A client without a contact belongs to
+// the caller.
 func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.Config {
 	conf := epoch.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
@@ -293,21 +300,24 @@ func (s *store) started(err error) (driver.Driver, error) {
 	return s, nil
 }
 
-// Bless declares that nobody holds a lease that the server at url may have
-// forgotten, and so ends the wait after a restart or FLUSHALL, or for a new
-// server. It is not true after a crash until every holder has ended, or was
-// stopped. If opts or the URL name a MaxTTL, that is the store's from then on. Its errors
-// are those of Open. With Efficiency there is no wait, and it is refused.
+// Bless declares that nobody holds a lease that the server at url may have forgotten.
+// It ends the quarantine after a restart or FLUSHALL, or of a new server. After a
+// crash, call it only when every holder has ended or was stopped. If opts or the URL
+// name a MaxTTL, the store has that from then on. The errors are those of Open. With
+// Efficiency there is no quarantine, and Bless returns an error.
 func Bless(ctx context.Context, url string, opts *Options) error {
 	return change(ctx, "bless", url, opts, func(s *store) error { return s.server.Bless(ctx) })
 }
 
-// SetMaxTTL changes MaxTTL of the store at url for all its clients. It can be used at any time:
-// clients that are running go along with their next lease. A longer one is that at once. A
-// shorter one is that for new leases and for renewals; after a loss of data the store
-// waits for leases of the longer one until the last of them must have ended. Before
-// it is raised, give all clients the new MaxTTL, since one that knows less is
-// refused when it starts; after it was lowered, when you like. Its errors are those of Open.
+// SetMaxTTL changes MaxTTL of the store at url for all its clients. It can be used at
+// any time: running clients adopt the new one with their next lease. A longer MaxTTL
+// takes effect at once. A shorter one takes effect for new leases and for renewals;
+// after a loss of data the quarantine still lasts until the last lease with the longer
+// one must have ended.
+//
+// Before you raise it, give all clients the new MaxTTL, since a client with a shorter
+// one is refused when it starts. After you have lowered it, change the clients when you
+// like. The errors are those of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	url, err := conn.WithMaxTTL(url, maxTTL)
 	if err != nil {

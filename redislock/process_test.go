@@ -49,10 +49,10 @@ func startChildren(t *testing.T, n int, url string) []*child {
 	return all
 }
 
-// TestProcesses: processes with several goroutines each want the same name all
-// the time. Two are never in at once, they get it from the server equally often, and each
-// time costs three commands at most. It is not parallel to others, which it would
-// disturb.
+// TestProcesses: processes with several goroutines each want the same name all the
+// time. Two are never in at once, they get it from the server equally often, and each
+// time costs three commands at most. The test is not parallel, as it would disturb
+// others.
 func TestProcesses(t *testing.T) {
 	const processes, each = 8, 8
 	r := blessedServer(t)

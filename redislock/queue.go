@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// Waiters are told: the script that ends a lease gives the lock to the first in
-// the queue and sends a message. All else is for what messages cannot tell. The
-// first in the queue looks when the lock must have expired, and every firstLook
-// in case a message was lost or another library has deleted the lock. The others
-// look when those before them should have done so and have not, the further
-// back the later, at longest intervals of lookEvery. A look is the request with
-// which the waiter came; it keeps its place.
+// The script that ends a lease gives the lock to the first waiter in the queue and
+// sends it a message. Everything else here is for cases in which no message comes. The
+// first in the queue looks when the lock must have expired, and every firstLook in case
+// a message was lost or another library has deleted the lock. The others look when
+// those before them should have looked and have not, the further back the later, at
+// least every lookEvery. A look repeats the request with which the waiter came; the
+// waiter keeps its place.
 const (
 	firstLook  = 2 * time.Second
 	lookEvery  = time.Minute
-	stagger    = 100 * time.Millisecond // between the looks of those behind the first
+	stagger    = 100 * time.Millisecond // between the looks of the waiters behind the first
 	minLook    = time.Second            // of those behind the first
 	maxStagger = 100
 	maxPause   = time.Second // between attempts while the server is away
@@ -49,7 +49,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 	defer s.server.Leave(a.key)
 	open, news, _ := sub.State()
 	if !open {
-		// Nobody can tell us yet. Those who need not wait need not listen.
+		// There is no subscription yet. A caller that need not wait does not need one.
 		g, _, fail := a.ask(ctx, false)
 		if fail != nil && !fail.Moving {
 			return a.undo(ctx, fail)
@@ -76,9 +76,9 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 	return a.undo(ctx, fail)
 }
 
-// wait looks until the lock is granted. Before it is in the queue a failure is
-// the caller's, but for that of a slot that is moving; after that it rides out every failure that may pass,
-// but for the silence of a store for a whole TTL.
+// wait looks until the lock is granted. Before it is in the queue it returns a failure
+// to the caller, unless a slot is moving. After that it goes on through every failure
+// that may pass, except a silence of the store for a whole TTL.
 func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *conn.Failure) {
 	const minPause = 10 * time.Millisecond
 	queued, pause := false, minPause
@@ -110,7 +110,8 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *conn.Failure) {
 	}
 }
 
-// look asks with a place in the queue, for no longer than a store may be silent.
+// look asks with a place in the queue. It waits no longer for the answer than a store
+// may be silent.
 func (a *attempt) look(ctx context.Context, queued bool, silent driver.Instant) (*grant, turn, *conn.Failure) {
 	if queued {
 		var cancel context.CancelFunc
@@ -120,8 +121,9 @@ func (a *attempt) look(ctx context.Context, queued bool, silent driver.Instant) 
 	return a.ask(ctx, true)
 }
 
-// silence returns since when a store has not answered that has not answered a request that was sent at
-// an instant: since then, or since nobody has been able to hear it. A refusal is an answer.
+// silence returns since when the store has been silent if a request that was sent at an
+// instant had no answer: since that instant, or since the subscription has been closed.
+// A refusal is an answer.
 func silence(sub *conn.Subscription, fail *conn.Failure, sent driver.Instant) driver.Instant {
 	if !fail.Silent {
 		return 0
@@ -132,8 +134,8 @@ func silence(sub *conn.Subscription, fail *conn.Failure, sent driver.Instant) dr
 	return sent
 }
 
-// sleep returns when it is time to look again, or the grant that came meanwhile. When
-// nothing has been heard for a TTL, it is.
+// sleep returns when it is time to look again, or with the grant that came meanwhile.
+// It is time at the latest when nothing has been heard for a TTL.
 func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant, *conn.Failure) {
 	until := driver.Now().Add(d)
 	timer := time.NewTimer(d)
@@ -166,8 +168,8 @@ func (a *attempt) sleep(ctx context.Context, w *waiter, d time.Duration) (*grant
 	}
 }
 
-// heardOf returns what messages have said to a waiter since it was asked last, and
-// where they say more.
+// heardOf returns what messages have said to a waiter since the last call, and the
+// channel that announces more.
 func (s *store) heardOf(w *waiter) (granted, first bool, expires time.Duration, wake <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +195,7 @@ func (t turn) next() time.Duration {
 		return min(free, firstLook)
 	}
 	if t.rank == 1 && t.value == "" && t.pttl >= 0 {
-		return minLook // the first keeps this one out of what others hold: it may be dead
+		return minLook // this one could share with the holders, but the first in the queue keeps it out: that one may be dead
 	}
 	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
 }

@@ -106,8 +106,8 @@ func blessedServer(t testing.TB, args ...string) *redis {
 	return r
 }
 
-// TestLostSubscription: whatever becomes of the connection that brings the
-// messages, and when, a waiter gets the lock soon after it is free.
+// TestLostSubscription: whatever happens to the subscription, and when, a waiter gets
+// the lock soon after it is free.
 func TestLostSubscription(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -230,8 +230,8 @@ func TestDeletedKeys(t *testing.T) {
 	}
 }
 
-// TestForeignLock: libraries that lock the same key by SET NX PX exclude us, and
-// we them.
+// TestForeignLock: libraries that lock the same key by SET NX PX exclude this one, and
+// the other way round.
 func TestForeignLock(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -273,8 +273,8 @@ func TestTokenFloor(t *testing.T) {
 	}
 }
 
-// TestGrantToNobody: a lock that is handed to a waiter who has left goes on to the
-// next at once.
+// TestGrantToNobody: a lock that is handed to a waiter that has left goes to the next
+// one at once.
 func TestGrantToNobody(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

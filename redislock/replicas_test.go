@@ -81,7 +81,7 @@ func TestWaitReplicas(t *testing.T) {
 	}
 	release(t, take(t, openLong(t, master), long("one")))
 
-	// Who waits goes on waiting, also when it has its turn.
+	// A waiter goes on waiting, even when it is its turn.
 	plain := take(t, openLong(t, master), long("turn"))
 	w := wait(t, master, one, long("turn"))
 	release(t, plain)
@@ -112,7 +112,7 @@ func refused(t testing.TB, s *store, numbers string) {
 	}
 }
 
-// TestRightToWait: who may not run WAIT is told so.
+// TestRightToWait: a user that may not run WAIT gets an error that says so.
 func TestRightToWait(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

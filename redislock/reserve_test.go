@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// reserved returns what g says of tokens that are set aside for it, and of others.
+// reserved returns the number of reserved tokens of g, and whether others wait.
 func reserved(t *testing.T, g driver.Grant) (uint64, bool) {
 	t.Helper()
 	return g.(driver.Reserver).Reserved()
@@ -59,9 +59,9 @@ func TestReserved(t *testing.T) {
 	release(t, g)
 }
 
-// TestTokensKeepToTheClock: who gets a lock so often that its tokens are ahead of the
-// server's clock has none set aside: that clock alone says what comes next when the
-// floor is forgotten.
+// TestTokensKeepToTheClock: if a client gets a lock so often that its tokens are ahead
+// of the server's clock, no tokens are reserved: when the floor is forgotten, only that
+// clock gives the next token.
 func TestTokensKeepToTheClock(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

@@ -67,15 +67,15 @@ func runMany(t *testing.T, s *store, script int, common []string, requests [][2]
 	return codes
 }
 
-// TestAcquireMany: of several locks that are asked for at once each is granted or not
-// as if it were alone.
+// TestAcquireMany: several locks that are requested at once are granted, or not, as if
+// each were alone.
 func TestAcquireMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s, other := openLong(t, r), openLong(t, r)
 	take(t, other, long("held"))
 	r.do("sadd", lockKey(defaultPrefix, "theirs"), "x")
-	// This participant is there, and does not wait.
+	// This participant is connected, and does not wait.
 	r.do("zadd", lockKey(defaultPrefix, "queued")+queueSuffix, "1", attemptText("WAITER", other.id, exclusive, "{}"))
 	r.do("zadd", lockKey(defaultPrefix, "deserted")+queueSuffix, "1", attemptText("GONE", "NOBODY", exclusive, "{}"))
 	r.do("set", lockKey(defaultPrefix, "ended")+endedSuffix+"L6", "")
@@ -103,8 +103,9 @@ func TestAcquireMany(t *testing.T) {
 	}
 }
 
-// TestSpoiltAmongMany: keys of a lock that another program has written are no matter to the
-// others of a call, and one is given back although its queue is no queue.
+// TestSpoiltAmongMany: keys of a lock that another program has written do not affect
+// the other locks of a call, and a lock is given back although its queue is not a
+// queue.
 func TestSpoiltAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -122,8 +123,8 @@ func TestSpoiltAmongMany(t *testing.T) {
 	}
 }
 
-// TestReleaseMany: of several locks that are given back at once each is as if it were
-// alone: who waits gets it at once, and nobody loses one who has it.
+// TestReleaseMany: several locks that are given back at once behave as if each were
+// alone: a waiter gets its lock at once, and no other holder loses one.
 func TestReleaseMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -155,7 +156,7 @@ func TestReleaseMany(t *testing.T) {
 	}
 }
 
-// TestWaitMany: each who joins a queue in a call has a place of its own.
+// TestWaitMany: each waiter that joins a queue in a call has its own place.
 func TestWaitMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)

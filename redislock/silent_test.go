@@ -15,8 +15,9 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// TestSilentStore: a store goes away while several wait, in whatever way. That is told within some
-// seconds, and after a TTL they hear ErrUnavailable, for how long, and why.
+// TestSilentStore: a store goes away in different ways while several wait. The observer
+// learns of it within some seconds, and after a TTL the waiters get ErrUnavailable,
+// with the length of the silence and the reason.
 func TestSilentStore(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second

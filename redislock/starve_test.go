@@ -20,9 +20,9 @@ import (
 )
 
 // TestBusyProcessStarvesNobody: a process in which 64 goroutines want a name all the
-// time leaves it to a process with one goroutine as often as it gets it from the
-// server itself, or nearly. Tokens tell who had it in which order; the
-// clock judges nothing. It is not parallel to others, which it would disturb.
+// time leaves it to a process with one goroutine as often as it gets it from the server
+// itself, or nearly. Tokens show the order of the holders; no check depends on the
+// clock. The test is not parallel, as it would disturb others.
 func TestBusyProcessStarvesNobody(t *testing.T) {
 	const turns = 100_000
 	r := blessedServer(t)
@@ -35,7 +35,7 @@ func TestBusyProcessStarvesNobody(t *testing.T) {
 	mine, theirs := recorded(t, lone), recorded(t, busy)
 	slices.SortFunc(theirs, byToken)
 
-	// What counts is the time in which both wanted it.
+	// Only the time in which both wanted it counts.
 	from, to := theirs[0].token, theirs[turns-1].token
 	mine = slices.DeleteFunc(mine, func(l raceLease) bool { return l.token < from || l.token > to })
 	theirs = theirs[:turns]
@@ -62,7 +62,7 @@ type race struct {
 	done sync.WaitGroup
 
 	mu     sync.Mutex
-	asked  map[uint64]bool // tokens of leases that the store has granted to who asked it
+	asked  map[uint64]bool // tokens of leases that the store has granted on request
 	leases []raceLease
 	wrong  error
 }

@@ -19,13 +19,13 @@ import (
 
 var errClosed = fmt.Errorf("redislock: %w", driver.ErrClosed)
 
-// claimTTL is how long a lock that was handed to a waiter is kept for it until it
-// makes itself known.
+// claimTTL is how long a lock that was handed to a waiter stays its own until it asks
+// for more.
 const claimTTL = time.Second
 
 var claimMillis = epoch.Millis(claimTTL)
 
-// keeper is what keeps the keys: one server, or a cluster of them.
+// keeper is where the keys are: one server, or a cluster.
 type keeper interface {
 	Bind(context.Context) error
 	Bless(context.Context) error
@@ -84,7 +84,7 @@ func (s *store) Guarantees() driver.Guarantees {
 	return driver.Guarantees{Fencing: true, FIFO: true, CrossHost: true, Expiry: true, Shared: true, Slots: true}
 }
 
-// TryAcquire implements driver.Driver. It does not overtake those who wait.
+// TryAcquire implements driver.Driver. It does not overtake waiters.
 func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := s.usable(ctx, req); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ type attempt struct {
 	kind   string
 	record string
 	place  string // in the queue, once there
-	doubt  bool   // a request was sent whose answer did not come
+	doubt  bool   // a request was sent and its answer did not come
 	waiter waiter
 }
 
@@ -150,7 +150,7 @@ func (s *store) attempt(req *driver.Request) *attempt {
 
 // keysOf returns the keys of the scripts that begin and end a lease: epoch, floor,
 // ended, lock, queue. It makes one string for three of them. A grant does not keep
-// them: there may be many.
+// them, as there may be many grants.
 func (s *store) keysOf(key, lease string) [5]string {
 	all := key + floorSuffix + key + queueSuffix + key + endedSuffix + lease
 	floor := len(key) + len(floorSuffix)
@@ -158,7 +158,7 @@ func (s *store) keysOf(key, lease string) [5]string {
 	return [...]string{s.server.EpochKey(key), all[:floor], all[queue:], key, all[floor:queue]}
 }
 
-// turn is what the store said instead of granting.
+// turn is the store's answer when it does not grant.
 type turn struct {
 	value string // of the lock; empty if it is free
 	pttl  int64  // of the lock, in ms; negative if it has none
@@ -226,7 +226,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *conn.Failu
 	return nil, t, nil
 }
 
-// What the scripts that grant say besides 1 and 0.
+// Codes that the scripts that grant return besides 1 and 0.
 const (
 	closedNow  = -2
 	ended      = -3
@@ -235,8 +235,8 @@ const (
 
 var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
 
-// granted makes the grant and, in the same instant, ends the waiting for it, so
-// that a message about this lease always finds one of the two.
+// granted makes the grant and, in the same step, ends the waiting for it, so that a
+// message about this lease finds either the waiter or the grant.
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()

@@ -23,7 +23,7 @@ type trouble struct {
 	want      string // what the error says
 	on, off   func(t *testing.T, r *redis, admin func(string) string)
 	nobodyNew bool // clients that connect now are refused too
-	renews    bool // what needs no more room goes on
+	renews    bool // requests that need no more memory go on
 }
 
 func say(line string) func(*testing.T, *redis, func(string) string) {
@@ -39,7 +39,7 @@ var troubles = []trouble{
 	{name: "too many clients", want: "maxclients", on: tooMany, off: say("config set maxclients 1000"), nobodyNew: true},
 }
 
-// masterAgain ends the wait, too, which would be for MaxTTL.
+// masterAgain also ends the quarantine, which would last for MaxTTL.
 func masterAgain(t *testing.T, r *redis, admin func(string) string) {
 	admin("replicaof no one")
 	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
@@ -57,7 +57,7 @@ func breakDisk(t *testing.T, r *redis, admin func(string) string) {
 	}
 }
 
-// slowScript is one of somebody else's.
+// slowScript runs a slow script of another program.
 func slowScript(t *testing.T, r *redis, admin func(string) string) {
 	admin("config set busy-reply-threshold 10")
 	go r.do("eval", "while true do end", "0")
@@ -73,8 +73,9 @@ func tooMany(_ *testing.T, _ *redis, admin func(string) string) {
 	admin("client kill type pubsub")
 }
 
-// TestTroubles: a server refuses all for a while. Each request is told what to do,
-// a lease outlives it that is renewed in time, and who waits goes on waiting.
+// TestTroubles: a server refuses everything for a while. The error of each request says
+// what to do, a lease whose renewal comes in time survives, and a waiter goes on
+// waiting.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	for _, c := range troubles {
@@ -178,8 +179,8 @@ func adminOf(t *testing.T, r *redis) func(line string) string {
 	}
 }
 
-// TestLoading: a server that reads its data is told from one that is not there,
-// and who waits gets the lock when it has.
+// TestLoading: a server that is loading its data is not taken for one that is down, and
+// a waiter gets the lock when it has loaded.
 func TestLoading(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, "--loading-process-events-interval-bytes", "1024")

@@ -153,9 +153,9 @@ type witness struct {
 
 // saw is called with each lease as soon as it has been got.
 //
-// It accuses nobody falsely, whatever the scheduler does: leases look at the
-// clock when asked, and the new one, asked last, has been trusted all the time
-// since it was granted. A lease of which it hears too late has ended by then.
+// It reports no error falsely, whatever the scheduler does: leases look at the clock
+// when they are checked, and the new one, checked last, has been trusted since it was
+// granted. A lease of which saw learns too late has ended by then.
 func (w *witness) saw(l *pawl.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

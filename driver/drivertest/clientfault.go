@@ -34,7 +34,7 @@ func faultUncertain(e *env) {
 	if l, err := a.TryAcquire(e.ctx, name); l != nil || !errors.Is(err, pawl.ErrUncertain) {
 		e.Fatalf("TryAcquire = %s, %v; want ErrUncertain", showLease(l), err)
 	}
-	// Well before the TTL has passed, if the harness's TTL is not a toy.
+	// Well before the TTL has passed, unless the harness's TTL is very short.
 	e.give(e.queue(e.client(), name, pawl.TTL(e.long())).got(e.soon()))
 	if f.Calls(Release) == 0 {
 		e.Error("the attempt was never released")
@@ -69,7 +69,7 @@ func faultLateUndo(e *env) {
 			e.give(other)
 		}
 		l := w.got(e.h.TTL + e.soon())
-		time.Sleep(e.h.TTL / 2) // meanwhile the undoing is repeated
+		time.Sleep(e.h.TTL / 2) // meanwhile the client repeats the release
 		e.busy(e.client(), name)
 		f.Clear()
 		e.give(l)
@@ -151,8 +151,8 @@ func faultWaiting(e *env) {
 	e.give(e.get(b, name))
 }
 
-// faultGone: a waiter bears an outage for its TTL. What it leaves in the queue is in nobody's
-// way when the store is back.
+// faultGone: a waiter bears an outage for its TTL. What it leaves in the queue does not
+// keep others waiting when the store is back.
 func faultGone(e *env) {
 	d, name := e.store.Open(e.TB), e.name("deploy")
 	c, err := pawl.New(d, &pawl.Options{TTL: e.h.TTL, Holder: pawl.Holder{Who: "drivertest"}})

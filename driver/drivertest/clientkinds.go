@@ -51,16 +51,16 @@ func clientReaders(e *env) {
 }
 
 // writerAmong has a stream of readers of some clients, the writer's own among them,
-// share a name without a gap. No reader that comes after the writer gets it first:
-// so the writer waits for those that hold the name already, and for nobody else. How
-// long that takes is logged, since it depends on the machine too.
+// share a name without a gap. No reader that comes after the writer gets it first: so
+// the writer waits only for those that hold the name already. How long that takes is
+// logged, since it depends on the machine too.
 func (e *env) writerAmong(readers, clients int) {
 	name := e.name("deploy")
 	var cs []*pawl.Client
 	for range clients {
 		cs = append(cs, e.client())
 	}
-	// Shorter, and the stream is more than the machine can bear.
+	// With shorter holds the stream overloads the machine.
 	hold := max(2*e.h.Pause, time.Duration(readers)*2*time.Millisecond)
 	var phase atomic.Int32 // odd from when a writer waits until it is about to release
 	var reads atomic.Int32
@@ -207,8 +207,9 @@ type seenLease struct {
 	shared bool
 }
 
-// saw is as witness.saw: it accuses nobody falsely. Of those that do not fit, one
-// has ended by the time it is looked at, or both were trusted at that moment.
+// saw is like witness.saw: it reports no error falsely. Of two leases that do not fit,
+// one has ended by the time at which it is checked, or both were trusted at that
+// moment.
 func (w *kindWitness) saw(l seenLease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +259,7 @@ func (w *kindWitness) holdAtRandom(ctx context.Context, c *pawl.Client) {
 	case <-l.Done():
 	case <-time.After(rand.N(e.h.TTL)):
 	}
-	// It becomes shared in the witness's eyes before it does in the store's.
+	// The witness counts it as shared before the store does.
 	if !seen.shared && seen.slots == 0 && rand.IntN(3) == 0 {
 		w.lower(l)
 		l.Downgrade(ctx)

@@ -145,13 +145,13 @@ func lossSlow(e *env) {
 	)
 }
 
-// lossGone: the store has ended the lease and no news came, so that the next
-// renewal has to find it out, and a third is no reason to wait for the deadline.
+// lossGone: the store has ended the lease and the message about it was lost. The next
+// renewal has to find that out, long before the deadline.
 func lossGone(e *env) {
 	a, f := e.faultyClient()
 	b, name := e.client(), e.name("deploy")
 	l := e.get(a, name)
-	f.Cut() // the news are lost
+	f.Cut() // the message is lost
 	if err := b.Break(e.ctx, name, l.ID(), breakWhy); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
@@ -200,8 +200,8 @@ func lossRelease(e *env) {
 	e.give(next)
 }
 
-// lossLateRenewal has a renewal arrive at the store after the release that was
-// sent behind it.
+// lossLateRenewal has a renewal arrive at the store after the release that was sent
+// after it.
 func lossLateRenewal(e *env) {
 	a, f := e.faultyClient(Rule{Op: Renew, Effect: SlowBefore, Delay: e.h.TTL / 3})
 	b, name := e.client(), e.name("deploy")

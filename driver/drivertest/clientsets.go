@@ -23,8 +23,8 @@ const (
 	setNames   = 10
 )
 
-// clientSets has many clients take three of ten names at a time, in any order. Nobody
-// may wait for ever, and in the end nothing may be left of it.
+// clientSets has many clients take three of ten names at a time, in any order. No
+// client may wait for ever, and in the end nothing may be left in the store.
 func clientSets(e *env) {
 	var names []string
 	var seen []*witness
@@ -41,7 +41,7 @@ func clientSets(e *env) {
 	end := driver.Now().Add(e.setTime())
 	for i, c := range clients {
 		all.Go(func() {
-			// The first is as good as any: who is late gets one set all the same.
+			// A client that is late still gets one set.
 			for taken[i] == 0 || driver.Now() < end {
 				three := rand.Perm(setNames)[:3]
 				g, err := c.AcquireAll(e.ctx, []string{names[three[0]], names[three[1]], names[three[2]]})
@@ -66,7 +66,7 @@ func clientSets(e *env) {
 	e.nothingLeft(names)
 }
 
-// setTime is for how long the clients go on.
+// setTime is the time for which the clients go on.
 func (e *env) setTime() time.Duration {
 	if s := os.Getenv("DRIVERTEST_SETS"); s != "" {
 		d, err := time.ParseDuration(s)

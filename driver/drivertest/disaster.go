@@ -166,8 +166,8 @@ func cutHolder(e *env) {
 		e.Errorf("the name came free %v before the deadline of the holder that was cut off", early)
 	}
 	e.store.Heal(e.TB, a)
-	// The first attempts may go down with the old connection, and one of them may
-	// have been the release that did it.
+	// The first attempts may fail with the old connection, although one of them may
+	// have released the grant.
 	answers := 0
 	e.eventually(e.h.TTL+e.h.Slack, func() error {
 		err := old.Release(e.ctx)

@@ -13,10 +13,9 @@
 //		})
 //	}
 //
-// The suite asks more than whether locking works. It ends leases behind the
-// back of their holders, cuts clients off, loses replies, cancels at the worst
-// moment, and runs generated histories of operations beside package memlock,
-// the reference model.
+// The suite checks more than that locking works. It ends leases without telling their
+// holders, cuts clients off, loses replies, cancels at the worst moment, and runs
+// generated histories of operations beside package memlock, the reference model.
 //
 // Each test has a stable name, a sentence of the contract. What a store does not
 // promise is skipped, by name, and the list of skips is kept in a golden file,

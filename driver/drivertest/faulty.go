@@ -55,8 +55,8 @@ func (f *Faulty) Clear() {
 	f.rules = nil
 }
 
-// Cut makes every call fail until Heal. Calls that wait in the store's queue end
-// with an unknown outcome, and no news of a loss come through.
+// Cut makes every call fail until Heal. Calls that wait in the store's queue end with
+// an unknown outcome, and no message about a loss arrives.
 func (f *Faulty) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -207,7 +207,7 @@ func histories(e *env) {
 }
 
 // covered checks that there were leases of all kinds that the store has: histories
-// without any show nothing about them.
+// without any of a kind test nothing of it.
 func (e *env) covered(done map[string]int, sure driver.Guarantees, downgrade bool) {
 	e.Helper()
 	for what, some := range map[string]bool{

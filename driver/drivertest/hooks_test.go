@@ -48,9 +48,9 @@ func hooked(amnesia, cuts bool) *Harness {
 	return h.withDefaults()
 }
 
-// TestHooks checks the tests that need Restart or Cut, which memlock has not:
-// on a store that bears them, on one that forgets everything, and on one whose
-// Cut is a lie.
+// TestHooks checks the tests that need Restart or Cut, which memlock lacks: on a store
+// that survives both, on one that forgets everything, and on one whose Cut does
+// nothing.
 func TestHooks(t *testing.T) {
 	forgets := []string{"token-grows-across-a-restart", "reserved-tokens-stay-so-after-a-restart", "restart-does-not-end-a-trusted-lease"}
 	lies := []string{"waiter-of-a-store-that-is-gone-is-told", "cut-off-participant-is-told-so", "cut-off-holder-keeps-nobody-out-for-long",

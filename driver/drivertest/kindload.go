@@ -26,8 +26,8 @@ var kindLoadTests = []Test{
 		run: func(e *env) { e.hammerKinds(hammerGivingUp, e.request, e.threeSlots, e.threeSlots, e.threeSlots) }},
 }
 
-// crowd finds holders of one name that must not be there together, and tokens
-// that do not grow.
+// crowd finds leases on one name that must not be held together, and tokens that do not
+// grow.
 type crowd struct {
 	e      *env
 	mu     sync.Mutex
@@ -55,7 +55,7 @@ func (c *crowd) lastToken() uint64 {
 	return c.last
 }
 
-// hold notes that g holds the name for a moment, and releases it. before is the
+// hold records that g holds the name for a moment, and releases it. before is the
 // largest token when g was asked for.
 func (c *crowd) hold(req *driver.Request, g driver.Grant, before uint64) {
 	c.enter(req, g.Token(), before)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Link is a TCP proxy between one participant and a server of its store, for the
-// hooks Crash, Cut and Heal of a Store, and for tests of what a driver makes of a
-// broken network. A connection that has lost something stays open and silent until
-// the link is Healthy again, and is closed then: a stream does not go on behind a
-// gap. It is safe for concurrent use.
+// Link is a TCP proxy between one participant and a server of its store, for the hooks
+// Crash, Cut and Heal of a Store, and for tests of drivers on a broken network. A
+// connection that has lost something stays open and silent until the link is Healthy
+// again, and is closed then: a stream does not go on behind a gap. It is safe for
+// concurrent use.
 type Link struct {
 	listener net.Listener
 	work     sync.WaitGroup
@@ -47,14 +47,14 @@ func NewLink(t testing.TB, target string) *Link {
 // Addr returns the address, a host and a port, to which the participant connects.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Fault returns what becomes of the link now.
+// Fault returns the present fault of the link.
 func (l *Link) Fault() Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fault
 }
 
-// Set changes what becomes of the link, from the next bytes on. Healthy closes the
+// Set changes the fault of the link, from the next bytes on. Healthy closes the
 // connections that have lost something.
 func (l *Link) Set(f Fault) {
 	l.mu.Lock()
@@ -76,8 +76,8 @@ func (l *Link) set(f Fault) {
 	}
 }
 
-// SetAfter lets a fault begin as soon as text has come from the server, which is
-// found if it comes in one read: a short message.
+// SetAfter lets a fault begin as soon as text has come from the server. The text is
+// found only if it comes in one read, so it must be short.
 func (l *Link) SetAfter(text string, f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,9 +94,9 @@ func (l *Link) Redirect(target string) {
 	}
 }
 
-// Move puts another server behind the address for those who connect from now on. The
-// connections that there are go on, to the server that they lead to: so it is behind a virtual IP, a proxy or a
-// name that is given to another server.
+// Move puts another server behind the address for new connections. Present ones go on,
+// to the server that they lead to. This is what happens behind a virtual IP, a proxy or
+// a name that moves to another server.
 func (l *Link) Move(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +110,8 @@ func (l *Link) Made() int {
 	return l.made
 }
 
-// Close ends all connections, as the end of the process at one of their ends does,
-// and takes no more. It may be called again.
+// Close ends all connections, as the end of the process at one of their ends does, and
+// accepts no more. It may be called again.
 func (l *Link) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -136,8 +136,8 @@ func (l *Link) serve() {
 	}
 }
 
-// join serves one connection. While everything is lost, so is what would have
-// made the connection to the server, and it is closed when all is well again.
+// join serves one connection. While everything is lost, the connection to the server is
+// not made either; the client's one is closed when the link is healthy again.
 func (l *Link) join(in net.Conn) {
 	defer l.forget(in)
 	if !l.keep(in) {
@@ -164,8 +164,8 @@ func (l *Link) join(in net.Conn) {
 	both.Wait()
 }
 
-// pass copies from src to dst, but for what comes while that direction is dead: it
-// is read and lost, and the connection is good for nothing any more.
+// pass copies from src to dst. While that direction is dead it reads the bytes and
+// drops them, and the connection cannot be used any more.
 func (l *Link) pass(dst, src net.Conn, d direction) {
 	buf := make([]byte, 32<<10)
 	lost := dst == nil
@@ -201,8 +201,8 @@ func (l *Link) pass(dst, src net.Conn, d direction) {
 }
 
 // loses reports whether the link loses what comes from src now, even if that is its
-// end, and notes it in one step: else Healthy in between would leave a stream with a
-// gap.
+// end. It records that in the same step: otherwise Healthy in between would leave a
+// stream with a gap.
 func (l *Link) loses(d direction, src, dst net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,8 +32,8 @@ func works(t *testing.T, e *echo, l *Link) {
 	e.arrives("again")
 }
 
-// TestLinkLosses: what a fault says is lost is lost, no less and no more, and what
-// has lost something ends when the link is well again.
+// TestLinkLosses: a fault loses exactly what its comment says, and a connection that
+// has lost something ends when the link is healthy again.
 func TestLinkLosses(t *testing.T) {
 	for _, c := range []struct {
 		fault         Fault
@@ -68,7 +68,7 @@ func TestLinkLosses(t *testing.T) {
 	}
 }
 
-// TestLinkHalfOpen: while requests are lost, what the server had to say arrives.
+// TestLinkHalfOpen: while requests are lost, messages from the server arrive.
 func TestLinkHalfOpen(t *testing.T) {
 	t.Parallel()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,7 +123,7 @@ func TestLinkResets(t *testing.T) {
 	works(t, e, l)
 }
 
-// TestLinkHangsUp: the server has what it was asked when the connection ends.
+// TestLinkHangsUp: the server has received the request when the connection ends.
 func TestLinkHangsUp(t *testing.T) {
 	e, l, c := linked(t)
 	l.Set(HangsUp)

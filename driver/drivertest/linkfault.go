@@ -9,7 +9,7 @@ type Fault int
 
 const (
 	Healthy Fault = iota
-	// BlackHole: what is sent is lost, both ways, and who connects hears nothing.
+	// BlackHole: what is sent is lost, both ways, and new connections get no answer.
 	BlackHole
 	// RequestsLost: half-open. What the client sends is lost, what the server sends
 	// arrives.
@@ -21,11 +21,11 @@ const (
 	Delayed
 	// Resets: connections are reset, old and new.
 	Resets
-	// HangsUp: the next reply on a connection is lost, and 300 ms later the
-	// connection ends, so that the server has carried out what it was asked.
+	// HangsUp: the next reply on a connection is lost, and 300 ms later the connection
+	// ends. By then the server has carried out the request.
 	HangsUp
-	// Forgotten: the connections of now lose everything and do not end, as behind a
-	// firewall that has forgotten them. New ones are well.
+	// Forgotten: the present connections lose everything and do not end, as behind a
+	// firewall that has forgotten them. New ones work.
 	Forgotten
 )
 

@@ -131,8 +131,8 @@ func cancelReturns(e *env) {
 	e.release(g)
 }
 
-// cancelInstant lets release and cancel race, again and again. However it ends,
-// the name must be had by somebody who knows of it.
+// cancelInstant lets release and cancel race, again and again. However the race ends,
+// the holder of the name must know that it is the holder.
 func cancelInstant(e *env) {
 	a, b, c := e.open(), e.open(), e.open()
 	name := e.name("deploy")

@@ -12,8 +12,8 @@ import (
 
 var reserver = []string{"Reserver"}
 
-// Tests of grants with tokens set aside. Whoever is passed a lease works with one of
-// those, so nobody else may ever get it, whatever has ended the grant.
+// Tests of grants with tokens set aside. A waiter that takes over the grant works with
+// one of those. So no other grant may ever get it, whatever has ended this one.
 var reserveTests = []Test{
 	{Name: "reserved-tokens-go-to-no-other-grant", Needs: reserver, run: reservedReleased},
 	{Name: "reserved-tokens-do-not-change", Needs: reserver, run: reservedConstant},
@@ -29,8 +29,8 @@ var reserveTests = []Test{
 	{Name: "inspect-shows-the-first-of-reserved-tokens", Needs: []string{"Reserver", "Inspector"}, run: reservedShown},
 }
 
-// last returns the last of the tokens of g: the greatest with which anybody may
-// work because of it.
+// last returns the last of the tokens of g: the greatest one that a lease of this grant
+// may have.
 func (e *env) last(g driver.Grant) uint64 {
 	e.Helper()
 	r, ok := g.(driver.Reserver)
@@ -132,8 +132,8 @@ func reservedQueue(e *env) {
 	e.release(g)
 }
 
-// reservedKinds: only exclusive leases are passed on, but there is one row of tokens
-// for all kinds.
+// reservedKinds: only exclusive leases are passed on, but all kinds share one sequence
+// of tokens.
 func reservedKinds(e *env) {
 	a, b, name, last := e.open(), e.open(), e.name("deploy"), uint64(0)
 	for range 2 {
@@ -223,7 +223,7 @@ func reservedRestart(e *env) {
 	e.release(g)
 }
 
-// reservedShown: the store does not know to whom the grant has been passed on.
+// reservedShown: the store does not know which lease has the grant now.
 func reservedShown(e *env) {
 	b, name := e.open(), e.name("deploy")
 	g := e.try(e.open(), name)

@@ -82,7 +82,7 @@ func readerSecondRelease(e *env) {
 	e.free(a, name)
 }
 
-// readerRepeated: as repeatedAttempt, but the name is not held by one alone.
+// readerRepeated: like repeatedAttempt, but several readers hold the name.
 func readerRepeated(e *env) {
 	a, b, name := e.open(), e.open(), e.name("deploy")
 	other := e.tryReq(b, e.reader(name))
@@ -128,7 +128,7 @@ func readerToken(e *env) {
 	}
 }
 
-// readerRenewal: what one reader does for its lease does nothing for another's.
+// readerRenewal: one reader's renewal does not renew another reader's lease.
 func readerRenewal(e *env) {
 	a, b, name := e.open(), e.open(), e.name("deploy")
 	kept, lost := e.tryReq(a, e.brief(e.reader(name))), e.tryReq(b, e.brief(e.reader(name)))

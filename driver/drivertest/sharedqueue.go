@@ -84,9 +84,9 @@ func noReaderOvertakes(e *env) {
 	e.free(a, name)
 }
 
-// noStarvation has a stream of readers of which one holds the name at any time,
-// and a writer in the midst of it. No reader that comes after the writer may get
-// the name before the writer has released it.
+// noStarvation has a stream of readers of which one holds the name at any time, and a
+// writer among them. No reader that comes after the writer may get the name before the
+// writer has released it.
 func noStarvation(e *env) {
 	name := e.name("deploy")
 	var phase atomic.Int32 // odd from when a writer waits until it is about to release
@@ -147,7 +147,7 @@ func (e *env) writerWaits(name string, done <-chan struct{}) {
 	}
 	e.eventually(limit, func() error {
 		info, err := d.(driver.Inspector).Inspect(e.ctx, name)
-		if err != nil { // of a busy server too
+		if err != nil { // also an error of a busy server
 			return err
 		}
 		for _, w := range info.Waiters {

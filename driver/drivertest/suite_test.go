@@ -18,8 +18,8 @@ func inBubble(t *testing.T, m *mutant, test Test) (failed bool, log []string) {
 	return failed, log
 }
 
-// finds reports whether test finds the mistake in m. Some look at random, and miss one now
-// and then, but not twice in three times.
+// finds reports whether test finds the mistake in m. Some tests are random and miss a
+// mistake now and then, but not twice in three runs.
 func finds(t *testing.T, test Test, m *mutant) bool {
 	if failed, _ := inBubble(t, m, test); failed {
 		return true

@@ -26,7 +26,7 @@ type world struct {
 	made    map[int]*made // by the id of the operation
 	token   map[string]uint64
 	done    map[string]int // leases that were granted, by their kind, and "downgraded"; nil: not counted
-	wrong   []string       // what needs no model to be seen to be wrong
+	wrong   []string       // what is wrong without a comparison with the model
 }
 
 // made is what an operation has left behind: an attempt, a waiter, a grant.

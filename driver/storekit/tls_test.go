@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestServerName: what the URL says about TLS leaves the rest of the options as it is.
+// TestServerName: TLS parameters of the URL leave the rest of the options as they are.
 func TestServerName(t *testing.T) {
 	for query, want := range map[string]string{"server_name=": "other", "server_name=mine": "mine", "": "other"} {
 		var files TLSFiles

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storekit is what drivers of stores across a network have in common: the reading
-// of URLs with passwords and files for TLS. It depends on nothing but the standard library.
+// Package storekit is what drivers of stores across a network have in common: it reads
+// URLs with passwords and files for TLS. It depends only on the standard library.
 //
-// No error of this package contains a part of a URL that may belong to a password: where
-// that ends in a wrong URL nobody can tell.
+// No error of this package contains a part of a URL that may belong to a password: in a
+// wrong URL it is not clear where the password ends.
 package storekit
 
 import (
@@ -80,12 +80,12 @@ func ReadPassword(file string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// ErrQuery means that parameters cannot be told apart. To leave out what cannot be read
-// would mean to go on with other settings than those that were asked for.
+// ErrQuery means that parameters cannot be told apart. Ignoring what cannot be read
+// would mean other settings than those that were asked for.
 var ErrQuery = errors.New("the parameters cannot be read: put & between them and write special characters as %xx")
 
-// ReadQuery reads the parameters of a URL, in the order of params. One that is not among
-// them is an error that names those that are.
+// ReadQuery reads the parameters of a URL, in the order of params. For any other
+// parameter it returns an error that names those in params.
 func ReadQuery(rawQuery string, params ...Param) error {
 	q, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -114,8 +114,8 @@ func ReadQuery(rawQuery string, params ...Param) error {
 	return nil
 }
 
-// ReadUser sets *name and *password to those of the URL, if it has them. A password that
-// is missing then is that of the environment variable env.
+// ReadUser sets *name and *password to those of the URL, if it has them. If there is
+// still no password, it takes that of the environment variable env.
 func ReadUser(u *url.Userinfo, env string, name, password *string) {
 	*name = cmp.Or(u.Username(), *name)
 	if p, ok := u.Password(); ok {

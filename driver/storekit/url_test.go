@@ -65,7 +65,8 @@ func TestReadQuery(t *testing.T) {
 	}
 }
 
-// TestReadUser: the URL goes before the options, and these before the environment.
+// TestReadUser: the URL takes precedence over the options, and these over the
+// environment.
 func TestReadUser(t *testing.T) {
 	t.Setenv("PAWL_TEST_PASSWORD", "from the environment")
 	for _, c := range []struct{ url, name, password, wantName, wantPassword string }{

@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- acquire asks for locks, each for one lease, claims what was handed over, and looks
--- again while waiting. To repeat it is harmless. This is the ordinary case: locks for which
--- nobody waits are free. All of them are looked at together.
+-- again while waiting. Repeating it is harmless. This part is the ordinary case: the
+-- locks are free and have no waiters. It reads all of them together.
 -- Gets: now, closed of guard.lua; owned, lengthen, hold of lease.lua. Its rest, each of each.lua and all of queue.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the queues
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''; the leases
--- Returns for each lock {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or
--- 0, server time}; {0, value or '', pttl ms, rank or -1, place or '', closed ms,
--- those who hold it together, with scores, or {}, server time}; {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL; {-3} if
--- the lease has ended already; {-4, n} if n slots are shared out, and another number was asked for; or an error.
+-- Returns for each lock {1, token, how many after it are reserved for the lease, 1 if
+-- the lock has waiters, or 0, server time}; {0, value or '', pttl ms, rank or -1, place
+-- or '', closed ms, the leases that hold it together, with scores, or {}, server time};
+-- {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL;
+-- {-3} if the lease has ended already; {-4, n} if n slots are shared out, and another
+-- number was asked for; or an error.
 
 local n = math.floor((#KEYS - 1) / 4) -- in a cluster there is one key more
 local client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV, 1, 8)

@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- all asks for several locks, and gets all of them or none. It lets nobody in who
--- waits, and overtakes nobody. To repeat it is harmless.
+-- all asks for several locks, and gets all of them or none. It grants nothing to
+-- waiters, and does not overtake them. Repeating it is harmless.
 -- Gets: now, digits, closed of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, queue, ended, for each; epoch
 -- ARGV: client; lease, kind, record, ttl ms, for each
--- Returns {1, the tokens, server time}; {0, value or '', pttl ms, those who hold it together, with scores, or {}, which lock
--- it is, from 1} if one is held or waited for; {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than MaxTTL; {-2, closed
--- ms}; {-3} if a lease has ended already; {-4, n, which} if one has n slots, and another number was asked for.
+-- Returns {1, the tokens, server time}; {0, value or '', pttl ms, the leases that hold
+-- it together, with scores, or {}, which lock it is, from 1} if one is held or has
+-- waiters; {-1} if the record of the epoch is missing; {-5, ttl} if that is longer than
+-- MaxTTL; {-2, closed ms}; {-3} if a lease has ended already; {-4, n, which} if one has
+-- n slots, and another number was asked for.
 
 local client, n = ARGV[1], (#ARGV - 1) / 4
 local epoch = KEYS[4 * n + 1]
@@ -26,7 +28,7 @@ for i = 1, n do
   if known[3] then return {-3} end
   local s = state(lock, floor, queue, at, known[2])
   s.me, s.ttl = join(lease, client, kind, record), ttl
-  if owned(value, lease) then -- by the same call, whose answer did not come
+  if owned(value, lease) then -- by the same call, which was not answered
     lengthen(lock, ttl)
     s.token = string.match(value, '^%S+ %S+ (%S+)')
   elseif value then

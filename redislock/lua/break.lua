@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- break ends the lease of somebody else, and tells its client.
+-- break ends the lease of another client, and notifies that client.
 -- Gets: now of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, queue, epoch, broken, ended
 -- ARGV: lease, claim ms, channel, who and why, how long to remember that in ms
--- Returns {1}, or {0, value or '', pttl ms, those who hold it together, with scores, or {}} if that
--- lease holds nothing.
+-- Returns {1}, or {0, value or '', pttl ms, the leases that hold it together, with
+-- scores, or {}} if that lease does not hold the lock.
 
 local lock, floor, queue, epoch, broken, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local lease, claim, channel, news, remember = unpack(ARGV)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- ARGV: keys of a string and a sorted set that nobody uses, a channel. They are no
--- KEYS, as in a cluster they may be another node's; the rights are looked at first.
+-- ARGV: keys of an unused string and an unused sorted set, a channel. These keys are not
+-- among KEYS, as another node of a cluster may have them; the rights are checked first.
 -- Returns the names of the commands that the user may not run.
 
 local s, z, channel = unpack(ARGV)

@@ -3,8 +3,9 @@
 -- Gets: now, beyond of guard.lua; owned, alone, lengthen of lease.lua. Its rest, stay of queue.lua.
 -- KEYS: lock. It must be the only one: so a lease can be renewed while its hash slot
 -- moves to another node, which refuses scripts with several keys.
--- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else '', and the key of the epoch, which
--- is in the same hash slot, and no KEY for that reason: while it moves that may be elsewhere already
+-- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else '', and
+-- the key of the epoch, which is in the same hash slot. It is not among KEYS, as it may
+-- already be elsewhere while the slot moves
 -- Returns {1, ms that were left, server time}, {0, server time}, or {-5, ttl} if that is longer than MaxTTL.
 
 local lock = KEYS[1]

@@ -3,8 +3,9 @@
 -- Gets: now, closed of guard.lua; lease.lua and queue.lua.
 -- KEYS: lock, floor, epoch, broken, queue
 -- ARGV: lease, the attempt of its successor, ttl ms
--- Returns {1, token, how many after it are set aside for the lease, 1 if somebody waits for the lock, or 0},
--- {0, who broke the lease or ''}, {-2} if nothing may be granted now, {-1} if there is no record of the epoch, or {-5, ttl} if that is longer than MaxTTL.
+-- Returns {1, token, how many after it are reserved for the lease, 1 if the lock has
+-- waiters, or 0}, {0, who broke the lease or ''}, {-2} if nothing may be granted now,
+-- {-1} if there is no record of the epoch, or {-5, ttl} if that is longer than MaxTTL.
 
 local lock, floor, epoch, broken, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lease, successor, ttl = unpack(ARGV)

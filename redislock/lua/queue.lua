@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What scripts need for locks that are not simply free, or held by one lease for itself.
+-- Functions for locks that are not simply free, or held by one exclusive lease.
 -- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
 -- Gives: join, parse, sharers, stay, leave, find, highest, state, fits, left, give, admit, go; ENDED, QUEUE.
 
-local QUEUE = 300000 -- how long a queue that nobody looks at lives, in ms
+local QUEUE = 300000 -- how long a queue lives if no waiter looks, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
 
--- An attempt is 'lease client kind record', in the queue and among those who hold a
--- lock together. Its kind is exclusive, shared, or the number of slots.
+-- An attempt is 'lease client kind record', in the queue and among the leases that hold
+-- a lock together. Its kind is exclusive, shared, or the number of slots.
 local function join(lease, client, kind, record) return lease .. ' ' .. client .. ' ' .. kind .. ' ' .. record end
 
 local function parse(attempt)
@@ -16,12 +16,12 @@ local function parse(attempt)
 end
 
 -- Leases that hold a lock together are in a sorted set in its place. Each has two
--- members: the attempt, with the time of its end as the score, and the same after
--- an @, with its token as a negative number. So what is asked about one of them
--- takes O(log n), and all is under one key.
+-- members: the attempt, with the time of its end as the score, and the same after an @, with
+-- its token as a negative number. So requests about one of them take O(log n), and all
+-- are under one key.
 
--- sharers returns how many hold the lock together, and the kind of their leases,
--- when those whose time is over are out.
+-- sharers removes the leases whose time is over, and returns how many others hold the
+-- lock together, and their kind.
 local function sharers(lock, at)
   local last = redis.call('ZRANGE', lock, -1, -1)[1]
   if not last then return 0 end
@@ -39,13 +39,13 @@ end
 local function stay(lock, attempt, ttl, at)
   local ends = tonumber(redis.call('ZSCORE', lock, attempt) or nil)
   if not ends or ends <= at then return nil end
-  -- PEXPIRE needs no memory, and after it a server that has none accepts the rest.
+  -- PEXPIRE needs no memory, and after it a server without memory accepts the rest.
   redis.call('PEXPIRE', lock, math.max(ttl, redis.call('PTTL', lock)))
   if at + ttl * 1000 > ends then redis.call('ZADD', lock, digits(at + ttl * 1000), attempt) end
   return math.floor((ends - at) / 1000)
 end
 
--- leave takes one of several out, and says whether its time was not over yet.
+-- leave takes one of several out, and reports whether its time was not over yet.
 local function leave(lock, attempt, at)
   local ends = tonumber(redis.call('ZSCORE', lock, attempt) or nil)
   if not ends then return false end
@@ -63,8 +63,8 @@ local function find(lock, lease)
   end
 end
 
--- highest returns the token that a floor remembers: all of the text, or in each layout that
--- redlock has had, what comes before the first space.
+-- highest returns the token of a floor: the whole text, or, in all layouts of redlock,
+-- the part before the first space.
 local function highest(floor)
   return tonumber(floor and (string.match(floor, '^(%d+) ') or floor) or 0)
 end
@@ -74,7 +74,7 @@ local function state(lock, floor, queue, at, last, claim, channel)
   return {lock = lock, floor = floor, queue = queue, at = at, last = highest(last), claim = claim, channel = channel, n = 0}
 end
 
--- fits says whether a lease of a kind may be held together with those that are.
+-- fits reports whether a lease of a kind may be held together with the present ones.
 local function fits(s, kind)
   return s.n == 0 or kind == s.kind and (kind == 'shared' or s.n < (tonumber(kind) or 1))
 end
@@ -106,23 +106,24 @@ local function give(s, px, how, lease, client, kind, record)
   return text
 end
 
--- terms is all that a waiter needs to know to use the lock for the claim.
+-- terms returns what a waiter needs to use the lock for the claim.
 local function terms(s, token, waited)
   return table.concat({s.lock, token, digits(s.at), s.claim, boot == '' and '-' or boot, s.spare, waited and 1 or 0}, ' ')
 end
 
--- hears says whether a client listens, at this server. What PUBLISH returns comes too
--- late for that: whoever it has told that it has the lock must have it, and in a cluster a message reaches
--- those too who listen at a replica, and are not counted.
+-- hears reports whether a client has a subscription at this server. The result of
+-- PUBLISH comes too late: a waiter that has got the message must have the lock. And in
+-- a cluster a message also reaches clients that listen at a replica, which are not
+-- counted.
 local HEARERS = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local function hears(s, client) return redis.call('PUBSUB', HEARERS, s.channel .. client)[2] > 0 end
 
--- admit goes through the queue from its head. Whoever may have the lock now gets it
--- for the claim, in which it has to ask for more. The first that may not is
--- told that it is the first, if it was not (moved) or keeps the caller out, and
--- in how many ms its turn may come. Those whose client hears nothing leave the queue.
--- The caller is me: it needs no message and gets the lock for px ms. admit returns
--- its token if its turn has come: it was the first, or nobody waits.
+-- admit goes through the queue from its head. Each waiter that may have the lock now
+-- gets it for the claim, and has to ask for more in that time. The first that may not
+-- gets a message that it is the first, if it was not (moved) or keeps the caller out,
+-- and in how many ms its turn may come. Waiters whose client has no subscription leave
+-- the queue. The caller is me: it needs no message and gets the lock for px ms. admit
+-- returns its token if its turn has come: it was the first, or there are no waiters.
 local function admit(s, moved, me, px)
   local mine, token = me and string.match(me, '^%S+ %S+ (%S+)'), nil
   local head, behind = unpack(s.line or redis.call('ZRANGE', s.queue, 0, 1))
@@ -133,7 +134,7 @@ local function admit(s, moved, me, px)
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, 'NX', parse(head))
-      elseif hears(s, client) then -- the record first: the message says that it is there
+      elseif hears(s, client) then -- the record comes before the message, which says that it is there
         tell('grant', terms(s, give(s, s.claim, 'NX', parse(head)), behind))
       end
     else
@@ -151,9 +152,10 @@ local function admit(s, moved, me, px)
   return token
 end
 
--- go lets in who may have the lock after something has ended, unless nothing may
--- be granted now: then the new head of the queue is told only that it is that. If it
--- is free, nobody has the lock any more; line is the first two of the queue, or nil.
+-- go admits the waiters that may have the lock after a lease has ended. If nothing may
+-- be granted now, it only tells the new head of the queue that it is the head. free
+-- says that the lock has no holder any more; line is the first two of the queue, or
+-- nil.
 local function go(lock, floor, queue, epoch, claim, channel, at, moved, free, line)
   local known = redis.call('MGET', floor, epoch, lock)
   local s = state(lock, floor, queue, at, known[1], claim, channel)

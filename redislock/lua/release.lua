@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- release ends leases, or takes waiters out of their queues. This is the ordinary case:
--- each has its lock for itself, and nobody waits. All are looked at together.
+-- release ends leases, or takes waiters out of their queues. This part is the ordinary
+-- case: each lease is exclusive, and its lock has no waiters. It reads all of them
+-- together.
 -- Gets: now of guard.lua; owned, alone of lease.lua. Its rest, each of each.lua and all of queue.lua.
 -- KEYS: as of acquire
--- ARGV: claim ms, channel, client, kind, record or '' if that is not known, 1 if the leases may be
--- in the queue, or 0, 1 if the answer to a request for them did not come, or 0; the leases
+-- ARGV: claim ms, channel, client, kind, record or '' if that is not known, 1 if the
+-- leases may be in the queue, or 0, 1 if a request for them was not answered, or 0; the
+-- leases
 -- Returns for each lock {1} if there was something to end, else {0}; or an error.
 
 local n = math.floor((#KEYS - 1) / 4)
@@ -49,12 +51,13 @@ local function finish(lock, floor, queue, ended, lease)
     freed = leave(lock, attempt, now())
   end
   if freed then done = 1 end
-  -- Known if it is the only lock; of another program, it keeps nobody from releasing.
+  -- Known if it is the only lock; a key of another program must not keep leases from
+  -- ending.
   local line = (freed or first) and (line or redis.pcall('ZRANGE', queue, 0, 1))
   if line and line[1] then
     go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line)
   end
-  -- That request may be executed yet. Want of memory must not stop the release.
+  -- That request may still be executed. Lack of memory must not stop the release.
   if doubt == '1' then redis.pcall('SET', ended, '', 'PX', ENDED) end
   return {done}
 end

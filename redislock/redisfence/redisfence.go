@@ -4,13 +4,12 @@
 // least the largest that the data has seen, and stores that with the write. See
 // package fence for what fencing is.
 //
-// The largest token is in a guard key beside the data, in the same hash slot, for
-// ever. Data whose guard key is gone lets every token in. So the guard must not
-// expire nor be deleted before the data has been, and what is evicted must not be
-// it: use the maxmemory-policy noeviction, or a volatile one. FLUSHALL takes guard
-// and data. A failover to a replica, or a restart, that loses the last writes may
-// lose a token that had been raised: use WAIT, or an appendfsync of always, where
-// that is not good enough.
+// The largest token is in a guard key beside the data, in the same hash slot, for ever.
+// Data without its guard key accepts every token. So the guard must not expire or be
+// deleted before the data, and must not be evicted: use the maxmemory-policy
+// noeviction, or a volatile one. FLUSHALL removes guard and data. A failover to a
+// replica, or a restart, that loses the last writes may lose a token that had been
+// raised: use WAIT, or appendfsync always, where that is not good enough.
 package redisfence
 
 import (
@@ -72,12 +71,12 @@ func GuardKey(key string) (string, error) {
 	return "fence:{" + key + "}", nil
 }
 
-// Install raises the token of the data at key: what a new holder does before it
-// reads. It returns a *fence.StaleError if the data has seen a larger token, the
-// error of fence.Check or GuardKey, or that of the server.
+// Install raises the token of the data at key. A new holder calls it before it reads.
+// It returns a *fence.StaleError if the data has seen a larger token, the error of
+// fence.Check or GuardKey, or that of the server.
 //
-// When an error leaves open whether the server has done it, doing it again with the
-// same token is harmless. A server that hangs may do it later.
+// If an error leaves the outcome open, repeating the call with the same token is
+// harmless. A server that hangs may carry it out later.
 func Install(ctx context.Context, client rueidis.Client, key string, token pawl.Token) error {
 	guard, err := guardOf(key, token)
 	if err != nil {

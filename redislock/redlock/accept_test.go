@@ -158,7 +158,7 @@ func crashedNode(t *testing.T, guarded, shared bool) {
 	opts.AllowUnguarded = !guarded
 	opts.ConnectTimeout = 5 * time.Second
 	var args []string
-	if !guarded { // so that nobody can ask a server for its run
+	if !guarded { // so that clients cannot ask a server for its run
 		args = []string{"--rename-command", "INFO", ""}
 	}
 	f := startFleet(t, 5, opts, args...)
@@ -203,7 +203,7 @@ func (f fleet) oneByOne(t testing.TB, opts *Options) {
 	}
 }
 
-// TestStoppedNode: nobody waits for a node that takes requests and does not answer,
+// TestStoppedNode: no call waits for a node that takes requests and does not answer,
 // and nothing piles up.
 func TestStoppedNode(t *testing.T) {
 	// Not parallel: it counts goroutines.

@@ -17,12 +17,13 @@ const (
 	// maxSplits is how often TryAcquire asks again because nobody had a quorum.
 	maxSplits = 8
 	// maxRounds is how often a token may turn out to be too small. While a writer has
-	// the lock at a node nobody else stores a token there, so two rounds do unless
-	// locks expire meanwhile. Readers that come at the same time overtake each other.
+	// the lock at a node no other client stores a token there, so two rounds are enough
+	// unless locks expire meanwhile. Readers that come at the same time overtake each
+	// other.
 	maxRounds       = 3
 	maxSharedRounds = 10
-	// lookEvery is how often who waits looks, in case that news were lost, and the
-	// time after which a node that does not answer may do so.
+	// lookEvery is how often a waiter looks, in case a message was lost, and the time
+	// after which a node that does not answer is expected to.
 	lookEvery = 2 * time.Second
 )
 
@@ -45,7 +46,7 @@ type failure struct {
 	waiters int
 }
 
-// search is a call of TryAcquire, Acquire or Pass on its way to a lease.
+// search is one call of TryAcquire, Acquire or Pass.
 type search struct {
 	d      *Driver
 	req    *driver.Request
@@ -57,7 +58,7 @@ type search struct {
 	closed []driver.Instant // until when each node is taken to be closed
 
 	// Of a waiter for an exclusive lease; see wait.go.
-	readers bool            // it was found that others share the name
+	readers bool            // others were found to share the name
 	wished  bool            // and nodes were told to let no more of them in
 	wants   []chan struct{} // of each node: closed when the last wish was answered
 }
@@ -67,8 +68,8 @@ func (d *Driver) search(req *driver.Request) *search {
 		wants: make([]chan struct{}, len(d.members))}
 }
 
-// lease returns the id of the next attempt. None is used again once it was ended:
-// an ending that comes late would end what came after.
+// lease returns the id of the next attempt. No id is used again once it was ended: an
+// ending that comes late would end the later attempt.
 func (s *search) lease() string {
 	s.tries++
 	if s.tries == 1 {
@@ -77,7 +78,8 @@ func (s *search) lease() string {
 	return s.req.Lease + "." + strconv.Itoa(s.tries)
 }
 
-// ask makes one attempt. If it fails it is ended at all nodes, in the background.
+// ask makes one attempt. An attempt that fails is ended at all nodes, in the
+// background.
 func (s *search) ask(ctx context.Context) (*grant, *failure) {
 	d, ttl := s.d, s.req.TTL
 	c := d.claim(s.req.Name, s.lease(), s.record)
@@ -93,11 +95,11 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 			c.end("")
 			return nil, &failure{kind: final, err: err}
 		}
-		since := driver.Now() // before anything is sent: all TTLs begin later
+		since := driver.Now() // before the first request: all TTLs begin later
 		answers := c.propose(Take, token, ttl, timeout)
 		t, v, err := d.count(ctx, s.req.Shared, answers, timeout, (*tally).forGrant)
 		if v == won || v == again {
-			// No round is won below what was heard of in it.
+			// A round is not won with a token below one that a node has reported in it.
 			if t.linger(answers, min(timeout, driver.Now().Sub(since))); t.over >= token {
 				v = again
 			}
@@ -105,13 +107,13 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		s.floor = max(s.floor, t.floor)
 		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
 		for _, a := range t.closed {
-			s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer: somebody may bless it
+			s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
 		}
 		if len(t.failed) == 0 {
 			d.measured(driver.Now().Sub(since))
 		}
 		left := trust(since, ttl).Sub(driver.Now())
-		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten what it had agreed on
+		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten the agreed settings
 			c.end("")
 			return nil, &failure{kind: final, err: no}
 		}
@@ -132,7 +134,7 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		}
 		s.saw(t.others)
 		if s.from != "" && t.has.n == 0 && len(t.others)+t.free > len(d.members)-d.quorum {
-			return nil, &failure{kind: final, err: driver.ErrLost} // so had its predecessor
+			return nil, &failure{kind: final, err: driver.ErrLost} // so did its predecessor
 		}
 		f := t.failure(s.req.Name)
 		if s.wished {
@@ -156,7 +158,7 @@ func (s *search) token() (uint64, error) {
 	return max(now, s.floor+1), nil
 }
 
-// failure says why there was no quorum.
+// failure returns why there was no quorum.
 func (t *tally) failure(name string) *failure {
 	d := t.d
 	most := len(d.members) - d.quorum // nodes that may refuse
@@ -211,13 +213,12 @@ func (d *Driver) quorumth(waits []time.Duration) time.Duration {
 	return 0
 }
 
-// excludes says whether others have what a lease of the kind wants.
+// excludes reports whether locks of others keep out a lease of the kind.
 func (s State) excludes(shared bool) bool {
 	return len(s.Locks) > 0 && !(shared && s.Locks[0].Shared)
 }
 
-// wait returns how long that lasts which keeps a lease of the kind out, as far as it
-// is of interest.
+// wait returns for how long a lease of the kind is kept out.
 func (s State) wait(shared bool) time.Duration {
 	left := time.Duration(0)
 	if shared && s.Wished > 0 {

@@ -131,7 +131,7 @@ func TestMajorityDown(t *testing.T) {
 					t.Errorf("TryAcquire = %v; want one line that is one of the two", err)
 				}
 				elapsed(t, began, c.after)
-				// What the first has left behind may be in the way of the second.
+				// What the first attempt has left may keep out the second.
 				_, err = d.Acquire(t.Context(), request())
 				if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 					t.Errorf("Acquire = %v; want an error of nodes that do not answer", err)
@@ -143,7 +143,8 @@ func TestMajorityDown(t *testing.T) {
 	}
 }
 
-// TestOutageThatLooksHeld: it is told although the nodes that answer first are held.
+// TestOutageThatLooksHeld: the error reports it although the nodes that answer first
+// have the lock of another.
 func TestOutageThatLooksHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
@@ -164,7 +165,8 @@ func TestOutageThatLooksHeld(t *testing.T) {
 	})
 }
 
-// TestOutageWhileWaiting: it is borne, but told when it lasts longer than the TTL.
+// TestOutageWhileWaiting: a waiter goes on, but gets an error when it lasts longer than
+// the TTL.
 func TestOutageWhileWaiting(t *testing.T) {
 	for _, long := range []time.Duration{5 * time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -302,8 +304,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestUndoneThoughTheEndingFails: a node that does not hear of the ending gets to
-// know it when it answers again.
+// TestUndoneThoughTheEndingFails: a node that the ending does not reach gets it when it
+// answers again.
 func TestUndoneThoughTheEndingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
@@ -345,8 +347,8 @@ func TestCancelledInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestSplitVote: nobody has a quorum, so the name is not held: who asks alone gets
-// it in the end, and says so if he does not.
+// TestSplitVote: no client has a quorum, so the name is not held. A client that asks
+// alone gets it in the end, and otherwise its error says that the vote was split.
 func TestSplitVote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)

@@ -11,12 +11,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What becomes of an exclusive grant without the name coming free in between.
+// An exclusive grant becomes a shared one, or that of the next lease, and the name is
+// not free in between.
 
 // Downgrade implements driver.Downgrader. From the first call on every proposal of the
-// lease is one to share. So nodes that do not hear of it now do so at the next
-// renewal. A reader may have a quorum before that, with nodes where the lease has no
-// lock; a writer has none.
+// lease asks for a shared lock. So nodes that this call does not reach learn of it at
+// the next renewal. A reader may have a quorum before that, with nodes where the lease
+// has no lock; a writer has none.
 func (g *grant) Downgrade(ctx context.Context) error {
 	if err := g.ended(); err != nil {
 		return err
@@ -25,8 +26,8 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	g.shared = true
 	left := g.until.Sub(driver.Now())
 	g.mu.Unlock()
-	// Nobody's time becomes longer by that: a node that has lost the lock gets it for as
-	// long as it is trusted.
+	// That does not prolong the lease: a node that has lost the lock gets it for as
+	// long as the lease is trusted.
 	if err := g.heal(ctx, max(left+driver.Drift(left), time.Millisecond), "know that the lease is shared now"); err != nil {
 		return err
 	}
@@ -59,8 +60,8 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 		if f.kind == final && errors.Is(f.err, driver.ErrLost) {
 			return nil, g.lose(&driver.LostError{Reason: driver.Gone})
 		}
-		// Some nodes may have given the lock to the successor, which has been ended: the
-		// release of this one need not find anything there.
+		// Some nodes may have given the lock to the successor, which has been ended:
+		// the release of this grant need not find a lock there.
 		g.mu.Lock()
 		g.asked = true
 		g.mu.Unlock()
@@ -73,6 +74,6 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	g.mu.Lock()
 	g.over, g.tell = true, nil
 	g.mu.Unlock()
-	g.end("") // at the nodes where the successor has not got it
+	g.end("") // at the nodes where the successor does not have it
 	return next, nil
 }

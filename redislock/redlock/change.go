@@ -15,35 +15,38 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Clients with different sets of nodes exclude each other if each quorum of the one set has a node in
-// common with each of the other. From one set to another one that does not have this
-// property with it leads a third that has it with both: all nodes of the two, of which so
-// many are a quorum as that takes. At any time the nodes accept one set, or two that go together:
+// Clients with different sets of nodes exclude each other if each quorum of one set has
+// a node in common with each quorum of the other. If two sets do not have this
+// property, the change goes by way of a third that has it with both: all nodes of the
+// two, with a quorum that is large enough. At any time the nodes accept one set, or two
+// that have the property:
 //
 //	old → old, both → both → both, new → new
 //
-// Each arrow may be taken by one node sooner than by another, since what is accepted
-// before and after it goes together. The only exception are leases of clients with
-// the old set when the new one is accepted; they have ended MaxTTL after the old one was not
-// accepted any more by so many nodes that no quorum of it was left: renewals are refused, too.
+// One node may take an arrow sooner than another, since the sets that are accepted
+// before and after it have the property. The only exception is leases of clients with
+// the old set when the new one is accepted. They end within MaxTTL after so many nodes
+// no longer accept the old set that no quorum of it is left: renewals are refused too.
 
 // A Step is what ChangeNodes has done.
 type Step struct {
-	Nodes  []string // what clients are to name from now on; all of them have to before the next step
-	Quorum int      // and the quorum; 0 if it is more than half
+	Nodes  []string // the nodes that clients have to name from now on; all clients, before the next step
+	Quorum int      // the quorum that clients have to use; 0 if it is more than half
 	Last   bool     // there is no next step
-	// Unheard are the nodes that were not told. They need not be; those of the new set are told by the clients.
+	// Unheard are the nodes that were not reached. That does no harm: clients tell
+	// those of the new set.
 	Unheard []string
 }
 
-// ChangeNodes makes the next step on the way from the nodes at one URL to those at another, while the store is in use. To
-// go all the way, call it, give all clients the nodes that it returns, in any order and at any time, and call
-// it again, with the same URLs, until it says that this was the last. In the second call it waits
-// for MaxTTL. When it was interrupted, call it again. Clients that have nodes of an earlier step are refused
-// with driver.ErrDisagree, and lose their leases.
+// ChangeNodes makes the next step of a change from the nodes at one URL to those at
+// another, while the store is in use. For the whole change, call it, give all clients
+// the nodes that it returns, in any order and at any time, and call it again with the
+// same URLs, until Step.Last is true. The second call waits for MaxTTL. If a call was
+// interrupted, repeat it. Clients with nodes of an earlier step get driver.ErrDisagree,
+// and lose their leases.
 //
-// A node whose data is lost has to be named by the address by which it was named first. Only one change can be under
-// way.
+// A node whose data is lost has to be named by the address by which it was first named.
+// Only one change can be under way.
 func ChangeNodes(ctx context.Context, from, to string, opts *Options) (*Step, error) {
 	c, err := newChange(ctx, from, to, opts)
 	if err != nil {
@@ -146,7 +149,8 @@ func (c *change) set(quorum int, places []*conn.Place, ids map[string]string) (e
 	return epoch.NewSet(quorum, named), nil
 }
 
-// joint returns the set of all nodes that goes together with both others.
+// joint returns the set of all nodes that has a node in common with both others for all
+// quorums.
 func joint(a, b epoch.Set) (epoch.Set, error) {
 	all := append(slices.Clone(a.IDs), b.Without(a)...)
 	for q := len(all)/2 + 1; q <= len(all); q++ {
@@ -157,7 +161,7 @@ func joint(a, b epoch.Set) (epoch.Set, error) {
 	return epoch.Set{}, errors.New("there is no set of nodes that goes together with both: change fewer at a time")
 }
 
-// next does what comes after what the nodes accept now.
+// next makes the step that follows what the nodes accept now.
 func (c *change) next(ctx context.Context) (*Step, error) {
 	if c.old.String() == c.new.String() {
 		return nil, errors.New("the two sets of nodes are the same")
@@ -196,7 +200,7 @@ func (c *change) accepts(sets ...epoch.Set) bool {
 	return slices.EqualFunc(c.now.OK, sets, func(a, b epoch.Set) bool { return a.String() == b.String() })
 }
 
-// step lets the nodes accept these sets, and clients have the first.
+// step makes the nodes accept these sets; clients has to be the first.
 func (c *change) step(ctx context.Context, clients epoch.Set, sets ...epoch.Set) (*Step, error) {
 	if err := c.record(ctx, quorumOf(clients), sets...); err != nil {
 		return nil, err
@@ -221,7 +225,7 @@ func (c *change) done(clients epoch.Set, last bool) *Step {
 	return s
 }
 
-// enough says which nodes have to know something, and how many of them.
+// enough is how many of some nodes have to know something.
 type enough struct {
 	n  int
 	of []string
@@ -245,7 +249,8 @@ func (c *change) record(ctx context.Context, e enough, sets ...epoch.Set) error 
 	return c.tell(ctx, e)
 }
 
-// tell tells all nodes what is accepted, and returns an error unless enough know it.
+// tell sends the accepted sets to all nodes, and returns an error unless enough nodes
+// have them.
 func (c *change) tell(ctx context.Context, e enough) error {
 	know := 0
 	var failed []string

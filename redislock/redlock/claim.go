@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// claim is what one lease id may have at the nodes. It is one attempt, and the
-// grant that this may become.
+// claim is what one lease id may have at the nodes: an attempt, and the grant that it
+// may become.
 type claim struct {
 	d      *Driver
 	name   string
@@ -32,7 +32,7 @@ type claim struct {
 type trace struct {
 	touched bool // a proposal may have been carried out
 	pending int  // proposals that have not been answered
-	unknown bool // one never was
+	unknown bool // one was never answered
 
 	quiet chan struct{} // closed when pending is 0 again; nil if nobody waits for that
 }
@@ -41,16 +41,16 @@ func (d *Driver) claim(name, lease, record string) *claim {
 	return &claim{d: d, name: name, lease: lease, record: record, nodes: make([]trace, len(d.members))}
 }
 
-// answer is what came of one proposal.
+// answer is the outcome of one proposal.
 type answer struct {
 	node int
 	vote Vote
 	err  error
 }
 
-// propose sends a proposal to all nodes at once. Each answers once, if only with
-// an error. It returns nil if the claim was ended: endings that have been sent bar
-// only what was under way by then.
+// propose sends a proposal to all nodes at once. The channel gets one answer from each,
+// or an error. It returns nil if the claim was ended: endings that were sent bar only
+// the proposals that were under way by then.
 func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-chan answer {
 	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
 	if mode == Take {
@@ -84,7 +84,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 	return answers
 }
 
-// grant notes that the lease was granted.
+// grant records that the lease was granted.
 func (c *claim) grant() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,20 +105,20 @@ func (c *claim) answered(i int, err error) {
 	}
 }
 
-// ended is what came of one ending.
+// ended is the outcome of one ending.
 type ended struct {
 	node int
 	had  bool
 	err  error
 }
 
-// end ends the claim at all nodes, those that seemed to refuse it and those that
-// did not answer too, and owes it to those where that fails. Nothing of the claim
-// can come later than that where its last word is not known.
+// end ends the claim at all nodes, also at those that refused it or did not answer. It
+// owes the ending to nodes where that fails. Where the outcome of a proposal is not
+// known, nothing of the claim can take effect after the ending.
 //
-// A lease that was granted is ended first where the grant came from. The other nodes
-// have not answered yet if it was short, and are not asked to remember its end, which
-// takes memory and time, but told when they have.
+// A lease that was granted is ended first at the nodes that granted it. If it was short
+// the other nodes have not answered yet. They are told when they have; asking them
+// earlier to remember the end would cost memory and time.
 func (c *claim) end(news string) <-chan ended {
 	answers := make(chan ended, len(c.d.members))
 	c.mu.Lock()
@@ -157,8 +157,8 @@ func (c *claim) end(news string) <-chan ended {
 	return answers
 }
 
-// late waits until a node has answered all proposals, or has had its time to, and says
-// whether one may be carried out yet.
+// late waits until a node has answered all proposals, or has had the time to, and
+// reports whether one may still be carried out.
 func (c *claim) late(ctx context.Context, node int, quiet <-chan struct{}) bool {
 	select {
 	case <-quiet:

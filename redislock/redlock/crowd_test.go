@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deaf are nodes that make nothing of wishes.
+// deaf are nodes that ignore wishes.
 type deaf struct{ *master }
 
 func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
@@ -106,8 +106,8 @@ func crowd(t *testing.T, n int) {
 	}
 }
 
-// TestCrowdOfReaders: 64 participants wait while a writer has the name, and read it at the
-// same time when it is done. Their tokens get into each other's way, their locks do not.
+// TestCrowdOfReaders: 64 participants wait while a writer has the name, and read it at
+// the same time when it is done. Their tokens conflict, their locks do not.
 func TestCrowdOfReaders(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		synctest.Test(t, func(t *testing.T) {

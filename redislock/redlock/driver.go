@@ -26,15 +26,15 @@ type Driver struct {
 	members []*member
 	quorum  int
 	maxTTL  time.Duration
-	ttl     time.Duration // of most leases, and what else is done takes no longer
+	ttl     time.Duration // of most leases, and the limit of other requests
 	fixed   time.Duration // Options.NodeTimeout
-	connect time.Duration // how long a node may take to say how it is
+	connect time.Duration // how long a node may take to report its state
 	clock   func() time.Time
 	log     *slog.Logger // may be nil
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	base   context.Context // of what goes on behind the caller's back; ends one node timeout later
+	base   context.Context // of work in the background; ends one node timeout later
 	cut    context.CancelFunc
 
 	grants, rounds, splits, looks atomic.Int64
@@ -44,10 +44,10 @@ type Driver struct {
 	closed bool
 	work   sync.WaitGroup // Add under mu, while not closed
 	random *rand.Rand
-	held   map[string]*grant // by lease; those that want to hear of their end
+	held   map[string]*grant // by lease; those to notify of their end
 	took   time.Duration     // how long a round takes, about; 0 if there was none
-	warned driver.Instant    // when closed nodes were told last
-	tell   func(driver.News) // nil if nobody has asked
+	warned driver.Instant    // when closed nodes were last reported
+	tell   func(driver.News) // nil if OnNews was not called
 }
 
 var (
@@ -68,10 +68,9 @@ var (
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
 
-// NewDriverFor returns the driver of a client on nodes, which it closes in the
-// end. It returns an error that says what to do if the nodes cannot be the N
-// independent masters of the algorithm, as far as they tell, and ErrUnavailable
-// if fewer than a quorum answer.
+// NewDriverFor returns the driver of a client on nodes, which its Close closes. If the
+// nodes say that they are not N independent masters, the error says what to do. It is
+// ErrUnavailable if fewer than a quorum answer.
 func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, error) {
 	opts = orDefault(opts)
 	d := &Driver{
@@ -107,7 +106,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	if err == nil {
 		err = d.checkNodes(ctx)
 	} else {
-		d.fixed = d.ttl // there may be no quorum of nodes, and so no time to a quorum
+		d.fixed = d.ttl // there may be no quorum of nodes, and so no round trip to one
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -115,8 +114,8 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	return d, nil
 }
 
-// source returns where random delays come from. In a bubble of fake time it is the
-// same in every run.
+// source returns the source of random delays. In a bubble of fake time it is the same
+// in every run.
 func source(opts *Options) rand.Source {
 	if opts.Rand != nil {
 		return opts.Rand
@@ -168,8 +167,8 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	return checkTTL(req.TTL, d.maxTTL)
 }
 
-// checkTTL returns an error for a TTL that is longer than MaxTTL as this client has it: nodes
-// that have agreed on more grant nothing to this client.
+// checkTTL returns an error for a TTL that is longer than MaxTTL as this client has it:
+// nodes that have agreed on a longer one grant nothing to this client.
 func checkTTL(ttl, maxTTL time.Duration) error {
 	if ttl <= maxTTL {
 		return nil
@@ -189,7 +188,7 @@ func (d *Driver) background(f func()) bool {
 	return true
 }
 
-// told says what nobody else is told.
+// told logs an error that no caller gets.
 func (d *Driver) told(err error) {
 	if d.log != nil {
 		d.log.Warn("redlock: " + err.Error())

@@ -14,35 +14,36 @@ import (
 )
 
 const (
-	// freed begins the message that a lock has ended; its key follows. lostLease
-	// begins the message that a lease was broken; it follows, and the news.
+	// freed begins the message that a lock has ended, which goes on with its key.
+	// lostLease begins the message that a lease was broken, which goes on with the
+	// lease and the news.
 	freed     = "free "
 	lostLease = "lost "
 
-	// listeners are remembered for rememberFor after the last has come, and come
+	// The server remembers listeners for rememberFor after the last has come. They come
 	// again every comeAgain.
 	rememberFor = 5 * time.Minute
 	comeAgain   = time.Minute
 )
 
-// ears is who listens to what at one server, which knows the clients that listen
-// to a name and sends each a message on the client's own channel.
+// ears are the subscriptions to names at one server. The server knows the clients that
+// listen to a name and sends each a message on the client's own channel.
 type ears struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	tell    func(lease, news string) // nil if nobody wants to know
+	tell    func(lease, news string) // nil if Tell was not called
 	hearers map[string]*hearer       // by name
 }
 
-// hearer is all who listen to a name. It is among the server's listeners, or on
-// its way there, until it is removed from ears.
+// hearer is all listeners to a name in this client. It is registered at the server, or
+// about to be, until it is removed from ears.
 type hearer struct {
 	wakes map[int]func()
 	next  int
-	again chan struct{} // has room for one; say again that we listen
+	again chan struct{} // has room for one; register again at the server
 }
 
 // Listen implements Node.
@@ -58,7 +59,7 @@ func (n *redisNode) Listen(name string, wake func()) (stop func()) {
 			e.work.Go(func() { n.attend(name, h) })
 		}
 	} else {
-		h.retell() // so that wake is called when it is certain that it hears
+		h.retell() // so that wake is called when the registration is certain
 	}
 	h.next++
 	id := h.next
@@ -79,8 +80,8 @@ func (h *hearer) retell() {
 	}
 }
 
-// attend keeps this client among those who listen to name as long as somebody
-// does.
+// attend keeps this client registered at the server for as long as name has listeners
+// here.
 func (n *redisNode) attend(name string, h *hearer) {
 	e := &n.ears
 	for pause := 10 * time.Millisecond; ; {
@@ -107,8 +108,8 @@ func (n *redisNode) attend(name string, h *hearer) {
 		}
 		e.mu.Unlock()
 		if last {
-			// Whoever begins to listen now does so after this, or is told again
-			// because it was not heard: both come in one connection's order.
+			// A call that begins to listen now registers after this, or the hearer
+			// registers again: both requests arrive in the order of one connection.
 			_ = n.tell(name, false)
 			e.mu.Lock()
 			if h := e.hearers[name]; h != nil {
@@ -120,7 +121,7 @@ func (n *redisNode) attend(name string, h *hearer) {
 	}
 }
 
-// tell tells the server whether this client listens to name.
+// tell registers this client at the server for name, or ends that.
 func (n *redisNode) tell(name string, on bool) error {
 	ctx, cancel := context.WithTimeout(n.ears.ctx, time.Second)
 	defer cancel()
@@ -129,7 +130,7 @@ func (n *redisNode) tell(name string, on bool) error {
 	return err
 }
 
-// call wakes all who listen.
+// call wakes all listeners.
 func (h *hearer) call(e *ears) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,7 +139,7 @@ func (h *hearer) call(e *ears) {
 	}
 }
 
-// hear acts on a message.
+// hear handles a message.
 func (n *redisNode) hear(_ conn.Session, message string) {
 	n.ears.mu.Lock()
 	tell := n.ears.tell
@@ -165,8 +166,8 @@ func (n *redisNode) Tell(f func(lease, news string)) {
 	n.ears.tell = f
 }
 
-// heard is called when messages can be heard again: those that were sent meanwhile
-// are lost, and the server may have forgotten who listens.
+// heard is called when messages can be heard again: those that were sent meanwhile are
+// lost, and the server may have forgotten its listeners.
 func (n *redisNode) heard(*conn.Subscription) {
 	n.ears.mu.Lock()
 	defer n.ears.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestFailedAttemptsStopNoHealing: all nodes are restarted in turn while somebody tries to
-// get the name all the time, and leaves a greater token at each that has come back. The
-// holder gets it back all the same, and once a lease was granted after it, it does not.
+// TestFailedAttemptsStopNoHealing: all nodes are restarted in turn while somebody tries
+// to get the name all the time, and leaves a greater token at each that has come back.
+// The holder still gets it back, but not once a later lease has been granted.
 func TestFailedAttemptsStopNoHealing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)

@@ -16,9 +16,9 @@ type grant struct {
 	token uint64
 	since driver.Instant
 
-	until driver.Instant // to which the lease is trusted
+	until driver.Instant // until which the lease is trusted
 	over  bool           // released or passed on
-	asked bool           // a release or a Pass was sent that a quorum did not answer
+	asked bool           // a release or a Pass was sent, and no quorum answered
 	gone  *driver.LostError
 	tell  func(error) // from OnLost, until called
 }
@@ -35,9 +35,9 @@ func (g *grant) Token() uint64 { return g.token }
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.since }
 
-// Renew implements driver.Grant. A quorum has to have the lock, and to say so while
-// the lease is still trusted: what comes later may lie on the other side of
-// somebody else's lease. Nodes that have lost the lock get it back if they may.
+// Renew implements driver.Grant. A quorum has to have the lock, and to confirm that
+// while the lease is still trusted: before a later answer somebody else may have had a
+// lease. Nodes that have lost the lock get it back if they may.
 func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	if err := checkTTL(ttl, g.d.maxTTL); err != nil {
 		return 0, err
@@ -81,7 +81,7 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 		driver.ErrUncertain, t.has.n, len(g.d.members), what, g.d.quorum, t.failed)
 }
 
-// extended notes an extension that a quorum has confirmed just now.
+// extended records an extension that a quorum has just confirmed.
 func (g *grant) extended(since driver.Instant, ttl time.Duration) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *grant) OnLost(f func(error)) {
 	}
 }
 
-// broken acts on the news that a lease was broken. Each node tells them.
+// broken handles the news that a lease was broken. Each node sends it.
 func (d *Driver) broken(lease, news string) {
 	d.mu.Lock()
 	g := d.held[lease]
@@ -154,15 +154,15 @@ func (d *Driver) broken(lease, news string) {
 	}
 }
 
-// forget ends the listening for the end of g.
+// forget no longer notifies g of its end.
 func (d *Driver) forget(g *grant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.held, g.lease)
 }
 
-// Release implements driver.Grant. It returns when a quorum has answered, and goes
-// on telling the others in the background.
+// Release implements driver.Grant. It returns when a quorum has answered, and goes on
+// with the others in the background.
 func (g *grant) Release(ctx context.Context) error {
 	g.mu.Lock()
 	if g.over {

@@ -15,7 +15,7 @@ import (
 const (
 	batch = 250 // names asked for at a time
 
-	// lookTimeout is how long a node may take to answer who only wants to know.
+	// lookTimeout is how long a node may take to answer a request that only reads.
 	lookTimeout = time.Second
 )
 
@@ -26,7 +26,7 @@ type reading struct {
 	err    error
 }
 
-// read asks all nodes how names are. Each answers once.
+// read asks all nodes for the state of names. The channel gets one answer from each.
 func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	all := d.together(timeout)
@@ -47,7 +47,7 @@ func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	return answers
 }
 
-// view returns how each of names is at all nodes that answer.
+// view returns the state of each of names at all nodes that answer.
 func (d *Driver) view(ctx context.Context, names []string) ([][]State, error) {
 	if err := d.usable(ctx, nil); err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func (d *Driver) heard(failed misses) error {
 	return nil
 }
 
-// describe makes the Info of a name. Its holder is who has a quorum, or, if too few
-// nodes are free for anybody else, who has the most.
+// describe makes the Info of a name. Its holder is the lease with a quorum, or, if too
+// few nodes are free for any other, the one with the most nodes.
 func (d *Driver) describe(name string, states []State) *driver.Info {
 	i := d.info(name, states)
 	free := 0
@@ -178,7 +178,7 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 			all = append(all, p.names...)
 			continue
 		case <-enough:
-			failed = nil // what is held is held at one of a quorum
+			failed = nil // a name that is held is held at a node of this quorum
 		case <-caller.Done():
 			return nil, caller.Err()
 		}
@@ -188,8 +188,8 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 	return slices.Compact(all), d.heard(failed)
 }
 
-// Break implements driver.Inspector. The holder learns of it from a
-// node that tells, or at its next renewal.
+// Break implements driver.Inspector. The holder learns of it from a node's message, or
+// at its next renewal.
 func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	states, err := d.view(ctx, []string{name})
 	if err != nil {
@@ -208,7 +208,7 @@ func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holde
 	c.ttl, c.held = d.maxTTL, true
 	had, err := c.awaitEnd(ctx, c.end(newRecord(by, why)))
 	if err == nil && !had {
-		err = driver.ErrReleased // it ended in between
+		err = driver.ErrReleased // the lease ended in between
 	}
 	return err
 }

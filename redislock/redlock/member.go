@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// maxBusy bounds the requests to one node that are under way, and silentBusy
-	// those to a node that has left the last silentAfter unanswered: more would
-	// only wait. What is over counts as failed at once.
+	// maxBusy bounds the requests to one node that are under way, and silentBusy those
+	// to a node that has left the last silentAfter unanswered: more would only wait.
+	// Requests beyond the bound fail at once.
 	maxBusy     = 2048 // more than package pawl renews leases at once
 	silentBusy  = 4
 	silentAfter = 3
 
-	// maxDebts bounds the endings that one node is owed. The oldest are forgotten
+	// maxDebts bounds the endings that are owed to one node. The oldest are forgotten
 	// first: their leases are the first to expire.
 	maxDebts = 4096
 
-	// endTimeout is how long a node may take to answer one ending. Only a caller
-	// that has nothing else to do waits for it.
+	// endTimeout is how long a node may take to answer one ending. Only a caller with
+	// nothing else to do waits that long.
 	endTimeout = time.Second
 
 	minDebtPause = 20 * time.Millisecond
@@ -49,12 +49,12 @@ type member struct {
 	silent int // requests in a row without an answer
 	debts  []debt
 	paying bool
-	random *rand.Rand    // pay's own: who comes first to one for all is chance
+	random *rand.Rand    // pay's own: a shared source would make the delays depend on the order of goroutines
 	poke   chan struct{} // has room for one; the node answers again
 }
 
-// debt is an ending that the node has not confirmed. It is owed until what it
-// would end has expired, even if that arrived late.
+// debt is an ending that the node has not confirmed. It is owed until the lock that it
+// would end has expired, even if the proposal arrived late.
 type debt struct {
 	Ending
 	until driver.Instant
@@ -81,8 +81,8 @@ func (t *together) ended() {
 	}
 }
 
-// send carries out f in the background, with t, and calls done with what it returned,
-// or at once if it is not carried out.
+// send runs f in the background, with t, and calls done with its result, or at once if
+// it does not run f.
 func (m *member) send(t *together, f func(context.Context) error, done func(error)) {
 	if err := m.enter(); err != nil {
 		t.ended()
@@ -112,7 +112,7 @@ func (m *member) enter() error {
 	return nil
 }
 
-// quiet says whether the node has left the last request unanswered.
+// quiet reports whether the node has left the last request unanswered.
 func (m *member) quiet() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,8 +125,8 @@ func (m *member) idle() bool {
 	return m.busy == 0 && !m.paying
 }
 
-// leave notes that a request has ended. A node is silent that lets time pass; one
-// that refuses connections is not.
+// leave records that a request has ended. A node is silent if it lets the time pass,
+// and not if it refuses connections.
 func (m *member) leave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +143,7 @@ func (m *member) leave(err error) {
 	}
 }
 
-// owe sees to it that the node gets to know of e, if it answers in time.
+// owe makes sure that the node gets e, if it answers in time.
 func (m *member) owe(e Ending, ttl time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,8 +191,8 @@ func (m *member) paid(d debt) {
 	}
 }
 
-// later puts d behind the other debts: what the node refuses, as one without memory
-// does, must not keep back what it would take.
+// later puts d behind the other debts: an ending that the node refuses, for lack of
+// memory, must not hold up others that it would accept.
 func (m *member) later(d debt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *member) pay() {
 		}
 		closing := m.d.ctx.Err() != nil
 		ctx, cancel := context.WithTimeout(m.d.base, endTimeout)
-		if m.d.base.Err() != nil { // what was under way was cut, but a node that answers is told
+		if m.d.base.Err() != nil { // requests under way were cut off, but a node that answers still gets the endings
 			cancel()
 			ctx, cancel = context.WithTimeout(context.Background(), m.d.timeout(m.d.ttl))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// misses are the nodes that have not answered, and why not.
+// misses are the nodes that have not answered, with the errors.
 type misses []miss
 
 type miss struct {
@@ -31,7 +31,7 @@ func (m misses) String() string {
 	}
 	var all []string
 	for _, n := range m {
-		// What the outcome is for the whole does not depend on one of them.
+		// The outcome of the whole request does not depend on one node.
 		text := n.err.Error()
 		if n.silent() {
 			text = errSilent.Error()
@@ -60,7 +60,8 @@ func (n miss) silent() bool {
 	return errors.Is(n.err, errSilent) || errors.Is(n.err, context.DeadlineExceeded)
 }
 
-// as is err for a known kind. If limit is not 0 it is the node timeout that has passed.
+// as is err for a known kind. If limit is not 0, it is the node timeout that has
+// passed.
 func (m misses) as(kind error, d *Driver, limit time.Duration) error {
 	if limit > 0 && slices.ContainsFunc(m, miss.silent) {
 		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
@@ -69,7 +70,8 @@ func (m misses) as(kind error, d *Driver, limit time.Duration) error {
 	return fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), len(d.members), d.quorum, m)
 }
 
-// disagreement returns what a node says that does not agree with this client, or nil.
+// disagreement returns the error of a node that disagrees with this client about a
+// setting, or nil.
 func (m misses) disagreement() error {
 	for _, n := range m {
 		var no *epoch.Disagreement

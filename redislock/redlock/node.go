@@ -13,9 +13,8 @@ import (
 // a Redis server; a simulator may bring its own.
 //
 // Each of Propose, End, Want, Read, List and Status is one request and one reply, and
-// the node carries a request out in one step. Nothing else connects the two
-// sides: no call depends on an earlier one. What can go wrong is what goes wrong
-// in networks:
+// the node carries a request out in one step. Nothing else connects the two sides: no
+// call depends on an earlier one. Requests can fail as they do in networks:
 //
 //   - An error that is driver.ErrUnavailable says that the request was not carried
 //     out and never will be.
@@ -58,39 +57,42 @@ type Node interface {
 	// lease had a lock.
 	End(ctx context.Context, e Ending) (had bool, err error)
 
-	// Want makes a wish, or takes it away, and returns how the name is then. See Wish.
+	// Want makes a wish, or takes it away, and returns the state of the name after
+	// that. See Wish.
 	Want(ctx context.Context, w Wish) (State, error)
 
-	// Read returns how names are, in the same order, and changes nothing.
+	// Read returns the states of names, in the same order, and changes nothing.
 	Read(ctx context.Context, names []string) ([]State, error)
 
 	// List returns the names that begin with prefix and have a lock, in any order.
 	List(ctx context.Context, prefix string) ([]string, error)
 
-	// Status asks the node how it is.
+	// Status asks the node for its state.
 	Status(ctx context.Context) (Status, error)
 
-	// Listen calls wake when those who listen to name are told, and each time that it
-	// has begun to hear, first or again. News may get lost, and those of an expiry
-	// never come. wake must not block. Listen returns at once, without an
-	// error: who does not hear looks. stop ends it; wake may be called once more.
+	// Listen calls wake when the node notifies the listeners to name, and each time
+	// that the subscription begins, for the first time or again. Messages may get lost,
+	// and an expiry sends none. wake must not block. Listen returns at once, without an
+	// error: a waiter that hears nothing looks. stop ends it; wake may be called once
+	// more.
 	Listen(name string, wake func()) (stop func())
 
 	// Close frees what the node itself has opened.
 	Close() error
 }
 
-// Teller is a Node that can tell of broken leases before they are extended.
+// Teller is a Node that can report broken leases before their next extension.
 type Teller interface {
 	Node
 
-	// Tell arranges that f is called when an Ending with News has ended the lock of a
-	// lease that was proposed through this Node. f must not block. Tell is called
-	// once, before anything else. What f would be told may get lost.
+	// Tell makes the Node call f when an Ending with News has ended the lock of a lease
+	// that was proposed through this Node. f must not block. Tell is called once,
+	// before anything else. Messages to f may get lost.
 	Tell(f func(lease, news string))
 }
 
-// MaxToken is the largest token: what is larger is no whole number in a node's scripts.
+// MaxToken is the largest token: scripts of a node cannot represent larger whole
+// numbers.
 const MaxToken = 1<<53 - 1
 
 // Mode is what a proposal may do where its lease has no lock.
@@ -125,8 +127,8 @@ const (
 //     stands until Lease ends as an attempt that has failed. If the Mode is not Take it is
 //     in the lock in any case: the lease was granted with it.
 //
-// So a lease may have a lock without its token being stored, and a proposal that
-// comes twice does no more than come late.
+// So a lease may have a lock although its token is not stored, and a proposal that
+// comes twice has the effect of one that comes late.
 type Proposal struct {
 	Mode   Mode
 	Name   string
@@ -145,12 +147,12 @@ type Vote struct {
 	Stored bool   // and the floor is exactly (Token, Lease); Writer is not told then
 	State         // as it is now; without the locks if the lease has one
 
-	Closed time.Duration // if positive, the node grants nothing new for so long
+	Closed time.Duration // if positive, the node grants nothing new for this long
 	Ended  bool          // the lease is among the ended ones
-	News   string        // and this is what its holder should hear; may be ""
+	News   string        // and this is the news for its holder; may be ""
 }
 
-// State is how a name is at a node.
+// State is the state of a name at a node.
 type State struct {
 	Locks   []Lock        // none, an exclusive one, or shared ones; of many, Read alone returns more than the 16 that end last
 	Floor   uint64        // the floor's token, also if there is no lock
@@ -188,29 +190,29 @@ type Ending struct {
 	News  string // who broke the lease and why; "" if its holder ends it
 }
 
-// Wish is that of one who waits for an exclusive lock of a name that is shared. As
-// long as there is one the node gives no shared lock to newcomers, so the
-// readers become fewer until the writer can have the name. The node does, in one
-// step: if For is positive, the wish made by Who ends so long from now; else it is taken
-// away, and if it was the last one those who listen are told.
+// Wish is the intent of a waiter for an exclusive lock of a name that is shared. As
+// long as there is one, the node gives no shared lock to newcomers, so the readers
+// become fewer until the writer can have the name. The node does, in one step: if For
+// is positive, the wish made by Who ends For from now. Otherwise the wish is taken
+// away, and if it was the last one the listeners are notified.
 //
-// All wishes end when a writer has had the name (see Ending and Proposal), and who
-// comes to wait then makes none unless it finds readers. So readers that wait come in
-// between writers that follow each other.
+// All wishes end when a writer has had the name (see Ending and Proposal). A writer
+// that comes to wait then makes none unless it finds readers. So waiting readers get
+// their turn between writers that follow each other.
 type Wish struct {
 	Name string
 	Who  string // the waiter; of the letters of leases
 	For  time.Duration
 }
 
-// Status is how a node is.
+// Status is the state of a node.
 type Status struct {
 	Addr   string
 	Run    string        // the id of this run; "" if it has none
-	Closed time.Duration // it grants nothing new for so long; 0 if it is open
+	Closed time.Duration // for how much longer it grants nothing new; 0 if it is open
 	MaxTTL time.Duration // on which the clients of the node have agreed; 0 if none is known
 	ID     string        // by which the node is known, whatever its address; empty if it has no record
-	Sets   []string      // of nodes that clients may have: "quorum:id,id,id"
+	Sets   []string      // of nodes that clients may use: "quorum:id,id,id"
 	SetBy  *driver.Holder
 	Err    error // why it did not answer; the rest is not known then
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // check returns an error that says what to do if nodes with these addresses cannot be
-// used so.
+// used with these options.
 func (o *Options) check(addrs []string) error {
 	n := len(addrs)
 	quorum := o.quorum(n)
@@ -51,7 +51,7 @@ func (o *Options) quorum(n int) int { return cmp.Or(o.Quorum, n/2+1) }
 
 func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultTTL) }
 
-// checkNodes asks all nodes who they are.
+// checkNodes asks all nodes for their state.
 func (d *Driver) checkNodes(ctx context.Context) error {
 	runs := make(map[string]string)
 	var failed misses
@@ -73,9 +73,9 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 	return d.heard(failed)
 }
 
-// Nodes asks all nodes how they are, and returns that in the order of the nodes. It
-// waits for ConnectTimeout at most, and once a quorum has answered no more than a node
-// timeout for the others.
+// Nodes asks all nodes for their state, and returns the answers in the order of the
+// nodes. It waits for ConnectTimeout at most, and once a quorum has answered no more
+// than a node timeout for the others.
 func (d *Driver) Nodes(ctx context.Context) []Status {
 	ctx, cancel := context.WithTimeout(ctx, d.connect)
 	defer cancel()
@@ -123,7 +123,8 @@ func (d *Driver) Nodes(ctx context.Context) []Status {
 	return all
 }
 
-// Describe implements driver.Describer. A store is closed as long as so many nodes are that no quorum is left.
+// Describe implements driver.Describer. The store grants nothing while so many nodes
+// are in quarantine that no quorum is left.
 func (d *Driver) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	if err := d.usable(ctx, nil); err != nil {
 		return nil, err

@@ -31,9 +31,10 @@ import (
 // user, password and parameters, and all clients have to name the same masters.
 //
 // It connects, for at most ConnectTimeout and until ctx ends, and for a node timeout
-// once a quorum has answered. It returns ErrUnavailable if fewer than a quorum answer, an error that says what to do if the
-// masters are not N independent ones, as far as they tell, and the errors of
-// redislock.Open and pawl.New. No error contains the password.
+// once a quorum has answered. It returns ErrUnavailable if fewer than a quorum answer.
+// If the masters say that they are not N independent ones, the error says what to do.
+// The other errors are those of redislock.Open and pawl.New. No error contains the
+// password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	d, o, err := open(ctx, url, opts)
 	if err != nil {
@@ -42,8 +43,8 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	return newClient(d, o)
 }
 
-// NewDriver returns the driver of a client of the N masters at url, for those who
-// want to put something between the two. Its errors are those of Open.
+// NewDriver returns the driver of a client of the N masters at url, for callers that
+// wrap it before they pass it to pawl.New. Its errors are those of Open.
 func NewDriver(ctx context.Context, url string, opts *Options) (*Driver, error) {
 	d, _, err := open(ctx, url, opts)
 	return d, err
@@ -69,8 +70,8 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	defer cancel()
 	limit := epoch.NewLimit(opts.MaxTTL, opts.Holder)
 	limit.Note = opts.noted
-	// Without a log: that one node has restarted nobody needs to know, and what many
-	// do is told by the driver.
+	// Without a log: the restart of one node does not matter, and the driver reports
+	// what concerns many.
 	conf := nodeConfig(opts, limit)
 	conf.Group = epoch.NewGroup(opts.quorum(len(addrs)), addrs)
 	nodes, err := dial(ctx, places, opts, conf)
@@ -92,9 +93,9 @@ func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	}
 }
 
-// dial makes the nodes, all at once. One that is down, or hangs, takes its time to say so: once a
-// quorum has answered the others have a node timeout, or as long again. They are nodes all the same, which
-// connect when they can.
+// dial makes the nodes, all at once. A node that is down or hangs may take long to
+// fail: once a quorum has answered the others have a node timeout, or as long again.
+// They remain nodes, and connect when they can.
 func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]Node, error) {
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
 	answers := make(chan int)
@@ -149,9 +150,9 @@ func addrOf(p *conn.Place) string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.Shown, "redis://"), "rediss://")
 }
 
-// parseURL reads a URL. It is cut into one for each master, since a URL has one host
-// only. Its errors do not repeat it: it may contain a password, and where that ends
-// in a wrong URL nobody can tell.
+// parseURL reads a URL. It cuts the URL into one for each master, since a URL has only
+// one host. Its errors do not repeat it: it may contain a password, and in a wrong URL
+// it is not clear where that ends.
 func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil || u.Scheme != "redlock" {

@@ -58,7 +58,7 @@ func TestURLRefusals(t *testing.T) {
 		"redlock://me:some@secret?x@h1,h2,h3":      "special characters",
 		"redlock://me:secret@h1,h2,h3?tls=perhaps": "tls",
 	} {
-		// No word is sent to anybody before.
+		// Nothing is sent to a server before.
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := Open(ctx, url, &Options{})
@@ -195,8 +195,8 @@ func fullAddr(t *testing.T) string {
 	return ""
 }
 
-// TestOpenBesideADeafNode: who opens waits for one node of three no longer, when the two
-// others have answered, nor does who closes.
+// TestOpenBesideADeafNode: Open does not wait for one node of three when the two others
+// have answered, nor does Close.
 func TestOpenBesideADeafNode(t *testing.T) {
 	t.Parallel()
 	opts := patient()

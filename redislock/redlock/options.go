@@ -23,24 +23,23 @@ type Options struct {
 	// least, and four round trips as measured, but a quarter of the TTL at most.
 	NodeTimeout time.Duration
 
-	// Quorum is how many nodes have to agree: N/2+1 unless set. More than that
-	// tolerates forgetful nodes, and fewer that are down; see the table in
+	// Quorum is how many nodes have to agree: N/2+1 unless set. A larger quorum
+	// tolerates nodes that forget, but fewer nodes that are down; see the table in
 	// docs/guarantees/redlock.md.
 	Quorum int
 
-	// AllowSingle accepts one node, for tests and for the day on which the other
-	// two are being built.
+	// AllowSingle accepts a single node, for tests and until the other two are set up.
 	AllowSingle bool
 
-	// Rand is where random delays come from; the ordinary source unless set. It is
-	// used by one goroutine at a time.
+	// Rand is the source of random delays; the ordinary source unless set. One
+	// goroutine at a time uses it.
 	Rand rand.Source
 
 	// WallClock is the clock that tokens follow; time.Now unless set.
 	WallClock func() time.Time
 }
 
-// noted logs what people should know of MaxTTL.
+// noted logs a text about MaxTTL.
 func (o *Options) noted(text string) {
 	if o.Logger != nil {
 		o.Logger.Warn("redlock: " + text)
@@ -54,7 +53,7 @@ func orDefault(opts *Options) *Options {
 	return opts
 }
 
-// New returns a pawl client on nodes, which it closes in the end. Its errors are
+// New returns a pawl client on nodes. Closing the client closes them. The errors are
 // those of NewDriverFor and of pawl.New.
 func New(ctx context.Context, nodes []Node, opts *Options) (*pawl.Client, error) {
 	d, err := NewDriverFor(ctx, nodes, opts)

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Those who ask for a name at the same time may each get it from some nodes and
-// nobody from a quorum. Redlock's page says what to do: wait for a random time that
-// is large compared with what asking takes. So that is measured, without the rounds
-// that ended with a timeout, and multiplied
-// by the number of those who wait, as far as the nodes know it: then about one of
-// them comes first, and no more time is lost than two rounds take.
+// Clients that ask for a name at the same time may each get it from some nodes and none
+// from a quorum. Redlock's page says what to do: wait for a random time that is large
+// compared with the time of a round. So the time of a round is measured, without rounds
+// that ended with a timeout, and multiplied by the number of waiters, as far as the
+// nodes know it. Then about one waiter comes first, and the delay costs no more than
+// two rounds.
 
-// measured notes how long a round took.
+// measured records how long a round took.
 func (d *Driver) measured(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -27,8 +27,8 @@ func (d *Driver) measured(took time.Duration) {
 	d.took = max((7*d.took+took)/8, time.Microsecond)
 }
 
-// lull returns a random delay of those who found themselves split for the nth time
-// (from 1), or who were woken (n = 0), when waiters of them wait.
+// lull returns a random delay for a client that had a split vote for the nth time (from
+// 1), or that was woken (n = 0), when there are so many waiters.
 func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {
 	if n == 0 && waiters < 2 {
 		return 0
@@ -68,7 +68,7 @@ func (d *Driver) sleep(ctx context.Context, pause time.Duration) error {
 	return err
 }
 
-// await is sleep that a wake ends before.
+// await is sleep that a wake ends early.
 func (d *Driver) await(ctx context.Context, wake <-chan struct{}, pause time.Duration) (woken bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// record is what people are shown of a holder: the same as in package redislock.
+// record describes a holder for people, as in package redislock.
 type record struct {
 	driver.Holder
 	Why string `json:"why,omitempty"`
@@ -48,7 +48,7 @@ type counted struct {
 	n int // nodes
 }
 
-// byLease counts the locks of nodes, those first that most nodes have.
+// byLease counts the locks of nodes. Those that most nodes have come first.
 func byLease(states []State) []counted {
 	var all []counted
 	at := make(map[string]int)
@@ -69,7 +69,7 @@ func byLease(states []State) []counted {
 			// Its token is the largest that a node has stored for it: a first round may have
 			// left a smaller one behind.
 			c.Token, c.Left = max(c.Token, l.Token), max(c.Left, l.Left)
-			// A lease that becomes shared is so when most have heard of it.
+			// A lease that becomes shared counts as shared when most nodes have it so.
 			c.Shared = 2*shared[l.Lease] > c.n
 		}
 	}
@@ -85,8 +85,8 @@ func largest(states []State) counted {
 	return counted{}
 }
 
-// info describes a name of which these nodes tell. Its holder is who has most of them,
-// and if that is shared, with it who may have a quorum together with the others.
+// info describes a name from its states at these nodes. Its holder is the lease with
+// the most nodes. If that is shared, so are the other leases that may have a quorum.
 func (d *Driver) info(name string, states []State) *driver.Info {
 	i := &driver.Info{Name: name, Holders: []driver.Held{}}
 	for _, s := range states {
@@ -112,7 +112,7 @@ func (l Lock) held(now time.Time) driver.Held {
 		h.Who = "a client of another library"
 	} else {
 		var r record
-		_ = json.Unmarshal([]byte(l.Record), &r) // what cannot be read is shown as nobody
+		_ = json.Unmarshal([]byte(l.Record), &r) // an unreadable record is shown as empty
 		h.Lease, _, _ = strings.Cut(l.Lease, ".")
 		h.Holder, h.Why = r.Holder, r.Why
 	}

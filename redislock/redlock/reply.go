@@ -21,7 +21,8 @@ func readLock(value string, left time.Duration, shared bool) Lock {
 	return l
 }
 
-// readStates reads what the scripts' function add has appended for n names.
+// readStates reads the states of n names as the scripts' function add has appended
+// them.
 func readStates(r []rueidis.RedisMessage, n int) ([]State, error) {
 	states := make([]State, n)
 	for i := range states {

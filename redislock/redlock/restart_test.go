@@ -40,7 +40,7 @@ func TestForgetfulNode(t *testing.T) {
 	}
 }
 
-// TestClosedNodes: who waits gets the name when enough nodes are open again, and
+// TestClosedNodes: a waiter gets the name when enough nodes are open again, and
 // renewals go on meanwhile.
 func TestClosedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestClosedNodes(t *testing.T) {
 }
 
 // TestOneClosedNode: two nodes have the lock of another and one is closed, so that
-// neither has a quorum. Who waits does not take and free the other two all the time.
+// neither has a quorum. A waiter does not take and free the other two all the time.
 func TestOneClosedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)

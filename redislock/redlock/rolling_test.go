@@ -13,9 +13,9 @@ import (
 )
 
 // TestRollingRestart: all nodes are restarted, empty, one after the other, while one
-// client holds a lease, another one waits for it and a third one tries again and again. The
-// lease goes on, with one token: who waits takes no node that the holder has to get back,
-// and what an attempt leaves behind at a node does not keep the holder out.
+// client holds a lease, another one waits for it and a third one tries again and again.
+// The lease goes on, with one token: the waiter takes no node that the holder has to
+// get back, and what an attempt leaves at a node does not keep the holder out.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	opts := &Options{NodeTimeout: time.Second}

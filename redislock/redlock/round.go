@@ -23,10 +23,10 @@ type tally struct {
 	wished  []State  // of nodes where a writer waits for the readers to go
 	closed  []answer // nodes that grant nothing now
 	ended   []Vote   // nodes where the lease is among the ended ones
-	free    int      // nodes that would have given it, were the token greater, or did nobody wait
+	free    int      // nodes that would have granted it with a greater token, or without waiters
 	failed  misses   // nodes without an answer
 	floor   uint64   // the largest token seen
-	over    uint64   // and of those that the lease's own has to be greater than
+	over    uint64   // the largest of those that the lease's own has to exceed
 	waiters int      // at the node with the most
 	wishes  int      // at the node with the most
 }
@@ -86,7 +86,7 @@ func (t *tally) add(a answer) {
 	}
 }
 
-// verdict is what a round comes to, as soon as that is certain.
+// verdict is the outcome of a round, as soon as that is certain.
 type verdict int
 
 const (
@@ -110,7 +110,7 @@ func (t *tally) forGrant() verdict {
 	return undecided
 }
 
-// forExtension decides about more time: having the lock at a quorum is enough.
+// forExtension decides about an extension: it is enough to have the lock at a quorum.
 func (t *tally) forExtension() verdict {
 	switch {
 	case t.has.n >= t.d.quorum:
@@ -155,9 +155,9 @@ func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, 
 	}
 }
 
-// linger hears also the answers that are about to come when the outcome is certain: for as
-// long again as that took, but not those of nodes that have been silent. Of a lease that a
-// quorum of forgetful nodes gave, the others may know that its token is too small.
+// linger waits for further answers when the outcome is certain: for as long again as
+// the round took, but not for nodes that have been silent. If a quorum of nodes that
+// forgot has granted a lease, the others may know that its token is too small.
 func (t *tally) linger(answers <-chan answer, took time.Duration) {
 	timer := time.NewTimer(took)
 	defer timer.Stop()
@@ -171,7 +171,7 @@ func (t *tally) linger(answers <-chan answer, took time.Duration) {
 	}
 }
 
-// talking says whether a node has not answered that answers as a rule.
+// talking reports whether an answer is missing from a node that usually answers.
 func (t *tally) talking() bool {
 	for i, m := range t.d.members {
 		if !t.heard[i] && !m.quiet() {

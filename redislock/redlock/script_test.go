@@ -135,8 +135,8 @@ func TestTokenBeyond(t *testing.T) {
 	}
 }
 
-// TestFloorBehindAFailedAttempt: what a failed attempt has stored overtakes nobody, and what was
-// stored before it does.
+// TestFloorBehindAFailedAttempt: the token of a failed attempt overtakes no lease, and
+// the one that was stored before it does.
 func TestFloorBehindAFailedAttempt(t *testing.T) {
 	t.Parallel()
 	opts := patient()
@@ -300,7 +300,7 @@ func TestListen(t *testing.T) {
 	}
 	cycleOn("two")
 	expect("b")
-	f[0].restart() // it has forgotten who listens
+	f[0].restart() // it has forgotten its listeners
 	expect("b")
 	quiet()
 	fleet(f[:1]).oneByOne(t, opts)
@@ -347,8 +347,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestOtherLibraries: who locks the same key with SET NX PX at a majority keeps us
-// out, and we them.
+// TestOtherLibraries: a library that locks the same key with SET NX PX at a majority
+// excludes this one, and the other way round.
 func TestOtherLibraries(t *testing.T) {
 	t.Parallel()
 	opts := patient()

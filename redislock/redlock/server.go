@@ -73,7 +73,7 @@ var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 type redisNode struct {
 	server *epoch.Server
 	ears   ears
-	silent bool // it was not heard of in time at first
+	silent bool // it did not answer in time at first
 }
 
 var _ Teller = (*redisNode)(nil)
@@ -191,8 +191,8 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 	return readStates(reply[1:], len(names))
 }
 
-// List implements Node. It looks through all keys of the server a thousand at a
-// time, so it disturbs nobody and is slow on a full one.
+// List implements Node. It goes through all keys of the server, a thousand at a time.
+// So it does not hold up other requests, and takes long on a full server.
 func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 	pattern := keys.Pattern(n.server.Prefix, prefix)
 	found := make(map[string]bool) // SCAN may return a key twice
@@ -233,8 +233,8 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
-// hears returns nil as soon as messages can be heard, or why not if the server says
-// so: who waits would look in vain every other second.
+// hears returns nil as soon as messages can be heard, or the server's refusal: then a
+// waiter would look in vain every other second.
 func (n *redisNode) hears(ctx context.Context) error {
 	for {
 		open, news, refused := n.server.Subscription("").State()

@@ -32,8 +32,9 @@ func refusedSet(t testing.TB, f fleet, opts *Options, want ...string) {
 	}
 }
 
-// TestOtherSet: whoever brings other nodes, or another quorum, is refused by name of what differs,
-// whoever came first, also after a majority has restarted without its data.
+// TestOtherSet: a client with other nodes or another quorum is refused, and the error
+// names the difference, whichever client came first, also after a majority has
+// restarted without its data.
 func TestOtherSet(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 6, withMaxTTLOf(time.Second, 4))
@@ -43,7 +44,7 @@ func TestOtherSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusedSet(t, f[:3], withMaxTTL(time.Second), f[3].Addr, f[4].Addr, "missing here")
-	// A node that nobody knows is part of no quorum.
+	// A node outside the recorded set is part of no quorum.
 	odd := openDriver(t, append(f[:4:4], f[5]).url(), withMaxTTL(time.Second))
 	for range 10 {
 		g, err := odd.TryAcquire(t.Context(), lasting("odd", time.Second))

@@ -118,7 +118,7 @@ func TestForgetfulNodeOfReaders(t *testing.T) {
 }
 
 // TestReadersHeal: a node that has lost its readers gets back those too that have not
-// the largest token, but nobody whom a writer has overtaken.
+// the largest token, but none that a writer has overtaken.
 func TestReadersHeal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)

@@ -13,9 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestSilentNode: one node of three takes requests and never answers. Nobody waits
-// for it, requests to it do not pile up, and when it answers again it is told of
-// all that has ended.
+// TestSilentNode: one node of three takes requests and never answers. No call waits for
+// it, requests to it do not pile up, and when it answers again it gets all endings.
 func TestSilentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)

@@ -37,9 +37,10 @@ func atOnce(n int, f func(i int)) {
 	all.Wait()
 }
 
-// TestRequestsInOneCall: what goroutines ask at the same time is asked in one call, and
-// answered as if each were by itself: two want the same name, one name is another program's,
-// somebody listens to one and has a wish, one lease has ended, and each is ended twice.
+// TestRequestsInOneCall: requests that goroutines make at the same time become one
+// call, and are answered as if each were alone: two want the same name, one name is
+// another program's, somebody listens to one and has a wish, one lease has ended, and
+// each is ended twice.
 func TestRequestsInOneCall(t *testing.T) {
 	t.Parallel()
 	const names, least, most = 8, 40, 10_000

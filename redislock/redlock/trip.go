@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// How long a node may take to answer. That matters only where a quorum is silent: as soon
-// as one has answered nobody waits for the others. It is small compared with the TTL, but
-// several round trips long, as measured, as far as that leaves time to use the lease.
+// How long a node may take to answer. That matters only if no quorum answers: once one
+// has, no call waits for the others. The time is small compared with the TTL, but
+// several measured round trips long, as far as that leaves time to use the lease.
 
 const (
 	trips      = 4                // round trips that a node may take
-	probeLimit = 10 * time.Second // the longest round trip that is looked for
+	probeLimit = 10 * time.Second // the longest round trip that is measured
 )
 
 // timeout returns the node timeout for a lease with the TTL.
@@ -43,7 +43,7 @@ func (d *Driver) trip() time.Duration {
 	return all[d.quorum-1]
 }
 
-// timed notes how long a request has taken, if that was answered.
+// timed records how long a request has taken, if it was answered.
 func (m *member) timed(began driver.Instant, err *error) {
 	if *err == nil {
 		took := int64(driver.Now().Sub(began))
@@ -83,8 +83,8 @@ func (d *Driver) probe() {
 	})
 }
 
-// grace returns for how long the nodes are waited for that have not answered: a node
-// timeout, or only for least if all of them have been silent before.
+// grace returns how long to wait for the nodes that have not answered: a node timeout,
+// or only least if all of them have been silent before.
 func (d *Driver) grace(heard []bool, least time.Duration) time.Duration {
 	for i, m := range d.members {
 		if !heard[i] && !m.quiet() {
@@ -94,5 +94,6 @@ func (d *Driver) grace(heard []bool, least time.Duration) time.Duration {
 	return least
 }
 
-// behind tells when nobody waits any more for those that have not answered, once a quorum has.
+// behind returns the channel that ends the wait for nodes that have not answered, once
+// a quorum has.
 func (d *Driver) behind(heard []bool) <-chan time.Time { return time.After(d.grace(heard, 0)) }

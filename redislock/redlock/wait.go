@@ -9,18 +9,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter is told by each node that a lock has ended, lets a random time pass if
-// others wait too, looks whether a quorum is free, and only then asks: to ask
-// while somebody holds the name would take the nodes that the holder has lost and
-// wants back. It also looks when the locks of a quorum must have expired, and
-// every lookEvery, in case that news were lost.
+// Each node notifies a waiter when a lock has ended. The waiter pauses for a random
+// time if others wait too, looks whether a quorum is free, and only then asks: asking
+// while somebody holds the name would take the nodes that the holder has lost and wants
+// back. The waiter also looks when the locks of a quorum must have expired, and every
+// lookEvery, in case a message was lost.
 //
-// A writer that finds readers leaves a wish at each node, which lets no more of them
-// in, and renews it each time it looks. If it dies, the wish costs the readers
-// wishFor at most.
+// A writer that finds readers leaves a wish at each node, which admits no more readers
+// then. The writer renews the wish each time it looks. If it dies, the wish keeps
+// readers out for wishFor at most.
 
-// Acquire implements driver.Queuer. There is no queue: whoever comes first after a
-// release gets the name. An outage is borne for a TTL once a quorum of nodes has been heard of.
+// Acquire implements driver.Queuer. There is no queue: the waiter that comes first
+// after a release gets the name. Once a quorum of nodes has answered, Acquire goes on
+// through an outage for a TTL.
 func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 		switch {
 		case g != nil:
-			return g, nil // its release ends the wish where it has the lock
+			return g, nil // the release of g ends the wish where g has the lock
 		case f.kind == final, f.kind == silent && !s.heard:
 			s.giveUp()
 			return nil, f.err
@@ -78,7 +79,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan struct{}) error {
 	d, ttl := s.d, s.req.TTL
 	if s.readers && !s.wished {
-		return ctx.Err() // until they know that it waits, more of them come
+		return ctx.Err() // readers go on coming until the nodes have the wish
 	}
 	if splits > 0 {
 		return d.sleep(ctx, d.lull(splits, f.waiters, ttl))
@@ -94,13 +95,13 @@ func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan str
 		return err
 	}
 	select {
-	case <-wake: // the other nodes' news of the same release
+	case <-wake: // messages of other nodes about the same release
 	default:
 	}
 	return nil
 }
 
-// wishFor is how long a wish lasts that is not renewed.
+// wishFor is how long a wish lasts if it is not renewed.
 func (s *search) wishFor() time.Duration { return min(s.req.TTL, 3*lookEvery) }
 
 // look returns nil if a quorum of nodes is free for the lease.
@@ -141,8 +142,8 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 			if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
 				waits = append(waits, wait)
 			} else if shut > 0 {
-				// It would give nothing. To ask all the same would free what the others
-				// give, and that would wake all who wait, ourselves too.
+				// This node grants nothing. Asking anyway would fail, and giving back
+				// what the others grant would wake all waiters, this one too.
 				waits = append(waits, shut)
 			} else if free++; free >= d.quorum {
 				return nil
@@ -162,8 +163,8 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 	return f
 }
 
-// states asks all nodes how the name is, and leaves or renews the wish there if
-// readers were found.
+// states asks all nodes for the state of the name, and leaves or renews the wish there
+// if readers were found.
 func (s *search) states() <-chan reading {
 	timeout := s.d.timeout(s.req.TTL)
 	if !s.readers {
@@ -173,8 +174,8 @@ func (s *search) states() <-chan reading {
 	return s.want(s.wishFor(), timeout)
 }
 
-// want sends a wish to each node once the wish before it has been answered there: one that
-// is taken away must not come first.
+// want sends a wish to each node once the node has answered the wish before: the end of
+// a wish must not arrive before the wish.
 func (s *search) want(long, timeout time.Duration) <-chan reading {
 	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
 	answers := make(chan reading, len(s.d.members))
@@ -202,15 +203,15 @@ func (s *search) want(long, timeout time.Duration) <-chan reading {
 	return answers
 }
 
-// saw notes whether readers were found in a writer's way.
+// saw records whether readers were found to keep a writer out.
 func (s *search) saw(states []State) {
 	for _, st := range states {
 		s.readers = s.readers || !s.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
 	}
 }
 
-// giveUp takes the wish away, and waits as long as a node may take to answer: who
-// gives up does not keep readers out any more.
+// giveUp takes the wish away, and waits as long as a node may take to answer, so that a
+// waiter that has given up no longer keeps readers out.
 func (s *search) giveUp() {
 	if !s.wished {
 		return

@@ -163,8 +163,8 @@ func TestStreamOfWriters(t *testing.T) {
 	})
 }
 
-// TestWishOfTheDead: what a writer that was cut off has left costs readers its wish's
-// time, and no more; one that gives up costs them nothing.
+// TestWishOfTheDead: a writer that was cut off keeps readers out until its wish ends,
+// and no longer; one that gives up does not keep them out.
 func TestWishOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)

@@ -217,8 +217,8 @@ func TestBrokenDrivers(t *testing.T) {
 	}
 }
 
-// TestLostDowngrade: a lease may have become shared although its holder hears only
-// that somebody has broken it since.
+// TestLostDowngrade: a lease may have become shared although its holder learns only
+// that it has been broken since.
 func TestLostDowngrade(t *testing.T) {
 	m := &mistake{lower: func(g driver.Grant) error {
 		if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {

@@ -115,7 +115,7 @@ func TestBadHistories(t *testing.T) {
 	}
 }
 
-// TestBroadHistory: as many that overlap as a run has are no trouble to the search.
+// TestBroadHistory: the search copes with as many overlapping operations as a run has.
 func TestBroadHistory(t *testing.T) {
 	var ops []operation
 	for i := 1; i <= 300; i++ {
@@ -134,7 +134,7 @@ func TestBroadHistory(t *testing.T) {
 	}
 }
 
-// TestSearchThatTakesTooLong: what is not found out is no success.
+// TestSearchThatTakesTooLong: a search that does not end is not a success.
 func TestSearchThatTakesTooLong(t *testing.T) {
 	var ops []operation
 	for i := 1; i <= 40; i++ {

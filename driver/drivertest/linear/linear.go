@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package linear checks that what clients of a store see could have happened one
-// after the other: it records real runs of package pawl on the store, with leases of
-// all kinds that it has, and has porcupine look for an order of what they did in
-// which each call takes effect at one moment between its beginning and its end, and
-// which the contract of package driver allows (Herlihy and Wing, Linearizability,
-// 1990).
+// Package linear checks that what clients of a store see could have happened one after
+// the other. It records real runs of package pawl on the store, with leases of all
+// kinds that it has, and has porcupine look for an order of what they did in which each
+// call takes effect at one moment between its beginning and its end, and which the
+// contract of package driver allows (Herlihy and Wing, Linearizability, 1990).
 //
 // A store runs it in a test of its own, on the harness of its conformance suite:
 //
@@ -15,12 +14,12 @@
 // lost or late, and leases expire. In a third, the server restarts, if the harness can
 // do that and the store is back in a few seconds. Each name is checked by itself.
 //
-// What is checked: who may hold a name together; that tokens grow in the order of the
-// grants; that a lease is held for as long as its holder is told that it is, unless
-// it was broken, and never again after its end; that who is refused, while nobody else
-// asks, is refused because of somebody who holds the name; that at the end nothing is
-// left. What is not: the order in which waiters are served, which the suite of package
-// drivertest checks.
+// It checks that only leases that fit hold a name together; that tokens grow in the
+// order of the grants; that a lease is held for as long as its holder trusts it, unless
+// it was broken, and never again after its end; that a caller is refused only because
+// of a holder, if no other call is under way; and that nothing is left at the end. It
+// does not check the order in which waiters are served; the suite of package drivertest
+// does.
 //
 // LINEAR_OPERATIONS is about how many calls to make in each run: 10,000 where nothing
 // fails unless set.
@@ -171,7 +170,7 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	}
 	if trouble != nil {
 		trouble(ctx)
-		cancel() // who still waits, may wait for one who is gone
+		cancel() // a caller may still wait for a holder that is gone
 	} else {
 		ended := make(chan struct{})
 		go func() { all.Wait(); close(ended) }()
@@ -182,8 +181,8 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	r.finish()
 }
 
-// watch returns when all calls have ended, or none does any more. How long all take is
-// no matter: the machine may be busy.
+// watch returns when all calls have ended, or when none has ended for a while. It does
+// not limit the time of all calls together, as the machine may be busy.
 func (r *run) watch(ended <-chan struct{}) {
 	for last := int64(-1); ; {
 		select {
@@ -220,9 +219,10 @@ func (r *run) finish() {
 	all.Wait()
 }
 
-// halfBroken reports whether a break that began before the release of g had ended may be
-// why the store had it no more. Where requests have no order, some nodes do as who breaks
-// it says, others as who gives it back, and each may miss it.
+// halfBroken reports whether a break that began before the release of g had ended may
+// be the reason why the store no longer had it. Where requests have no order, some
+// nodes carry out the break and others the release, so that each of the two may find
+// the lease gone.
 func (r *run) halfBroken(g *held) bool {
 	return !r.sure.FIFO && slices.ContainsFunc(g.misses, func(b span) bool { return b.call < g.over })
 }

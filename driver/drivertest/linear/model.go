@@ -81,8 +81,8 @@ func (o operation) String() string {
 
 // state is that of one name. It is comparable.
 //
-// What may end does not end in the state until it must: so nobody has to search for the
-// moment, which takes time that is exponential in the number of such leases.
+// What may end does not end in the state until it must: so there is no search for the
+// moment, which would take time exponential in the number of such leases.
 type state struct {
 	grants int    // so far, if the store has tokens
 	kind   kind   // of those who hold it
@@ -112,7 +112,7 @@ func (s state) admits(k kind, holders string) bool {
 }
 
 // step returns whether o may happen in s, and the state after it. It is the whole
-// contract of package driver about one name, but for time and for who comes first.
+// contract of package driver for one name, except for times and the order of waiters.
 func (s state) step(o operation) (bool, state) {
 	switch o.do {
 	case granted:
@@ -147,8 +147,8 @@ func (s state) step(o operation) (bool, state) {
 	return ok || o.do == mayLower, s
 }
 
-// with returns s with the lease that o grants. What it cannot be held beside has ended.
-// Of slots, nobody knows which.
+// with returns s with the lease that o grants. Leases that cannot be held beside it
+// have ended. Of slots, it is not known which.
 func (s state) with(o operation) state {
 	if o.rank >= 0 {
 		s.grants++

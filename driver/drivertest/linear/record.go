@@ -87,7 +87,7 @@ func (h *history) attempt(at span, worker int, k kind, l *pawl.Lease, err error)
 	case errors.Is(err, pawl.ErrHeld):
 		o.do = refused
 	default:
-		h.doubt = true // what it has left is undone, and nobody ever had it, but it may be in the way
+		h.doubt = true // what it has left is undone, and no lease came of it, but it may keep others out
 		return nil
 	}
 	h.ops = append(h.ops, o)
@@ -101,7 +101,8 @@ type conditions struct {
 	restarted bool // the store was
 }
 
-// operations returns the history as the model has it, without what means nothing.
+// operations returns the history as the model sees it, without operations that say
+// nothing.
 func (h *history) operations(c conditions) []operation {
 	back := make(map[int]span) // when leases were released
 	for _, o := range h.ops {
@@ -113,14 +114,15 @@ func (h *history) operations(c conditions) []operation {
 	for _, o := range h.ops {
 		switch o.do {
 		case refused, otherSlots:
-			// Who asks at the same time, waits, or has given up, may be in the way.
+			// A call that runs at the same time, waits, or has given up may be the
+			// reason.
 			if !c.calm || !c.sure.FIFO || h.waited || h.doubt || !h.alone(o) {
 				continue
 			}
 		case released, broke, missed:
-			// Where requests have no order, some nodes do as who breaks it says, others as
-			// who gives it back, and both have ended it. And who repeats a request, as the
-			// answer was lost, finds only that the lease is over.
+			// Where requests have no order, some nodes carry out the break and others
+			// the release: both have ended the lease. And a request that is repeated
+			// because its answer was lost finds only that the lease is over.
 			at, ok := back[o.lease]
 			both := o.do == broke && ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret})
 			if both || !c.calm {
@@ -132,7 +134,7 @@ func (h *history) operations(c conditions) []operation {
 	for _, g := range h.known {
 		o := operation{do: trusted, lease: g.n, worker: g.worker, call: g.seen.call, ret: g.seen.ret}
 		broken := func(b span) bool { return b.call < g.seen.ret }
-		if !slices.ContainsFunc(g.breaks, broken) { // else it is trusted until the news come
+		if !slices.ContainsFunc(g.breaks, broken) { // else its holder trusts it until it learns of the break
 			ops = append(ops, o)
 		}
 		if g.lost {
@@ -143,9 +145,8 @@ func (h *history) operations(c conditions) []operation {
 	return ops
 }
 
-// alone reports whether a call that was refused was the only one to ask, and no
-// lease was broken of which the holder, who may be of the same client, did not know
-// yet.
+// alone reports whether a call that was refused was the only one to ask, and no lease
+// was broken whose holder, perhaps in the same client, did not know that yet.
 func (h *history) alone(o operation) bool {
 	at, n := span{o.call, o.ret}, 0
 	for _, t := range h.tries {

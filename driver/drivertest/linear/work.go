@@ -93,7 +93,7 @@ func slow(err error) bool {
 func (r *run) hold(ctx context.Context, h *history, g *held, took time.Duration) {
 	until := time.Now().Add(rand.N(time.Millisecond + took))
 	if !r.calm && rand.IntN(3) == 0 {
-		until = time.Now().Add(rand.N(3 * r.ttl / 2)) // longer than who is cut off may trust it
+		until = time.Now().Add(rand.N(3 * r.ttl / 2)) // longer than a client that is cut off may trust it
 	}
 	first := rand.IntN(2) == 0
 	if first {
@@ -148,8 +148,8 @@ func (r *run) downgrade(ctx context.Context, h *history, g *held) {
 	r.calls.Add(1)
 	o := operation{do: downgraded, lease: g.n, worker: g.worker}
 	if err != nil {
-		// It may have been done, or be done yet, also if the lease has ended meanwhile:
-		// whoever was let in does not wait for the answer.
+		// The store may have carried it out, or may do so later, even if the lease has
+		// ended meanwhile: a reader that was let in does not wait for the answer.
 		o.do, at.ret = mayLower, never
 	}
 	h.add(at, o)
@@ -200,7 +200,7 @@ func (r *run) breakOne(ctx context.Context, h *history, worker int, c *pawl.Clie
 	switch {
 	case errors.Is(err, pawl.ErrReleased), errors.Is(err, pawl.ErrHeld):
 		o.do = missed
-	case err != nil, !r.sure.Expiry: // or it has only asked the holder, who may have let go by itself
+	case err != nil, !r.sure.Expiry: // or it has only asked the holder, which may have released by itself
 		o.do = mayEnd
 	}
 	h.add(at, o)

@@ -19,8 +19,8 @@ type Etcd struct {
 	Args []string // all of them
 }
 
-// Quick are settings of a cluster of which a member that is silent is given up after
-// 300 ms, so that it grants leases of one second.
+// Quick are settings of a cluster that gives up a silent member after 300 ms, so that
+// it can grant leases of one second.
 var Quick = []string{"--heartbeat-interval", "50", "--election-timeout", "300"}
 
 // BeginEtcd starts a cluster of n members and waits until all of them serve.

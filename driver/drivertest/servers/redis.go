@@ -36,7 +36,7 @@ func NewRedis(dir string, args ...string) *Redis {
 		cmd.Env = append(os.Environ(), r.Env...)
 		return cmd, nil
 	}
-	// That it is this one that answers, only its log tells.
+	// Only the log shows that this server answers and not another one.
 	r.serves = func() bool { return strings.Contains(r.Output(), "Ready to accept connections") }
 	return r
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Server is a process that serves clients at an address. Redis, ZooKeeper and Etcd are
-// such; it has what they have in common.
+// Server is a process that serves clients at an address. It is the common part of
+// Redis, ZooKeeper and Etcd.
 type Server struct {
 	Addr string // for clients, host:port; held from the first start to End
 	Dir  string // of its files

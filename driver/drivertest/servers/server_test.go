@@ -54,8 +54,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestNoServer: one that ends instead of serving has another address each time, and in
-// the end its log is shown.
+// TestNoServer: a server that ends instead of serving gets another address each time,
+// and in the end its log is shown.
 func TestNoServer(t *testing.T) {
 	addrs := make(map[string]bool)
 	s := newSleeper("")

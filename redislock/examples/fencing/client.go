@@ -81,7 +81,7 @@ func add(ctx context.Context, lease *pawl.Lease, act, account string, p *pause) 
 	var n int
 	fmt.Sscan(balance, &n)
 	if act != "fenced" {
-		ctx = context.WithoutCancel(ctx) // as who does not know of contexts
+		ctx = context.WithoutCancel(ctx) // like code that ignores contexts
 	}
 	if _, err := ask(ctx, c, http.MethodPut, account, fmt.Sprint(n+10)); err != nil {
 		say("is refused: %v", err)

@@ -7,15 +7,15 @@
 //
 //	go run ./redislock/examples/fencing
 //
-// Two clients, each a process of its own, add 10 to an account, which is kept by
-// a service that they talk to over HTTP. They have a lock on the account, with a TTL of
-// a second, in a Redis server that the program starts. In the midst of its work
-// client 1 is stopped by SIGSTOP until client 2 has done its own. So may a garbage
-// collector stop it, a hypervisor, swapping, or a slow network its request.
+// Two clients, each a process of its own, add 10 to an account, which is kept by a
+// service that they talk to over HTTP. They have a lock on the account, with a TTL of a
+// second, in a Redis server that the program starts. SIGSTOP stops client 1 in the
+// middle of its work until client 2 has done its own. A garbage collector, a hypervisor
+// or swapping may stop a process in the same way, and a slow network its request.
 //
-// The story is Martin Kleppmann's ("How to do distributed locking", 2016), where
-// the tokens are 33 and 34. Here they are what Redis's clock says in
-// microseconds, so the second is greater by how long it took.
+// The story is Martin Kleppmann's ("How to do distributed locking", 2016), where the
+// tokens are 33 and 34. Here they are the time of Redis's clock in microseconds, so the
+// second is greater by the time in between.
 package main
 
 import (
@@ -57,8 +57,8 @@ func story(w io.Writer) error {
 		return err
 	}
 	defer stop()
-	// It has just started, so it might have forgotten locks. It has not: nobody has
-	// used it yet.
+	// The server has just started, so it might have forgotten locks. It has not, as no
+	// client has used it yet.
 	if err := redislock.Bless(context.Background(), redis, nil); err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStory plays the story, which fails unless the account holds in the end of each act
-// what it must: without a fence the wrong sum, with it the right one. Who was late is
-// told both tokens.
+// TestStory plays the story, which fails unless each act ends with the expected sum in
+// the account: without a fence the wrong one, with it the right one. The error of the
+// late client has both tokens.
 func TestStory(t *testing.T) {
 	var told strings.Builder
 	err := story(&told)
@@ -31,8 +31,8 @@ func TestStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Who is kept from the processor for longer than the TTL loses its lease and begins
-	// anew, so there may be more tokens than three.
+	// A client that does not get the processor for longer than the TTL loses its lease
+	// and begins anew, so there may be more than three tokens.
 	acts := strings.Split(told.String(), "\n\n")
 	var tokens []uint64
 	refused := false

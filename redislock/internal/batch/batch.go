@@ -2,13 +2,14 @@
 
 // Package batch makes one call of many requests.
 //
-// To call a script costs a server more than what the script does for one free lock. So
-// requests that goroutines make at the same time are one call, if the script takes many.
-// None of them waits for others that may come: the first lets those go ahead that are
-// ready to run, and that is all. A caller that makes few requests notices nothing.
+// Calling a script costs a server more than what the script does for one free lock. So
+// requests that goroutines make at the same time become one call, if the script takes
+// many. No request waits for others that may come: the first only yields once to
+// goroutines that are ready to run. With few requests there are no batches and no
+// delay.
 //
-// A cluster has the keys of such requests in different hash slots. Nothing depends on
-// batches but speed: without this package each request is a call.
+// A cluster has the keys of such requests in different hash slots. Batches only save
+// time: without this package each request is a call.
 package batch
 
 import (
@@ -23,8 +24,8 @@ import (
 )
 
 const (
-	fewRequests = 4  // under way: they are sent each by itself
-	most        = 24 // requests in a batch, during which the server does nothing else
+	fewRequests = 4  // with fewer under way, each is sent by itself
+	most        = 24 // requests in a batch; the server serves nothing else meanwhile
 	maxOpen     = 8  // batches that are looked through
 )
 
@@ -81,8 +82,8 @@ func (r *Requests) Ask(ctx context.Context, script Script, keys, args []string) 
 	return replies[0].ToArray()
 }
 
-// askTogether sends the request in a batch. told is false if there was no batch, or if the server has
-// refused all of it, perhaps because of another request in it.
+// askTogether sends the request in a batch. told is false if there was no batch, or if
+// the server has refused the whole batch, perhaps because of another request in it.
 func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []string) (reply []rueidis.RedisMessage, err error, told bool) {
 	b, i := r.join(script, keys, args)
 	if b == nil {
@@ -116,8 +117,9 @@ func (r *Requests) askTogether(ctx context.Context, script Script, keys, args []
 	return nil, b.err, true
 }
 
-// join returns a batch and the number of the request in it. The last that there is room
-// for has to send it, and else the first. It returns nil if there are too many different ones.
+// join returns a batch and the number of the request in it. The request that fills the
+// batch has to send it, or else the first. It returns nil if too many different batches
+// are open.
 func (r *Requests) join(script Script, keys, args []string) (*batch, int) {
 	own := script.PerRequest()
 	common, mine := args[:len(args)-own], args[len(args)-own:]

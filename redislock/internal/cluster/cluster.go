@@ -19,10 +19,10 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Cluster is the masters of a Redis Cluster. Each is a Server of its own, with a
-// connection, scripts and a run of its own, so that one that hangs holds up nobody
-// else. Keys are routed here and not by the client: scripts are those of one run
-// of one node, and must be called by the names that they have there.
+// Cluster is the masters of a Redis Cluster. Each is a Server of its own, with its own
+// connection, scripts and run, so that one that hangs does not hold up the others. This
+// package routes keys, and not the client: scripts belong to one run of one node, and
+// must be called by the names that they have there.
 type Cluster struct {
 	conf  epoch.Config // of the Servers
 	nodes conn.Nodes
@@ -59,7 +59,7 @@ func (c *Cluster) spawn(f func()) bool {
 
 var errClosed = driver.ErrClosed
 
-// owner returns the node that has a slot, as far as is known.
+// owner returns the node that has a slot, as far as the Cluster knows.
 func (c *Cluster) owner(ctx context.Context, slot int) (*epoch.Server, error) {
 	n := c.ownerNow(slot)
 	if n == nil {
@@ -87,7 +87,7 @@ func errNobody(slot int) error {
 	return fmt.Errorf("CLUSTERDOWN no node has the hash slot %d", slot)
 }
 
-// assign notes whose a slot is.
+// assign records which node has a slot.
 func (c *Cluster) assign(slot int, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +184,7 @@ func (c *Cluster) Close() {
 	var late []*node
 	for _, n := range nodes {
 		if s := n.now(); s != nil {
-			s.Close() // which ends what waits for it
+			s.Close() // which ends the requests that wait for it
 		} else {
 			late = append(late, n)
 		}

@@ -18,7 +18,7 @@ type node struct {
 
 	// Cluster.mu guards these.
 	dialed bool
-	used   driver.Instant // when it had a slot, or was asked for something, last
+	used   driver.Instant // when it last had a slot or a request
 }
 
 // at returns the node at an address. Cluster.mu is held.
@@ -48,7 +48,7 @@ func (c *Cluster) dial(n *node) {
 	n.srv.Listen()
 }
 
-// forget makes the next who needs the node dial again.
+// forget makes the next caller that needs the node dial again.
 func (c *Cluster) forget(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

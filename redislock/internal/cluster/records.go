@@ -14,12 +14,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// A cluster has a record of the epoch for each hash slot, as a script can read what
-// is in the slot of its keys only. It names the run of the node that has the slot. A
-// slot without a record of this run has lost its data, or may have: it was another
-// node's. Then nothing is granted in it for the longest TTL in use. Records are made
-// for all slots of a node as soon as one is found to be missing, so that all of them
-// wait at the same time, and not each when it is used first.
+// A cluster has a record of the epoch for each hash slot, as a script can read only
+// what is in the slot of its keys. The record names the run of the node that has the
+// slot. A slot without a record of this run has lost its data, or may have, because
+// another node had it. Then nothing is granted in it for the longest TTL in use. As
+// soon as one record of a node is missing, records are made for all its slots, so that
+// their quarantines run at the same time, and not each from its first use.
 
 func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
 
@@ -29,7 +29,7 @@ func (c *Cluster) tell(s *epoch.Server, b *epoch.Binding, wire rueidis.CommandCl
 	return s.Tell(b, wire, []string{key, noKey(key)}, args)
 }
 
-// told notes what that script has returned.
+// told records what that script has returned.
 func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.RedisResult) error {
 	is, err := s.Told(r)
 	if err != nil || !s.Wrote() {
@@ -43,7 +43,7 @@ func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.Re
 	return nil
 }
 
-// JoinAgain implements epoch.Slots. What fails is done with the next request.
+// JoinAgain implements epoch.Slots. What fails is repeated with the next request.
 func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.CommandClient, b, stale *epoch.Binding) {
 	slots := stale.Joined.All()
 	closed, begun, _ := c.join(ctx, s, wire, b, slots, s.Args(epoch.Join))
@@ -95,8 +95,8 @@ func (c *Cluster) join(ctx context.Context, s *epoch.Server, wire rueidis.Comman
 const epochBatch = 100 // slots at a time
 
 // seed begins the epochs of the other slots of a node when that of one slot was
-// missing, or was of another run. If all is set, which is where nobody has used the
-// cluster before, it does so for the other nodes too.
+// missing, or was of another run. If all is set, because nobody has used the cluster
+// before, it does so for the other nodes too.
 func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
 	if !b.Seeding.CompareAndSwap(false, true) {
 		return
@@ -114,7 +114,7 @@ func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
 	})
 }
 
-// seedOne stops where nothing is left to do: somebody else is about it too.
+// seedOne stops where nothing is left to do: another client may be doing the same.
 func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server, b *epoch.Binding, from int) {
 	slots := c.slotsOf(s, from)
 	for len(slots) > 0 {
@@ -145,7 +145,7 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 	others.Wait()
 }
 
-// slotsOf returns the slots of a node, those from a certain one on first.
+// slotsOf returns the slots of a node, beginning with those from a certain one on.
 func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +161,8 @@ func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 // Bless is as Server.Bless, for all slots.
 func (c *Cluster) Bless(ctx context.Context) error { return c.change(ctx, epoch.Trust) }
 
-// Set is as Server.Set, for all slots. Those that are not reached learn it from clients that
-// have been granted something elsewhere.
+// Set is as Server.Set, for all slots. Slots that it does not reach learn it from
+// clients that have got leases elsewhere.
 func (c *Cluster) Set(ctx context.Context) error { return c.change(ctx, epoch.Setting) }
 
 func (c *Cluster) change(ctx context.Context, mode string) error {
@@ -190,7 +190,7 @@ func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) e
 		return err
 	}
 	slots := c.slotsOf(s, 0)
-	n, args := min(len(slots), 1), s.TellingArgs(mode) // the others are told once
+	n, args := min(len(slots), 1), s.TellingArgs(mode) // the script notifies the others once
 	for len(slots) > 0 {
 		if _, _, err := c.join(ctx, s, s.Client, b, slots[:n], args); err != nil {
 			return err

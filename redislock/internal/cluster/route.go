@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// settle is how long a request waits for a hash slot that is moving, or for nodes
-// to agree whose it is, before it fails. Redis refuses scripts with several keys
+// settle is how long a request waits before it fails if a hash slot is moving, or if
+// the nodes do not agree which of them has it. Redis refuses scripts with several keys
 // while it moves a slot key by key.
 const settle = 2 * time.Second
 
@@ -24,7 +24,7 @@ const settle = 2 * time.Second
 type trip struct {
 	c     *Cluster
 	slot  int
-	ask   string         // where to ask next, out of turn; empty for the owner
+	ask   string         // where to ask next with ASKING; empty for the owner
 	hops  int            // how often it was sent elsewhere, or told to try again
 	began driver.Instant // when for the first time
 }
@@ -33,8 +33,8 @@ func (c *Cluster) trip(key string) *trip {
 	return &trip{c: c, slot: slotOf(key)}
 }
 
-// next returns whom to ask, and whether that is out of turn: the node does not have
-// the slot yet.
+// next returns the node to ask, and whether to ask it with ASKING because it does not
+// have the slot yet.
 func (t *trip) next(ctx context.Context) (s *epoch.Server, asking bool, err error) {
 	if t.ask == "" {
 		s, err = t.c.owner(ctx, t.slot)
@@ -48,8 +48,8 @@ func (t *trip) next(ctx context.Context) (s *epoch.Server, asking bool, err erro
 	return s, true, err
 }
 
-// again says whether the request should be sent again after err, to whom next
-// says, and waits if that must not be at once.
+// again reports whether the request should be sent again after err, to the node that
+// next returns. It waits if that must not happen at once.
 func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
 	ret := conn.Refused(err)
 	if ret == nil {
@@ -143,7 +143,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 				fail = c.left(s, t.slot)
 			}
 			return reply, since, epoch.Source{Server: s, Binding: b}, fail
-		case err == nil: // the record of the epoch has gone, is another's, or has another MaxTTL; see grants
+		case err == nil: // the record of the epoch is gone, is of another run, or has another MaxTTL; see grants
 			b.Joined.Remove(t.slot)
 			forgot++
 		case ret != nil && ret.IsNoScript():
@@ -162,9 +162,9 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 	return nil, 0, epoch.Source{}, &conn.Failure{Err: conn.Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
 }
 
-// left returns why a reply from a node is not to be believed, or nil: the slot was
-// given to another while it was on its way. A node that hung and has been replaced
-// executes what it was sent before it learns that.
+// left returns why a reply from a node must not be trusted, or nil: the slot has moved
+// to another node while the reply was on its way. A node that hung and has been
+// replaced executes requests that were sent to it before it learns that.
 func (c *Cluster) left(s *epoch.Server, slot int) *conn.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,8 +174,8 @@ func (c *Cluster) left(s *epoch.Server, slot int) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from a node that had the hash slot before", driver.ErrUncertain), Maybe: true}
 }
 
-// noKey is a key that never exists. A node that moves a slot, or is given one, refuses
-// a script that has it among its keys, with TRYAGAIN, wherever the others are.
+// noKey is a key that never exists. A node that moves or receives a slot refuses a
+// script that has it among its keys, with TRYAGAIN, wherever the other keys are.
 func noKey(key string) string { return key + ":none" }
 
 // call runs a script. With the first one in a slot, the slot's epoch is joined.

@@ -12,8 +12,8 @@ import (
 
 const samples = 16 // slots of each master that State looks at
 
-// State asks all masters how some of their slots are, and returns the longest of what
-// they say: their epochs begin together.
+// State asks all masters about some of their slots and returns the longest quarantine:
+// their epochs begin together.
 func (c *Cluster) State(ctx context.Context) (epoch.State, error) {
 	servers, err := c.Servers(ctx)
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// In a cluster the script that publishes counts only subscriptions at the node that has the
-// slot, to a channel in that slot. So there is a subscription for each slot in
-// which somebody waits. The node ends the subscription when it gives the slot away, but
-// not when it becomes a replica of the one that has taken it over: what is published there
-// is heard at the replica, too, and not counted. So a subscription follows the owner of its slot,
-// and a client that has one asks the owner now and then whether it is a master still.
+// In a cluster the script that publishes counts only subscriptions at the node that has
+// the slot, to a channel in that slot. So there is a subscription for each slot with a
+// waiter. The node ends the subscription when it gives the slot away, but not when it
+// becomes a replica of the node that has taken the slot over. The replica then delivers
+// what is published there, but the script does not count its subscriptions. So a
+// subscription follows the owner of its slot, and a client that has one asks the owner
+// now and then whether it is still a master.
 
 // keptIdle is how long the subscription of a slot that nobody uses is kept.
 const keptIdle = time.Minute
@@ -26,7 +27,7 @@ func (c *Cluster) ChannelFor(key string) string { return c.channelOf(slotOf(key)
 
 func (c *Cluster) channelOf(slot int) string { return c.conf.Channel + "{" + slotTag(slot) + "}" }
 
-// slotSubscription is the one of a slot. Cluster.mu guards it.
+// slotSubscription is the subscription of one slot. Cluster.mu guards it.
 type slotSubscription struct {
 	*conn.Subscription
 	users int
@@ -37,8 +38,8 @@ type slotSubscription struct {
 	leave context.CancelFunc // ends that
 }
 
-// Subscription returns what tells when messages about a lock's key can be heard. Leave must
-// be called after it.
+// Subscription returns the subscription for messages about a lock's key. Leave must be
+// called after it.
 func (c *Cluster) Subscription(key string) *conn.Subscription {
 	slot := slotOf(key)
 	c.mu.Lock()
@@ -71,7 +72,7 @@ func (c *Cluster) Leave(key string) {
 	}
 }
 
-// drop ends the subscription of a slot, unless somebody uses it again.
+// drop ends the subscription of a slot, unless it has users again.
 func (c *Cluster) drop(slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +118,7 @@ func (c *Cluster) receive(ctx context.Context, e *slotSubscription, slot int) er
 	return conn.Lacking(err, "ssubscribe")
 }
 
-// follow makes the subscriptions be where their slots are now. Cluster.mu is held.
+// follow moves the subscriptions to where their slots are now. Cluster.mu is held.
 func (c *Cluster) follow() {
 	for slot, e := range c.subscriptions {
 		n := c.owners[slot]
@@ -131,11 +132,11 @@ func (c *Cluster) follow() {
 	}
 }
 
-// watchEvery is how often the nodes are asked that somebody waits at.
+// watchEvery is how often nodes with waiters are asked.
 const watchEvery = 500 * time.Millisecond
 
-// watch looks for new owners of what a node had that does not answer, or is no master
-// any more. It goes on until nobody waits.
+// watch looks for new owners of the slots of a node that does not answer or is no
+// longer a master. It goes on until there are no waiters.
 func (c *Cluster) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -170,7 +171,8 @@ func (c *Cluster) watch() {
 	}
 }
 
-// leads asks a server whether it is a master. One that may not be asked is taken for one.
+// leads asks a server whether it is a master. If the user may not ask that, the server
+// counts as a master.
 func leads(ctx context.Context, s *epoch.Server) bool {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
@@ -187,7 +189,7 @@ func (c *Cluster) unsubscribe(s *epoch.Server, slot int) {
 	s.Do(ctx, s.Client.B().Sunsubscribe().Channel(c.channelOf(slot)+c.conf.ID).Build())
 }
 
-// Listen does nothing: a node is listened to when it is asked for something first.
+// Listen does nothing: a subscription to a node begins with the first request to it.
 func (c *Cluster) Listen() {}
 
 // Hush ends all subscriptions; see Server.Hush.

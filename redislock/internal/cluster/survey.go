@@ -19,15 +19,15 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// survey is one asking for whose the slots are.
+// survey is one query for the owners of the slots.
 type survey struct {
 	done  chan struct{} // closed when the fields below are set
 	err   error
 	ended driver.Instant
 }
 
-// survey learns whose the slots are, from others than suspect if they answer, or
-// waits until somebody else has.
+// survey learns the owners of the slots, from nodes other than suspect if they answer,
+// or waits until another caller has.
 func (c *Cluster) survey(ctx context.Context, suspect *epoch.Server) error {
 	c.mu.Lock()
 	s := c.begin(suspect)
@@ -67,8 +67,8 @@ func (s *survey) over() bool {
 	}
 }
 
-// suspect begins to look for a new owner of what a Server has that does not
-// answer, or does not know better. The caller does not wait for it.
+// suspect begins to look for new owners of the slots of a Server that does not answer
+// or has refused. The caller does not wait for it.
 func (c *Cluster) suspect(s *epoch.Server) {
 	const often = 200 * time.Millisecond
 	c.mu.Lock()
@@ -146,7 +146,7 @@ func (c *Cluster) askFirst(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// answer says whose the slots are, in the eyes of one node.
+// answer is what one node says about the owners of the slots.
 type answer struct {
 	owners map[string][][2]int // by address, first and last slots
 	err    error
@@ -193,9 +193,9 @@ func announced(addr, asked string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-// take makes an answer what is known.
+// take replaces the known owners by those of an answer.
 func (c *Cluster) take(a answer) error {
-	const unused = time.Minute // then a node that has no slots is given up
+	const unused = time.Minute // after that a node without slots is given up
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners = [epoch.SlotCount]*node{}

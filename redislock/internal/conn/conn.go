@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conn is the connection to one Redis server: where a URL leads and how that is
-// dialled, what rueidis lacks, subscriptions that are kept up, and what errors mean.
+// Package conn is the connection to one Redis server: it reads and dials URLs, adds
+// what rueidis lacks, keeps subscriptions up, and explains errors.
 package conn
 
 import (
@@ -13,29 +13,29 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Conn is a client of one server, with what is known of the way there.
+// Conn is a client of one server, with what is known of its connections.
 //
-// rueidis looks at the context of a request that waits for its answer. There are two
-// things that it waits for without: a connection that another caller is making, and,
-// if a ring of 1024 requests without an answer is full, room in it. So a request that
-// may meet one of them has a goroutine of its own, which is left behind when its
-// context ends.
+// rueidis looks at the context of a request while the request waits for its answer. It
+// does not look at it in two other waits: for a connection that another caller is
+// making, and for room in a ring of 1024 requests without an answer if that is full. So
+// a request that may meet one of them has a goroutine of its own, which is left behind
+// when its context ends.
 //
-// The others do without. They have been preceded by one that was answered, after
-// which no connection has ended and no request was given up: so there is a connection,
-// and as answers come in order, nothing is in the ring but what is under way now. If
-// the connection ends, or hundreds of other requests come, in the very instant
-// between that look and the request's way into the ring, the context may be looked
-// at late: by what making a connection may take, or finding out that one is dead.
+// The others do without. Before them a request was answered, and since then no
+// connection has ended and no request was given up. So there is a connection, and as
+// answers come in order, the ring has only the requests that are under way now. If the
+// connection ends, or hundreds of other requests come, in the very instant between that
+// check and the request's entry into the ring, rueidis may look at the context late:
+// after the time that making a connection takes, or finding out that one is dead.
 type Conn struct {
 	Client  rueidis.Client
-	contact *Contact // nil if the client is the caller's
+	contact *Contact // nil if the caller has made the client
 
 	failed atomic.Int64 // requests that have had no answer
-	clear  atomic.Int64 // troubles before one that was answered, and 1; 0: there was none
+	clear  atomic.Int64 // troubles before the last request that was answered, plus 1; 0 if none was
 }
 
-// maxDirect leaves room in the ring for what has a goroutine, and for the rest.
+// maxDirect leaves room in the ring for requests with a goroutine and for others.
 const maxDirect = 768
 
 // New returns the Conn of a client. contact is that of the client's Place, or nil.
@@ -43,8 +43,8 @@ func New(client rueidis.Client, contact *Contact) *Conn {
 	return &Conn{Client: client, contact: contact}
 }
 
-// troubles counts what may be in the way of requests. Of the connections of a client
-// that is not ours nothing is known.
+// troubles counts what may hold up requests. It knows nothing about the connections of
+// a client that the caller has made.
 func (c *Conn) troubles() int64 { return c.contact.breaks.Load() + c.failed.Load() }
 
 // Do sends a command. It returns when ctx ends.
@@ -112,8 +112,8 @@ func (c *Conn) Made() int64 {
 	return c.contact.conns.Load()
 }
 
-// Left returns when the connections before the last one were heard of last, if any was made
-// after the first n; or else now.
+// Left returns when the last byte came on connections before the last one, if any was
+// made after the first n; otherwise now.
 func (c *Conn) Left(n int64) driver.Instant {
 	if c.contact != nil && c.contact.conns.Load() > n {
 		return driver.Instant(c.contact.left.Load())
@@ -121,7 +121,8 @@ func (c *Conn) Left(n int64) driver.Instant {
 	return driver.Now()
 }
 
-// Ours reports whether the connections may be dropped: a client of the caller's is not ours.
+// Ours reports whether the connections may be dropped: those of a client that the
+// caller has made may not.
 func (c *Conn) Ours() bool { return c.contact != nil }
 
 // Drop closes the connections that had been made when there were n.

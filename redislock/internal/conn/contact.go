@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Contact is when the connections that were made for a Place have heard of their
-// server. One that is used for several servers knows less, but nothing wrong.
+// Contact records when the connections that were made for a Place got data from their
+// server. A Contact for several servers knows less, but nothing wrong.
 type Contact struct {
-	conns atomic.Int64 // so many were made
+	conns atomic.Int64 // how many were made
 	heard atomic.Int64 // driver.Instant of the last byte
 	left  atomic.Int64 // of the last byte on connections before the last one
 	// breaks counts the ends of connections: Read returns an error, or Close is called,
@@ -59,9 +59,9 @@ func (c *Contact) forget(n int64) {
 	delete(c.open, n)
 }
 
-// GiveUp ends what is being connected: dials, and connections by which nothing has been
-// heard yet, as a server that hangs accepts them and is silent. Others go on, and later
-// ones are made as before.
+// GiveUp ends what is being connected: dials, and connections on which nothing has come
+// yet, as a server that hangs accepts them and is silent. Others go on, and later ones
+// are made as before.
 func (c *Contact) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,10 +101,10 @@ func (h heardConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write lets others go first if there are any. rueidis writes the requests of all who
-// call it together, but its writer is woken by the first and runs before the second: each
-// would cost a system call, here and in the server. Calls of many requests go at once:
-// while the server works on one the next is made.
+// Write yields to other callers first if there are any. rueidis writes the requests of
+// all callers together, but the first request wakes its writer, which runs before the
+// second is there: each would cost a system call, here and in the server. Batches are
+// written at once: while the server works on one the next is made.
 func (h heardConn) Write(b []byte) (int, error) {
 	if h.c.busy.Load()-h.c.batches.Load() > 1 && h.c.yield.Now() {
 		h.c.yield.Rest()

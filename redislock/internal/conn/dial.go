@@ -15,8 +15,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Dial makes a client without outstaying ctx. There can be a client and an error:
-// if it could not connect it tries again with every request.
+// Dial makes a client, and returns when ctx ends. It may return a client together with
+// an error: a client that could not connect tries again with every request.
 func (p *Place) Dial(ctx context.Context) (rueidis.Client, error) {
 	return dialWith(ctx, p.client)
 }
@@ -96,8 +96,8 @@ func dialWith(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, er
 	}
 }
 
-// sentinels marks the dialer of the connections to sentinels, by which nothing is
-// heard of the server. It resolves names as a dialer without a resolver does.
+// sentinels marks the dialer of the connections to sentinels, which say nothing about
+// contact with the server. It resolves names as a dialer without a resolver does.
 var sentinels = &net.Resolver{}
 
 func (c *Contact) dial(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) (net.Conn, error) {
@@ -131,7 +131,7 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	spare := context.AfterFunc(making, func() { conn.Close() })
 	n := c.conns.Add(1)
 	c.keep(n, conn)
-	// In this order: what others hear from now on they note themselves.
+	// In this order: other connections record later bytes themselves.
 	raise(&c.left, c.heard.Load())
 	return heardConn{&refusable{Conn: conn, first: spare}, c, n}, nil
 }

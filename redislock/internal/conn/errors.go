@@ -20,7 +20,7 @@ type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// reply says what the server means by a kind of error, and what to do.
+// reply explains a kind of error of the server, and says what to do.
 type reply struct {
 	prefix string // of the error's text, from which rueidis has taken "ERR"
 	hint   string
@@ -59,7 +59,7 @@ var replies = []reply{
 	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
 }
 
-// Explain adds a hint to what the server said, and says whether it is lasting.
+// Explain adds a hint to an error of the server, and reports whether it is lasting.
 func Explain(err error) (explained error, lasting bool) {
 	for _, r := range replies {
 		if strings.HasPrefix(err.Error(), r.prefix) {
@@ -79,17 +79,17 @@ func Refused(err error) *rueidis.RedisError {
 // Failure is why a request failed.
 type Failure struct {
 	Err     error // what package driver wants to see
-	Maybe   bool  // it may have been executed
+	Maybe   bool  // the request may have been executed
 	Lasting bool  // asking again does not help
 	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
 	Moving  bool  // the hash slot moves to another node: it passes
 	Silent  bool  // the server has not answered, not even with a refusal
 }
 
-// Classify says what the error of a request means. ctx is the request's own: a
-// dial that was given up because of another's has sent nothing. ErrClosing says
-// nothing: it is also the error of requests that were under way when sentinels
-// named another master.
+// Classify says what the error of a request means. ctx is the request's own: a dial
+// that was given up because another request's context ended has sent nothing.
+// ErrClosing leaves the outcome open: it is also the error of requests that were under
+// way when sentinels named another master.
 func Classify(ctx context.Context, err error) *Failure {
 	var answer *rueidis.RedisError
 	switch {
@@ -104,8 +104,8 @@ func Classify(ctx context.Context, err error) *Failure {
 	return &Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, err), Maybe: true, Silent: true}
 }
 
-// NotBound says what an error means from which it is clear that the server has
-// not executed the request.
+// NotBound is Classify for an error that shows that the server has not executed the
+// request.
 func NotBound(ctx context.Context, err error) *Failure {
 	switch {
 	case ctx.Err() != nil:
@@ -119,8 +119,8 @@ func NotBound(ctx context.Context, err error) *Failure {
 	return &Failure{Err: Unavailable(explained), Lasting: lasting, Silent: Refused(err) == nil && !errors.Is(err, ErrReplica)}
 }
 
-// Hopeless reports whether an error of Dial took all the time that there was, so that to dial
-// again would take it a second time.
+// Hopeless reports whether Dial took all its time before it returned err, so that
+// dialling again would take it a second time.
 func Hopeless(err error) bool {
 	return errors.Is(err, errNoTLS) || undialled(err) && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "i/o timeout"))
 }
@@ -132,9 +132,9 @@ func undialled(err error) bool {
 	return errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// Partial reports whether a script may have failed half-way: it has failed in
-// one of its commands, and not for want of memory or the like, which is found
-// at the first write.
+// Partial reports whether a script may have failed half-way: one of its commands has
+// failed, and not because of a lack of memory or the like, which shows at the first
+// write.
 func Partial(text string) bool {
 	if !strings.Contains(text, "script:") {
 		return false
@@ -175,10 +175,10 @@ func dialHint(err error) error {
 	return err
 }
 
-// ErrReplica says that a server is a replica, of which it was asked.
+// ErrReplica is the error of a server that says, when asked, that it is a replica.
 var ErrReplica = errors.New("READONLY")
 
-// IsReplica reports whether a server says that it is a master no more.
+// IsReplica reports whether a server says that it is no longer a master.
 func IsReplica(err error) bool {
 	ret := Refused(err)
 	return ret != nil && (strings.HasPrefix(ret.Error(), "READONLY") || strings.HasPrefix(ret.Error(), "MASTERDOWN"))

@@ -8,9 +8,9 @@ import (
 	"net"
 )
 
-// refusable is a connection that the server may refuse as its first word, for
-// having as many as it may, without waiting for ours. rueidis has sent several
-// commands by then, and tells only that the others got no answer.
+// refusable is a connection that the server may refuse at once, because it has as many
+// as it may have. rueidis has sent several commands by then, and reports only that they
+// got no answer.
 type refusable struct {
 	net.Conn
 	heard bool

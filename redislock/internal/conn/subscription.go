@@ -61,8 +61,8 @@ func (s *Subscription) Closed() (since driver.Instant, news <-chan struct{}) {
 	return since, s.news
 }
 
-// State returns whether messages can be heard, a channel that is closed when that
-// may have changed, and why not if the server has refused or cannot be reached.
+// State returns whether messages can be heard, a channel that is closed when that may
+// have changed, and the error if the server has refused or cannot be reached.
 func (s *Subscription) State() (open bool, news <-chan struct{}, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,9 @@ func (s *Subscription) Retry() {
 	}
 }
 
-// Receive subscribes to channels at a server and calls hear with what is heard. The last of the
-// channels is own: when its subscription is confirmed all are, and opened is called.
+// Receive subscribes to channels at a server and calls hear with each message. The last
+// of the channels is own: when its subscription is confirmed, all are, and opened is
+// called.
 func (s *Subscription) Receive(ctx context.Context, at *Conn, subscribe rueidis.Completed, own string, opened func(), hear func(Session, rueidis.PubSubMessage)) error {
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(m rueidis.PubSubSubscription) {
 		if (m.Kind == "subscribe" || m.Kind == "ssubscribe") && m.Channel == own {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// Options are what a URL can say, and more that is about the connection.
+// Options are the settings in a URL and further settings of the connection.
 type Options struct {
 	Prefix             string
 	MaxTTL             time.Duration
@@ -50,8 +50,8 @@ type Place struct {
 	client rueidis.ClientOption
 }
 
-// Parse reads a URL. Its errors do not repeat it: it may contain a password,
-// and where that ends in a wrong URL nobody can tell.
+// Parse reads a URL. Its errors do not repeat it: it may contain a password, and in a
+// wrong URL it is not clear where that ends.
 func Parse(s string, opts Options) (*Place, error) {
 	u, err := storekit.ParseURL(s)
 	if err != nil {
@@ -176,10 +176,10 @@ func (p *Place) address(u *url.URL) error {
 	return nil
 }
 
-// tune sets how the connection is used. There is one for all requests and one
-// more while scripts are loaded. A request that is given up must not cost it, as
-// its release has to follow it there. A link that does not answer is given up
-// within a third of a TTL, so that time is left to renew on a new one.
+// tune sets how the connection is used. There is one for all requests and one more
+// while scripts are loaded. Giving up a request must not close the connection, as the
+// release of the request has to follow it there. A connection without answers is given
+// up within a third of a TTL, so that time is left to renew on a new one.
 func (p *Place) tune() {
 	ttl := p.TTL
 	if ttl == 0 {

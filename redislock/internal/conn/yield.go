@@ -10,17 +10,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Yield lets goroutines go first that are ready to run. Among those that keep the processors
-// busy it may be long before it is the caller's turn again, so that is not tried again soon.
+// Yield lets goroutines that are ready to run go first. If some of them keep the
+// processors busy, the caller may wait long for its turn; then it does not yield again
+// for a while.
 type Yield struct {
-	rests atomic.Int64 // driver.Instant until which nobody is let go first
+	rests atomic.Int64 // driver.Instant until which it does not yield
 }
 
 // longTurn is more than hundreds of requests take to be made, and as long as a
 // goroutine that computes has a processor.
 const longTurn = 10 * time.Millisecond
 
-// Now lets others go first, and reports whether that took long.
+// Now yields, and reports whether that took long.
 func (y *Yield) Now() (long bool) {
 	began := driver.Now()
 	if began < driver.Instant(y.rests.Load()) {
@@ -30,5 +31,5 @@ func (y *Yield) Now() (long bool) {
 	return driver.Now().Sub(began) > longTurn
 }
 
-// Rest makes Now let nobody go first for a while.
+// Rest stops Now from yielding for a while.
 func (y *Yield) Rest() { y.rests.Store(int64(driver.Now().Add(10 * longTurn))) }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package efficiency is the driver for locks whose second holder does no harm: SET NX PX, and scripts
-// that compare before they do anything. They are bound to no run of a server, so what one has
-// forgotten is granted again at once. What it shares with the driver for correctness is the layout,
-// and that the lock can be looked at.
+// Package efficiency is the driver for locks whose second holder does no harm: SET NX
+// PX, and scripts that compare first. They are not bound to a run of a server, so a
+// lock that the server has forgotten is granted again at once. It shares with the
+// driver for correctness the layout and the inspection of locks.
 package efficiency
 
 import (
@@ -27,7 +27,8 @@ type Participant interface {
 	driver.Inspector
 	Close() error
 
-	// Usable returns why a request, which may be nil, cannot be made, and CheckTTL why a TTL is not allowed.
+	// Usable returns why a request, which may be nil, cannot be made. CheckTTL returns
+	// why a TTL is not allowed.
 	Usable(ctx context.Context, req *driver.Request) error
 	CheckTTL(ttl time.Duration) error
 	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
@@ -37,9 +38,10 @@ type Participant interface {
 	Broken(key string) (news, channel string, remember time.Duration)
 	Value(req *driver.Request) string // of the lock
 	Record(by *driver.Holder, why string) string
-	// Held reads who holds a lock instead of the lease that a script was run for, or returns ErrReleased.
+	// Held reads the holder of a lock from the reply to a script that was run for
+	// another lease, or returns ErrReleased.
 	Held(name string, reply []rueidis.RedisMessage) error
-	// Lost returns why a lease has ended that the server does not have.
+	// Lost returns why a lease that the server does not have has ended.
 	Lost(ctx context.Context, key, lease string) error
 }
 
@@ -66,7 +68,7 @@ func newUnbound(text string) *unbound {
 	return &unbound{text, fmt.Sprintf("%x", sha1.Sum([]byte(text)))}
 }
 
-// run runs a script, and brings it along if the server does not know it.
+// run runs a script, and sends its text if the server does not know it.
 func (d *Driver) run(ctx context.Context, script *unbound, keys []string, args ...string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
 	n := int64(len(keys))
 	r, since, fail := d.Send(ctx, keys[0], func(b rueidis.Builder) rueidis.Completed {
@@ -95,9 +97,9 @@ func (d *Driver) Guarantees() driver.Guarantees {
 	return driver.Guarantees{CrossHost: true, Expiry: true}
 }
 
-// TryAcquire implements driver.Driver. It overtakes those who wait. If the lock is
-// held, that may be by an attempt for the same lease whose answer was lost: the
-// script that extends finds out, and else tells who holds it.
+// TryAcquire implements driver.Driver. It overtakes waiters. If the lock is held, the
+// holder may be an earlier attempt for the same lease whose answer was lost: the script
+// that extends finds that out, or otherwise returns the holder.
 func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := d.Usable(ctx, req); err != nil {
 		return nil, err
@@ -127,13 +129,13 @@ func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gr
 	if err := d.held(ctx, req.Name, reply); !errors.Is(err, driver.ErrReleased) {
 		return nil, err
 	}
-	return nil, driver.ErrHeld // it was, and has just ended
+	return nil, driver.ErrHeld // it was held, and has just ended
 }
 
 const noKey = -2 // what PTTL says if there is none
 
-// held is Held, and looks for those who hold a lock together. Not every
-// user may do that, and it is a courtesy.
+// held is Held, and adds the holders of a lock that several hold together. It ignores
+// an error of that, as not every user may ask.
 func (d *Driver) held(ctx context.Context, name string, reply []rueidis.RedisMessage) error {
 	err := d.Held(name, reply)
 	if len(reply) == 3 && errors.Is(err, driver.ErrReleased) {
@@ -172,7 +174,7 @@ type grant struct {
 	key    string
 	lease  string
 	since  driver.Instant
-	unsure bool // the answer to the attempt did not come
+	unsure bool // the attempt was not answered
 
 	mu    sync.Mutex
 	ended bool // released

@@ -26,14 +26,15 @@ var (
 	//go:embed lua/mark.lua
 	markLua string
 
-	// Each is the Lua function that does something for every request of a batch, and keeps the error
-	// of one from the others.
+	// Each is the Lua function that serves every request of a batch, so that the error
+	// of one does not affect the others.
 	//go:embed lua/each.lua
 	Each string
 )
 
-// Whole returns a script with the functions that its rest needs in the place of its line that begins with
-// "-- with". What comes before is the ordinary case, which does without: to make functions takes time.
+// Whole returns a script with the functions that its rest needs in the place of its
+// line that begins with "-- with". The part before that line serves the ordinary case
+// without these functions: making functions takes time.
 func Whole(script, functions string) string {
 	before, rest, found := strings.Cut(script, "\n-- with ")
 	_, rest, ended := strings.Cut(rest, "\n")
@@ -48,11 +49,11 @@ func (s *Server) epochScript() int { return len(s.texts) - 3 }
 func (s *Server) markScript() int  { return len(s.texts) - 2 }
 func (s *Server) checkScript() int { return len(s.texts) - 1 }
 
-// text returns the text of a script for one run of a server. A restart empties
-// the server's cache of scripts, and another server has another id, so that what
-// is loaded for this run is refused by any other, with NOSCRIPT.
-// For another MaxTTL, or another set of nodes, there is another text, too: each grant is one under what the
-// client knows of them.
+// text returns the text of a script for one run of a server. A restart empties the
+// server's cache of scripts, and another server has another id. So any other run
+// refuses what is loaded for this one, with NOSCRIPT. For another MaxTTL or another set
+// of nodes the text is another too: each grant is made under those that the client
+// knows.
 func (s *Server) text(script int, b *Binding) string {
 	publish := "PUBLISH"
 	if s.Slots != nil {
@@ -69,7 +70,7 @@ type Binding struct {
 	boot  string // the server's run_id; empty if it is not guarded
 	sha   []string
 	calls []call // of the scripts that take many requests
-	// limit is the MaxTTL for which the scripts were made; 0 if none was to be seen.
+	// limit is the MaxTTL for which the scripts were made; 0 if the store had none.
 	limit time.Duration
 	// sets is the record of the set of nodes, and set the one for which the scripts were made. Only of a node of Redlock.
 	sets Sets
@@ -81,9 +82,9 @@ type Binding struct {
 	move    int // the number of times that the run had changed
 }
 
-// Bind learns which run of the server this is and loads the scripts for it, unless
-// that has been done. Only a caller that wants to know at once whether the server
-// will do needs it.
+// Bind learns which run of the server this is and loads the scripts for it, unless that
+// has been done. Only a caller that wants to know at once whether the server can be
+// used needs it.
 func (s *Server) Bind(ctx context.Context) error {
 	if _, err := s.Bound(ctx, nil); err != nil {
 		return conn.NotBound(ctx, err).Err
@@ -133,10 +134,10 @@ func (b *Binding) failed() bool {
 	}
 }
 
-// bind learns which run of which server this is, loads the scripts for it, and
-// sees to its epoch. All on one connection, which does not outlive the server:
-// otherwise scripts for one run could come into the cache of the next, where a
-// client that has not noticed the restart would find them.
+// bind learns which run of which server this is, loads the scripts for it, and begins
+// or joins its epoch. It does so on one connection, which does not outlive the server:
+// otherwise scripts for one run could get into the cache of the next, where a client
+// that has not noticed the restart would find them.
 func (s *Server) bind(b, stale *Binding) {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.Timeout)
 	defer cancel()
@@ -211,8 +212,8 @@ func loaded(replies []rueidis.RedisResult) error {
 	return nil
 }
 
-// checked says whether the user may run what is in the scripts: a script that
-// fails half-way leaves things in disorder.
+// checked returns an error unless the user may run all commands of the scripts: a
+// script that fails half-way leaves inconsistent data.
 func (s *Server) checked(r rueidis.RedisResult) error {
 	missing, err := r.AsStrSlice()
 	if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {

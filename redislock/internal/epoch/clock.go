@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Redis expires keys by its wall clock: set forward, it ends leases early, set
-// back, late. So replies tell the server's time, which is compared with our own.
-// A master that replaces another one with another idea of the time is the same
-// thing.
+// Redis expires keys by its wall clock: if that is set forward, leases end early; if it
+// is set back, they end late. So replies carry the server's time, which is compared
+// with the local clock. A new master whose clock differs from the old one's has the
+// same effect.
 
 // reading is the server's time, read between the two instants.
 type reading struct {
@@ -34,10 +34,10 @@ func (r reading) step(next reading) time.Duration {
 	return 0
 }
 
-// follows reports whether next should be what readings after it are compared
-// with. Not too often, or a clock that runs too fast would hide in the allowance
-// of each; and not the answer to a request that took long, unless nothing better
-// has come for so long that the drift is as much.
+// follows reports whether later readings should be compared with next. That must not
+// change too often, or a clock that runs too fast would hide in the allowance of each
+// comparison. And it should not be the answer to a request that took long, unless
+// nothing better has come for so long that the drift is as large.
 func (r reading) follows(next reading) bool {
 	age := next.heard.Sub(r.heard)
 	return age > time.Second && next.heard.Sub(next.sent) <= r.heard.Sub(r.sent)+age/100

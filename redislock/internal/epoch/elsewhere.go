@@ -13,27 +13,28 @@ import (
 )
 
 // An address may come to lead to another server while old connections live on: a
-// virtual IP, a proxy, a name that is resolved anew. The old server may be a replica then, or a
-// master that nobody else talks to. So a refusal that says that a connection leads to no master, or not to
-// the run that the scripts were loaded for, is followed by a new binding, over a new connection. If
-// that finds a master and the request is refused again, the connection of the
-// requests leads elsewhere, and is dropped: the next is made to where the address leads now.
+// virtual IP, a proxy, a name that is resolved anew. The old server may be a replica
+// then, or a master that no other client uses. So if a refusal says that a connection
+// leads to a replica, or to another run than that of the scripts, a new binding
+// follows, over a new connection. If that finds a master and the request is refused
+// again, the connection of the requests leads elsewhere. It is dropped, and the next
+// one is made to where the address leads now.
 //
-// None of this is of any use if the address leads to a replica for good, or to several
-// servers in turn. So it is done less and less often.
+// This does not help if the address leads to a replica for good, or to several servers
+// in turn. So it is done less and less often.
 
-// astray is what has been in vain.
+// astray counts the bindings that did not help.
 type astray struct {
 	n atomic.Int64 // bindings in a row
 
 	mu   sync.Mutex     // guards the fields below
 	last driver.Instant // when the last one was made
 	err  error          // of the last
-	ours bool           // a connection was dropped, and the end of the subscription is no news
+	ours bool           // this client has dropped a connection, so the end of the subscription says nothing
 }
 
 const (
-	vainFree  = 2                // so many bindings may be in vain without a pause
+	vainFree  = 2                // how many bindings may be in vain without a pause
 	vainPause = time.Second      // after these; it doubles
 	maxVain   = 10 * time.Second // no pause is longer
 )
@@ -48,7 +49,7 @@ func (a *astray) pause(now driver.Instant) error {
 	return nil
 }
 
-// vain notes that a binding has been of no use.
+// vain records that a binding did not help.
 func (a *astray) vain(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,15 +57,16 @@ func (a *astray) vain(err error) {
 	a.last, a.err = driver.Now(), err
 }
 
-// useful notes that a request was answered by the run that it was for.
+// useful records that a request was answered by the run that it was for.
 func (a *astray) useful() {
 	if a.n.Load() != 0 {
 		a.n.Store(0)
 	}
 }
 
-// back says whether the way to the server is another one than that which was in vain:
-// the subscription has ended, and begun again, without our doing.
+// back records that the connection is another one than those that were in vain: the
+// subscription has ended and begun again, and not because this client has dropped a
+// connection.
 func (a *astray) back() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,11 +76,11 @@ func (a *astray) back() {
 	a.ours = false
 }
 
-// drop closes the connections that a refused request may have been sent over: those
-// that there were before.
+// drop closes the connections that were made before a request was refused: one of them
+// has carried it.
 func (s *Server) drop(made int64) {
 	if !s.Ours() || s.Slots != nil {
-		return // the caller's, or of several nodes
+		return // the caller's connections, or those of several nodes
 	}
 	s.astray.mu.Lock()
 	s.astray.ours = true

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Data can be lost while everybody is connected: FLUSHALL ends no connection. Whoever comes
-// first makes a new record then, and may know of a shorter MaxTTL than the leases had
-// that are forgotten. So the script that makes it tells all participants at once, with the caller's
-// id and the run, and they bring what they know, while nothing is granted yet. A participant that
-// is not connected at that moment does so when it is again: see rejoin.
+// Data can be lost while all clients are connected: FLUSHALL ends no connection. The
+// first client that comes makes a new record then, and may know a shorter MaxTTL than
+// that of the forgotten leases. So the script that makes the record notifies all
+// participants at once, with the caller's id and the run. They report what they know
+// while nothing is granted yet. A participant that is not connected at that moment does
+// so when it is connected again: see rejoin.
 
 const (
 	remindTimes = 5
@@ -22,7 +23,7 @@ const (
 // newsChannel is what all participants listen to.
 func (s *Server) newsChannel() string { return s.Channel + "epoch" }
 
-// hearNews acts on the message that the record of a run was made.
+// hearNews handles the message that the record of a run was made.
 func (s *Server) hearNews(message string) {
 	if id, run, _ := strings.Cut(message, " "); id != s.ID {
 		go s.remind(run)

@@ -46,8 +46,8 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 	if info["role"] == "slave" {
 		return "", conn.ErrReplica
 	}
-	// Eviction is not noticed in time to make up for it, as a restart is: where it
-	// has begun it goes on. Without maxmemory there is none.
+	// Unlike a restart, eviction is not noticed in time to make up for it: once it has
+	// begun it goes on. Without maxmemory there is none.
 	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" && !s.Unguarded {
 		return "", fmt.Errorf("the server evicts keys when it is short of memory, by maxmemory-policy %s: %w", policy, errEvicts)
 	}
@@ -81,8 +81,8 @@ func ParseInfo(text string) map[string]string {
 	return info
 }
 
-// TellClosed says that nothing is granted for a while by the run that b is for, but
-// not for each slot, nor for each binding to that run.
+// TellClosed reports that the run of b grants nothing for a while: once for the run,
+// and not for each slot or each binding.
 func (s *Server) TellClosed(b *Binding, left time.Duration) {
 	if left <= 0 || s.Closed == nil {
 		return

@@ -16,18 +16,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// MaxTTL is the longest TTL of any lease in a store: for so long nothing is granted where
-// leases may have been forgotten. It is of use only if all participants have the same, so
-// it is in the record of the epoch, where each grant is checked against it. Whoever
-// writes first sets it, and it is changed by Set.
+// MaxTTL is the longest TTL of any lease in a store, and so the length of the
+// quarantine where leases may have been forgotten. It works only if all participants
+// have the same. So it is in the record of the epoch, and each grant is checked against
+// it. The first participant that writes sets it, and Set changes it.
 //
-// A server that has lost its data does not know it any more. So a participant brings
-// along what it has learnt there, and one that would not know enough by itself is
-// refused from the beginning: its own MaxTTL must not be less than the store's. More
-// does no harm: it may use the store's only.
+// A server that has lost its data does not know it any more. So a participant reports
+// the MaxTTL that it has learnt there. A participant that would not know enough by
+// itself is refused from the beginning: its own MaxTTL must not be less than the
+// store's. A larger one does no harm: the participant may only use the store's.
 
-// Term is a MaxTTL with the change that it is from. The record that has the later
-// change is right; of two with the same, which is how they begin, the longer TTL is.
+// Term is a MaxTTL with the change that it is from. The record with the later change
+// counts; of two with the same change, as at the beginning, the one with the longer
+// TTL.
 type Term struct {
 	TTL    time.Duration // 0: nobody has set it
 	Change int64         // 0 or 1 at first, later the server's time in microseconds
@@ -55,29 +56,30 @@ func (t Term) String() string {
 	return t.TTL.String()
 }
 
-// Limit is what one participant knows of MaxTTL. The servers of a cluster share one,
-// and so do the nodes of Redlock.
+// Limit is what one participant knows of MaxTTL. The servers of a cluster share one
+// Limit, and so do the nodes of Redlock.
 type Limit struct {
 	own      time.Duration
 	explicit bool
 	who      string
-	// Note is told what people should know. It may be nil, and must not block.
+	// Note is called with text for the log. It may be nil, and must not block.
 	Note func(text string)
 
 	mu     sync.Mutex
 	learnt Term
-	// settled is set when the store was seen to be open: it may have forgotten no lease then, so none is longer
-	// than it said, and what the participant itself would wait for is of no matter any more.
+	// settled is set when the store was seen to be open: then it has forgotten no
+	// lease, and none is longer than its MaxTTL. The participant's own MaxTTL does not
+	// count any more.
 	settled bool
 	ends    driver.Instant // of the last lease that is longer than learnt
-	agreed  bool           // it may grant: what it learns from now on it goes along with
+	agreed  bool           // it may get grants, and adopts what it learns from now on
 	noted   Term
 }
 
 // NewLimit returns the Limit of a participant that takes MaxTTL for own, or for
 // pawl.DefaultTTL if that is 0.
 func NewLimit(own time.Duration, who driver.Holder) *Limit {
-	who.Command = "" // its arguments may be nobody's business
+	who.Command = "" // its arguments may be private
 	if who == (driver.Holder{}) {
 		if u, err := user.Current(); err == nil {
 			who.User = u.Username
@@ -91,7 +93,7 @@ func NewLimit(own time.Duration, who driver.Holder) *Limit {
 	return &Limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: string(by)}
 }
 
-// Own returns what the participant itself takes MaxTTL for.
+// Own returns the participant's own MaxTTL.
 func (l *Limit) Own() time.Duration { return l.own }
 
 // Longest returns for how long leases in the store may last from now, as far as is known.
@@ -135,7 +137,7 @@ func (l *Limit) now() Term {
 	return l.learnt
 }
 
-// learn notes what a store has said.
+// learn records what a store has said.
 func (l *Limit) learn(is Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +161,7 @@ func (l *Limit) rest() time.Duration {
 	return max(0, l.ends.Sub(driver.Now()))
 }
 
-// agree returns why the participant must not be granted anything, or nil.
+// agree returns why the participant must not get grants, or nil.
 func (l *Limit) agree() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +191,7 @@ func (l *Limit) doubts() bool {
 	return !l.settled && l.learnt.Change == 0 && l.own > l.learnt.TTL
 }
 
-// note says once that the two differ. l.mu is held.
+// note logs once that the two differ. l.mu is held.
 func (l *Limit) note(t Term) {
 	if l.noted == t || l.Note == nil {
 		return

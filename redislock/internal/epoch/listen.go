@@ -26,7 +26,7 @@ func (s *Server) Listen() {
 				if again {
 					go s.rejoin()
 				} else {
-					go s.remind("") // what was told before is lost
+					go s.remind("") // earlier messages are lost
 				}
 			})
 			time.AfterFunc(soonSilent, s.tellSilent)
@@ -36,10 +36,11 @@ func (s *Server) Listen() {
 	})
 }
 
-// soonSilent is how long a server may be away without a word about it.
+// soonSilent is how long a server may be away before that is reported.
 const soonSilent = time.Second
 
-// tellSilent says that nothing is heard of the server, unless it refuses: then whoever asks for something is told.
+// tellSilent reports that the server is silent. If it refuses instead, the requests
+// return that.
 func (s *Server) tellSilent() {
 	const often = time.Minute
 	since, _ := s.subscription.Closed()
@@ -49,7 +50,7 @@ func (s *Server) tellSilent() {
 		return
 	}
 	s.mu.Lock()
-	// An outage is told anew, and a long one again.
+	// Each outage is reported, and a long one again and again.
 	news := s.told.silent < since || now.Sub(s.told.silent) > often
 	if news {
 		s.told.silent = now
@@ -60,14 +61,15 @@ func (s *Server) tellSilent() {
 	}
 }
 
-// receive subscribes, and acts on what is heard.
+// receive subscribes, and handles the messages.
 func (s *Server) receive(ctx context.Context, opened func()) error {
 	own := s.Channel + s.ID
 	err := s.Receive(ctx, s.subscription, s.Client.B().Subscribe().Channel(s.newsChannel(), own).Build(), own, opened)
 	return conn.Lacking(err, "subscribe")
 }
 
-// Receive opens a subscription, of which the last channel is own, and acts on what is heard until it ends.
+// Receive opens a subscription, of which the last channel is own, and handles the
+// messages until it ends.
 func (s *Server) Receive(ctx context.Context, sub *conn.Subscription, subscribe rueidis.Completed, own string, opened func()) error {
 	return sub.Receive(ctx, s.Conn, subscribe, own, opened, func(from conn.Session, m rueidis.PubSubMessage) {
 		if m.Channel == s.newsChannel() {
@@ -78,29 +80,29 @@ func (s *Server) Receive(ctx context.Context, sub *conn.Subscription, subscribe 
 	})
 }
 
-// rejoin makes sure soon after a restart that the server knows how long our
-// leases can be: others, with shorter ones, may be the first to ask it for
-// something, and would not wait for ours.
+// rejoin makes sure soon after a restart that the server knows how long our leases can
+// be: other clients, with shorter ones, may be the first to ask it, and would not wait
+// for ours.
 func (s *Server) rejoin() {
 	s.astray.back()
 	s.mu.Lock()
 	stale := s.binding
 	s.mu.Unlock()
 	if stale != nil {
-		// Of two that bind at the same time the later one takes the other's connection to
-		// this run for one to the run before, which was heard of only just now then. But
-		// the other may hang.
+		// If two bind at the same time, the later one takes the other's connection to
+		// this run for one to the run before, and thinks that it heard of that only
+		// just now. So it waits for the other, but not for long, as that may hang.
 		select {
 		case <-stale.done:
 		case <-time.After(time.Second):
 		}
 	}
-	// If it fails the next request fails too, and tells why.
+	// If it fails, the next request returns the same error.
 	_, _ = s.Bound(s.ctx, stale)
 }
 
-// Hush ends the subscription, so that nobody sends grants to a participant that has gone: on a
-// connection that is not ours it would go on.
+// Hush ends the subscription, so that no grants are sent to a participant that has
+// gone: on a connection of the caller it would go on.
 func (s *Server) Hush() {
 	if s.Owned || s.Hear == nil {
 		return

@@ -9,17 +9,17 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// A client that comes to a run of a server from another one knows what the server
-// does not: that leases were granted elsewhere. They may last for the longest TTL
-// in use from when they could be got there last, so it makes the server close.
-// Scripts are bound to a run, so no grant is made before that on a server that is
-// new to the client, or new again.
+// A client that comes to a run of a server from another run knows what the server does
+// not: that leases were granted elsewhere. They may last for the longest TTL in use
+// from when they could last be granted there, so the client starts a quarantine at the
+// server. Scripts are bound to a run, so there is no grant before that on a server that
+// is new to the client, or new again.
 //
-// Every client that was there comes, one after the other, and one of them may
-// have been cut off, or asleep, for an hour. So that it does not close the server
-// again, it says when it heard of the other run last.
+// Every client that was there comes, one after the other, and one of them may have been
+// cut off, or asleep, for an hour. It says when it last heard from the other run, so
+// that it does not start another quarantine.
 
-// moves is what a Server knows of the runs that it was with.
+// moves is what a Server knows of the runs that it has used.
 type moves struct {
 	run   string // the present one; empty if there has been none
 	count int    // of changes
@@ -27,12 +27,12 @@ type moves struct {
 	// away is when the one before was heard of last, until the present one has been
 	// told, or 0. It does not change when that takes several attempts.
 	away driver.Instant
-	news bool // nobody has been told of the present run
+	news bool // the present run has not been reported
 }
 
-// moved notes which run b is for. If that is another one than before, which was
-// heard of last at left, the server must be told, and moved returns when that was,
-// else 0.
+// moved records which run b is for. If that is another run than before, the server must
+// be told; then moved returns left, the time at which the former run was last heard
+// from, and otherwise 0.
 func (s *Server) moved(b *Binding, left driver.Instant) driver.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Server) moved(b *Binding, left driver.Instant) driver.Instant {
 	return m.away
 }
 
-// tellMoved says whether somebody has to be told that this is another run, and does so once.
+// tellMoved reports, once for each run, whether the change of run has to be reported.
 func (s *Server) tellMoved() (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Server) tellMoved() (news bool) {
 	return news
 }
 
-// arrived notes that the server has been told.
+// arrived records that the server has been told.
 func (s *Server) arrived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,9 +70,9 @@ func (s *Server) hasMoved() bool {
 	return s.moves.away != 0
 }
 
-// Stale returns why a reply to b's scripts is not to be believed, or nil: b was
-// bound to a run that this participant has left in the meantime. If the request
-// was executed by that run nevertheless, nobody has told it.
+// Stale returns why a reply to b's scripts must not be trusted, or nil: this
+// participant has left the run of b in the meantime. If that run has executed the
+// request nevertheless, it did not know that.
 func (s *Server) Stale(b *Binding) *conn.Failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Server) Stale(b *Binding) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
-// left returns when the run before a new connection was heard of last.
+// left returns when the run before a new connection was last heard from.
 func (s *Server) left() driver.Instant {
 	s.mu.Lock()
 	known := s.moves.conns

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// What the script for the epoch is called for.
+// The modes of the script for the epoch.
 const (
 	Look    = "look"  // changes nothing
 	Join    = "join"  // begins or joins the epoch
@@ -20,11 +20,12 @@ const (
 	Setting = "set"   // joins, and changes MaxTTL
 )
 
-// Wrote reports whether this participant was granted something, or has asked for it. One that
-// has not leaves everything as it is when it meets a run.
+// Wrote reports whether this participant has asked for a grant. One that has not leaves
+// everything as it is when it meets a run.
 func (s *Server) Wrote() bool { return s.writes.Load() }
 
-// Mode returns what the participant calls the script for by itself.
+// Mode returns the mode in which the participant calls the script unless it changes
+// something.
 func (s *Server) Mode() string {
 	if s.Wrote() {
 		return Join
@@ -40,7 +41,8 @@ func (s *Server) Args(mode string) []string {
 	return s.Limit.args(mode, "")
 }
 
-// TellingArgs are Args with which the script tells all others if it makes a record where there was none.
+// TellingArgs are Args with which the script notifies all others if it makes a record
+// where there was none.
 func (s *Server) TellingArgs(mode string) []string { return s.telling(s.Args(mode)) }
 
 func (s *Server) telling(args []string) []string {
@@ -74,8 +76,8 @@ func (s *Server) tell(ctx context.Context, b *Binding, args []string) (Answer, e
 // long nothing is granted: until the longest TTL in use has passed since the
 // server may have forgotten a lease. Renewals go on.
 //
-// away is when this participant heard last from another run than this, 0 if it
-// has heard of no other.
+// away is when this participant last heard from another run, or 0 if it has used no
+// other.
 func (s *Server) join(ctx context.Context, wire rueidis.CommandClient, b *Binding, away driver.Instant) (time.Duration, error) {
 	ago, mode := "", s.Mode()
 	if away != 0 {
@@ -112,7 +114,7 @@ func (s *Server) joinArgs(mode, ago string) ([]string, error) {
 	return args, nil
 }
 
-// What a call of the script for the epoch has found.
+// The results of the script for the epoch.
 const (
 	Joined  = iota // an epoch of this run
 	Foreign        // one of another run
@@ -121,9 +123,9 @@ const (
 
 // Answer is what that has returned.
 type Answer struct {
-	Closed time.Duration // for so long nothing is granted
+	Closed time.Duration // for how much longer nothing is granted
 	Found  int64
-	rest   time.Duration // for so long leases may go on that are longer than MaxTTL
+	rest   time.Duration // for how long leases that are longer than MaxTTL may go on
 	Sets                 // of a node of Redlock
 	Term
 }
@@ -150,12 +152,13 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	return s, err
 }
 
-// Bless ends the quarantine. If the participant has a MaxTTL of its own, that is the store's
-// from now on.
+// Bless ends the quarantine. If the participant has a MaxTTL of its own, the store has
+// that from now on.
 func (s *Server) Bless(ctx context.Context) error { return s.change(ctx, Trust) }
 
-// Set makes the participant's own MaxTTL the store's. A longer one is that at once. A shorter
-// one too, but leases that have the longer one are waited for until they have ended.
+// Set makes the participant's own MaxTTL the store's. A longer one takes effect at
+// once. So does a shorter one, but a quarantine still lasts until leases with the
+// longer one have ended.
 func (s *Server) Set(ctx context.Context) error { return s.change(ctx, Setting) }
 
 func (s *Server) change(ctx context.Context, mode string) error {

@@ -14,10 +14,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// WAIT holds up its connection, and is about what that connection has written. So
-// it has one of its own, where something is written first: replicas have all of it
-// in the order in which it was written. One WAIT speaks for all requests that
-// were answered before.
+// WAIT holds up its connection, and covers what that connection has written. So it has
+// a connection of its own, on which something is written first: replicas get all writes
+// in order. One WAIT covers all requests that were answered before it.
 
 // markSuffix makes the key that is written from that of a lock.
 const markSuffix = ":mark"
@@ -26,7 +25,7 @@ const markSuffix = ":mark"
 type replicas struct {
 	mu     sync.Mutex // guards the fields below
 	rounds []*round   // that have not begun
-	busy   bool       // somebody works on them
+	busy   bool       // a goroutine works on them
 
 	wire rueidis.DedicatedClient // of the goroutine that works on them; nil if there is none
 	free func()
@@ -100,7 +99,7 @@ func (s *Server) waitForReplicas() {
 				break
 			}
 			// A connection that was made for an earlier round may lead nowhere, or to a
-			// server that is not the master any more.
+			// server that is no longer the master.
 			c.hangUp()
 		}
 		close(r.done)
@@ -168,7 +167,7 @@ func (s *Server) behind(r *round) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, why), Maybe: true, Lasting: lasting, Behind: why}
 }
 
-// ReplicaTimeout returns for how long replicas are waited for by who uses a TTL.
+// ReplicaTimeout returns how long a request with a TTL waits for replicas.
 func ReplicaTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 50*time.Millisecond), time.Second)
 }

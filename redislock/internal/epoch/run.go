@@ -30,8 +30,9 @@ func (s Source) Run() string {
 	return s.Binding.boot
 }
 
-// Says reports whether what the run with this id says is to be believed: it is this
-// one, and this participant has not left it. Of a run that is not guarded nothing is.
+// Says reports whether a message of the run with this id can be trusted: it is this
+// run, and this participant has not left it. A message of a run that is not guarded is
+// never trusted.
 func (s Source) Says(run string) bool {
 	return run != "" && run == s.Run() && s.Stale(s.Binding) == nil
 }
@@ -45,17 +46,17 @@ func (s *Server) RunOn(ctx context.Context, script int, keys, args []string) (re
 	return reply, boot, fail
 }
 
-// Run runs a script and returns its reply, whose first element is a number, and
-// the instant before it was sent. Missing scripts are loaded, and a missing epoch
-// is begun, on the way. With a Failure the reply is not to be believed.
+// Run runs a script and returns its reply, whose first element is a number, and the
+// instant before it was sent. Missing scripts are loaded, and a missing epoch is begun,
+// on the way. With a Failure the reply must not be trusted.
 func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
 	reply, since, _, fail := s.run(ctx, script, keys, args)
 	return reply, since, fail
 }
 
-// RunReplicated is Run, and waits until Config.Replicas replicas have what a
-// reply of 1 has written. It also returns who has answered. It fails with Failure.Behind if they do not within
-// Config.ReplicaTimeout.
+// RunReplicated is Run, and after a reply of 1 it waits until Config.Replicas replicas
+// have what the script has written. It also returns the run that has answered. It fails
+// with Failure.Behind if the replicas do not confirm within Config.ReplicaTimeout.
 func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *conn.Failure) {
 	reply, since, b, fail := s.run(ctx, script, keys, args)
 	if fail == nil && Code(reply) == 1 {
@@ -93,7 +94,7 @@ func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]ru
 		case refused == 0 && stale == nil:
 			stale, fail = b, conn.NotBound(ctx, err)
 			refused++
-		default: // b is for a master, or it would not be there
+		default: // b is for a master: there is no Binding to a replica
 			s.astray.vain(errTwoServers)
 			s.drop(made)
 			stale, fail = nil, forgets()
@@ -106,14 +107,15 @@ func forgets() *conn.Failure {
 	return &conn.Failure{Err: conn.Unavailable(errors.New("the server forgets its scripts or its data again and again: is it one server?"))}
 }
 
-// What scripts return that could not do what they were asked.
+// Codes of scripts that could not do what they were asked.
 const (
 	NoEpoch     = -1
 	BeyondLimit = -5
 )
 
-// Grants is called before each script. If that may grant something, this participant writes:
-// from now on it begins epochs. Grants returns why it must not, or whether b must be made anew.
+// Grants is called before each script. If the script may grant something, this
+// participant begins epochs from now on. Grants returns why it must not run the script,
+// or whether b must be made anew.
 func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
 	if !s.Scripts[script].Grants || b.boot == "" {
 		return false, nil
@@ -122,7 +124,7 @@ func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
 		return false, err
 	}
 	if first := !s.writes.Swap(true); first && s.Slots == nil && (s.hasMoved() || s.Limit.doubts()) {
-		return true, nil // the server was not told what it should know
+		return true, nil // the server lacks something that this participant knows
 	}
 	if s.Group != nil {
 		if again, err := s.Group.agree(s.Node, b.sets); again || err != nil {

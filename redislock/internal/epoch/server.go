@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package epoch is a Redis server that may have forgotten leases: its scripts are bound to one run
-// of it, a record says since when nothing has been forgotten, and until that is long enough ago
-// nothing is granted.
+// Package epoch is a Redis server that may have forgotten leases. Its scripts are bound
+// to one run of the server. A record says since when nothing has been forgotten, and
+// nothing is granted until that is long enough ago.
 //
-// What the scripts do with a lock is the business of those who bring them.
+// The packages that use it bring the scripts for locks.
 package epoch
 
 import (
@@ -34,29 +34,28 @@ type Config struct {
 	Group     *Group        // what is known of the nodes of Redlock; else nil
 	Node      int           // the number of this one
 	Timeout   time.Duration // to connect
-	Unguarded bool          // a server that cannot be guarded will do
+	Unguarded bool          // a server that cannot be guarded is accepted
 
-	Replicas       int           // that must have what RunReplicated writes
+	Replicas       int           // how many must have what RunReplicated writes
 	ReplicaTimeout time.Duration // for that
 
 	// Scripts are known by their index to Run. Without any there is only Send, and
-	// nothing is bound to a run. The Server puts lua/guard.lua before them.
+	// nothing is bound to a run then. The Server puts lua/guard.lua before them.
 	Scripts []Script
 	// Check is a script that returns the names of the commands that the user may
 	// not run. It is given two keys and a channel that nobody uses.
 	Check string
 
-	// Hear acts on a message. It must not block: replies wait behind it. If it is
-	// nil, nobody listens.
+	// Hear handles a message. It must not block: replies wait behind it. If it is nil,
+	// there is no subscription.
 	Hear func(from conn.Session, message string)
-	// Opened is called when a subscription is open, for the first time or again. Messages
-	// that were sent meanwhile are lost.
+	// Opened is called when a subscription is open, for the first time or again.
+	// Messages that were sent before are lost.
 	Opened func(*conn.Subscription)
 	// Stepped is called, once a minute at most, when Saw sees that the clock of the
 	// server at addr was set: forward, or back if by is negative. It may be nil.
 	Stepped func(addr string, by time.Duration)
-	// Moved is called when s has come to another run than it was with, or to another server.
-	// It may be nil.
+	// Moved is called when s has come to another run or another server. It may be nil.
 	Moved func(s *Server)
 	// Closed is called when a run of the server at addr is found that grants nothing
 	// for a while. It may be nil.
@@ -88,7 +87,7 @@ type Slots interface {
 	SomeKey(s *Server) string
 }
 
-// Server is one server, or that which is the master now.
+// Server is one server, or the one that is the master now.
 type Server struct {
 	Config
 	*conn.Conn
@@ -101,7 +100,7 @@ type Server struct {
 
 	epochKey string // of a server on its own
 	requests batch.Requests
-	writes   atomic.Bool // something was to be granted
+	writes   atomic.Bool // it has asked for grants
 	astray   astray
 
 	mu      sync.Mutex // guards the fields below
@@ -192,10 +191,10 @@ func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Bu
 }
 
 // Close ends what was begun in the background and, if it is the Server's own, the
-// client. The errors of requests that are under way say nothing then: their
-// callers must be told before. Call Hush first of all.
+// client. The errors of requests that are under way say nothing then: the driver must
+// end them before. Call Hush first.
 func (s *Server) Close() {
-	s.replicas.mu.Lock() // nobody begins to wait for replicas after this
+	s.replicas.mu.Lock() // no request begins to wait for replicas after this
 	s.cancel()
 	s.replicas.mu.Unlock()
 	if s.Owned {

@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// Two clients of independent masters exclude each other only if each quorum of the one has a
-// node in common with each of the other. So the set of nodes, and how many of them are a
-// quorum, is in the record of each node's epoch, where each proposal is checked against it. While
-// a set is changed there are two that will do, which have that property; see
-// package redlock.
+// Two clients of independent masters exclude each other only if each quorum of one
+// client has a node in common with each quorum of the other. So the set of nodes, and
+// how many of them are a quorum, is in the record of each node's epoch, and each
+// proposal is checked against it. While a set is changed, two sets are accepted, which
+// have that property; see package redlock.
 //
-// A node is known by its id, which is in its record, too: the address by which it was named first.
-// Clients may reach it by others.
+// A node is known by its id, which is in its record too: the address by which it was
+// first named. Clients may reach it by other addresses.
 
 // Set is nodes, by their ids in order, and how many of them are a quorum.
 type Set struct {
@@ -53,8 +53,8 @@ func (s Set) Meets(other Set) bool {
 	return max(0, s.Quorum-mine)+max(0, other.Quorum-others) > both
 }
 
-// Sets is what a node has recorded: which node it is, and the sets that will do. A
-// later generation is right.
+// Sets is what a node has recorded: which node it is, and the sets that are accepted. A
+// later generation replaces an earlier one.
 type Sets struct {
 	Self string
 	Gen  int
@@ -86,7 +86,7 @@ func (s Sets) has(set Set) bool {
 	return slices.ContainsFunc(s.OK, func(o Set) bool { return o.String() == set.String() })
 }
 
-// Group is the nodes as one participant has them, and what it has learnt of them.
+// Group is one participant's set of nodes, and what it has learnt of them.
 type Group struct {
 	quorum int
 	addrs  []string
@@ -102,7 +102,7 @@ func NewGroup(quorum int, addrs []string) *Group {
 	return &Group{quorum: quorum, addrs: addrs, ids: make([]string, len(addrs))}
 }
 
-// learn notes what a node has recorded.
+// learn keeps what a node has recorded.
 func (g *Group) learn(node int, s Sets) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +116,7 @@ func (g *Group) learn(node int, s Sets) {
 	g.find()
 }
 
-// find looks for the recorded set that is this participant's. g.mu is held.
+// find looks for this participant's set among the recorded ones. g.mu is held.
 func (g *Group) find() {
 	if g.mine.IDs != nil {
 		return
@@ -158,7 +158,7 @@ func (g *Group) tell(node int) (Sets, error) {
 	return s, nil
 }
 
-// set returns the participant's set, as scripts are told; "?" if that is not certain.
+// set returns the participant's set as scripts get it, or "?" if that is not certain.
 func (g *Group) set() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,8 +168,8 @@ func (g *Group) set() string {
 	return g.mine.String()
 }
 
-// agree returns why a node with this record must not be asked for anything, or whether it has to be
-// told first.
+// agree returns why this participant must not use a node with this record, or whether
+// the record has to be updated first.
 func (g *Group) agree(node int, s Sets) (again bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -215,8 +215,8 @@ func (g *Group) differs(s Sets) error {
 		text, strings.Join(store.IDs, ", "), store.Quorum)}
 }
 
-// Record tells a node which one it is and which sets will do, unless it knows of a later
-// generation. Its error is that of an attempt to do so.
+// Record tells a node which one it is and which sets are accepted, unless it has a
+// later generation. Its error is that of an attempt to do so.
 func (s *Server) Record(ctx context.Context, sets Sets) error {
 	b, err := s.Bound(ctx, nil)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// State is how a server is. To ask for it changes nothing.
+// State is the state of a server. Asking for it changes nothing.
 type State struct {
 	Run    string        // empty if it is not guarded
-	Closed time.Duration // for so long it grants nothing
+	Closed time.Duration // for how much longer it grants nothing
 	Sets                 // of a node of Redlock
 	Term                 // its MaxTTL
 }
 
-// State asks the server how it is.
+// State asks the server for its state.
 func (s *Server) State(ctx context.Context) (State, error) {
 	return s.StateOf(ctx, []string{s.EpochKey("")})
 }

@@ -1,6 +1,6 @@
--- fence raises the token that the guard key has, or returns the error reply STALE
--- with the larger one that it has. Tokens are compared as text, by length first:
--- a number of Lua is not exact from 2^53.
+-- fence raises the token that the guard key has, or returns the error reply STALE with
+-- the larger one that it has. It compares tokens as text, by length first: numbers of
+-- Lua are not exact from 2^53 on.
 local function fence(guard, token)
   if not string.match(token, '^[1-9]%d*$') or #token > 19 then
     return redis.error_reply('NOTOKEN what was sent is no fencing token: send the digits of the lease\'s')

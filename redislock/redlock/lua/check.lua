@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- check tries every command of the scripts.
--- ARGV: keys of a string and of sets that nobody uses, a channel. They are given as
--- those of package redislock's check, which package server calls, too.
+-- ARGV: keys of an unused string and of unused sets, a channel. They are given as those
+-- of package redislock's check, which package server calls, too.
 -- Returns the names of the commands that the user may not run.
 
 local s, z, channel = unpack(ARGV)

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redlock begins with guard.lua and with this file. What few calls need
--- is in state.lua: to make a function takes time.
+-- is in state.lua, as making a function takes time.
 -- Gives: owned, standing, store; FLOOR, LARGEST.
 
 local FLOOR = '86400000' -- how long a floor is remembered, in ms
-local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not whole ones
+local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not exact
 
--- owned says whether value, that of a lock, is that of the lease.
+-- owned reports whether value, that of a lock, is that of the lease.
 local function owned(value, lease)
   return value and lease ~= '' and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
 end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- end ends what leases have or may get. This is the ordinary case: each has its lock for
--- itself, and nobody listens. All of them are looked at together.
+-- end ends what leases have or may get. This part is the ordinary case: each lease is
+-- exclusive, and its name has no listeners. It reads all of them together.
 -- Gets: now of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks what marks the leases as ended, then the locks, the listeners,
 -- the wishes, the floors
@@ -29,8 +29,8 @@ if remember == '0' then
   if free[1] then redis.call('DEL', unpack(free)) end
 end
 
--- What an attempt stored that has failed does not stand: nobody had a lease with that token.
--- To say so takes memory, which must not keep locks from being given back.
+-- The token of an attempt that has failed does not stand: no lease had it. Recording
+-- that takes memory; a lack of that must not keep locks from being given back.
 local function fail(floor, lease)
   local record = redis.call('GET', floor)
   local token, owner, _, _, before, writer = standing(record)
@@ -47,8 +47,8 @@ if rest == 0 then return answers end
 
 -- with each.lua and state.lua: The rest, one lock after the other.
 local function finish(lock, mark, listeners, wishes, floor, lease)
-  -- A server without memory accepts the mark only after something was deleted. If
-  -- there is nothing it refuses, and is asked again.
+  -- A server without memory accepts the mark only after something was deleted. If there
+  -- is nothing to delete it refuses, and the client asks again.
   local value, at = redis.call('MGET', lock)[1], nil
   local live, left, mine = {}, 0, nil
   if not value then

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- listen puts a client among those who are told that a lock has ended, or takes it
--- away.
+-- listen adds a client to the listeners, which are notified when a lock has ended, or
+-- removes it.
 -- KEYS: listeners
 -- ARGV: client, 1 or 0, how long that is remembered in ms
 -- Returns {1}

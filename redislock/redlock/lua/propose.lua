@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- propose asks for locks, or for more time, or that they be shared, each for one lease.
--- To repeat it is harmless. This is the ordinary case: locks that are free, each for one lease
--- for itself. All of them are looked at together.
+-- Repeating it is harmless. This part is the ordinary case: locks that are free, each
+-- for one exclusive lease. It reads all of them together.
 -- Gets: now, digits, closed, stranger, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
 -- listeners, the wishes
@@ -15,14 +15,14 @@ local n = (#KEYS - 1) / 5
 local mode, shared, from, ttl, client, record, channel = unpack(ARGV, 1, 7)
 local epoch, at = KEYS[1], now()
 
--- MGET takes what is no string for nothing.
+-- MGET returns nothing for a key that is not a string.
 local answers, rest, known = {}, n, redis.call('MGET', unpack(KEYS, 1, 3 * n + 1))
 if mode == 'take' and shared == '0' and from == '' and closed(epoch, known[1], at, ttl) == 0 then
   local middle, tail = ' ' .. client .. ' ', ' ' .. digits(at) .. ' ' .. record
   for i = 1, n do
     local floor, news, value = known[1 + i], known[n + 1 + i], known[2 * n + 1 + i]
     local lease, token = ARGV[7 + i], ARGV[7 + n + i]
-    -- What lies in place of a free lock, which may be here twice, SET sees.
+    -- SET finds out if a lock is not free after all; the same one may be here twice.
     if not value and not news and (not floor or tonumber(token) > tonumber(string.match(floor, '^%d+') or 0)) and tonumber(token) <= LARGEST and
         redis.call('SET', KEYS[2 * n + 1 + i], lease .. middle .. token .. tail, 'PX', ttl, 'NX') then
       store(KEYS[1 + i], floor, token, lease, false)
@@ -82,13 +82,13 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
       px = math.max(px, redis.call('PTTL', lock))
     end
     till = math.max(till, at + px * 1000)
-    -- This needs no memory, and after it a server that has none accepts the rest.
+    -- This needs no memory, and after it a server without memory accepts the rest.
     redis.call('PEXPIRE', lock, millis(math.max(till, live[#live] or 0), at))
   else
     till = at + px * 1000
   end
-  -- The floor is written before a new lock: what is refused for lack of memory has
-  -- then recorded nothing.
+  -- The floor is written before a new lock: if that is refused for lack of memory,
+  -- nothing has been recorded.
   if fits then
     store(floor, stored, token, lease, shared)
   elseif mine then

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What scripts need for locks that are not simply free, or held by one lease for itself.
+-- Functions for locks that are not simply free, or held by one exclusive lease.
 -- Gets: digits of guard.lua. Gives: millis, scored, put, wished, add, wake.
 
 -- millis returns the ms until a time, rounded up.
 local function millis(till, at) return math.max(0, math.ceil((till - at) / 1000)) end
 
--- scored returns the members of a sorted set whose scores, times in microseconds,
--- have not come yet: member, time, member, time, the last to end last. To look at one
--- that is no sorted set is an error, as it should be of a lock.
+-- scored returns the members of a sorted set whose scores, times in microseconds, have
+-- not come yet: member, time, member, time, the last to end last. If the key is not a
+-- sorted set, that is an error, as it should be for a lock.
 local function scored(key, at)
   local all, live = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
   for i = 1, #all, 2 do
@@ -20,8 +20,8 @@ local function scored(key, at)
   return live
 end
 
--- put sets the score of a member, removes what is over, and lets the set live until
--- its last member ends.
+-- put sets the score of a member, removes members that are over, and lets the set live
+-- until its last member ends.
 local function put(key, member, till, live, at)
   local last = math.max(till, live[#live] or 0)
   redis.call('ZADD', key, digits(till), member)
@@ -35,7 +35,7 @@ local function wished(wishes, at)
   return millis(live[#live] or at, at), #live / 2
 end
 
--- add appends what a name is like to a reply: how many locks it has, whether they are
+-- add appends the state of a name to a reply: how many locks it has, whether they are
 -- shared, the floor, the listeners, the wishes, the ms until the last of them ends, and
 -- of each lock its value and the ms that are left of it.
 local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
@@ -54,7 +54,7 @@ local function add(reply, lock, value, live, most, floor, listeners, wishes, at)
   return reply
 end
 
--- wake tells those who listen.
+-- wake notifies the listeners.
 local function wake(lock, listeners, channel)
   for _, client in ipairs(redis.call('SMEMBERS', listeners)) do
     if redis.call('PUBLISH', channel .. client, 'free ' .. lock) == 0 then

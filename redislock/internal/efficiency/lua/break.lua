@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- break of Efficiency ends the lease of somebody else, of either mode or of another
--- library, and leaves word of it. Only a holder of Correctness listens.
+-- break of Efficiency ends the lease of another client, of either mode or of another
+-- library, and leaves a note about it. Only a holder with Correctness listens.
 -- KEYS: lock, broken
 -- ARGV: lease, channel, who and why, how long to remember that in ms
 -- Returns {1}, or {0, value or '', pttl ms} if that lease is not the holder.

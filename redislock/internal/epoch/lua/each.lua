@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Gives: each.
 
--- each does something for one of n locks. What fails for one does not for the others.
+-- each calls f for one of n locks. An error for one lock does not affect the others.
 local function each(n, f, ...)
   if n == 1 then return f(...) end
   local ok, answer = pcall(f, ...)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- epoch makes the record of this run of the server, joins it, or only looks at it.
+-- epoch makes the record of this run of the server, joins its epoch, or only reads it.
 -- Gets: boot, publish, now, digits of guard.lua.
 -- KEYS: epoch; in a cluster another one that never exists, so that this does not run
 -- while the hash slot moves
@@ -14,8 +14,8 @@
 -- epoch that begins: 0 no, 1 yes, 2 yes, as there was no record; the change that MaxTTL is from; who has set it;
 -- which node this is with the sets of nodes, or -; in how many ms the last lease that is longer has ended}.
 
-local SILENCE = 2000 -- for how many ms nothing may be heard of a server that is there
-local SLACK = 1000000 -- in microseconds: what clients have learnt of ENDS is later by a round trip, and must not grow on its way
+local SILENCE = 2000 -- for how many ms a server may be silent although it is there
+local SLACK = 1000000 -- in microseconds: clients report ENDS late by a round trip, and that must not add up
 
 local epoch = KEYS[1]
 local mode, own, known, change, away, who = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
@@ -23,22 +23,22 @@ local rest, me, channel, id = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
 
 local clustered = publish == 'SPUBLISH'
 
--- In the same step as the look at the record: data that is erased between the
--- two would go unnoticed.
+-- In the same step as the read of the record: otherwise a loss of data between the two
+-- would go unnoticed.
 local info = '\r\n' .. redis.call('INFO', clustered and 'replication' or 'all')
 local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') end
 
--- promoted is whether it has been a replica. The server forgets that when it has
--- had no replica for repl-backlog-ttl, which must be as long as the longest TTL.
+-- promoted says that it has been a replica. The server forgets that when it has had no
+-- replica for repl-backlog-ttl, which must be as long as the longest TTL.
 local promoted = string.match(field('master_replid2') or '', '[^0]')
 
--- age returns for how many seconds a server has certainly forgotten nothing but what it had forgotten
--- when it began: since then, unless data was erased, or it was a replica,
--- which may lack what its master granted up to the end. Both ends of the uptime
--- are rounded down: it can be 1 s too long.
+-- age returns for how many seconds a server has certainly forgotten nothing: since its
+-- start, unless data was erased, or unless it was a replica, which may lack what its
+-- master granted up to the end. Both ends of the uptime are rounded down, so it can be
+-- 1 s too long.
 local function age(commands)
-  -- A node of a cluster does not tell since when it has had the hash slot, and
-  -- whether that came with its data.
+  -- A node of a cluster does not say since when it has had the hash slot, and whether
+  -- the slot came with its data.
   if clustered then return 0 end
   if promoted or field('evicted_keys') ~= '0' then return 0 end
   for command in string.gmatch('flushall flushdb swapdb config|resetstat ' .. commands, '%S+') do
@@ -72,7 +72,7 @@ from, till, blessed, ends = tonumber(from), tonumber(till), tonumber(blessed) or
 longest, set, by = tonumber(longest) or own, tonumber(set) or 0, by or me
 if (fresh or former > 0) and mode == 'look' then longest, by = 0, '{}' end
 
--- more is set if leases may have been forgotten that are longer than was known here.
+-- more is set if forgotten leases may be longer than was known here.
 local more = false
 if mode == 'set' or mode == 'bless' and known > 0 then
   change = math.max(at, set + 1)
@@ -84,11 +84,11 @@ if known > 0 and mode ~= 'look' and (change > set or change == set and (known > 
   longest, set, by = known, change, who
 end
 if mode == 'join' and not fresh and set == 0 and till > at and own > longest then
-  -- The data is lost, and the first to come knew less of what there had been.
+  -- The data was lost, and the first client that came knew a shorter MaxTTL.
   longest, by, more = own, me, true
 end
 
--- The record may have been lost, and with it that there are longer leases.
+-- The record may have been lost, and with it the fact that there are longer leases.
 local told = at + rest * 1000
 if rest > 0 and mode ~= 'bless' and told > ends + SLACK then
   ends = told
@@ -101,17 +101,17 @@ if mode == 'bless' then
 elseif fresh and not away then
   from, blessed = at - age('') * 1000000, 0
 elseif fresh or run ~= boot or lineage ~= data and promoted or from > at then
-  -- A record of another run came from a disk, which may lack the last second, or
-  -- from a master, which may have granted more since. When it ended nobody knows, but if this
-  -- server was never a replica it was before it began.
-  -- A master that was a replica in between has the data of its master. The id of
-  -- its data changes also when the first replica comes, and when the last has
-  -- long gone. And nothing ends in time after the clock was set back.
+  -- A record of another run came from a disk, which may lack the last second, or from a
+  -- master, which may have granted more since. The end of that run is not known, but if
+  -- this server was never a replica it was before the start of this one. A master that
+  -- was a replica in between has the data of its master. The id of its data changes
+  -- also when the first replica comes, and when the last has long gone. And nothing
+  -- ends in time after the clock was set back.
   local kept = not fresh and not away and run ~= boot and from <= at
   from, blessed = at - (kept and age('replicaof slaveof psync') or 0) * 1000000, 0
 elseif away and blessed < at - away * 1000 and from < at - (away - SILENCE) * 1000 then
-  -- Others may have got leases elsewhere up to now, and nobody has said so, or
-  -- declared that there are none, since the caller was there.
+  -- Other clients may have got leases elsewhere up to now. Since the caller was there,
+  -- no client has reported that, or declared that there are none.
   from, blessed = at, 0
 else
   begun = false
@@ -124,7 +124,8 @@ elseif more then
 end
 if former > 0 then ends = math.max(ends, at + former * 1000) end
 if mode ~= 'look' then
-  -- Those who are connected notice nothing of a FLUSHALL, and may have leases of which this caller does not know.
+  -- Connected clients do not notice a FLUSHALL, and may have leases that this caller
+  -- does not know.
   if fresh and channel ~= '' then redis.call('PUBLISH', channel, id .. ' ' .. boot) end
   redis.call('SET', epoch, table.concat({'2', boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, digits(at)}, ' '))
 end

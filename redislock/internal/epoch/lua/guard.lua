@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script begins with a line that sets boot, publish, limit, self and set, and with this file.
--- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the command that tells
--- clients; limit, MaxTTL in ms; self, which node of Redlock this is, and set, its set of nodes, or ''.
+-- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the
+-- command that sends messages to clients; limit, MaxTTL in ms; self, which node of
+-- Redlock this is, and set, its set of nodes, or ''.
 -- Gives: now, digits, lineage, stranger, closed, beyond.
 
-local LOOK = 10000 -- for how long a look at the server's role is good, in microseconds
+local LOOK = 10000 -- for how long a check of the server's role is valid, in microseconds
 
 -- now returns the server's time in microseconds.
 local function now()
@@ -12,8 +13,8 @@ local function now()
   return t[1] * 1000000 + t[2]
 end
 
--- digits writes a whole number. That takes as long as some commands, and what many
--- locks are given at once has mostly the same.
+-- digits writes a whole number. That takes as long as some commands, so it keeps the
+-- text: many locks in one call mostly have the same number.
 local written = {}
 local function digits(n)
   local text = written[n]
@@ -24,24 +25,25 @@ local function digits(n)
   return text
 end
 
--- lineage returns the id of the data's history, or nil for a replica. A replica
--- has that of its master, and has a new one when it becomes the master: so it
--- changes if a master was a replica in between.
+-- lineage returns the id of the data's history, or nil for a replica. A replica has
+-- that of its master, and gets a new one when it becomes the master. So the id changes
+-- if a master was a replica in between.
 local function lineage()
   local info = redis.call('INFO', 'replication')
   return string.find(info, 'role:master', 1, true) and string.match(info, '\nmaster_replid:(%x+)')
 end
 
--- keep writes the record here only: a replica's would be of no use, and the log
--- of writes need not know when somebody looked. Without memory for it somebody
--- will look again: locks must be given back all the same.
+-- keep writes the record only here: a replica does not need it, nor does the log of
+-- writes. Without memory for it the role is checked again next time: it must still be
+-- possible to give locks back.
 local function keep(epoch, record)
   redis.set_repl(redis.REPL_NONE)
   redis.pcall('SET', epoch, record)
   redis.set_repl(redis.REPL_ALL)
 end
 
--- stranger says whether the record is that of a node that is not to be asked by clients with this set of nodes.
+-- stranger reports whether the record is that of a node that clients with this set of
+-- nodes must not use.
 local function stranger(record)
   return set ~= '' and not (string.find(record, ' ' .. self .. ';', 1, true) and string.find(record, ';' .. set .. ';', 1, true))
 end
@@ -53,10 +55,10 @@ end
 -- that MaxTTL may have changed since this script was made.
 local function closed(epoch, record, at, ttl)
   if boot == '' then return 0 end
-  -- Not all of the record at once: each grant passes here.
+  -- It does not parse the whole record at once: each grant passes here.
   if string.sub(record or '', 1, #boot + 3) ~= '2 ' .. boot .. ' ' then return -1 end
   local from, till, longest = string.match(record, '^(%S+) (%S+) (%S+) ', #boot + 4)
-  -- A record from the future is one from before the clock was set back.
+  -- A record from the future was made before the clock was set back.
   if not from or tonumber(from) > at or ttl and longest ~= limit or stranger(record) then return -1 end
   if ttl and tonumber(ttl) > tonumber(limit) then return -5 end
   local seen = tonumber(string.sub(record, -16)) -- nil if the clock says 1970
@@ -68,7 +70,7 @@ local function closed(epoch, record, at, ttl)
   return math.max(0, till - at)
 end
 
--- beyond says whether a TTL is longer than the record, of whichever run, allows.
+-- beyond reports whether a TTL is longer than the record, of any run, allows.
 local function beyond(record, ttl)
   local longest = type(record) == 'string' and string.match(record, '^2 %S+ %S+ %S+ (%S+) ')
   return boot ~= '' and longest and tonumber(ttl) > tonumber(longest)
