@@ -80,7 +80,7 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, number int, m mutant) 
 		return
 	}
 	// What two clients do at once, or a process that is killed, shows a fault in most
-	// runs, and now and then by another assertion. A test that misses it again is no check.
+	// runs. A test that misses it again is no check.
 	shown := false
 	for range 2 {
 		r := bin.run(m.test, number)
@@ -90,9 +90,18 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, number int, m mutant) 
 		}
 		shown = shown || again == ""
 	}
-	if !shown {
-		t.Fatalf("%s did not notice:\n%s", m.test, missed)
+	if shown {
+		return
 	}
+	// How fast the machine is may decide which assertion comes first. One that is not
+	// written down counts if the test fails with the mutant each time, and never without.
+	for range 3 {
+		with, without := bin.run(m.test, number), b.without(t, m).run(m.test, 0)
+		if without.failed || !with.failed || len(assertions(with.out)) == 0 {
+			t.Fatalf("%s did not notice:\n%s", m.test, missed)
+		}
+	}
+	t.Logf("caught by an assertion that %s does not have; add it by hand:\n%s", caughtFile, missed)
 }
 
 // A mutant whose source has changed does not fit it any more. This says so in a moment.
