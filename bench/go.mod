@@ -6,6 +6,10 @@ require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/go-zookeeper/zk v1.0.4
+	github.com/pawl-go/pawl v0.1.0
+	github.com/pawl-go/pawl/etcdlock v0.1.0
+	github.com/pawl-go/pawl/redislock v0.1.0
+	github.com/pawl-go/pawl/zklock v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	go.etcd.io/etcd/client/v3 v3.7.3

@@ -2,7 +2,14 @@ module github.com/pawl-go/pawl/chaos
 
 go 1.26.0
 
-require golang.org/x/sys v0.49.0
+require (
+	github.com/pawl-go/pawl v0.1.0
+	github.com/pawl-go/pawl/etcdlock v0.1.0
+	github.com/pawl-go/pawl/redislock v0.1.0
+	github.com/pawl-go/pawl/sim v0.1.0
+	github.com/pawl-go/pawl/zklock v0.1.0
+	golang.org/x/sys v0.49.0
+)
 
 require (
 	github.com/coreos/go-semver v0.3.1 // indirect

@@ -3,6 +3,8 @@ module github.com/pawl-go/pawl/etcdlock
 go 1.26.0
 
 require (
+	github.com/pawl-go/pawl v0.1.0
+	github.com/pawl-go/pawl/driver/drivertest/linear v0.1.0
 	go.etcd.io/etcd/api/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/zap v1.27.1

@@ -1,12 +1,24 @@
 #!/usr/bin/env bash
 # tidy.sh [--check] MODULE... keeps go.mod and go.sum right, and with --check
-# only says which are not. Our own modules are not published yet, and no version
-# of them can be required: go.work finds them. So each module is tidied on a copy
-# of its go.mod that finds them in this tree, and their lines are dropped after.
+# only says which are not. Our own modules require one another at the version that
+# is published next. Only go.work knows where that version is: each module is tidied
+# on a copy of its go.mod that finds the others in this tree. Own modules have
+# no lines in go.sum, as nobody can know the sums of what is not published.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-top=$PWD check=
+top=$PWD check= next=
 if [ "${1-}" = --check ]; then check=1; shift; fi
+fail() { echo "$1" >&2; exit 1; }
+for module in "$@"; do
+	path=$(sed -n 's/^module //p' "$module/go.mod")
+	version=$(sed -n "s,^[[:space:]]*$path \(v[^ ]*\) => \./.*,\1,p" go.work)
+	[ -n "$version" ] || fail "go.work has no line '$path VERSION => ./$module'"
+	[ "${next:=$version}" = "$version" ] || fail "go.work has $path at $version, others at $next"
+done
+own="$(sed -n 's/^module //p' go.mod)[^ ]* v"
+for module in "$@"; do
+	if grep -H "$own" "$module/go.mod" | grep -v " $next\( //.*\)\{0,1\}$" >&2; then fail "go.work has our modules at $next"; fi
+done
 export GOWORK=off
 status=0
 for module in "$@"; do
@@ -16,15 +28,14 @@ for module in "$@"; do
 	cp go.mod "$mod"
 	touch go.sum "$sum"
 	cp go.sum "$sum"
+	others=()
 	for other in "$@"; do
 		path=$(sed -n 's/^module //p' "$top/$other/go.mod")
-		[ "$other" = "$module" ] || go mod edit -replace "$path=$top/$other" "$mod"
+		[ "$other" = "$module" ] || others+=("$path@$next")
+		[ "$other" = "$module" ] || go mod edit -replace "$path@$next=$top/$other" "$mod"
 	done
 	go mod tidy -modfile="$mod"
-	for other in "$@"; do
-		path=$(sed -n 's/^module //p' "$top/$other/go.mod")
-		[ "$other" = "$module" ] || go mod edit -dropreplace "$path" -droprequire "$path" "$mod"
-	done
+	go mod edit "${others[@]/#/-dropreplace=}" "$mod"
 	if [ -n "$check" ]; then
 		if ! cmp -s "$mod" go.mod || ! cmp -s "$sum" go.sum; then
 			echo "$module: go.mod or go.sum is not tidy: run make tidy" >&2

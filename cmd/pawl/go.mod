@@ -4,6 +4,11 @@ go 1.26.0
 
 require (
 	github.com/creack/pty v1.1.24
+	github.com/pawl-go/pawl v0.1.0
+	github.com/pawl-go/pawl/etcdlock v0.1.0
+	github.com/pawl-go/pawl/redislock v0.1.0
+	github.com/pawl-go/pawl/sim v0.1.0
+	github.com/pawl-go/pawl/zklock v0.1.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/pawl-go/pawl v0.1.0
 	modernc.org/sqlite v1.60.1
 )
 
