@@ -19,10 +19,10 @@ const lookWithin = 50 * time.Millisecond
 const maxPlace = 1000
 
 // leftError is the error of a call whose context has ended. It has the context's cause,
-// and the holder of the name if that is known.
+// and what the call has waited for, if that is known.
 type leftError struct {
 	err, cause error
-	held       *HeldError // or nil
+	why        error // a *HeldError or a *ClosedError, or nil
 }
 
 func (e *leftError) Error() string {
@@ -30,22 +30,22 @@ func (e *leftError) Error() string {
 	if e.cause != e.err {
 		s += " (" + e.cause.Error() + ")"
 	}
-	if e.held != nil {
-		s += ": " + e.held.Error()
+	if e.why != nil {
+		s += ": " + e.why.Error()
 	}
 	return s
 }
 
 func (e *leftError) Unwrap() []error {
 	errs := []error{e.err, e.cause}
-	if e.held != nil {
-		errs = append(errs, e.held)
+	if e.why != nil {
+		errs = append(errs, e.why)
 	}
 	return errs
 }
 
-func left(ctx context.Context, held *HeldError) error {
-	return &leftError{ctx.Err(), context.Cause(ctx), held}
+func left(ctx context.Context, why error) error {
+	return &leftError{ctx.Err(), context.Cause(ctx), why}
 }
 
 // present replaces a nil context by one without an end.
@@ -60,12 +60,13 @@ func present(ctx context.Context) context.Context {
 type patience struct {
 	context.Context // for the store
 	stop            context.CancelFunc
-	held            atomic.Pointer[HeldError] // the holder that was seen last
+	why             atomic.Pointer[error] // what the call waits for, as was seen last
 }
 
 // patience begins a wait at the store until ctx ends or the client is closed. When ctx
-// ends, the caller's error says who has the name and which place the caller had. So the
-// client looks first, while the place in the queue exists, and then ends the request.
+// ends, the caller's error says who has the name and which place the caller had, or that
+// the store is in quarantine. So the client looks first, while the place in the queue
+// exists, and then ends the request.
 func (c *Client) patience(ctx context.Context, req *driver.Request) *patience {
 	p := &patience{Context: lent(ctx, c.ctx), stop: func() {}}
 	if ctx.Done() == nil {
@@ -74,8 +75,8 @@ func (c *Client) patience(ctx context.Context, req *driver.Request) *patience {
 	inner, cancel := context.WithCancel(p.Context)
 	p.Context = inner
 	unwatch := context.AfterFunc(ctx, func() {
-		if held := c.look(inner, req.Name); held != nil {
-			p.held.Store(held)
+		if why := c.look(inner, req.Name); why != nil {
+			p.why.Store(&why)
 		}
 		cancel()
 	})
@@ -83,16 +84,16 @@ func (c *Client) patience(ctx context.Context, req *driver.Request) *patience {
 	return p
 }
 
-// look is one Inspect for which several calls wait.
+// look is one request for which several calls wait.
 type look struct {
 	done chan struct{}
-	held *HeldError // set before done is closed; nil if nobody is seen to have the name
+	why  error // set before done is closed; nil if the store shows no reason to wait
 }
 
-// look asks the store who has name and which place this client has in the queue. It
-// asks nothing once ctx has ended, as the caller may have returned (patience.stop does
-// not wait), nor once the client is closed, as Close does not wait for what begins now.
-func (c *Client) look(ctx context.Context, name string) *HeldError {
+// look asks the store what a call for name waits for; see obstacle. It asks nothing once
+// ctx has ended, as the caller may have returned (patience.stop does not wait), nor once
+// the client is closed, as Close does not wait for what begins now.
+func (c *Client) look(ctx context.Context, name string) error {
 	in, ok := c.driver.(driver.Inspector)
 	if !ok {
 		return nil
@@ -109,10 +110,7 @@ func (c *Client) look(ctx context.Context, name string) *HeldError {
 		c.background.Go(func() { // a call waits for it, and Close waits for the call
 			ctx, cancel := context.WithTimeout(c.ctx, lookWithin)
 			defer cancel()
-			info, err := in.Inspect(ctx, name)
-			if err == nil && len(info.Holders) > 0 {
-				l.held = &HeldError{Info: info, Place: c.place(info)}
-			}
+			l.why = c.obstacle(ctx, in, name)
 			c.mu.Lock()
 			delete(c.looks, name)
 			c.mu.Unlock()
@@ -122,9 +120,30 @@ func (c *Client) look(ctx context.Context, name string) *HeldError {
 	c.mu.Unlock()
 	select {
 	case <-l.done:
-		return l.held
+		return l.why
 	case <-time.After(lookWithin):
 	case <-ctx.Done():
+	}
+	return nil
+}
+
+// obstacle asks the store who has name and which place this client has in the queue, or,
+// if nobody has it, whether the store is in quarantine. It returns nil if neither is the
+// case or the store does not say.
+func (c *Client) obstacle(ctx context.Context, in driver.Inspector, name string) error {
+	info, err := in.Inspect(ctx, name)
+	if err != nil {
+		return nil
+	}
+	if len(info.Holders) > 0 {
+		return &HeldError{Info: info, Place: c.place(info)}
+	}
+	d, ok := c.driver.(driver.Describer)
+	if !ok {
+		return nil
+	}
+	if is, err := d.Describe(ctx); err == nil && is.Closed > 0 {
+		return &ClosedError{Left: is.Closed, MaxTTL: is.MaxTTL, SetBy: is.SetBy}
 	}
 	return nil
 }
@@ -139,35 +158,46 @@ func (c *Client) place(info *Info) int {
 	return 0
 }
 
-// quit takes a waiter whose context has ended out of its line and returns who has the
-// name. It does nothing if the line has called the waiter in the same instant.
-func (c *Client) quit(p *place) (called bool, held *HeldError) {
+// quit takes a waiter whose context has ended out of its line and returns what it has
+// waited for. It does nothing if the line has called the waiter in the same instant.
+func (c *Client) quit(p *place) (called bool, why error) {
 	ahead, holder, ok := c.leaveLine(p)
 	if !ok {
 		return true, nil
 	}
+	var held HeldError
 	if holder != nil && holder.Err() == nil {
-		held = holder.heldError()
+		held = *holder.heldError()
 		held.Place = 1
-	} else if seen := c.look(c.ctx, p.Of.name); seen != nil {
-		behind := *seen // other calls share what was seen
-		held = &behind
-		ahead++ // the call that stands in the store's queue for this line
+	} else {
+		why := c.look(c.ctx, p.Of.name)
+		seen, ok := why.(*HeldError)
+		if !ok {
+			return false, why
+		}
+		held = *seen // a copy: other calls share what was seen
+		ahead++      // the call that stands in the store's queue for this line
 	}
-	if held != nil && held.Place > 0 && ahead < maxPlace {
+	if held.Place > 0 && ahead < maxPlace {
 		held.Place += ahead
 	}
-	return false, held
+	return false, &held
 }
 
-// gaveUp returns the error of a call whose context has ended, with the holder that the
-// store named last.
-func (p *patience) gaveUp(ctx context.Context) error { return left(ctx, p.held.Load()) }
+// gaveUp returns the error of a call whose context has ended, with what the store named
+// last as the reason to wait.
+func (p *patience) gaveUp(ctx context.Context) error {
+	if why := p.why.Load(); why != nil {
+		return left(ctx, *why)
+	}
+	return left(ctx, nil)
+}
 
 // saw notes what a store without a queue has answered.
 func (p *patience) saw(err error) {
 	var held *HeldError
 	if errors.As(err, &held) && held.Info != nil && len(held.Info.Holders) > 0 {
-		p.held.Store(held)
+		why := error(held)
+		p.why.Store(&why)
 	}
 }

@@ -253,6 +253,65 @@ func TestClosedClientSaysSo(t *testing.T) {
 	}
 }
 
+// closed is a store in quarantine.
+type closed struct {
+	slow
+	left time.Duration
+}
+
+func (d closed) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (d closed) Guarantees() driver.Guarantees {
+	g := d.Queuer.Guarantees()
+	g.CrossHost = true
+	return g
+}
+
+func (d closed) Describe(ctx context.Context) (*driver.StoreInfo, error) {
+	return &driver.StoreInfo{MaxTTL: 10 * time.Minute, SetBy: &driver.Holder{Who: "alice"}, Closed: d.left}, nil
+}
+
+func TestTimeoutTellsTheQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := func(context.Context) (*driver.Info, error) { return new(driver.Info), nil }
+		open := func(left time.Duration) *pawl.Client {
+			return open(t, closed{slow{new(memlock.Store).Driver().(driver.Queuer), free}, left}, nil)
+		}
+		wait := func(c *pawl.Client, long time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			defer cancel()
+			_, err := c.Acquire(ctx, "deploy")
+			return err
+		}
+		c, results := open(90*time.Second), make(chan error, 2)
+		for i := range 2 { // one at the store, and one behind it, which gives up first
+			go func() { results <- wait(c, time.Duration(2-i)*time.Second) }()
+			synctest.Wait()
+		}
+		for range 2 {
+			err := <-results
+			var e *pawl.Error
+			var quarantine *pawl.ClosedError
+			if !errors.As(err, &e) || !errors.As(err, &quarantine) || quarantine.Left != 90*time.Second {
+				t.Fatalf("Acquire = %#v; want an *Error with a *ClosedError", err)
+			}
+			wantIs(t, err, context.DeadlineExceeded)
+			wantIs(t, err, pawl.ErrUnavailable)
+			for _, part := range []string{"deadline exceeded", "for another 1m30s", "last for 10m0s at most, as set by alice"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not tell %q", err, part)
+				}
+			}
+		}
+		if err := wait(open(0), time.Second); errors.Is(err, pawl.ErrUnavailable) {
+			t.Errorf("Acquire of a name that nobody has = %v; want the end of the context alone", err)
+		}
+	})
+}
+
 // dead is a store that no longer answers its waiters.
 type dead struct{ driver.Queuer }
 

@@ -28,7 +28,7 @@ func (c *Client) Lines() int {
 func (c *Client) HoldRenewals() (release func()) { return c.renewals.Hold() }
 
 // Look is what a call does when its context has ended.
-func (c *Client) Look(ctx context.Context, name string) *HeldError { return c.look(ctx, name) }
+func (c *Client) Look(ctx context.Context, name string) error { return c.look(ctx, name) }
 
 // Lower is the first step of a Downgrade after the check that the lease is held.
 func (l *Lease) Lower() error { return l.lower() }

@@ -329,6 +329,33 @@ func TestShorterRenewalUnderWay(t *testing.T) {
 	})
 }
 
+// The caller of an Extend gives up after it has released the lease. That is no sign of
+// trouble for the lease that has the grant by then.
+func TestExtendIsGivenUpAfterTheLeaseWasPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, suspect := reserve(new(memlock.Store), 100, false), 0
+		c := open(t, d, &pawl.Options{Observer: pawl.Observer{Suspect: func(pawl.Event) { suspect++ }}})
+		first := acquire(t, c, "a")
+		got := make(chan *pawl.Lease, 1)
+		go func() { got <- acquire(t, c, "a") }()
+		synctest.Wait()
+		hangRenewals(d.tapped)
+		ctx, cancel := context.WithCancel(t.Context())
+		go first.Extend(ctx, time.Minute)
+		synctest.Wait()
+		set(d.tapped, &d.renew, nil)
+		release(t, first)
+		l, before := <-got, d.renewals.Load()
+		defer release(t, l)
+		cancel()
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if suspect > 0 || d.renewals.Load() != before+1 {
+			t.Errorf("suspect %d times, and %d renewals; want never, and one at once", suspect, d.renewals.Load()-before)
+		}
+	})
+}
+
 // A lease with NoRenew is not affected by a renewal that fails.
 func TestRenewalUnderWayIsNotForWhoHasNone(t *testing.T) {
 	for _, answer := range []error{nil, driver.ErrUnavailable} {

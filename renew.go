@@ -41,11 +41,12 @@ func (l *Lease) begin(ttl time.Duration) (trust.Request, <-chan struct{}, error)
 // ask sends a request that has begun. The answer goes to the lease that has the grant
 // by then.
 func (l *Lease) ask(ctx context.Context, req trust.Request) error {
-	ctx, cancel := context.WithTimeout(ctx, req.Timeout)
+	timed, cancel := context.WithTimeout(ctx, req.Timeout)
 	defer cancel()
 	began := driver.Now()
-	since, err := l.grant.store.Renew(ctx, req.TTL)
-	has, do := l.grant.answered(l, trust.Answer{TTL: req.TTL, Since: since, Err: err}, began)
+	since, err := l.grant.store.Renew(timed, req.TTL)
+	answer := trust.Answer{TTL: req.TTL, Since: since, Err: err, GaveUp: err != nil && ctx.Err() != nil}
+	has, do := l.grant.answered(l, answer, began)
 	has.tellLoss(do)
 	if ended := l.ended(); ended != nil {
 		return ended

@@ -66,13 +66,13 @@ func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 	case <-ctx.Done():
 	case <-c.ctx.Done():
 	}
-	called, held := c.quit(p)
+	called, why := c.quit(p)
 	if called {
 		// The waiter was called in the same instant. Give the turn back.
 		c.decline(ctx, p.Of.name, <-p.Of.turn)
 	}
 	if ctx.Err() != nil {
-		return nil, left(ctx, held)
+		return nil, left(ctx, why)
 	}
 	return nil, ErrClosed
 }

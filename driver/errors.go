@@ -75,12 +75,22 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // ClosedError is ErrUnavailable of a store that may have forgotten leases and grants
 // nothing until they have ended.
 type ClosedError struct {
-	Left time.Duration // for how much longer
+	Left   time.Duration // for how much longer
+	MaxTTL time.Duration // of the store, which is why it takes so long; 0 if the error does not say
+	SetBy  *Holder       // who has set MaxTTL; nil if that is not known
 }
 
 func (e *ClosedError) Error() string {
-	return fmt.Sprintf("%v: it has restarted, has lost its data or is another one, and grants nothing for another %v, until leases that it may have forgotten have ended",
-		ErrUnavailable, e.Left.Round(time.Millisecond))
+	s := fmt.Sprintf("%v: it has restarted, has lost its data or is another one, and grants nothing for another %v, until leases that it may have forgotten have ended",
+		ErrUnavailable, ForPeople(e.Left))
+	if e.MaxTTL == 0 {
+		return s
+	}
+	s += fmt.Sprintf(" (they last for %v at most", ForPeople(e.MaxTTL))
+	if e.SetBy != nil {
+		s += ", as set by " + e.SetBy.String()
+	}
+	return s + ")"
 }
 
 // Is makes errors.Is(err, ErrUnavailable) true.
@@ -206,4 +216,13 @@ func Ago(t time.Time) string {
 		d = d.Truncate(time.Millisecond)
 	}
 	return d.String()
+}
+
+// ForPeople rounds d to what people want to read: to seconds from 10 s on, and to
+// milliseconds below that.
+func ForPeople(d time.Duration) time.Duration {
+	if d >= 10*time.Second {
+		return d.Round(time.Second)
+	}
+	return d.Round(time.Millisecond)
 }

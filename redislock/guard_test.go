@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -311,6 +312,27 @@ func TestScriptFlush(t *testing.T) {
 		}
 		r.do("script", "flush")
 		take(t, s, long(rand.Text()))
+	}
+}
+
+// TestWaitingInQuarantine: a call that gives up is told that it has waited for the end of
+// the quarantine.
+func TestWaitingInQuarantine(t *testing.T) {
+	t.Parallel()
+	c, err := Open(t.Context(), startServer(t).url(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = c.Acquire(ctx, "deploy")
+	var closed *pawl.ClosedError
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &closed) {
+		t.Fatalf("Acquire = %v; want the end of the context, and a *ClosedError", err)
+	}
+	if closed.Left <= 0 || closed.Left > testMaxTTL || closed.MaxTTL != testMaxTTL {
+		t.Errorf("it says %v of %v; want up to %v", closed.Left, closed.MaxTTL, testMaxTTL)
 	}
 }
 

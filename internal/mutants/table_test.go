@@ -58,12 +58,16 @@ var mutants = []mutant{
 	},
 	{
 		name: "whoever gives up is not told who has the name",
-		file: "explain.go", old: "held := c.look(inner, req.Name); held != nil", new: "held := c.look(inner, req.Name); held != nil && false",
+		file: "explain.go", old: "why := c.look(inner, req.Name); why != nil", new: "why := c.look(inner, req.Name); why != nil && false",
 		pkg: ".", test: "TestTimeoutTellsTheHolderAndThePlace",
 	},
 	{
 		name: "whoever gives up waits for a store that hangs",
 		file: "explain.go", old: "lookWithin = 50 * time.Millisecond", new: "lookWithin = 5 * time.Second", pkg: ".", test: "TestTimeoutWaitsForNoStore",
+	},
+	{
+		name: "whoever gives up is not told of the quarantine",
+		file: "explain.go", old: "err == nil && is.Closed > 0", new: "err == nil && is.Closed < 0", pkg: ".", test: "TestTimeoutTellsTheQuarantine",
 	},
 	{
 		name: "a call that has returned looks at a closed store",
@@ -544,6 +548,12 @@ var mutants = []mutant{
 		file: "internal/trust/renew.go",
 		old:  "case !a.Own && l.terms.NoRenew:", new: "case false:",
 		pkg: ".", test: "TestRenewalUnderWayIsNotForWhoHasNone",
+	},
+	{
+		name: "heir suspect because another caller has given up",
+		file: "internal/trust/renew.go",
+		old:  "case !a.Own && a.GaveUp:", new: "case false:",
+		pkg: ".", test: "TestExtendIsGivenUpAfterTheLeaseWasPassedOn",
 	},
 	{
 		name: "less than the heir was told",

@@ -3,6 +3,7 @@
 package trust_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,6 +25,8 @@ type world struct {
 	leases [3]trust.Lease
 	terms  [3]trust.Terms
 	n      int // leases so far
+
+	turn time.Duration // for which the grant may go from lease to lease
 
 	queued bool // for a worker that renews
 	asked  request
@@ -116,8 +119,18 @@ func (w *world) extend(i int, ttl time.Duration) error {
 
 var (
 	errNet  = errors.New("no answer")
+	errLeft = fmt.Errorf("the caller has given up: %w", context.Canceled)
 	errSame = errors.New("nothing has changed") // there are no sequences behind it
 )
+
+// carriedOut ends a request of which the store has no way to tell that it has carried it
+// out.
+func (w *world) carriedOut(err error) error {
+	if r := w.asked; r.open {
+		w.gives = max(w.gives, r.sent.Add(r.ttl-driver.Drift(r.ttl)))
+	}
+	return w.answer(err)
+}
 
 // answer ends a request. The store has carried it out if err is nil.
 func (w *world) answer(err error) error {
@@ -129,16 +142,18 @@ func (w *world) answer(err error) error {
 	if err == nil {
 		w.gives = max(w.gives, r.sent.Add(r.ttl-driver.Drift(r.ttl)))
 	}
-	before := w.present().Deadline()
+	before, state := w.present().Deadline(), w.present().State()
 	own := r.by == w.n-1
 	ended := w.present().Ended()
-	a := w.present().Answer(trust.Answer{Own: own, TTL: r.ttl, Since: r.sent, Err: err}, w.now, 0.5)
+	a := w.present().Answer(trust.Answer{Own: own, TTL: r.ttl, Since: r.sent, Err: err, GaveUp: err == errLeft}, w.now, 0.5)
 	switch {
 	case !own && w.terms[w.n-1].NoRenew && w.present().Deadline() != before && ended == nil:
 		return errors.New("an answer that it has not asked for moves the deadline of a lease with NoRenew")
 	case !own && a.Renewed && w.present().Deadline() > max(before, r.sent.Add(w.terms[w.n-1].TTL-driver.Drift(w.terms[w.n-1].TTL))):
 		return errors.New("an heir trusts its grant for longer than it has asked for")
-	case err == errNet && a.Renewed, ended != nil && a != trust.Action{}:
+	case err == errLeft && !own && (a.Suspect != nil || w.present().State() != state):
+		return errors.New("it is suspect because another lease's caller has given up")
+	case (err == errNet || err == errLeft) && a.Renewed, ended != nil && a != trust.Action{}:
 		return fmt.Errorf("it leads to %+v", a)
 	case err == nil && own && ended == nil && (w.present().State() != trust.Held || w.present().Deadline() < before && r.ttl >= w.terms[w.n-1].TTL):
 		return errors.New("it is confirmed, and not held for longer")
@@ -196,7 +211,7 @@ func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
 		return errors.New("a lease is handed over that may have ended")
 	case w.handed >= tokens:
 		return errors.New("more leases than tokens")
-	case w.now >= w.began.Add(4*time.Millisecond):
+	case w.now >= w.began.Add(w.turn):
 		return errors.New("handed over after the turn")
 	case w.kept:
 		return errors.New("a lease is handed over whose files a child has")
@@ -343,6 +358,8 @@ var events = []event{
 	{"shorten", func(w *world) error { return w.extend(0, ttl/4) }},
 	{"confirmed", func(w *world) error { return w.answer(nil) }},
 	{"no answer", func(w *world) error { return w.answer(errNet) }},
+	{"no answer, but carried out", func(w *world) error { return w.carriedOut(errNet) }},
+	{"given up", func(w *world) error { return w.carriedOut(errLeft) }},
 	{"gone", func(w *world) error { return w.answer(driver.ErrLost) }},
 	{"refused", func(w *world) error { return w.answer(errors.ErrUnsupported) }},
 	{"broken", (*world).lose},
@@ -392,14 +409,17 @@ func (w world) walk(n int) (sequences int, err error) {
 	return sequences, nil
 }
 
-// begin is a grant of which so much of the TTL is over.
-func begin(t trust.Terms, ago time.Duration) world {
-	w := world{began: driver.Instant(time.Hour), n: 1}
+// begin is a grant of which so much of the TTL is over, with others waiting or not.
+func begin(t trust.Terms, ago time.Duration, others bool) world {
+	w := world{began: driver.Instant(time.Hour), n: 1, turn: 4 * time.Millisecond}
+	if others {
+		w.turn = time.Millisecond
+	}
 	w.now = w.began
 	since := w.began.Add(-ago)
 	w.gives = since.Add(t.TTL - driver.Drift(t.TTL))
 	w.terms[0] = t
-	w.leases[0] = trust.Begin(t, trust.Grant{Expires: true, Since: since, Tokens: tokens}, w.now, 0.5)
+	w.leases[0] = trust.Begin(t, trust.Grant{Expires: true, Since: since, Tokens: tokens, Others: others}, w.now, 0.5)
 	return w
 }
 
@@ -408,18 +428,20 @@ func begin(t trust.Terms, ago time.Duration) world {
 func TestEverySequenceOfEvents(t *testing.T) {
 	began, all := time.Now(), 0
 	for _, start := range []struct {
-		name  string
-		terms trust.Terms
-		ago   time.Duration
-		deep  int
+		name   string
+		terms  trust.Terms
+		ago    time.Duration
+		others bool
+		deep   int
 	}{
-		{"fresh", alike, 0, 4},
-		{"fixed", fixed, 0, 4},
-		{"capped", capped, 0, 4},
-		{"with little left", alike, ttl - time.Second, 4},
-		{"with very little left", alike, ttl - 400*time.Millisecond, 3},
+		{"fresh", alike, 0, false, 4},
+		{"with others waiting", alike, 0, true, 4},
+		{"fixed", fixed, 0, false, 4},
+		{"capped", capped, 0, false, 4},
+		{"with little left", alike, ttl - time.Second, false, 4},
+		{"with very little left", alike, ttl - 400*time.Millisecond, false, 3},
 	} {
-		n, err := begin(start.terms, start.ago).walk(start.deep)
+		n, err := begin(start.terms, start.ago, start.others).walk(start.deep)
 		if err != nil {
 			t.Errorf("a grant, %s: %v", start.name, strings.ReplaceAll(err.Error(), "\n", " "))
 		}

@@ -109,6 +109,8 @@ type Answer struct {
 	TTL   time.Duration  // that was asked for
 	Since driver.Instant // if Err is nil
 	Err   error
+
+	GaveUp bool // the caller's context had ended: Err says nothing about the store
 }
 
 // Answer ends the request that is under way, for the lease that has the grant now. A
@@ -121,6 +123,8 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 	switch {
 	case l.cause != nil:
 	case !a.Own && l.terms.NoRenew: // it has asked for nothing
+	case !a.Own && a.GaveUp: // somebody else did, and not because of the store
+		l.renewAt = now
 	case a.Err != nil:
 		do.Suspect = l.fail(a.Err, now, chance)
 	case !a.Own && a.TTL < l.terms.TTL: // less than it was told that it has
