@@ -4,7 +4,7 @@
 Package pawl gives leases on names, so that only one process, on one machine
 or many, acts on a name at a time.
 
-	locks, err := filelock.Open("", nil) // or another store
+	locks, err := filelock.Open("", nil) // or another store; Open takes the URL of any
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package etcdlock
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -18,8 +19,19 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
+
+func init() {
+	pawl.Register("etcd", openByURL)
+	pawl.Register("etcds", openByURL)
+}
+
+// openByURL is Open for pawl.Open.
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+	return NewDriver(ctx, url, &Options{Options: *opts})
+}
 
 // address is what a URL comes to.
 type address struct {

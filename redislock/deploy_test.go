@@ -103,6 +103,33 @@ func TestUnixSocket(t *testing.T) {
 	works(t, "unix://"+sock+"?db=3&prefix=other:")
 }
 
+// TestOpenByURL: what the URL says goes before the default TTL also when package pawl makes
+// the client.
+func TestOpenByURL(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + startServer(t).Addr + "?max_ttl=10s"
+	if err := Bless(t.Context(), url, nil); err != nil {
+		t.Fatal(err)
+	}
+	locks, err := pawl.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.TryAcquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(lease.Deadline()); left > 10*time.Second {
+		t.Errorf("the lease lasts %v", left)
+	}
+	_, err = pawl.Open(t.Context(), url+"&me=s3cret", nil)
+	var failed *pawl.Error
+	if !errors.As(err, &failed) || failed.Op != "open" || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("a URL with what no server knows: %v", err)
+	}
+}
+
 // TestOwnClient uses clients that the caller has made, with the defaults of rueidis:
 // with several connections, RESP2 or RESP3.
 func TestOwnClient(t *testing.T) {

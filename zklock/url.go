@@ -3,6 +3,7 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,8 +12,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
+
+func init() {
+	pawl.Register("zk", openByURL)
+	pawl.Register("zks", openByURL)
+}
+
+// openByURL opens a store for pawl.Open. A TTL that is too long for the servers is refused
+// when a lease is asked for, as by NewDriver.
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+	return NewDriver(ctx, url, &Options{Options: *opts})
+}
 
 // place is where a URL leads to.
 type place struct {

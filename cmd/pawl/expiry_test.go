@@ -24,9 +24,9 @@ import (
 // renewal while the file "cut" exists. It is in no pawl but that of the tests.
 func init() {
 	if dir := os.Getenv("W"); dir != "" && os.Getenv("PAWL_TEST") != "" {
-		stores["memory"] = func(_ context.Context, _ *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-			return pawl.New(&cutDriver{new(memlock.Store).Driver(), filepath.Join(dir, "cut")}, opts)
-		}
+		pawl.Register("memory", func(context.Context, string, *pawl.Options) (driver.Driver, error) {
+			return &cutDriver{new(memlock.Store).Driver(), filepath.Join(dir, "cut")}, nil
+		})
 	}
 }
 

@@ -12,27 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/filelock"
 )
-
-// stores maps the scheme of a store's URL to its constructor, which also
-// completes the URL, and must have connected before ctx ends. It, blessings and maxTTLs are
-// the only places that know which stores there are.
-var stores = map[string]func(context.Context, *storeURL, *pawl.Options) (*pawl.Client, error){
-	"etcd":    openEtcd,
-	"etcds":   openEtcd,
-	"file":    openFile,
-	"redis":   openRedis,
-	"rediss":  openRedis,
-	"redlock": openRedlock,
-	"unix":    openRedis,
-	"zk":      openZooKeeper,
-	"zks":     openZooKeeper,
-}
 
 // blessings has what ends the wait of a store that may have forgotten leases.
 var blessings = map[string]func(context.Context, *storeURL) error{
@@ -50,66 +34,42 @@ var maxTTLs = map[string]func(context.Context, *storeURL, time.Duration) error{
 	"unix":    maxTTLRedis,
 }
 
-// openFile opens a directory: file:///dir, or file: for the default; with
-// ?shared=true one that other users may write to. One that is relative would be
-// another store in each working directory.
-func openFile(_ context.Context, s *storeURL, opts *pawl.Options) (*pawl.Client, error) {
-	u := s.url
-	if u.User != nil || u.Host != "" && u.Host != "localhost" {
-		return nil, fail(exitConfig, "a directory of another machine cannot be a store",
-			"use three slashes: file:///var/lib/pawl")
-	}
-	shared, ok := fileSettings(u)
-	if !ok {
-		return nil, fail(exitConfig, "the only setting of a file store is ?shared=true",
-			"write %3F or %23 if the directory's name contains ? or #")
-	}
-	dir := u.Path
-	if u.Opaque != "" {
-		var err error
-		if dir, err = url.PathUnescape(u.Opaque); err != nil {
-			return nil, fail(exitConfig, "the path of the file store is badly escaped", "write %25 for a percent sign")
+// openStore opens the store at u, and completes the URL of a directory, for those who are
+// told which it is.
+func openStore(ctx context.Context, u *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+	if u.scheme == "file" {
+		dir, shared, err := filelock.ParseURL(u.url.String())
+		if err != nil {
+			return nil, fail(exitConfig, err.Error(), "name a directory: --store file:///var/lib/pawl")
+		}
+		u.url = &url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
+		if shared {
+			u.url.RawQuery = "shared=true"
 		}
 	}
-	dir, err := directory(dir, shared)
-	if err != nil {
-		return nil, fail(exitConfig, err.Error(), "name a directory: --store file:///var/lib/pawl")
-	}
-	s.url = &url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
-	if shared {
-		s.url.RawQuery = "shared=true"
-	}
 	// The client itself stays silent: the command tells what happens to leases.
-	warn := pawl.Options{Logger: slog.New(warnings{os.Stderr})}
-	d, err := filelock.NewDriver(dir, &filelock.Options{Options: warn, AllowShared: shared})
+	own := *opts
+	own.Logger = slog.New(warnings{os.Stderr})
+	d, err := pawl.OpenDriver(ctx, u.within(ctx), &own)
 	if err != nil {
 		return nil, err
 	}
 	return pawl.New(d, opts)
 }
 
-// fileSettings reads what follows the directory.
-func fileSettings(u *url.URL) (shared, ok bool) {
-	switch {
-	case u.Fragment != "" || u.RawFragment != "":
-		return false, false
-	case u.RawQuery == "":
-		return false, true
+// within returns the URL with a time to connect that ends before ctx does, unless it has
+// one: a bit earlier, to be told what was wrong. A directory needs none.
+func (s *storeURL) within(ctx context.Context) string {
+	end, ok := ctx.Deadline()
+	if !ok || s.scheme == "file" || s.url.Query().Has("connect_timeout") {
+		return s.url.String()
 	}
-	return true, u.RawQuery == "shared=true"
-}
-
-func directory(dir string, shared bool) (string, error) {
-	native := filepath.FromSlash(dir)
-	switch {
-	case dir == "" && shared:
-		return "", errors.New("the default directory is for one user alone, and cannot be shared")
-	case dir == "":
-		return filelock.DefaultDir()
-	case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(native):
-		return "", fmt.Errorf("file:%s is relative: it would be another store in each working directory", shorten(dir, 100))
+	u := *s.url
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
 	}
-	return filepath.Abs(native)
+	u.RawQuery += "connect_timeout=" + max(time.Until(end)*9/10, time.Millisecond).String()
+	return u.String()
 }
 
 // store is an open store.
@@ -122,7 +82,7 @@ type store struct {
 func open(text string, connect time.Duration, opts *pawl.Options) (*store, error) {
 	var client *pawl.Client
 	u, err := reach(text, connect, func(ctx context.Context, u *storeURL) (err error) {
-		client, err = stores[u.scheme](ctx, u, opts)
+		client, err = openStore(ctx, u, opts)
 		return err
 	})
 	if err != nil {

@@ -5,11 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
@@ -44,9 +44,13 @@ func parseStore(text string) (*storeURL, error) {
 		return nil, fail(exitConfig, "the store is not a URL: it has no scheme", hint)
 	}
 	scheme = strings.ToLower(scheme)
-	if stores[scheme] == nil {
+	if known := pawl.Schemes(); !slices.Contains(known, scheme) {
+		if scheme == "etcd" || scheme == "etcds" {
+			return nil, fail(exitConfig, "this pawl was built without the client of etcd",
+				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
+		}
 		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
-			"known are: "+strings.Join(slices.Sorted(maps.Keys(stores)), ", ")+"; write it as in redis://localhost:6379")
+			"known are: "+strings.Join(known, ", ")+"; write it as in redis://localhost:6379")
 	}
 	parse := storekit.ParseURL
 	if scheme == "file" {

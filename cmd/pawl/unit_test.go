@@ -118,11 +118,21 @@ func FuzzParseRun(f *testing.F) {
 	})
 }
 
+var testScheme = sync.OnceFunc(func() {
+	pawl.Register("test", func(context.Context, string, *pawl.Options) (driver.Driver, error) { return nil, errors.ErrUnsupported })
+})
+
+// TestEveryStoreIsIn: no store is left out of the command.
+func TestEveryStoreIsIn(t *testing.T) {
+	known := slices.DeleteFunc(pawl.Schemes(), func(s string) bool { return s == "test" || s == "mem" || s == "memory" })
+	if got := strings.Join(known, " "); got != "etcd etcds file redis rediss redlock unix zk zks" {
+		t.Errorf("the schemes are %s", got)
+	}
+}
+
 func TestStoreURL(t *testing.T) {
-	stores["test"] = nil
-	defer delete(stores, "test")
+	testScheme()
 	u := func(s string) string {
-		stores["test"] = openFile
 		p, err := parseStore(s)
 		if err != nil {
 			return err.Error()

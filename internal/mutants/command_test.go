@@ -48,7 +48,7 @@ func init() {
 			"slices.Contains(withSubcommands, program) &&", "(slices.Contains(withSubcommands, program) || true) &&", "TestPublicCommand"),
 		command("whoever waits looks once", "wait.go",
 			"if watch.servers {", "if false && watch.servers {", "TestWaitingForAStoreThatIsGone"),
-		command("a store for each working directory", "stores.go",
-			`case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(native):`, `case false && !strings.HasPrefix(dir, "/"):`, "TestScript"),
+		mutant{name: "a store for each working directory", file: "filelock/url.go",
+			old: `case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(filepath.FromSlash(dir)):`, new: `case false && !strings.HasPrefix(dir, "/"):`, pkg: "cmd/pawl", test: "TestScript"},
 	)
 }

@@ -89,6 +89,11 @@ func TestOpen(t *testing.T) {
 	opts := patient()
 	f := startFleet(t, 3, opts)
 	f[1].kill()
+	if byURL, err := pawl.Open(t.Context(), f.url(), &opts.Options.Options); err != nil {
+		t.Errorf("pawl.Open = %v", err)
+	} else {
+		byURL.Close()
+	}
 	locks, err := Open(t.Context(), f.url(), opts)
 	if err != nil {
 		t.Fatalf("Open with one of three down = %v", err)

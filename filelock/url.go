@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func init() { pawl.Register("file", openByURL) }
+
+func openByURL(_ context.Context, text string, opts *pawl.Options) (driver.Driver, error) {
+	dir, shared, err := ParseURL(text)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	return NewDriver(dir, &Options{Options: *opts, AllowShared: shared})
+}
+
+// ParseURL returns the directory that a URL leads to, for Open, and whether
+// Options.AllowShared is to be set. The URL is one of
+//
+//	file:                         DefaultDir, which is made if it is missing
+//	file:///directory
+//	file:///directory?shared=true
+//
+// The directory must not be relative: it would be another store in each working
+// directory.
+func ParseURL(text string) (dir string, shared bool, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "file" {
+		return "", false, errors.New("this is not a URL like file:///var/lib/app")
+	}
+	if u.User != nil || u.Host != "" && u.Host != "localhost" {
+		return "", false, errors.New("a directory of another machine cannot be a store: use three slashes: file:///var/lib/pawl")
+	}
+	shared = u.RawQuery == "shared=true"
+	if u.RawQuery != "" && !shared || u.Fragment != "" || u.RawFragment != "" {
+		return "", false, errors.New("the only setting of a file store is ?shared=true: write %3F or %23 if the directory's name contains ? or #")
+	}
+	dir = u.Path
+	if u.Opaque != "" {
+		if dir, err = url.PathUnescape(u.Opaque); err != nil {
+			return "", false, errors.New("the path of the file store is badly escaped: write %25 for a percent sign")
+		}
+	}
+	switch {
+	case dir == "" && shared:
+		return "", false, errors.New("the default directory is for one user alone, and cannot be shared: name another one")
+	case dir == "":
+		dir, err = DefaultDir()
+		return dir, false, err
+	case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(filepath.FromSlash(dir)):
+		return "", false, fmt.Errorf("file:%s is relative: it would be another store in each working directory", driver.Shorten(dir))
+	}
+	dir, err = filepath.Abs(dir)
+	return dir, shared, err
+}

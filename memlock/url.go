@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func init() { pawl.Register("mem", openByURL) }
+
+// named are the stores that URLs name.
+var named sync.Map
+
+// openByURL opens mem:, a store that nobody else can reach, or mem://name, the store of
+// that name of this process.
+func openByURL(_ context.Context, url string, _ *pawl.Options) (driver.Driver, error) {
+	_, name, _ := strings.Cut(url, ":")
+	name = strings.TrimPrefix(name, "//")
+	if strings.ContainsAny(name, "/?#@") {
+		return nil, errors.New("memlock: this is neither mem: nor a URL like mem://name")
+	}
+	if name == "" {
+		return new(Store).Driver(), nil
+	}
+	s, _ := named.LoadOrStore(name, new(Store))
+	return s.(*Store).Driver(), nil
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "unix"} {
+		pawl.Register(scheme, openByURL)
+	}
+}
+
+// openByURL is Open for pawl.Open.
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+	d, o, err := newDriver(ctx, url, &Options{Options: *opts})
+	if err != nil {
+		return nil, err
+	}
+	*opts = o.Options
+	return d, nil
+}
