@@ -59,4 +59,17 @@ func TestNodes(t *testing.T) {
 	if !strings.Contains(show.stdout(), addrs[3]) || strings.Contains(show.stdout(), " or ") {
 		t.Errorf("the nodes are\n%s", show.stdout())
 	}
+	addrs = append(addrs, startRedis(t)) // which no program has named before
+	odd := url("", 0, 1, 4)
+	run(odd, 0, addrs[4]+": it answers, but counts as down")
+	p := w.pawl("show", "-s", odd, "job")
+	p.end(0)
+	if !strings.Contains(p.stderr(), addrs[4]+": it answers, but counts as down") {
+		t.Errorf("show says of a node that is none of the store's: %q", p.stderr())
+	}
+	p = w.pawl("nodes", "-s", odd)
+	p.end(0)
+	if !strings.Contains(p.stdout(), "it answers, but counts as down") {
+		t.Errorf("the nodes are\n%s", p.stdout())
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 const (
@@ -42,7 +43,8 @@ type member struct {
 	Node
 	d *Driver
 
-	trip atomic.Int64 // a round trip, about, in ns; 0 if not known
+	trip    atomic.Int64 // a round trip, about, in ns; 0 if not known
+	ignored atomic.Bool  // it is a stranger, and the log has said so
 
 	mu     sync.Mutex
 	busy   int // requests under way
@@ -132,14 +134,24 @@ func (m *member) leave(err error) {
 	defer m.mu.Unlock()
 	m.busy--
 	switch {
+	case errors.Is(err, epoch.ErrStranger):
+		m.strange()
 	case err == nil:
 		m.silent = 0
+		m.ignored.Store(false)
 		select {
 		case m.poke <- struct{}{}:
 		default:
 		}
 	case !errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		m.silent++
+	}
+}
+
+// strange says once that the node answers and counts as down.
+func (m *member) strange() {
+	if !m.ignored.Swap(true) {
+		m.d.told(fmt.Errorf("%s: %w", m.Addr(), epoch.ErrStranger))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // check returns an error that says what to do if nodes with these addresses cannot be
@@ -55,7 +56,10 @@ func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultT
 func (d *Driver) checkNodes(ctx context.Context) error {
 	runs := make(map[string]string)
 	var failed misses
-	for i, s := range d.Nodes(ctx) {
+	for i, s := range d.statuses(ctx) {
+		if d.stranger(i, s) {
+			d.members[i].strange()
+		}
 		switch other := runs[s.Run]; {
 		case errors.Is(s.Err, ErrNotIndependent):
 			return fmt.Errorf("redlock: %s: %w", s.Addr, s.Err)
@@ -75,8 +79,26 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 
 // Nodes asks all nodes for their state, and returns the answers in the order of the
 // nodes. It waits for ConnectTimeout at most, and once a quorum has answered no more
-// than a node timeout for the others.
+// than a node timeout for the others. A node that is in none of the sets that the others
+// have recorded has an error.
 func (d *Driver) Nodes(ctx context.Context) []Status {
+	all := d.statuses(ctx)
+	for i, s := range all {
+		if d.stranger(i, s) {
+			all[i] = Status{Addr: s.Addr, Err: unavailable(epoch.ErrStranger)}
+		}
+	}
+	return all
+}
+
+// stranger reports whether a node with that Status is in no recorded set. That follows
+// from what the others have answered.
+func (d *Driver) stranger(node int, s Status) bool {
+	r, ok := d.members[node].Node.(*redisNode)
+	return errors.Is(s.Err, epoch.ErrStranger) || ok && s.Err == nil && r.server.Group != nil && r.server.Group.Stranger(node)
+}
+
+func (d *Driver) statuses(ctx context.Context) []Status {
 	ctx, cancel := context.WithTimeout(ctx, d.connect)
 	defer cancel()
 	type numbered struct {
@@ -132,7 +154,7 @@ func (d *Driver) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	info, waits := &driver.StoreInfo{}, []time.Duration(nil)
 	var failed misses
 	closed := 0
-	for i, s := range d.Nodes(ctx) {
+	for i, s := range d.statuses(ctx) {
 		if s.Err != nil {
 			failed.add(d.members[i], s.Err)
 			continue

@@ -6,11 +6,14 @@ package redlock
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // refusedSet checks that a client of these nodes is refused, by what it differs in.
@@ -45,7 +48,10 @@ func TestOtherSet(t *testing.T) {
 	}
 	refusedSet(t, f[:3], withMaxTTL(time.Second), f[3].Addr, f[4].Addr, "missing here")
 	// A node outside the recorded set is part of no quorum.
-	odd := openDriver(t, append(f[:4:4], f[5]).url(), withMaxTTL(time.Second))
+	var log servers.Output
+	opts := withMaxTTL(time.Second)
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	odd := openDriver(t, append(f[:4:4], f[5]).url(), opts)
 	for range 10 {
 		g, err := odd.TryAcquire(t.Context(), lasting("odd", time.Second))
 		if err != nil {
@@ -55,11 +61,17 @@ func TestOtherSet(t *testing.T) {
 			if a.Addr == f[5].Addr && (a.ID != "" || len(a.Sets) > 0) {
 				t.Fatalf("the stranger is node %q of %q", a.ID, a.Sets)
 			}
+			if strange := errors.Is(a.Err, epoch.ErrStranger); strange != (a.Addr == f[5].Addr) {
+				t.Errorf("%s: %v", a.Addr, a.Err)
+			}
 		}
 		if left := f[5].left("pawl:"); len(left) > 1 { // the record that Bless has made
 			t.Errorf("the stranger has %q", left)
 		}
 		g.Release(t.Context())
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, f[5].Addr) || !strings.Contains(text, "counts as down") {
+		t.Errorf("the log says:\n%swant one line about the stranger", text)
 	}
 	refusedSet(t, five, withMaxTTLOf(time.Second, 4), "the quorum is 4 here, and 3 in the store")
 	five[0].restart()

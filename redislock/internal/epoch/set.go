@@ -136,7 +136,8 @@ func (g *Group) find() {
 	}
 }
 
-var errStranger = errors.New("it has no record of the set of nodes that it belongs to, and of the nodes that are missing none has this address: " +
+// ErrStranger is the error of a node that is in no recorded set, as far as is known.
+var ErrStranger = errors.New("it answers, but counts as down: it has no record of the set of nodes that it belongs to, and of the nodes that are missing none has this address: " +
 	"if it has restarted without its data, use the address by which it was named first, or wait for a client that knows it; if it is a new node, see pawl nodes --help")
 
 // tell returns what is to be recorded at a node that has no record, or an older one.
@@ -150,12 +151,25 @@ func (g *Group) tell(node int) (Sets, error) {
 	s := g.known
 	s.Self = g.ids[node]
 	if s.Self == "" {
-		if !slices.Contains(g.mine.IDs, g.addrs[node]) || slices.Contains(g.ids, g.addrs[node]) {
-			return Sets{}, errStranger
+		if g.strange(node) {
+			return Sets{}, ErrStranger
 		}
 		s.Self = g.addrs[node]
 	}
 	return s, nil
+}
+
+// strange reports whether a node that has no record is in no recorded set. g.mu is held.
+func (g *Group) strange(node int) bool {
+	return !slices.Contains(g.mine.IDs, g.addrs[node]) || slices.Contains(g.ids, g.addrs[node])
+}
+
+// Stranger reports whether a node that answers is in none of the sets that others have
+// recorded.
+func (g *Group) Stranger(node int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.known.Gen > 0 && g.ids[node] == "" && g.strange(node)
 }
 
 // set returns the participant's set as scripts get it, or "?" if that is not certain.
