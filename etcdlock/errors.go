@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 var (
@@ -37,17 +38,18 @@ var hints = []struct {
 	err     error
 	hint    string
 	lasting bool
+	kind    error // for storekit.OfKind
 }{
-	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true},
-	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true},
-	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true},
-	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false},
-	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false},
-	{rpctypes.ErrTooManyRequests, "the server is overloaded", false},
-	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true},
-	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false},
-	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health", false},
-	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true},
+	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true, storekit.ErrDenied},
+	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true, storekit.ErrDenied},
+	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true, storekit.ErrDenied},
+	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false, nil},
+	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false, nil},
+	{rpctypes.ErrTooManyRequests, "the server is overloaded", false, nil},
+	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true, nil},
+	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false, nil},
+	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health", false, nil},
+	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true, nil},
 }
 
 // refused returns the failure that err is, if it says that the server has refused
@@ -55,7 +57,7 @@ var hints = []struct {
 func refused(err error) *failure {
 	for _, h := range hints {
 		if errors.Is(err, h.err) {
-			return &failure{err: fmt.Errorf("%w: %s", err, h.hint), lasting: h.lasting}
+			return &failure{err: storekit.OfKind(h.kind, fmt.Errorf("%w: %s", err, h.hint)), lasting: h.lasting}
 		}
 	}
 	return nil

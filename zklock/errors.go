@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // answers are the errors with which a server has answered. It has carried out
@@ -59,11 +60,13 @@ func unimplemented(err error) bool { return err != nil && err.Error() == otherAn
 
 // explain adds to an answer what to do about it.
 func explain(err error) error {
-	hint := ""
+	hint, kind := "", error(nil)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
+		kind = storekit.ErrDenied
 		hint = "the nodes belong to another user, or the password is another one: put user and password into the URL, as zk://USER:PASSWORD@host, or have the ACL of the root changed"
 	case errors.Is(err, zk.ErrAuthFailed):
+		kind = storekit.ErrDenied
 		hint = "the servers refuse this user or password"
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		hint = "a node above is ephemeral: use another root"
@@ -74,7 +77,7 @@ func explain(err error) error {
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, hint)
+	return storekit.OfKind(kind, fmt.Errorf("%w: %s", err, hint))
 }
 
 // dialHint says what to do about a server that cannot be reached.

@@ -68,8 +68,8 @@ func TestNoEtcd(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"etcd://me:wrong-s3cret@" + addr, "password", exitUnavailable},
-		{"etcd://me:s3cret@" + addr, "may not read and write", exitUnavailable},
+		{"etcd://me:wrong-s3cret@" + addr, "password", exitDenied},
+		{"etcd://me:s3cret@" + addr, "may not read and write", exitDenied},
 		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", exitUnavailable},
 		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
 	} {

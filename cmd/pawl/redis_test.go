@@ -30,6 +30,30 @@ func TestRedis(t *testing.T) { testRedis(t, startRedis(t, "--requirepass", "s3cr
 // TestRedisCluster: and on a cluster.
 func TestRedisCluster(t *testing.T) { testRedis(t, startCluster(t, "--requirepass", "s3cret")) }
 
+// TestRefusedByRedis: the exit code tells a mistake in the URL from a server that is away,
+// and the error says what to type.
+func TestRefusedByRedis(t *testing.T) {
+	w := newWorld(t)
+	open, closed := startRedis(t), startRedis(t, "--requirepass", "s3cret")
+	for _, c := range []struct {
+		store, want string
+		code        int
+	}{
+		{"redis://:wrong-s3cret@" + closed, "refuses this user or password", exitDenied},
+		{"redis://" + closed, "redis://:PASSWORD@host", exitDenied},
+		{"redis://" + open + "/99", "CONFIG GET databases", exitConfig},
+		{"redlock://:wrong-s3cret@" + closed + "?allow_single=true", "refuses this user or password", exitDenied},
+		{"redis://127.0.0.1:1", "is the server running", exitUnavailable},
+	} {
+		p := w.pawl("run", "-n", "-s", c.store, "deploy", "true")
+		p.end(c.code)
+		got := p.stderr()
+		if !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: stderr is %q; want one line with %q", c.want, got, c.want)
+		}
+	}
+}
+
 // startCluster starts two masters that share the slots, and returns the address of
 // the one that does not have the lock "deploy".
 func startCluster(t *testing.T, args ...string) string {

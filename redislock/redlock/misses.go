@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -67,7 +68,17 @@ func (m misses) as(kind error, d *Driver, limit time.Duration) error {
 		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
 			kind, driver.ErrSilent, len(m), len(d.members), d.quorum, m, limit)
 	}
-	return fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), len(d.members), d.quorum, m)
+	return storekit.OfKind(m.kind(), fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), len(d.members), d.quorum, m))
+}
+
+// kind returns what all of the errors are, for storekit.OfKind.
+func (m misses) kind() error {
+	for _, kind := range []error{storekit.ErrDenied, storekit.ErrConfig} {
+		if len(m) > 0 && !slices.ContainsFunc(m, func(n miss) bool { return !errors.Is(n.err, kind) }) {
+			return kind
+		}
+	}
+	return nil
 }
 
 // disagreement returns the error of a node that disagrees with this client about a

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // dialError is an error from before anything was sent.
@@ -26,44 +27,46 @@ type reply struct {
 	hint   string
 	// lasting: asking again does not help.
 	lasting bool
+	kind    error // for storekit.OfKind
 }
 
 // The server runs a script only if none of these hold, or refuses its first
 // write, so none of them has recorded anything.
 var replies = []reply{
-	{"LAYOUT", "a newer version of pawl uses this store, in a way that this one does not know: use that version here, too", true},
-	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true},
-	{"WRONGPASS", "the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=", true},
-	{"AUTH", "the server has no password for this user: leave it out", true},
-	{"Client sent AUTH", "the server has no password: leave it out", true},
-	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true},
-	{"READONLY", "this server is a replica: use the address of its master", false},
-	{"LOADING", "the server is reading its data from disk: try again soon", false},
-	{"OOM", "the server has reached maxmemory: give it more, or free some", false},
-	{"MASTERDOWN", "this server is a replica that has lost its master: use the address of the master", false},
-	{"CLUSTERDOWN", "the cluster is down, for want of a master or of a majority of them: see CLUSTER INFO; with cluster-require-full-coverage no it goes on without a part", false},
-	{"TRYAGAIN", "the hash slot of this lock is moving to another node: try again; if that does not end, see redis-cli --cluster check", false},
-	{"ASK", "the nodes of the cluster disagree about who has this hash slot: see redis-cli --cluster check", false},
-	{"MOVED", "this server belongs to a cluster: name several of its nodes (?addr=); if you have, they disagree: see redis-cli --cluster check", false},
-	{"CROSSSLOT", "this server belongs to a cluster: name several of its nodes (?addr=)", true},
-	{"SELECT is not allowed", "this server belongs to a cluster, which has database 0 only: leave the number of the database out", true},
-	{"This instance has cluster support disabled", "this server belongs to no cluster: leave addr out, or add master_set if the addresses are those of sentinels", true},
-	{"MISCONF", "the server cannot write to its disk and accepts no writes: see its log", false},
-	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write asks for", false},
-	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false},
-	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false},
-	{"max number of clients", "the server has as many clients as maxclients allows", false},
-	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true},
-	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true},
-	{"received unknown message type", "what answers is no Redis server: check host and port", true},
-	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false},
+	{"LAYOUT", "a newer version of pawl uses this store, in a way that this one does not know: use that version here, too", true, storekit.ErrConfig},
+	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true, storekit.ErrDenied},
+	{"WRONGPASS", "the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=", true, storekit.ErrDenied},
+	{"AUTH", "the server has no password for this user: leave it out", true, storekit.ErrConfig},
+	{"Client sent AUTH", "the server has no password: leave it out", true, storekit.ErrConfig},
+	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true, storekit.ErrDenied},
+	{"READONLY", "this server is a replica: use the address of its master", false, nil},
+	{"LOADING", "the server is reading its data from disk: try again soon", false, nil},
+	{"OOM", "the server has reached maxmemory: give it more, or free some", false, nil},
+	{"MASTERDOWN", "this server is a replica that has lost its master: use the address of the master", false, nil},
+	{"CLUSTERDOWN", "the cluster is down, for want of a master or of a majority of them: see CLUSTER INFO; with cluster-require-full-coverage no it goes on without a part", false, nil},
+	{"TRYAGAIN", "the hash slot of this lock is moving to another node: try again; if that does not end, see redis-cli --cluster check", false, nil},
+	{"ASK", "the nodes of the cluster disagree about who has this hash slot: see redis-cli --cluster check", false, nil},
+	{"MOVED", "this server belongs to a cluster: name several of its nodes (?addr=); if you have, they disagree: see redis-cli --cluster check", false, nil},
+	{"CROSSSLOT", "this server belongs to a cluster: name several of its nodes (?addr=)", true, storekit.ErrConfig},
+	{"DB index is out of range", "the server has fewer databases: see CONFIG GET databases, and the number at the end of the URL (?db=)", true, storekit.ErrConfig},
+	{"SELECT is not allowed", "this server belongs to a cluster, which has database 0 only: leave the number of the database out", true, storekit.ErrConfig},
+	{"This instance has cluster support disabled", "this server belongs to no cluster: leave addr out, or add master_set if the addresses are those of sentinels", true, storekit.ErrConfig},
+	{"MISCONF", "the server cannot write to its disk and accepts no writes: see its log", false, nil},
+	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write asks for", false, nil},
+	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false, nil},
+	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false, nil},
+	{"max number of clients", "the server has as many clients as maxclients allows", false, nil},
+	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true, storekit.ErrConfig},
+	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true, storekit.ErrConfig},
+	{"received unknown message type", "what answers is no Redis server: check host and port", true, storekit.ErrConfig},
+	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false, nil},
 }
 
 // Explain adds a hint to an error of the server, and reports whether it is lasting.
 func Explain(err error) (explained error, lasting bool) {
 	for _, r := range replies {
 		if strings.HasPrefix(err.Error(), r.prefix) {
-			return fmt.Errorf("%w: %s", err, r.hint), r.lasting
+			return storekit.OfKind(r.kind, fmt.Errorf("%w: %s", err, r.hint)), r.lasting
 		}
 	}
 	return err, false
