@@ -10,6 +10,8 @@
 # make soak   what takes hours: SCHEDULES schedules of the simulator (1,000,000 unless set),
 #             1,000 waiting processes, the whole model, chaos
 # make fuzz   every fuzz target for FUZZTIME
+# make release-check  publish all modules to a folder, and use them from outside; a minute
+# make release VERSION=v0.1.0  make test, then commit and tag; see docs/releasing.md
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
@@ -26,7 +28,7 @@ SINCE       ?= HEAD
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-.PHONY: quick test suites model deps lint style bench chaos microbench spec soak fuzz tidy interop
+.PHONY: quick test suites model deps lint style bench chaos microbench spec soak fuzz tidy interop release release-check
 
 # No -race, no faults, and of the mutants those of files that differ from SINCE.
 quick: deps style
@@ -34,7 +36,7 @@ quick: deps style
 	go test -short -run 'TestConformance$$' $(STORES)
 	go test -timeout 10m -parallel 4 ./internal/mutants -since $(SINCE)
 
-test: deps lint
+test: deps lint release-check
 	# The model and the simulator only compute: they get what the suites leave of the processors.
 	@$(MAKE) --no-print-directory -j2 suites model
 	# Its hundreds of bubbles of fake time at once crash Go 1.26.8's race runtime now and
@@ -87,6 +89,12 @@ soak: deps
 
 fuzz:
 	./internal/fuzz.sh $(FUZZTIME) $(MODULES)
+
+release-check:
+	go run ./internal/release check
+
+release:
+	go run ./internal/release make $(VERSION)
 
 tidy:
 	./internal/tidy.sh $(MODULES)

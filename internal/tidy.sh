@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tidy.sh [--check] MODULE... keeps go.mod and go.sum right, and with --check
-# only says which are not. Our own modules require one another at the version that
-# is published next. Only go.work knows where that version is: each module is tidied
-# on a copy of its go.mod that finds the others in this tree. Own modules have
-# no lines in go.sum, as nobody can know the sums of what is not published.
+# only says which are not. Our own modules require one another at one version, which
+# only go.work may look for in this tree: each module is tidied on a copy of its
+# go.mod that finds the others here. Own modules have no lines in go.sum, as
+# nobody can know the sums of what is not published.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD check= next=

@@ -24,7 +24,7 @@ var (
 	sentinel  = regexp.MustCompile(`^\*?(Err[A-Z]\w+|[A-Z]\w+Error)$`)
 	goDoc     = regexp.MustCompile(`(?:^|[^\w/])(docs/[\w/-]+(?:\.md)?)`)
 	longFlag  = regexp.MustCompile(`^--?([a-z][a-z-]*)`)
-	makeCall  = regexp.MustCompile(`^make ([a-z]+)\b`)
+	makeCall  = regexp.MustCompile(`^make ([a-z-]+)`)
 )
 
 // mistakes returns what a page names that is not in the tree.

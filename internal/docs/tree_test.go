@@ -35,7 +35,7 @@ const root = "../.."
 var (
 	flagCall   = regexp.MustCompile(`\.(?:Bool|String|Duration|Int|Int64|Uint64)?(?:Var)?P?\((?:[^",]*, )?"([a-z][a-z-]*)", `)
 	verbUse    = regexp.MustCompile(`Use:\s+"([a-z-]+)`)
-	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):`)
+	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
 
 var loaded *tree

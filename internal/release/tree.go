@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// unpublished modules are for the work on this tree only.
+var unpublished = []string{"adapt/adapttest", "bench", "chaos", "fence/fencetest"}
+
+// tree is what can be published.
+type tree struct {
+	root    string
+	path    string // of the root module, with which the others begin
+	modules []module
+}
+
+type module struct {
+	path, dir string   // dir is "." or as redislock
+	files     []string // from the root of the tree
+	packages  []pack
+}
+
+type pack struct {
+	path, dir, name string // dir from the root of the tree
+}
+
+// importable says whether a program of others can import it.
+func (p pack) importable() bool {
+	return p.name != "main" && !strings.Contains(p.path+"/", "/internal/")
+}
+
+// load reads the tree below root: what git knows, and what is new and not ignored.
+func load(root string) (*tree, error) {
+	t := &tree{root: root}
+	var work struct{ Use []struct{ DiskPath string } }
+	if text, err := output(root, "go", "work", "edit", "-json"); err != nil {
+		return nil, err
+	} else if err := json.Unmarshal([]byte(text), &work); err != nil {
+		return nil, err
+	}
+	listed, err := output(root, "git", "ls-files", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, use := range work.Use {
+		dirs = append(dirs, path.Clean(use.DiskPath))
+	}
+	files := split(strings.Split(listed, "\n"), dirs)
+	for _, dir := range dirs {
+		if slices.Contains(unpublished, dir) {
+			continue
+		}
+		m := module{dir: dir, files: files[dir]}
+		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		if err != nil {
+			return nil, err
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		m.path = strings.TrimPrefix(line, "module ")
+		if m.packages, err = packages(root, dir); err != nil {
+			return nil, err
+		}
+		if dir == "." {
+			t.path = m.path
+		}
+		t.modules = append(t.modules, m)
+	}
+	if t.path == "" {
+		return nil, fmt.Errorf("%s/go.work does not use ./", root)
+	}
+	return t, nil
+}
+
+// split gives each file to the innermost module around it.
+func split(files, dirs []string) map[string][]string {
+	in := map[string][]string{}
+	for _, f := range files {
+		dir := path.Dir(f)
+		for dir != "." && !slices.Contains(dirs, dir) {
+			dir = path.Dir(dir)
+		}
+		in[dir] = append(in[dir], f)
+	}
+	return in
+}
+
+func packages(root, dir string) (found []pack, err error) {
+	text, err := output(root, "go", "list", "-f", "{{.ImportPath}} {{.Dir}} {{.Name}}", "./"+dir+"/...")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue // a folder with tests only has no name
+		}
+		rel, err := filepath.Rel(root, f[1])
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, pack{f[0], filepath.ToSlash(rel), f[2]})
+	}
+	return found, nil
+}
+
+// atVersion returns a go.mod or go.work with all of our modules at a version.
+func (t *tree) atVersion(text, version string) string {
+	ours := regexp.MustCompile(`(?m)(^|\s)(` + regexp.QuoteMeta(t.path) + `(?:/[\w./-]+)?) v\d[\w.+-]*`)
+	return ours.ReplaceAllString(text, "${1}${2} "+version)
+}
+
+// output runs a command and returns what it prints, without the last newline.
+func output(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, stderr.String())
+	}
+	return strings.TrimSuffix(string(out), "\n"), nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
