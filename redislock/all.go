@@ -33,7 +33,8 @@ func (s *store) TryAcquireAll(ctx context.Context, reqs []*driver.Request) ([]dr
 		}
 		a := s.attempt(req)
 		all = append(all, a)
-		keys = append(keys, a.key, a.key+floorSuffix, a.key+queueSuffix, a.key+endedSuffix+req.Lease)
+		by := s.layout.Beside(a.key)
+		keys = append(keys, a.key, by+floorSuffix, by+queueSuffix, by+endedSuffix+req.Lease)
 		args = append(args, req.Lease, a.kind, a.record, epoch.Millis(req.TTL))
 	}
 	if len(all) == 0 || len(all) > maxSet {

@@ -153,7 +153,7 @@ func TestClusterWaitReplicas(t *testing.T) {
 		return err
 	}
 	from, to, slot := c.masters[0], c.masters[1], c.slotOf(name)
-	from.do("del", lockKey(defaultPrefix, name)+":mark")
+	from.do("del", s.server.EpochKey(lockKey(defaultPrefix, name))+":mark")
 	c.must(to, "cluster", "setslot", slot, "importing", from.id)
 	c.must(from, "cluster", "setslot", slot, "migrating", to.id)
 	if err := renew(); err != nil {

@@ -22,7 +22,7 @@ var _ efficiency.Participant = sharedWith{}
 
 func (s sharedWith) Usable(ctx context.Context, req *driver.Request) error { return s.usable(ctx, req) }
 func (s sharedWith) CheckTTL(ttl time.Duration) error                      { return s.checkTTL(ttl) }
-func (s sharedWith) Key(name string) string                                { return lockKey(s.prefix, name) }
+func (s sharedWith) Key(name string) string                                { return s.layout.Lock(name) }
 func (s sharedWith) Record(by *driver.Holder, why string) string           { return newRecord(by, why) }
 
 func (s sharedWith) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
@@ -36,7 +36,7 @@ func (s sharedWith) Value(req *driver.Request) string {
 }
 
 func (s sharedWith) Broken(key string) (news, channel string, remember time.Duration) {
-	return key + brokenSuffix, s.prefix + "client:", s.limit.Longest()
+	return s.layout.Beside(key) + brokenSuffix, s.prefix + "client:", s.limit.Longest()
 }
 
 func (s sharedWith) Lost(ctx context.Context, key, lease string) error {

@@ -192,8 +192,9 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if heir != "" { // the successor may be the holder, and Release ends only one lease
 		return nil, driver.ErrUncertain
 	}
+	by := s.layout.Beside(g.key)
 	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
-		[]string{g.key, g.key + floorSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
+		[]string{g.key, by + floorSuffix, s.server.EpochKey(g.key), by + brokenSuffix, by + queueSuffix},
 		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), epoch.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {
@@ -252,7 +253,7 @@ func (s *store) broken(ctx context.Context, key, lease string) (news string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	replies, err := s.server.Read(ctx, []string{key}, func(b rueidis.Builder, key string) []rueidis.Completed {
-		return []rueidis.Completed{b.Get().Key(key + brokenSuffix).Build()}
+		return []rueidis.Completed{b.Get().Key(s.layout.Beside(key) + brokenSuffix).Build()}
 	})
 	if err != nil {
 		return ""

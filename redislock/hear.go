@@ -40,7 +40,7 @@ func (s *store) hear(from conn.Session, message string) {
 	w, g := s.waiters[lease], s.grants[lease]
 	switch kind {
 	case "grant":
-		key, told := splitKey(rest)
+		key, told := splitGrant(s.layout, rest)
 		if w != nil {
 			w.granted, w.handed = true, readHanded(from, told)
 			w.poke()

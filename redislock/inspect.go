@@ -5,6 +5,7 @@ package redislock
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
-	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Inspect implements driver.Inspector.
@@ -65,7 +65,15 @@ func (s *store) scan(ctx context.Context, prefix string) ([]string, error) {
 }
 
 func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string, found map[string]bool) error {
-	pattern := keys.Pattern(s.prefix, prefix)
+	for _, pattern := range s.layout.Patterns(prefix, queueSuffix) {
+		if err := s.scanFor(ctx, srv, pattern, prefix, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *store) scanFor(ctx context.Context, srv *epoch.Server, pattern, prefix string, found map[string]bool) error {
 	for cursor := uint64(0); ; {
 		if err := s.usable(ctx, nil); err != nil {
 			return err
@@ -75,9 +83,11 @@ func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string
 			return readError(ctx, conn.Lacking(err, "scan"))
 		}
 		for _, key := range page.Elements {
-			name, ok := lockName(s.prefix, key)
-			_, suffix := splitKey(key)
-			if ok && strings.HasPrefix(name, prefix) && (suffix == "" || suffix == queueSuffix) {
+			name, ok := s.layout.Name(key)
+			if !ok {
+				name, ok = s.layout.NameBeside(key, queueSuffix)
+			}
+			if ok && strings.HasPrefix(name, prefix) {
 				found[name] = true
 			}
 		}
@@ -97,14 +107,18 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 	}
 	keys := make([]string, len(names))
 	for i, name := range names {
-		keys[i] = lockKey(s.prefix, name)
+		if err := s.layout.Check(name); err != nil {
+			return nil, fmt.Errorf("redislock: %w", err)
+		}
+		keys[i] = s.layout.Lock(name)
 	}
 	replies, err := s.server.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
+		by := s.layout.Beside(key)
 		return []rueidis.Completed{
 			b.Get().Key(key).Build(),
 			b.Pttl().Key(key).Build(),
-			b.Get().Key(key + floorSuffix).Build(),
-			b.Zrange().Key(key + queueSuffix).Min("0").Max("-1").Withscores().Build(),
+			b.Get().Key(by + floorSuffix).Build(),
+			b.Zrange().Key(by + queueSuffix).Min("0").Max("-1").Withscores().Build(),
 		}
 	})
 	if err != nil {
@@ -215,9 +229,13 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if by == nil {
 		by = &driver.Holder{}
 	}
-	key := lockKey(s.prefix, name)
+	if err := s.layout.Check(name); err != nil {
+		return fmt.Errorf("redislock: %w", err)
+	}
+	key := s.layout.Lock(name)
+	beside := s.layout.Beside(key)
 	reply, _, fail := s.server.Run(ctx, breakScript,
-		[]string{key, key + floorSuffix, key + queueSuffix, s.server.EpochKey(key), key + brokenSuffix, key + endedSuffix + lease},
+		[]string{key, beside + floorSuffix, beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease},
 		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), epoch.Millis(s.limit.Longest())})
 	if fail != nil {
 		return fail.Err

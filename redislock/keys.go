@@ -21,19 +21,19 @@ const (
 	endedSuffix  = ":ended:" // and the lease
 )
 
-func lockKey(prefix, name string) string { return keys.Key(prefix, name) }
-
-// lockName returns the name of the lock that key belongs to.
-func lockName(prefix, key string) (name string, ok bool) {
-	key, _ = splitKey(key)
-	return keys.Name(prefix, key)
-}
-
-// splitKey splits a key into that of the lock and the suffix, none of which
-// contains a brace.
-func splitKey(key string) (lock, suffix string) {
-	i := strings.LastIndexByte(key, '}') + 1
-	return key[:i], key[i:]
+// splitGrant splits what follows the lease in a message that hands over a lock: its key and
+// the terms. Without a pattern the key ends with a brace, and no term contains one. With
+// one the terms are six words.
+func splitGrant(layout *keys.Layout, rest string) (lock, terms string) {
+	if layout.Pattern == "" {
+		i := strings.LastIndexByte(rest, '}') + 1
+		return rest[:i], rest[i:]
+	}
+	i := len(rest)
+	for range 6 {
+		i = max(0, strings.LastIndexByte(rest[:i], ' '))
+	}
+	return rest[:i], rest[i:]
 }
 
 // record describes a holder or waiter for people.

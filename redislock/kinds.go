@@ -143,8 +143,9 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	}
 	g.kind = shared
 	s.mu.Unlock()
+	by := s.layout.Beside(g.key)
 	reply, _, fail := s.server.Run(ctx, downgradeScript,
-		[]string{g.key, g.key + floorSuffix, g.key + queueSuffix, s.server.EpochKey(g.key), g.key + brokenSuffix},
+		[]string{g.key, by + floorSuffix, by + queueSuffix, s.server.EpochKey(g.key), by + brokenSuffix},
 		[]string{g.attempt(), claimMillis, s.server.ChannelFor(g.key)})
 	if fail != nil {
 		return fail.Err

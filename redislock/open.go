@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/efficiency"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Options are the settings of a client on a Redis server. The zero value is useful, and
@@ -31,6 +32,21 @@ type Options struct {
 	// same prefix on the same database exclude each other. It must not contain
 	// braces.
 	Prefix string
+
+	// Pattern is the key of a lock, with one * in the place of the name, such as
+	// lock:*. Set it while programs with another library lock these keys by SET key
+	// value NX PX: they and clients with the Pattern exclude each other. Unless set, the
+	// key of a lock is PREFIX{NAME}.
+	//
+	// All other keys begin with Prefix. They are in the same slot of a cluster, so the
+	// key of a lock may have braces only as a hash tag. The first client with a Pattern
+	// records it at the store, and clients with another one, or with none, get
+	// ErrDisagree. Where clients without one have been at work, choose another Prefix.
+	//
+	// The other library knows nothing of waiters: a client looks several times a second
+	// whether a lock that it holds is free, and while clients wait, they hand the lock to
+	// each other. See docs/migrating.md.
+	Pattern string
 
 	// MaxTTL is the longest TTL that any client of the store uses, and so the length of
 	// the quarantine after the server has lost its data. It is pawl.DefaultTTL unless
@@ -84,7 +100,7 @@ const defaultPrefix = "pawl:"
 //	redis://sentinel[:port]?addr=sentinel2&addr=sentinel3&master_set=name
 //	redis://node[:port][?addr=node2&addr=node3]       a cluster
 //
-// with the parameters db, prefix, max_ttl, connect_timeout, password_file, ca_file,
+// with the parameters db, prefix, pattern, max_ttl, connect_timeout, password_file, ca_file,
 // cert_file, key_file, server_name, allow_unguarded, wait_replicas, mode,
 // sentinel_username, sentinel_password, sentinel_password_file.
 //
@@ -177,14 +193,14 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 // forURL returns the options that a URL can change; with takes them back as the URL has
 // set them.
 func (o *Options) forURL() conn.Options {
-	return conn.Options{Prefix: o.Prefix, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
+	return conn.Options{Prefix: o.Prefix, Pattern: o.Pattern, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
 		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
 }
 
 func (o *Options) with(u *conn.Options) *Options {
 	c := *o
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
-	c.WaitReplicas, c.Mode = u.WaitReplicas, Mode(u.Mode)
+	c.Pattern, c.WaitReplicas, c.Mode = u.Pattern, u.WaitReplicas, Mode(u.Mode)
 	return c.fit()
 }
 
@@ -235,8 +251,9 @@ func newStore(opts *Options) (*store, error) {
 		waiters: make(map[string]*waiter),
 		grants:  make(map[string]*grant),
 	}
-	if strings.ContainsAny(s.prefix, "{}") || driver.CheckName(s.prefix) != nil {
-		return nil, fmt.Errorf("redislock: prefix %q: use printable characters other than braces", driver.Shorten(s.prefix))
+	var err error
+	if s.layout, err = keys.New(s.prefix, opts.Pattern); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	if s.limit.Own() < driver.MinTTL || opts.timeout() < 0 {
 		return nil, fmt.Errorf("redislock: MaxTTL %v or connect timeout %v is too short", s.limit.Own(), opts.timeout())
@@ -276,15 +293,19 @@ func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.
 }
 
 // start binds the store to what keeps its keys and begins to listen.
-func (s *store) start(ctx context.Context, keys keeper, conf epoch.Config) error {
+func (s *store) start(ctx context.Context, server keeper, conf epoch.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
 	defer cancel()
-	if err := keys.Bind(ctx); err != nil {
-		keys.Close()
+	if err := server.Bind(ctx); err != nil {
+		server.Close()
 		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
 	}
-	s.server = keys
-	keys.Listen()
+	s.server = server
+	if err := s.agree(ctx); err != nil {
+		server.Close()
+		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
+	}
+	server.Listen()
 	return nil
 }
 

@@ -93,6 +93,9 @@ func (a *attempt) wait(ctx context.Context, w *waiter) (*grant, *conn.Failure) {
 		case fail == nil:
 			queued, pause, silent = true, minPause, 0
 			next = t.next()
+			if a.s.layout.Pattern != "" && t.rank == 0 && foreign(t.value) {
+				next = min(next, foreignLook/2+rand.N(foreignLook))
+			}
 		case !queued && !fail.Moving, fail.Lasting, ctx.Err() != nil, a.s.ctx.Err() != nil:
 			fail.Maybe = fail.Maybe || queued
 			return nil, fail

@@ -12,7 +12,10 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
+
+func lockKey(prefix, name string) string { return keys.Key(prefix, name) }
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(childEnv); url != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 var errClosed = fmt.Errorf("redislock: %w", driver.ErrClosed)
@@ -53,7 +54,8 @@ type keeper interface {
 type store struct {
 	server keeper
 	id     string // of this participant; names its channel
-	prefix string // of all keys
+	prefix string // of all keys but, with a pattern, those of the locks
+	layout *keys.Layout
 	limit  *epoch.Limit
 	mode   Mode
 	prompt bool // a message that the lock was handed over may be trusted; see handed
@@ -119,6 +121,9 @@ func (s *store) usable(ctx context.Context, req *driver.Request) error {
 	if req.Lease == "" || strings.ContainsAny(req.Lease, " \n") {
 		return fmt.Errorf("redislock: lease id %q: use letters and digits", driver.Shorten(req.Lease))
 	}
+	if err := s.layout.Check(req.Name); err != nil {
+		return fmt.Errorf("redislock: %w", err)
+	}
 	return s.checkTTL(req.TTL)
 }
 
@@ -144,7 +149,7 @@ type attempt struct {
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
-	key := lockKey(s.prefix, req.Name)
+	key := s.layout.Lock(req.Name)
 	return &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.newRecord(req.Holder, req.Why)}
 }
 
@@ -152,9 +157,10 @@ func (s *store) attempt(req *driver.Request) *attempt {
 // ended, lock, queue. It makes one string for three of them. A grant does not keep
 // them, as there may be many grants.
 func (s *store) keysOf(key, lease string) [5]string {
-	all := key + floorSuffix + key + queueSuffix + key + endedSuffix + lease
-	floor := len(key) + len(floorSuffix)
-	queue := floor + len(key) + len(queueSuffix)
+	by := s.layout.Beside(key)
+	all := by + floorSuffix + by + queueSuffix + by + endedSuffix + lease
+	floor := len(by) + len(floorSuffix)
+	queue := floor + len(by) + len(queueSuffix)
 	return [...]string{s.server.EpochKey(key), all[:floor], all[queue:], key, all[floor:queue]}
 }
 

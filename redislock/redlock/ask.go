@@ -25,6 +25,9 @@ const (
 	// lookEvery is how often a waiter looks, in case a message was lost, and the time
 	// after which a node that does not answer is expected to.
 	lookEvery = 2 * time.Second
+	// foreignLook is how often it looks at a lock of another library, which does not say
+	// when it lets go. Only with a Pattern such locks are to be expected.
+	foreignLook = 200 * time.Millisecond
 )
 
 // kind says what may help after a failure.
@@ -61,6 +64,7 @@ type search struct {
 	readers bool            // others were found to share the name
 	wished  bool            // and nodes were told to let no more of them in
 	wants   []chan struct{} // of each node: closed when the last wish was answered
+	foreign bool            // a client of another library was found to have the name
 }
 
 func (d *Driver) search(req *driver.Request) *search {

@@ -19,12 +19,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Driver is one participant.
 type Driver struct {
 	members []*member
 	quorum  int
+	layout  *keys.Layout
 	maxTTL  time.Duration
 	ttl     time.Duration // of most leases, and the limit of other requests
 	fixed   time.Duration // Options.NodeTimeout
@@ -104,6 +106,9 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	}
 	err := opts.check(addrs)
 	if err == nil {
+		d.layout, err = opts.layout()
+	}
+	if err == nil {
 		err = d.checkNodes(ctx)
 	} else {
 		d.fixed = d.ttl // there may be no quorum of nodes, and so no round trip to one
@@ -163,6 +168,9 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	if req.Slots > 0 {
 		return fmt.Errorf("redlock: one of %d slots: nodes that are a quorum for one holder do not know of all the others, so nobody could count them; use one server (redis://), ZooKeeper or etcd: %w",
 			req.Slots, errors.ErrUnsupported)
+	}
+	if err := d.layout.Check(req.Name); err != nil {
+		return fmt.Errorf("redlock: %w", err)
 	}
 	return checkTTL(req.TTL, d.maxTTL)
 }

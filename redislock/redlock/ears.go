@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
-	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 const (
@@ -125,7 +124,7 @@ func (n *redisNode) attend(name string, h *hearer) {
 func (n *redisNode) tell(name string, on bool) error {
 	ctx, cancel := context.WithTimeout(n.ears.ctx, time.Second)
 	defer cancel()
-	_, _, err := n.run(ctx, listenScript, []string{n.key(name) + listenersSuffix},
+	_, _, err := n.run(ctx, listenScript, []string{n.layout.Beside(n.key(name)) + listenersSuffix},
 		[]string{n.server.ID, epoch.Bit(on), epoch.Millis(rememberFor)})
 	return err
 }
@@ -145,7 +144,7 @@ func (n *redisNode) hear(_ conn.Session, message string) {
 	tell := n.ears.tell
 	var h *hearer
 	if key, ended := strings.CutPrefix(message, freed); ended {
-		if name, ok := keys.Name(n.server.Prefix, key); ok {
+		if name, ok := n.layout.Name(key); ok {
 			h = n.ears.hearers[name]
 		}
 	}

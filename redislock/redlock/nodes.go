@@ -61,7 +61,7 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 			d.members[i].strange()
 		}
 		switch other := runs[s.Run]; {
-		case errors.Is(s.Err, ErrNotIndependent):
+		case errors.Is(s.Err, ErrNotIndependent), errors.Is(s.Err, driver.ErrDisagree):
 			return fmt.Errorf("redlock: %s: %w", s.Addr, s.Err)
 		case s.Err != nil:
 			failed.add(d.members[i], s.Err)

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Open returns a client of the N masters at
@@ -55,8 +56,9 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("redlock: %w", err)
 	}
-	if opts.Prefix = cmp.Or(opts.Prefix, defaultPrefix); strings.ContainsAny(opts.Prefix, "{}") || driver.CheckName(opts.Prefix) != nil {
-		return nil, nil, fmt.Errorf("redlock: prefix %q: use printable characters other than braces", driver.Shorten(opts.Prefix))
+	opts.Prefix = cmp.Or(opts.Prefix, defaultPrefix)
+	if _, err := opts.layout(); err != nil {
+		return nil, nil, err
 	}
 	var addrs []string
 	for _, p := range places {
@@ -84,6 +86,15 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 
 const defaultPrefix = "pawl:"
 
+// layout says which keys locks have.
+func (o *Options) layout() (*keys.Layout, error) {
+	l, err := keys.New(cmp.Or(o.Prefix, defaultPrefix), o.Pattern)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: %w", err)
+	}
+	return l, nil
+}
+
 // nodeConfig is what all nodes have in common.
 func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	prefix := cmp.Or(opts.Prefix, defaultPrefix)
@@ -97,6 +108,10 @@ func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 // fail: once a quorum has answered the others have a node timeout, or as long again.
 // They remain nodes, and connect when they can.
 func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]Node, error) {
+	layout, err := opts.layout()
+	if err != nil {
+		return nil, err
+	}
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
 	answers := make(chan int)
 	for i, p := range places {
@@ -132,7 +147,7 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, conn.NotBound(ctx, errs[i]).Err))
 			continue
 		}
-		n := newRedisNode(c, conf)
+		n := newRedisNode(c, conf, layout)
 		n.silent = errs[i] != nil
 		nodes = append(nodes, n)
 	}
@@ -175,7 +190,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 		}
 		host = strings.ReplaceAll(host, "%", "%25") // the zone of an address
 		p, err := conn.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, conn.Options{
-			Prefix: c.Prefix, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
+			Prefix: c.Prefix, Pattern: c.Pattern, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
 		})
 		if err != nil {
@@ -184,7 +199,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 		places = append(places, p)
 	}
 	o := places[0].Options
-	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = o.Prefix, o.MaxTTL, o.AllowUnguarded, o.ConnectTimeout
+	c.Prefix, c.Pattern, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = o.Prefix, o.Pattern, o.MaxTTL, o.AllowUnguarded, o.ConnectTimeout
 	if c.TTL == 0 && c.MaxTTL != 0 {
 		c.TTL = min(c.MaxTTL, pawl.DefaultTTL)
 	}

@@ -72,14 +72,15 @@ var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 // redisNode is a Redis server as a Node.
 type redisNode struct {
 	server *epoch.Server
+	layout *keys.Layout
 	ears   ears
 	silent bool // it did not answer in time at first
 }
 
 var _ Teller = (*redisNode)(nil)
 
-func newRedisNode(client rueidis.Client, conf epoch.Config) *redisNode {
-	n := &redisNode{ears: ears{hearers: make(map[string]*hearer)}}
+func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout) *redisNode {
+	n := &redisNode{layout: layout, ears: ears{hearers: make(map[string]*hearer)}}
 	n.ears.ctx, n.ears.cancel = context.WithCancel(context.Background())
 	conf.Scripts, conf.Check, conf.Hear, conf.Opened = scripts, checkLua, n.hear, n.heard
 	n.server = epoch.New(client, conf)
@@ -90,7 +91,7 @@ func newRedisNode(client rueidis.Client, conf epoch.Config) *redisNode {
 // Addr implements Node.
 func (n *redisNode) Addr() string { return n.server.Addr }
 
-func (n *redisNode) key(name string) string { return keys.Key(n.server.Prefix, name) }
+func (n *redisNode) key(name string) string { return n.layout.Lock(name) }
 
 // run runs a script, and returns also the id of the run of the server. Its error is that
 // of a Node.
@@ -108,7 +109,8 @@ func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (r
 var errGarbled = fmt.Errorf("%w: the server's answer is not that of the script", driver.ErrUncertain)
 
 // keysOf returns the keys beside a lock, as parts of one string.
-func keysOf(key, lease string) (floor, mark, listeners, wishes string) {
+func (n *redisNode) keysOf(lock, lease string) (floor, mark, listeners, wishes string) {
+	key := n.layout.Beside(lock)
 	all := key + floorSuffix + key + listenersSuffix + key + wishesSuffix + key + markSuffix + lease
 	i := len(key) + len(floorSuffix)
 	j := i + len(key) + len(listenersSuffix)
@@ -119,7 +121,7 @@ func keysOf(key, lease string) (floor, mark, listeners, wishes string) {
 // Propose implements Node.
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	key := n.key(p.Name)
-	floor, mark, listeners, wishes := keysOf(key, p.Lease)
+	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
 	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
 		[]string{modes[p.Mode], epoch.Bit(p.Shared), p.From, epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
@@ -149,7 +151,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 // End implements Node.
 func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 	key := n.key(e.Name)
-	floor, mark, listeners, wishes := keysOf(key, e.Lease)
+	floor, mark, listeners, wishes := n.keysOf(key, e.Lease)
 	remember := time.Duration(0)
 	if e.Bar || e.News != "" {
 		remember = max(n.server.Limit.Longest(), underWay)
@@ -165,7 +167,8 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 // Want implements Node.
 func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
 	key := n.key(w.Name)
-	reply, _, err := n.run(ctx, wantScript, []string{key, key + floorSuffix, key + listenersSuffix, key + wishesSuffix},
+	by := n.layout.Beside(key)
+	reply, _, err := n.run(ctx, wantScript, []string{key, by + floorSuffix, by + listenersSuffix, by + wishesSuffix},
 		[]string{w.Who, epoch.Millis(w.For), n.server.Channel})
 	if err != nil {
 		return State{}, err
@@ -182,7 +185,8 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 	var keys []string
 	for _, name := range names {
 		key := n.key(name)
-		keys = append(keys, key, key+floorSuffix, key+listenersSuffix, key+wishesSuffix)
+		by := n.layout.Beside(key)
+		keys = append(keys, key, by+floorSuffix, by+listenersSuffix, by+wishesSuffix)
 	}
 	reply, _, err := n.run(ctx, readScript, keys, nil)
 	if err != nil {
@@ -194,7 +198,7 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
 // List implements Node. It goes through all keys of the server, a thousand at a time.
 // So it does not hold up other requests, and takes long on a full server.
 func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
-	pattern := keys.Pattern(n.server.Prefix, prefix)
+	pattern := n.layout.Patterns(prefix, "")[0]
 	found := make(map[string]bool) // SCAN may return a key twice
 	for cursor := uint64(0); ; {
 		page, err := n.server.Do(ctx, n.server.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
@@ -202,7 +206,7 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 			return nil, conn.NotBound(ctx, conn.Lacking(err, "scan")).Err
 		}
 		for _, key := range page.Elements {
-			if name, ok := keys.Name(n.server.Prefix, key); ok && strings.HasPrefix(name, prefix) {
+			if name, ok := n.layout.Name(key); ok && strings.HasPrefix(name, prefix) {
 				found[name] = true
 			}
 		}
@@ -222,6 +226,9 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	is, err := n.server.State(ctx)
 	if err != nil {
 		return Status{}, independent(err)
+	}
+	if err := epoch.Agree(ctx, n.server.Send, n.layout); err != nil {
+		return Status{}, err
 	}
 	if err := n.hears(ctx); err != nil {
 		return Status{}, err

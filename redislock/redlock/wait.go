@@ -85,6 +85,9 @@ func (s *search) rest(ctx context.Context, f *failure, splits int, wake chan str
 		return d.sleep(ctx, d.lull(splits, f.waiters, ttl))
 	}
 	pause := min(f.after, d.jitter(lookEvery))
+	if s.foreign && d.layout.Pattern != "" {
+		pause = min(pause, d.jitter(foreignLook))
+	}
 	if s.wished {
 		pause = min(pause, s.wishFor()/3)
 	}
@@ -205,7 +208,9 @@ func (s *search) want(long, timeout time.Duration) <-chan reading {
 
 // saw records whether readers were found to keep a writer out.
 func (s *search) saw(states []State) {
+	s.foreign = false
 	for _, st := range states {
+		s.foreign = s.foreign || len(st.Locks) > 0 && st.Locks[0].Record == ""
 		s.readers = s.readers || !s.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
 	}
 }

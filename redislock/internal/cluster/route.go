@@ -102,7 +102,7 @@ func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []st
 func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
 	t := c.trip(keys[0])
 	if len(keys) > 1 {
-		keys = append(keys[:len(keys):len(keys)], noKey(keys[0]))
+		keys = append(keys[:len(keys):len(keys)], noKey(c.epochKey(t.slot)))
 	}
 	var stale *epoch.Binding
 	for forgot := 0; forgot < 5; {
@@ -137,7 +137,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 		case err == nil && len(reply) > 0 && epoch.Code(reply) != epoch.NoEpoch:
 			fail := s.Stale(b)
 			if fail == nil && replicated && epoch.Code(reply) == 1 {
-				fail = s.Replicated(ctx, b, keys[0])
+				fail = s.Replicated(ctx, b, c.epochKey(t.slot))
 			}
 			if fail == nil && !asking {
 				fail = c.left(s, t.slot)

@@ -22,7 +22,7 @@ import (
 
 // Options are the settings in a URL and further settings of the connection.
 type Options struct {
-	Prefix             string
+	Prefix, Pattern    string
 	MaxTTL             time.Duration
 	AllowUnguarded     bool
 	WaitReplicas       int
@@ -78,6 +78,7 @@ func (p *Place) params(query string) error {
 	params := append([]storekit.Param{
 		storekit.Set("db", &p.client.SelectDB, strconv.Atoi),
 		storekit.Set("prefix", &p.Prefix, storekit.Text),
+		storekit.Set("pattern", &p.Pattern, storekit.Text),
 		storekit.Set("max_ttl", &p.MaxTTL, time.ParseDuration),
 		storekit.Set("connect_timeout", &p.ConnectTimeout, time.ParseDuration),
 		storekit.Set("password_file", &p.Password, storekit.ReadPassword),

@@ -60,7 +60,7 @@ func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]ru
 func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *conn.Failure) {
 	reply, since, b, fail := s.run(ctx, script, keys, args)
 	if fail == nil && Code(reply) == 1 {
-		fail = s.Replicated(ctx, b, keys[0])
+		fail = s.Replicated(ctx, b, s.epochKey)
 	}
 	return reply, since, Source{s, b}, fail
 }

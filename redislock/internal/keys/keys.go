@@ -28,5 +28,10 @@ func Name(prefix, key string) (name string, ok bool) {
 // Pattern returns the MATCH of SCAN for the keys of names that begin with start.
 func Pattern(prefix, start string) string {
 	pattern := strings.TrimSuffix(Key(prefix, start), "}")
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(pattern) + "*"
+	return escape(pattern) + "*"
+}
+
+// escape returns the text as a MATCH of SCAN.
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

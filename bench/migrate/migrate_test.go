@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package migrate tests that processes with other lock libraries and processes with pawl
+// exclude each other on one key, as in a rolling migration; see docs/migrating.md.
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+)
+
+const workerEnv = "PAWL_MIGRATE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		if err := work(strings.Split(os.Getenv(workerEnv), " ")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const ttl = 20 * time.Second
+
+// work is one process: kind, key, folder, limit, addresses. It counts in turn with the
+// others, and says how often it has.
+func work(args []string) error {
+	kind, key, dir, addrs := args[0], args[1], args[2], strings.Split(args[4], ",")
+	limit, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	lock, err := lockers[kind](key, addrs)
+	if err != nil {
+		return err
+	}
+	for mine := 0; ; mine++ {
+		unlock, err := lock()
+		if err != nil {
+			return fmt.Errorf("%s: lock: %w", kind, err)
+		}
+		done, err := count(dir, limit)
+		if err == nil {
+			err = unlock()
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: after %d turns: %w", kind, mine, err)
+		case done:
+			fmt.Println(mine)
+			return nil
+		}
+		time.Sleep(rand.N(8 * time.Millisecond))
+	}
+}
+
+// count adds one to the number in a file, as nobody may do who is not alone. Two at a time
+// find each other's mark.
+func count(dir string, limit int) (done bool, err error) {
+	mark, file := filepath.Join(dir, "inside"), filepath.Join(dir, "count")
+	f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("somebody else is inside, too: %w", err)
+	}
+	f.Close()
+	defer os.Remove(mark)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	n, err := strconv.Atoi(string(b))
+	if err != nil || n == limit {
+		return n == limit, err
+	}
+	return false, os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
+}
+
+// TestCountTogether: eight processes with the other library and eight with pawl count to
+// 10,000 on one key.
+func TestCountTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("processes count for minutes")
+	}
+	for _, c := range []struct {
+		theirs, ours string
+		key, pattern string
+		nodes, limit int
+	}{
+		{"redsync", "pawl", "jobs:count", "jobs:*", 1, 10_000},
+		{"bsm/redislock", "pawl", "jobs:count", "jobs:*", 1, 10_000},
+		{"SET NX PX", "pawl", "count", "*", 1, 10_000},
+		{"SET NX PX", "pawl with Efficiency", "{jobs}:count", "{jobs}:*", 1, 3_000},
+		{"rueidislock", "pawl", "rueidislock:0:count", "rueidislock:0:*", 1, 10_000},
+		{"redis-py", "pawl", "jobs:count", "jobs:*", 1, 3_000},
+		{"redsync", "pawl on three", "jobs:count", "jobs:*", 3, 3_000},
+	} {
+		t.Run(c.theirs+" and "+c.ours, func(t *testing.T) {
+			var addrs []string
+			for range c.nodes {
+				addrs = append(addrs, servers.StartRedis(t).Addr)
+			}
+			bless(t, addrs, c.pattern)
+			countTogether(t, c.limit, []string{c.theirs, c.ours}, c.key, addrs)
+		})
+	}
+}
+
+func bless(t *testing.T, addrs []string, pattern string) {
+	t.Helper()
+	var err error
+	if len(addrs) == 1 {
+		err = redislock.Bless(t.Context(), "redis://"+addrs[0], &redislock.Options{Pattern: pattern})
+	} else {
+		err = redlock.Bless(t.Context(), "redlock://"+strings.Join(addrs, ","), &redlock.Options{Options: redislock.Options{Pattern: pattern}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const each = 8 // processes of each kind
+
+func countTogether(t *testing.T, limit int, kinds []string, key string, addrs []string) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "count"), []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	type outcome struct {
+		kind string
+		n    int
+		err  error
+	}
+	began, outcomes := time.Now(), make(chan outcome)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for i := range 2 * each {
+		kind := kinds[i%2]
+		cmd := exec.CommandContext(ctx, os.Args[0])
+		cmd.Env = append(os.Environ(), workerEnv+"="+strings.Join([]string{strings.ReplaceAll(kind, " ", "_"), key, dir, strconv.Itoa(limit), strings.Join(addrs, ",")}, " "))
+		if kind == "redis-py" {
+			cmd = exec.CommandContext(ctx, python(t), "-c", pythonWorker, key, dir, strconv.Itoa(limit), addrs[0])
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		go func() {
+			out, err := cmd.Output()
+			n, _ := strconv.Atoi(strings.TrimSpace(string(out)))
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				err = fmt.Errorf("%w: %s", err, exit.Stderr)
+			}
+			outcomes <- outcome{kind, n, err}
+		}()
+	}
+	turns, sum := make(map[string]int), 0
+	for range 2 * each {
+		o := <-outcomes
+		if o.err != nil {
+			t.Errorf("%s: %v", o.kind, o.err)
+			cancel()
+		}
+		turns[o.kind] += o.n
+		sum += o.n
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "count"))
+	if string(b) != strconv.Itoa(limit) || sum != limit || err != nil {
+		t.Errorf("the file says %s, and the processes have counted %d times; want %d (%v)", b, sum, limit, err)
+	}
+	for _, kind := range kinds {
+		if turns[kind] < limit/1000 {
+			t.Errorf("%s had %d turns of %d: the two did not meet", kind, turns[kind], limit)
+		}
+	}
+	t.Logf("%v in %v", turns, time.Since(began).Round(time.Millisecond))
+}
+
+// opened returns a locker of a pawl client.
+func opened(c *pawl.Client, err error, name string) (func() (func() error, error), error) {
+	return func() (func() error, error) {
+		lease, err := c.Acquire(context.Background(), name)
+		if err != nil {
+			return nil, err
+		}
+		return func() error {
+			err := lease.Release(context.Background())
+			if errors.Is(err, pawl.ErrLost) {
+				return nil // a process that had no processor for a claim; whether that did harm is for the mark to say
+			}
+			return err
+		}, nil
+	}, err
+}
+
+func python(t *testing.T) string {
+	t.Helper()
+	for _, p := range []string{"python3", "/usr/bin/python3"} { // that of the system may not be the first in PATH
+		if exec.Command(p, "-c", "import redis").Run() == nil {
+			return p
+		}
+	}
+	t.Fatal("redis-py is missing: apt-get install python3-redis")
+	return ""
+}
+
+const pythonWorker = `
+import os, random, redis, sys, time
+key, dir, limit, addr = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+r = redis.Redis(port=int(addr.rsplit(":", 1)[1]))
+mine = 0
+while True:
+    with r.lock(key, timeout=20, sleep=0.003):
+        os.close(os.open(dir + "/inside", os.O_CREAT | os.O_EXCL))
+        with open(dir + "/count") as f: n = int(f.read())
+        if n < limit:
+            with open(dir + "/count", "w") as f: f.write(str(n + 1))
+        os.remove(dir + "/inside")
+    if n == limit: break
+    mine += 1
+    time.sleep(random.random() * 0.008)
+print(mine)
+`

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// foreignLook is how often the first waiter looks at a lock of another library, which does not
+// say when it lets go. Only with a Pattern such locks are to be expected.
+const foreignLook = 100 * time.Millisecond
+
+// foreign reports whether the value of a lock is that of another library.
+func foreign(value string) bool { return value != "" && strings.Count(value, " ") < 4 }
+
+// agree makes sure that all clients of the store have the same pattern. With Efficiency the
+// store has nothing but the locks.
+func (s *store) agree(ctx context.Context) error {
+	if s.mode == Efficiency {
+		return nil
+	}
+	return epoch.Agree(ctx, s.server.Send, s.layout)
+}

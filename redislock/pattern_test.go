@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func patterned() *Options {
+	opts := longOptions()
+	opts.Pattern = "lock:*"
+	return opts
+}
+
+// unlock is how clients of other libraries let go.
+const unlock = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+// TestPattern: clients that lock by SET NX PX a key that our pattern makes exclude ours, and
+// the other way round; neither can end what the other has.
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := open(t, r.url(), patterned())
+	theirs := func() bool { return r.do("set", "lock:deploy", "random", "nx", "px", "60000") == "OK" }
+	if !theirs() {
+		t.Fatal("SET NX fails")
+	}
+	_, err := s.TryAcquire(t.Context(), long("deploy"))
+	var held *driver.HeldError
+	if !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 || !strings.Contains(held.Info.Holders[0].Who, "another library") {
+		t.Fatalf("TryAcquire of what they have = %v; want ErrHeld by a client of another library", err)
+	}
+	w := make(chan driver.Grant)
+	go func() {
+		g, err := s.Acquire(t.Context(), long("deploy"))
+		if err != nil {
+			t.Errorf("Acquire = %v", err)
+		}
+		w <- g
+	}()
+	if !eventually(patience, func() bool { return r.do("zcard", "pawl:{lock:deploy}:queue") == "1" }) {
+		t.Fatal("Acquire does not join the queue")
+	}
+	infos, err := s.List(t.Context(), "dep")
+	if err != nil || len(infos) != 1 || infos[0].Name != "deploy" || len(infos[0].Holders) != 1 || len(infos[0].Waiters) != 1 {
+		t.Errorf("List = %v, %v; want one name with a holder and a waiter", infos, err)
+	}
+	if n := r.do("eval", unlock, "1", "lock:deploy", "random"); n != "1" {
+		t.Fatalf("their release: %s", n)
+	}
+	freed := time.Now()
+	g := <-w
+	if g == nil {
+		return
+	}
+	if d := time.Since(freed); d > time.Second {
+		t.Logf("the waiter had it %v after their release", d)
+	}
+	if theirs() {
+		t.Error("they get what we have")
+	}
+	if n := r.do("eval", unlock, "1", "lock:deploy", "random"); n != "0" {
+		t.Errorf("their release ends our lease: %s", n)
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v; want nil", err)
+	}
+	release(t, g)
+	if !theirs() {
+		t.Error("they do not get what we have released")
+	}
+	keys := strings.Fields(r.do("keys", "*"))
+	slices.Sort(keys)
+	if got := strings.Join(keys, " "); got != "lock:deploy pawl:epoch pawl:pattern pawl:{lock:deploy}:token" {
+		t.Errorf("the keys are %s", got)
+	}
+}
+
+// TestPatternOfAnotherType: Redisson's locks are hashes. Neither side gets what the other has.
+func TestPatternOfAnotherType(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := open(t, r.url(), patterned())
+	r.do("hset", "lock:deploy", "uuid:1", "1")
+	if g, err := s.TryAcquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "used by another program") {
+		t.Errorf("TryAcquire of a hash = %v, %v; want an error that says what it is", g, err)
+	}
+	if n := r.do("hlen", "lock:deploy"); n != "1" {
+		t.Errorf("the hash has %s fields", n)
+	}
+	r.do("del", "lock:deploy")
+	g := take(t, s, long("deploy"))
+	if out := r.do("hexists", "lock:deploy", "uuid:1"); !strings.Contains(out, "WRONGTYPE") {
+		t.Errorf("HEXISTS on our lock says %q", out)
+	}
+	release(t, g)
+}
+
+// TestPatternWorks: all operations, with keys that have a hash tag and such that have none.
+func TestPatternWorks(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	for _, pattern := range []string{"lock:*", "*", "{app}:*", "a{*}b"} {
+		works(t, r.url()+"?prefix="+strings.NewReplacer("*", "x", "{", "(", "}", ")").Replace(pattern)+"p&pattern="+pattern)
+	}
+}
+
+// TestPatternIsAgreedOn: a client with another pattern, or with none, is refused.
+func TestPatternIsAgreedOn(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	open(t, r.url(), nil).Close() // alone it leaves nothing that would keep others out
+	open(t, r.url(), patterned())
+	open(t, r.url(), patterned())
+	for pattern, want := range map[string]string{"": "no Pattern is set here", "*": `the Pattern here is "*"`} {
+		opts := longOptions()
+		opts.Pattern = pattern
+		if _, err := NewDriver(t.Context(), r.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") || !strings.Contains(err.Error(), want) {
+			t.Errorf("with the pattern %q: %v; want ErrDisagree with %s", pattern, err, want)
+		}
+		opts.Prefix = "other:"
+		if d, err := NewDriver(t.Context(), r.url(), opts); err != nil {
+			t.Errorf("with the pattern %q and another prefix: %v", pattern, err)
+		} else {
+			d.Close()
+		}
+	}
+}
+
+func TestPatternRefusals(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := open(t, r.url(), patterned())
+	if _, err := s.TryAcquire(t.Context(), long("a}b")); err == nil || !strings.Contains(err.Error(), "braces") {
+		t.Errorf("TryAcquire of a name with a brace = %v", err)
+	}
+	if _, err := s.Inspect(t.Context(), "a}b"); err == nil {
+		t.Error("Inspect of a name with a brace succeeds")
+	}
+	if err := s.Break(t.Context(), "a}b", "x", nil, ""); err == nil || errors.Is(err, driver.ErrReleased) {
+		t.Errorf("Break of a name with a brace = %v", err)
+	}
+	for _, pattern := range []string{"lock", "*:*", "pawl:*"} {
+		opts := longOptions()
+		opts.Pattern = pattern
+		if _, err := NewDriver(t.Context(), r.url(), opts); err == nil || !strings.Contains(err.Error(), "pattern") {
+			t.Errorf("the pattern %q: %v", pattern, err)
+		}
+	}
+}
+
+// TestClusterPattern: with keys without a hash tag all keys of a lock are in one slot, too.
+func TestClusterPattern(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	for _, pattern := range []string{"lock:*", "{app}:*"} {
+		works(t, "redis://"+c.masters[0].Addr+"?prefix=p"+strings.Trim(pattern[:1], "{")+":&pattern="+pattern)
+	}
+	opts := patterned()
+	if err := Bless(t.Context(), c.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, c.url(), opts)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		req := long(name)
+		req.Shared = true
+		g := take(t, s, req)
+		release(t, g)
+		g = take(t, s, long(name))
+		if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
+			t.Errorf("Downgrade = %v", err)
+		}
+		release(t, g)
+	}
+}
