@@ -33,7 +33,9 @@ type Options struct {
 }
 
 // Open returns a client on the leases in dir, or in DefaultDir if dir is
-// empty. A missing directory is made, for this user only, unless AllowShared is set. Open returns an error
+// empty. If dir is missing, it is made, for this user only, unless AllowShared is set;
+// those above it have to be there, as a name that is misspelt would be another store.
+// For the same reason dir must not be relative. Open returns an error
 // that says what to do if the directory cannot be used or, unless
 // AllowShared is set, if other users can write to it, and the errors of pawl.New.
 func Open(dir string, opts *Options) (*pawl.Client, error) {
@@ -60,7 +62,10 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 		dir, err = DefaultDir()
 	} else if strings.Contains(dir, "://") {
 		err = fmt.Errorf("%q is a URL: give the path of a directory, such as /var/lock/app", dir)
-	} else if dir, err = filepath.Abs(dir); err == nil {
+	} else if !filepath.IsAbs(dir) {
+		err = fmt.Errorf("%q is relative: it would be another store in each working directory: give the whole path, such as /var/lib/app/locks", dir)
+	} else {
+		dir = filepath.Clean(dir)
 		err = makeDir(dir, opts.AllowShared)
 	}
 	if err == nil {
@@ -80,13 +85,21 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 // makeDir makes a directory for this user alone. One that is shared is not made in silence: the first
 // user would shut out all others, again after each reboot where that empties the directory above.
 func makeDir(dir string, shared bool) error {
-	if !shared {
-		return os.MkdirAll(dir, 0o700)
-	}
 	_, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if shared {
 		return fmt.Errorf("the shared directory %s does not exist: make it as root with: install -d -m 1777 '%s'. "+
 			"A reboot empties /run, /var/lock and /tmp: use one such as /var/lib/pawl, or a line in /etc/tmpfiles.d: d %s 1777", dir, dir, dir)
+	}
+	err = os.Mkdir(dir, 0o700)
+	switch parent := filepath.Dir(dir); {
+	case errors.Is(err, fs.ErrExist): // somebody else has been quicker
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the directory %s does not exist, in which %s is to be made: if the name is right, type mkdir -p '%s'",
+			parent, filepath.Base(dir), parent)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ import (
 )
 
 func TestOpen(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "b")
+	dir := filepath.Join(t.TempDir(), "locks")
 	c, err := Open(dir, &Options{Options: pawl.Options{Require: pawl.Guarantees{Fencing: true, FIFO: true}}})
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +53,23 @@ func TestOpenRefusesURL(t *testing.T) {
 		t.Errorf("Open = %v", err)
 	}
 	if left, _ := os.ReadDir("."); len(left) > 0 {
+		t.Errorf("it has made %v", left)
+	}
+}
+
+// TestOpenMakesOneDirectory: a path that is misspelt is an error.
+func TestOpenMakesOneDirectory(t *testing.T) {
+	base := t.TempDir()
+	t.Chdir(base)
+	for dir, want := range map[string]string{
+		filepath.Join(base, "typo", "locks"): "the directory " + filepath.Join(base, "typo") + " does not exist",
+		"locks":                              "is relative",
+	} {
+		if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%q) = %v; want it to say that %s", dir, err, want)
+		}
+	}
+	if left, _ := os.ReadDir(base); len(left) > 0 {
 		t.Errorf("it has made %v", left)
 	}
 }

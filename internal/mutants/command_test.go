@@ -34,6 +34,8 @@ func init() {
 			"if dead, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != syscall.ECHILD && dead == 0 {", "TestRestlessLeftovers"),
 		command("a guard that was stopped stays so", "internal/job/guard_unix.go",
 			"_ = syscall.Kill(g.pid, syscall.SIGCONT)", "_ = g", "TestStoppedGuard"),
+		mutant{name: "a path that is misspelt is made", file: "filelock/open.go",
+			old: "err = os.Mkdir(dir, 0o700)", new: "err = os.MkdirAll(dir, 0o700)", pkg: "filelock", test: "TestOpenMakesOneDirectory"},
 		mutant{name: "a shared directory is made by whoever comes first", file: "filelock/open.go",
 			old: "err = makeDir(dir, opts.AllowShared)", new: "err = makeDir(dir, false)", pkg: "filelock", test: "TestSharedIsNotMade"},
 		mutant{name: "a flock that is not on record is nobody's", file: "filelock/inspect.go",
