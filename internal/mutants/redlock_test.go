@@ -78,7 +78,9 @@ func init() {
 			old: "string.match(floor, '^(%d+) ')", new: "string.match(floor, '^(%d+) %S+ %a %d+ %d+$')", pkg: pkg, test: "TestFloorsOfEachOther"},
 
 		// Nodes that are silent, or far away.
-		mutate("far nodes have no more time than near ones", "trip.go", "5*time.Millisecond, trips)", "5*time.Millisecond, 0*trips)", "TestFarNodes"),
+		mutate("a server that hung is taken for a far one", "trip.go", "min(trips, maxTrips)", "max(trips, 0*maxTrips)", "TestHangIsNoRoundTrip"),
+		mutate("Close waits for an answer of a server that is silent", "server.go", "if n.deaf && n.server.Ours() {", "if n.deaf && !n.server.Ours() {", "TestServersFallSilent"),
+		mutate("far nodes have no more time than near ones", "trip.go", "5*time.Millisecond, min(trips, maxTrips))", "5*time.Millisecond, 0*trips)", "TestFarNodes"),
 		mutate("a longer way is never found out", "round.go", "\t\t\t\td.probe()\n", "\t\t\t\t_ = d.probe\n", "TestFarNodes"),
 		mutate("all wait for silent nodes", "trip.go", "!heard[i] && !m.quiet() {", "!heard[i] && (true || !m.quiet()) {", "TestSilentMinorityCostsOneNodeTimeout"),
 		mutate("Close waits for silent nodes", "driver.go", "time.AfterFunc(d.grace(idle, minDebtPause), d.cut)", "time.AfterFunc(time.Hour, d.cut)", "TestSilentMinorityCostsOneNodeTimeout"),

@@ -223,6 +223,9 @@ func (d *Driver) Close() error {
 	if first {
 		var closing sync.WaitGroup
 		for i, m := range d.members {
+			if r, ok := m.Node.(*redisNode); ok {
+				r.deaf = m.quiet()
+			}
 			closing.Go(func() { errs[i] = m.Node.Close() })
 		}
 		closing.Wait()

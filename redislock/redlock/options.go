@@ -20,7 +20,8 @@ type Options struct {
 
 	// NodeTimeout is how long a node may take to answer one request before the
 	// attempt goes on without it. Unless set: a two hundredth of the TTL, but 5 ms at
-	// least, and four round trips as measured, but a quarter of the TTL at most.
+	// least, and four round trips as measured, but of these no more than a second, and
+	// a quarter of the TTL at most.
 	NodeTimeout time.Duration
 
 	// Quorum is how many nodes have to agree: N/2+1 unless set. A larger quorum

@@ -56,3 +56,48 @@ func TestSilentServersCostOneNodeTimeout(t *testing.T) {
 	f[1].cont()
 	f[3].cont()
 }
+
+// TestServersFallSilent: servers that are stopped while a lease is held hold up its release
+// and Close for no longer than one node timeout if they are a minority, and for
+// no longer than one request may take, each time that it is made, if they are not.
+func TestServersFallSilent(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []int{1, 2} {
+		opts := &Options{NodeTimeout: 200 * time.Millisecond}
+		f := startFleet(t, 3, opts)
+		locks, err := Open(t.Context(), f.url(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := locks.Acquire(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := opts.NodeTimeout
+		if stopped > 1 {
+			limit += 3 * endTimeout // Release, the same again in the background, and once more in Close
+		}
+		for _, r := range f[:stopped] {
+			r.stop()
+		}
+		began := time.Now()
+		err = lease.Release(t.Context())
+		locks.Close()
+		if took := time.Since(began); took > limit+300*time.Millisecond || (err == nil) != (stopped == 1) {
+			t.Errorf("with %d stopped: Release = %v, and with Close it took %v; want %v at most", stopped, err, took, limit)
+		}
+		for _, r := range f[:stopped] {
+			r.cont()
+		}
+		if !eventually(10*time.Second, func() bool { // the requests to end the lease were sent
+			d := openDriver(t, f.url(), opts)
+			g, err := d.TryAcquire(t.Context(), lasting(name, time.Second))
+			if err == nil {
+				g.Release(t.Context())
+			}
+			return err == nil
+		}) {
+			t.Errorf("with %d stopped: the name is not free", stopped)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 const (
 	trips      = 4                // round trips that a node may take
+	maxTrips   = time.Second      // which are no longer: what took longer was a server that hung for a while
 	probeLimit = 10 * time.Second // the longest round trip that is measured
 )
 
@@ -29,7 +30,7 @@ func (d *Driver) timeout(ttl time.Duration) time.Duration {
 }
 
 func nodeTimeout(ttl, trips time.Duration) time.Duration {
-	return min(max(ttl/200, 5*time.Millisecond, trips), ttl/4)
+	return min(max(ttl/200, 5*time.Millisecond, min(trips, maxTrips)), ttl/4)
 }
 
 // trip returns the round trip to the last node of the nearest quorum, about; 0 if it is not

@@ -152,3 +152,13 @@ func TestHungMajority(t *testing.T) {
 		}
 	})
 }
+
+// TestHangIsNoRoundTrip: a server that hung while its round trip was measured does not make
+// others wait for a quarter of the TTL.
+func TestHangIsNoRoundTrip(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{30 * time.Second: maxTrips, 2 * time.Second: 500 * time.Millisecond, 10 * time.Minute: 3 * time.Second} {
+		if got := nodeTimeout(ttl, trips*2*time.Second); got != want {
+			t.Errorf("after a round trip of 2s a node has %v of a TTL of %v; want %v", got, ttl, want)
+		}
+	}
+}
