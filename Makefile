@@ -20,6 +20,7 @@ SHIPPED     := . redislock zklock etcdlock sim cmd/pawl
 MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) adapt/adapttest bench chaos fence/fencetest
 PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
+ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Whose tests mostly run in fake time.
 CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./sim ./internal/arch ./internal/docs ./internal/guarantees
@@ -63,6 +64,7 @@ style:
 	go run $(STATICCHECK) $(PACKAGES)
 
 lint: style
+	go run $(ACTIONLINT)
 	./internal/english.sh
 	go vet -tags noetcd ./cmd/pawl
 	GOOS=darwin go vet $(PORTABLE)

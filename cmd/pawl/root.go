@@ -69,7 +69,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.simCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
 	})

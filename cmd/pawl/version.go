@@ -41,13 +41,16 @@ func (a *app) versionCommand() *cobra.Command {
 	return cmd
 }
 
+// released is the version of a binary that was built for a release, by -ldflags -X.
+var released string
+
 func version() versionJSON {
-	v := versionJSON{Schema: schema, Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := versionJSON{Schema: schema, Version: cmp.Or(released, "(devel)"), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
-	v.Version = cmp.Or(info.Main.Version, v.Version)
+	v.Version = cmp.Or(released, info.Main.Version, v.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

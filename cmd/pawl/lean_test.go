@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// With -tags grpcnotrace and stripped, the binary with all stores is small. It grows to twice the
+// size if something calls methods by names that the linker cannot know, as html/template does.
+func TestBinaryIsLean(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links the whole command")
+	}
+	const megabytes, tags = 15, "grpcnotrace"
+	binary := filepath.Join(t.TempDir(), "pawl")
+	cmd := exec.Command("go", "build", "-tags", tags, "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOOS=linux", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	st, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Size() > megabytes*1_000_000 {
+		t.Errorf("the binary has %d bytes, more than %d MB: go build -ldflags=-dumpdep says who needs what", st.Size(), megabytes)
+	}
+	t.Logf("%d bytes", st.Size())
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// manCommand writes the manual pages, for packages. They are the help, so that there is
+// one text to keep right.
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write the manual pages",
+		Hidden:  true,
+		Args:    args(1, 1, "try: pawl man ."),
+		PreRunE: noStore,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			pages := []*cobra.Command{root}
+			for _, c := range root.Commands() {
+				if c.IsAvailableCommand() {
+					pages = append(pages, c)
+				}
+			}
+			for _, c := range pages {
+				name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+				if err := os.WriteFile(filepath.Join(args[0], name+".1"), []byte(manPage(name, c, pages)), 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func manPage(name string, c *cobra.Command, all []*cobra.Command) string {
+	var help, b strings.Builder
+	c.SetOut(&help)
+	_ = c.Help() // it prints to help, and cannot fail
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"pawl\" \"User Commands\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n",
+		strings.ToUpper(name), roff(name), roff(strings.ToLower(c.Short[:1])+c.Short[1:]))
+	b.WriteString(manSections(help.String()))
+	b.WriteString(".SH SEE ALSO\n")
+	var others []string
+	for _, o := range all {
+		if o != c {
+			others = append(others, fmt.Sprintf(".BR %s (1)", roff(strings.ReplaceAll(o.CommandPath(), " ", "-"))))
+		}
+	}
+	b.WriteString(strings.Join(others, ",\n") + "\n")
+	return b.String()
+}
+
+var manHeading = regexp.MustCompile(`^([A-Z][A-Za-z ]+):$`)
+
+// manSections makes a section of each heading. The rest stays as the help has set it.
+func manSections(help string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.TrimSpace(help)) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := manHeading.FindStringSubmatch(line); m != nil {
+			fmt.Fprintf(&b, ".fi\n.SH %s\n.nf\n", strings.ToUpper(m[1]))
+		} else {
+			b.WriteString(roff(line) + "\n")
+		}
+	}
+	return b.String() + ".fi\n"
+}
+
+// roff returns text in which nothing is a command of roff.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
+}
