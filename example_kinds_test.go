@@ -68,7 +68,7 @@ func ExampleSlots() {
 	// crawling
 	// crawling
 	// both slots are taken
-	// pawl: try "crawler": it is held by leases of a name with 2 slots, and 5 were asked for: use the same number everywhere
+	// pawl: try "crawler": its holders share 2 slots, and one of 5 was asked for: use the same number everywhere
 }
 
 // A function that needs the lock may be called by one that has it.

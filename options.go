@@ -100,7 +100,7 @@ func NoRenew() Option { return noRenewOption{} }
 
 // MaxHold ends the lease, as lost, when it has been held for d, even if renewals
 // succeed. Without such a bound, a stuck holder whose client goes on renewing keeps
-// everybody else out for ever.
+// everybody else out for ever. Zero is no bound; a negative d is an error.
 func MaxHold(d time.Duration) Option { return maxHoldOption(d) }
 
 // Why says what the lease is for. Whoever finds the name held can read it.

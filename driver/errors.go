@@ -123,7 +123,7 @@ type SlotsError struct {
 }
 
 func (e *SlotsError) Error() string {
-	return fmt.Sprintf("it is held by leases of a name with %d slots, and %d were asked for: use the same number everywhere", e.Held, e.Wanted)
+	return fmt.Sprintf("its holders share %d slots, and one of %d was asked for: use the same number everywhere", e.Held, e.Wanted)
 }
 
 // Reason says how a lease was lost.

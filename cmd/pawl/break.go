@@ -59,11 +59,11 @@ may be misspelt.`,
 	return cmd
 }
 
-func (b *breakArgs) check() error {
+func (b *breakArgs) check(store string) error {
 	again := "pawl break " + shellQuote(b.name)
-	switch err := driver.CheckName(b.name); {
+	switch err := checkName(b.name, store); {
 	case err != nil:
-		return usage(err.Error(), "")
+		return err
 	case (b.lease == "") == !b.force:
 		return usage("say which lease to break: either --lease ID or --force",
 			"see its id with: pawl show "+shellQuote(b.name))
@@ -84,7 +84,7 @@ type breakJSON struct {
 }
 
 func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
-	if err := b.check(); err != nil {
+	if err := b.check(a.store); err != nil {
 		return err
 	}
 	s, err := a.open()

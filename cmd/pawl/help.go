@@ -20,7 +20,7 @@ have set it.
 
 The command does not inherit $PAWL_REDIS_PASSWORD and its kind (on Linux). A
 pawl run inside finds them all the same, if the same user runs it on the same
-machine. For others, such as a container, there is --keep-passwords.
+machine: PAWL_KEEPERS has the process ids of those that were given them. For others, such as a container, there is --keep-passwords.
 
 Others are shown who you are, --why, and of the command the program and its
 subcommand. What is behind them may be a password: it is shown if you ask for

@@ -33,8 +33,8 @@ func (o *outage) told(n *notice, now time.Time) bool {
 		o.since, o.again = n.began, time.Time{}
 	}
 	n.away = now.Sub(o.since)
-	if now.Before(o.again) && !n.tell {
-		return false
+	if now.Before(o.again) {
+		return false // it has been told, also if news of the silence came later
 	}
 	o.again = now.Add(min(max(n.away, 5*time.Second), time.Minute))
 	return true

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,22 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 			holder.end(0)
 			p.end(0)
 		})
+	}
+}
+
+// TestSilenceIsToldOnce: a look that finds a silent store and the client's news of that come
+// at about the same time.
+func TestSilenceIsToldOnce(t *testing.T) {
+	now := time.Now()
+	o := outage{servers: true}
+	look := func(after time.Duration, tell bool) bool {
+		return o.told(&notice{failed: context.DeadlineExceeded, began: now, tell: tell}, now.Add(after))
+	}
+	if !look(2*time.Second, false) || look(2100*time.Millisecond, true) || look(3*time.Second, false) {
+		t.Error("want it told at first, and not again at once")
+	}
+	if !look(10*time.Second, false) {
+		t.Error("want it told again after a while")
 	}
 }
 

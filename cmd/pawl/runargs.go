@@ -50,7 +50,7 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	a.wait, a.busyCode, a.leftovers = forEver, exitBusy, waitLeftovers
 	fs.VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	if !a.elect {
-		fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever)")
+		fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever, as long as the store answers)")
 		fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	}
 	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
@@ -174,8 +174,8 @@ func (a *runArgs) flagError(err error) error {
 
 // check looks at what the parser cannot.
 func (a *runArgs) check(fs *pflag.FlagSet) error {
-	if err := driver.CheckName(a.name); err != nil {
-		return usage(err.Error(), "")
+	if err := checkName(a.name, a.store); err != nil {
+		return err
 	}
 	if len(a.command) == 0 {
 		return usage(fmt.Sprintf("no command to run under %q", a.name),

@@ -34,8 +34,8 @@ time it is read, and is no ground for a decision. For that there is
 }
 
 func (a *app) show(cmd *cobra.Command, name string) error {
-	if err := driver.CheckName(name); err != nil {
-		return usage(err.Error(), "")
+	if err := checkName(name, a.store); err != nil {
+		return err
 	}
 	s, err := a.open()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
@@ -62,6 +63,19 @@ func parseStore(text string) (*storeURL, error) {
 			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
 	}
 	return &storeURL{scheme, u}, nil
+}
+
+// checkName returns an error unless name can be that of a lock. The URL of a store was
+// more likely meant for --store, unless that is there. It may contain a password.
+func checkName(name, store string) error {
+	scheme, _, _ := strings.Cut(name, "://")
+	if store == "" && scheme != name && slices.Contains(pawl.Schemes(), scheme) {
+		return usage("the name of the lock is the URL of a store", fmt.Sprintf("name both, as in: --store %s://… NAME", scheme))
+	}
+	if err := driver.CheckName(name); err != nil {
+		return usage(err.Error(), "")
+	}
+	return nil
 }
 
 // isScheme reports whether s is a scheme by RFC 3986.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // supervisor keeps the command and the lease together: it passes signals on,
@@ -217,9 +218,9 @@ func (s *supervisor) cause() error {
 		return err
 	}
 	if s.maxHold > 0 && time.Since(s.began) > s.maxHold-s.grace-s.grace/2 {
-		return fmt.Errorf("%w: the %v of --max-hold are over", pawl.ErrLost, s.maxHold)
+		return fmt.Errorf("%w: the %v of --max-hold are over, but for the last %v, in which the command has to stop (--grace)", pawl.ErrLost, s.maxHold, driver.ForPeople(s.grace))
 	}
-	late := fmt.Errorf("%w: it was not renewed until %v before its end", pawl.ErrLost, s.grace)
+	late := fmt.Errorf("%w: it was not renewed until %v before its end", pawl.ErrLost, driver.ForPeople(s.grace))
 	if trouble := s.trouble.Load(); trouble != nil {
 		return fmt.Errorf("%w (last renewal: %w)", late, *trouble)
 	}

@@ -42,8 +42,10 @@ type Step struct {
 // another, while the store is in use. For the whole change, call it, give all clients
 // the nodes that it returns, in any order and at any time, and call it again with the
 // same URLs, until Step.Last is true. The second call waits for MaxTTL. If a call was
-// interrupted, repeat it. Clients with nodes of an earlier step get driver.ErrDisagree,
-// and lose their leases.
+// interrupted, repeat it. Clients that still have nodes of before the last step get
+// driver.ErrDisagree, and lose their leases. One that begins with them after the last
+// step is refused once it reaches a node that it should not have. Until then, as while
+// the node that was replaced is down, it works with the others, and has fewer to spare.
 //
 // A node whose data is lost has to be named by the address by which it was first named.
 // Only one change can be under way.

@@ -80,6 +80,20 @@ func TestHeal(t *testing.T) {
 	})
 }
 
+// TestSinceOfAHealedLease: a node that got the lock back says since when it has that, and
+// the lease is older.
+func TestSinceOfAHealedLease(t *testing.T) {
+	began := time.Now()
+	healed := State{Locks: []Lock{{Lease: "a", Granted: began.Add(time.Minute)}}}
+	other := State{Locks: []Lock{{Lease: "a", Granted: began}}}
+	foreign := State{Locks: []Lock{{Lease: "a"}}} // of another library
+	for _, states := range [][]State{{healed, other, foreign}, {other, foreign, healed}, {foreign, healed, other}} {
+		if got := largest(states); !got.Granted.Equal(began) {
+			t.Errorf("it is held since %v, want %v", got.Granted, began)
+		}
+	}
+}
+
 func TestNoHealInQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)

@@ -69,6 +69,11 @@ func byLease(states []State) []counted {
 			// Its token is the largest that a node has stored for it: a first round may have
 			// left a smaller one behind.
 			c.Token, c.Left = max(c.Token, l.Token), max(c.Left, l.Left)
+			// A node that had lost the lock has it since it got it back, and the holder for
+			// longer.
+			if g := l.Granted; !g.IsZero() && (c.Granted.IsZero() || g.Before(c.Granted)) {
+				c.Granted = g
+			}
 			// A lease that becomes shared counts as shared when most nodes have it so.
 			c.Shared = 2*shared[l.Lease] > c.n
 		}
