@@ -15,7 +15,7 @@
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
-SHIPPED     := . redislock zklock etcdlock sim cmd/pawl
+SHIPPED     := . redislock redislock/goredis zklock etcdlock sim cmd/pawl
 # A module stands behind those that it requires: one make tidy is enough.
 MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) adapt/adapttest bench chaos fence/fencetest
 PACKAGES    := $(MODULES:%=./%/...)

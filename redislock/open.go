@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -78,6 +79,14 @@ type Options struct {
 	// a password here, in the URL or in a file, that in $PAWL_REDIS_PASSWORD is
 	// used.
 	Username, Password string
+
+	// Dial makes the connections instead of a net.Dialer. It gets "tcp" or "unix" and the
+	// address, and makes TLS, too, if that is needed: the URL is one of redis:// or unix://.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Credentials is asked for user and password with each new connection to the server at
+	// addr. Those of the options and of the URL are not used then.
+	Credentials func(ctx context.Context, addr string) (username, password string, err error)
 
 	// Mode is what the lock is for; Correctness unless set.
 	Mode Mode
@@ -194,7 +203,8 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 // set them.
 func (o *Options) forURL() conn.Options {
 	return conn.Options{Prefix: o.Prefix, Pattern: o.Pattern, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
-		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL}
+		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL,
+		Dial: o.Dial, Credentials: o.Credentials}
 }
 
 func (o *Options) with(u *conn.Options) *Options {

@@ -36,6 +36,7 @@ var layers = []struct {
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
+	{packages: []string{"redislock/goredis"}, others: []string{"github.com/redis/go-redis/"}},
 	{packages: []string{"zklock"}, others: []string{"github.com/go-zookeeper/zk"}},
 	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{packages: []string{"sim"}},

@@ -192,6 +192,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 		p, err := conn.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, conn.Options{
 			Prefix: c.Prefix, Pattern: c.Pattern, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
+			Dial: c.Dial, Credentials: c.Credentials,
 		})
 		if err != nil {
 			return nil, nil, err

@@ -24,6 +24,9 @@ type Contact struct {
 	batches atomic.Int64 // those among them that are of many requests
 	yield   Yield
 
+	// own makes the connections, with TLS if that is needed; nil for a net.Dialer.
+	own func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	mu     sync.Mutex      // guards the fields below
 	making context.Context // of what is being connected; nil if nothing was since GiveUp
 	giveUp context.CancelFunc

@@ -49,6 +49,7 @@ func (p placeNodes) First() []string { return p.client.InitAddress }
 func (p placeNodes) Dial(ctx context.Context, addr string) (rueidis.Client, error) {
 	opt := p.client
 	opt.InitAddress = []string{addr}
+	p.ask(&opt, addr)
 	if !strings.HasPrefix(addr, "/") {
 		opt.DialCtxFn = p.Contact.dial
 	}
@@ -118,7 +119,11 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 		ctx, end = context.WithTimeout(ctx, d.Timeout)
 		defer end()
 	}
-	conn, err := d.DialContext(ctx, network, addr)
+	dial := d.DialContext
+	if c.own != nil {
+		dial, conf = c.own, nil
+	}
+	conn, err := dial(ctx, network, addr)
 	if err == nil && conf != nil {
 		conn, err = shakeHands(ctx, conn, conf, addr)
 	}

@@ -4,6 +4,7 @@ package conn
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -31,6 +32,10 @@ type Options struct {
 	ConnectTimeout     time.Duration // 0 means DefaultConnect
 	TLS                *tls.Config   // not in the URL
 	TTL                time.Duration // not in the URL; 0 means pawl.DefaultTTL
+
+	// Not in the URL either; see redislock.Options.
+	Dial        func(ctx context.Context, network, addr string) (net.Conn, error)
+	Credentials func(ctx context.Context, addr string) (username, password string, err error)
 }
 
 // DefaultConnect bounds the making of a connection unless something else does.
@@ -58,7 +63,7 @@ func Parse(s string, opts Options) (*Place, error) {
 		return nil, errors.New("this is not a URL like redis://user:password@host:6379/0; " +
 			"write special characters of the password as %xx")
 	}
-	p := &Place{Options: opts, Contact: &Contact{}}
+	p := &Place{Options: opts, Contact: &Contact{own: opts.Dial}}
 	p.Shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	if err := p.params(u.RawQuery); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Shown, err)
@@ -156,6 +161,9 @@ func (p *Place) address(u *url.URL) error {
 		}
 		p.client.InitAddress = append(p.client.InitAddress, addr)
 	}
+	if p.Options.Dial != nil && (u.Scheme == "rediss" || p.TLS != nil) {
+		return errors.New("Dial makes the connections, with TLS if that is needed: use redis://, and no TLS beside it")
+	}
 	if u.Scheme == "rediss" {
 		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		if p.TLS != nil {
@@ -175,6 +183,23 @@ func (p *Place) address(u *url.URL) error {
 		p.client.SelectDB = n
 	}
 	return nil
+}
+
+// ask has Credentials asked for each new connection to addr.
+func (p *Place) ask(c *rueidis.ClientOption, addr string) {
+	if p.Credentials == nil {
+		return
+	}
+	timeout := c.Dialer.Timeout
+	c.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		username, password, err := p.Credentials(ctx, addr)
+		if err != nil {
+			return rueidis.AuthCredentials{}, dialError{fmt.Errorf("the credentials: %w", err)}
+		}
+		return rueidis.AuthCredentials{Username: username, Password: password}, nil
+	}
 }
 
 // tune sets how the connection is used. There is one for all requests and one more
@@ -204,6 +229,7 @@ func (p *Place) tune() {
 	// with a master that was replaced.
 	c.Sentinel.Dialer, c.Sentinel.TLSConfig, c.Sentinel.TopologyRefreshInterval = c.Dialer, c.TLSConfig, time.Second
 	c.Sentinel.Dialer.Resolver = sentinels
+	p.ask(c, c.InitAddress[0])
 	c.DialCtxFn = p.Contact.dial
 	if strings.HasPrefix(p.Shown, "unix") {
 		c.DialCtxFn = p.Contact.dialUnix

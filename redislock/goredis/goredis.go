@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package goredis gives a program that uses Redis by go-redis locks on the same servers, with
+// no second address, password or TLS configuration anywhere.
+//
+//	rdb := redis.NewClient(&redis.Options{…}) // as the program has it
+//	locks, err := goredis.New(ctx, rdb, nil)
+//
+// The locks have connections of their own, named pawl in CLIENT LIST, and use none of the
+// client's pool: a lock must hear messages, and know which of its requests were sent over
+// which connection, and neither is to be had from a pool. They are one for all requests, one
+// for messages, another while scripts are loaded, and, with WaitReplicas, one more; of a
+// cluster as many for each node that has locks. Each is made by the client's
+// dialer and logs in with what the client has for that: a password, or a provider, which is
+// asked for each new connection.
+//
+// From the client are taken address, network, database, Dialer, TLSConfig, DialTimeout,
+// Username, Password and the three kinds of credentials providers; through sentinels also
+// which server is the master. Not taken are hooks, OnConnect, limits, retries, timeouts of
+// reads and writes, and the number of connections. Closing the client does not close the
+// locks, and closing the locks does not close the client; but a client of sentinels finds no
+// master any more once it was closed.
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/redlock"
+)
+
+// New returns a client of locks on the server, the master that sentinels name, or the cluster
+// that client is for. In opts, Dial, Credentials, TLS, Username and Password must not be
+// set: they are the client's. A Ring, and a cluster client that is made of sentinels, are
+// refused, with an error that is errors.ErrUnsupported: the same key may be on several of
+// their servers. The other errors are those of redislock.Open.
+func New(ctx context.Context, client redis.UniversalClient, opts *redislock.Options) (*pawl.Client, error) {
+	own, err := options(opts)
+	if err != nil {
+		return nil, fail(err)
+	}
+	var at string
+	switch c := client.(type) {
+	case *redis.Client:
+		at, err = single(c.Options(), &own)
+	case *redis.ClusterClient:
+		at, err = cluster(c.Options(), &own)
+	case *redis.Ring:
+		err = fmt.Errorf("a Ring spreads keys over servers that know nothing of each other: give New one of them, or NewRedlock all: %w", errors.ErrUnsupported)
+	default:
+		err = fmt.Errorf("%T is none of *redis.Client and *redis.ClusterClient: give New what it wraps: %w", client, errors.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, fail(err)
+	}
+	return redislock.Open(ctx, at, &own)
+}
+
+// NewRedlock is New for N independent masters; see redlock.Open.
+func NewRedlock(ctx context.Context, clients []*redis.Client, opts *redlock.Options) (*pawl.Client, error) {
+	if opts == nil {
+		opts = &redlock.Options{}
+	}
+	own := *opts
+	var err error
+	if own.Options, err = options(&opts.Options); err != nil {
+		return nil, fail(err)
+	}
+	var hosts []string
+	each := make(map[string]redislock.Options)
+	for _, c := range clients {
+		one := redislock.Options{}
+		if _, err := single(c.Options(), &one); err != nil {
+			return nil, fail(err)
+		}
+		o := c.Options()
+		if o.Network == "unix" || o.Addr == throughSentinels || o.DB != clients[0].Options().DB {
+			return nil, fail(fmt.Errorf("the masters of Redlock are servers at addresses of their own, with the same database; %s is not: %w", o.Addr, errors.ErrUnsupported))
+		}
+		hosts, each[o.Addr] = append(hosts, o.Addr), one
+	}
+	own.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return each[addr].Dial(ctx, network, addr)
+	}
+	own.Credentials = func(ctx context.Context, addr string) (string, string, error) {
+		return each[addr].Credentials(ctx, addr)
+	}
+	path := ""
+	if len(clients) > 0 {
+		path = strconv.Itoa(clients[0].Options().DB)
+	}
+	return redlock.Open(ctx, "redlock://"+strings.Join(hosts, ",")+"/"+path, &own)
+}
+
+func fail(err error) error { return &pawl.Error{Op: "open", Err: fmt.Errorf("goredis: %w", err)} }
+
+// options returns a copy of what the caller may set.
+func options(opts *redislock.Options) (own redislock.Options, err error) {
+	if opts != nil {
+		own = *opts
+	}
+	if own.Dial != nil || own.Credentials != nil || own.TLS != nil || own.Username != "" || own.Password != "" {
+		return own, errors.New("how to connect is the client's to say: leave Dial, Credentials, TLS, Username and Password out")
+	}
+	return own, nil
+}
+
+// throughSentinels is the address that go-redis gives a client of sentinels. Its dialer finds
+// the master.
+const throughSentinels = "FailoverClient"
+
+// single sets how to connect to the server of a client, and returns its URL.
+func single(o *redis.Options, own *redislock.Options) (string, error) {
+	own.Dial = o.Dialer // which is set: it makes TLS, and asks the sentinels
+	own.Credentials = credentials(o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider)
+	if o.Network == "unix" {
+		return (&url.URL{Scheme: "unix", Path: o.Addr, RawQuery: "db=" + strconv.Itoa(o.DB)}).String(), nil
+	}
+	if o.Network != "" && o.Network != "tcp" {
+		return "", fmt.Errorf("the client's network is %q: tcp and unix can be: %w", o.Network, errors.ErrUnsupported)
+	}
+	return (&url.URL{Scheme: "redis", Host: o.Addr, Path: "/" + strconv.Itoa(o.DB)}).String(), nil
+}
+
+// cluster is single for a cluster, of which the client knows some nodes.
+func cluster(o *redis.ClusterOptions, own *redislock.Options) (string, error) {
+	switch {
+	case o.ClusterSlots != nil:
+		return "", fmt.Errorf("a cluster client with ClusterSlots is not of a cluster: give New a client of the master, such as redis.NewFailoverClient makes: %w", errors.ErrUnsupported)
+	case len(o.Addrs) == 0:
+		return "", errors.New("the client has no addresses")
+	}
+	own.Dial = o.Dialer
+	if own.Dial == nil {
+		own.Dial = redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
+	}
+	own.Credentials = credentials(o.Username, o.Password, o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider)
+	u := url.URL{Scheme: "redis", Host: o.Addrs[0]}
+	q := url.Values{"addr": o.Addrs}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// credentials returns what is asked with each new connection, in the order of go-redis.
+func credentials(username, password string, plain func() (string, string), withContext func(context.Context) (string, string, error),
+	streaming auth.StreamingCredentialsProvider) func(context.Context, string) (string, string, error) {
+	return func(ctx context.Context, _ string) (string, string, error) {
+		switch {
+		case streaming != nil:
+			// Only the present ones: the server ends connections whose token is over, and
+			// the next one asks again.
+			present, leave, err := streaming.Subscribe(deaf{})
+			if err != nil {
+				return "", "", err
+			}
+			defer leave()
+			u, p := present.BasicAuth()
+			return u, p, nil
+		case withContext != nil:
+			return withContext(ctx)
+		case plain != nil:
+			u, p := plain()
+			return u, p, nil
+		}
+		return username, password, nil
+	}
+}
+
+// deaf is a listener that is only interested in what there is now.
+type deaf struct{}
+
+func (deaf) OnNext(auth.Credentials) {}
+func (deaf) OnError(error)           {}
