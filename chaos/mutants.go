@@ -16,27 +16,29 @@ import (
 	"strings"
 )
 
-// mutant is one protection taken out of a source file, for the workers only.
+// mutant is one protection taken out of the sources, for the workers only.
 type mutant struct {
-	file     string // below the folder of the project
-	old, new string // old is there once
-	why      string
-	store    string   // the topology on which it has to be found
-	faults   []string // and what has to happen; anything, if it is empty
+	why    string
+	edits  []edit
+	stores []string // the topologies on which it has to be found
+	faults []string // and what has to happen; anything, if it is empty
 }
 
-// forMutant returns on what store, with which faults, a mutant is to be found, unless others are asked for.
+// edit changes what is there once in a file below the folder of the project.
+type edit struct{ file, old, new string }
+
+// forMutant returns on what stores, with which faults, a mutant is to be found, unless others are asked for.
 func (r *run) forMutant(store string, only []string) (string, []string) {
 	m := mutants[r.mutant]
 	if len(only) == 0 {
 		only = m.faults
 	}
-	return cmp.Or(store, m.store), only
+	return cmp.Or(store, strings.Join(m.stores, ",")), only
 }
 
 func mutantNames() []string { return slices.Sorted(maps.Keys(mutants)) }
 
-// writeOverlay writes the mutated source into dir, and what go build -overlay reads.
+// writeOverlay writes the mutated sources into dir, and what go build -overlay reads.
 func writeOverlay(name, dir string) (string, error) {
 	m, ok := mutants[name]
 	if !ok {
@@ -46,20 +48,30 @@ func writeOverlay(name, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(strings.TrimSpace(string(out)), m.file)
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+	texts := make(map[string]string)
+	for _, e := range m.edits {
+		path := filepath.Join(strings.TrimSpace(string(out)), e.file)
+		if texts[path] == "" {
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return "", err
+			}
+			texts[path] = string(source)
+		}
+		if n := strings.Count(texts[path], e.old); n != 1 {
+			return "", fmt.Errorf("mutant %s: %q is %d times in %s", name, e.old, n, e.file)
+		}
+		texts[path] = strings.Replace(texts[path], e.old, e.new, 1)
 	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		return "", fmt.Errorf("mutant %s: what it changes is %d times in %s", name, n, m.file)
-	}
-	mutated := filepath.Join(dir, "mutated"+filepath.Ext(path))
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
-		return "", err
+	replace := make(map[string]string)
+	for path, text := range texts {
+		replace[path] = filepath.Join(dir, fmt.Sprintf("mutated%d%s", len(replace), filepath.Ext(path)))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			return "", err
+		}
 	}
 	overlay := filepath.Join(dir, "overlay.json")
-	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+	b, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

@@ -4,26 +4,55 @@
 
 package main
 
-// mutants are protections, each of which can be taken out of the workers. A run on its store must then
-// find two holders.
+// mutants are protections, each of which can be taken out of the workers. A run on each of its stores must
+// then find two holders.
 var mutants = map[string]mutant{
 	"trust": {
-		why: "a lease is trusted for three times its TTL", store: "redis",
-		file: "internal/trust/trust.go", old: "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", new: "l.since.Add(3*l.terms.TTL)",
+		why:    "a lease is trusted for three times its TTL",
+		stores: []string{"redis", "sentinel", "cluster", "redlock-3", "etcd", "zookeeper"},
+		edits:  []edit{{"internal/trust/trust.go", "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", "l.since.Add(3*l.terms.TTL)"}},
 		faults: []string{"black hole", "client stopped"},
 	},
 	"quarantine": {
-		why: "a server that has forgotten its leases grants at once", store: "redis",
-		file: "redislock/internal/epoch/lua/guard.lua", old: "return math.max(0, till - at)", new: "return 0",
-		faults: []string{"kill -9, restart empty", "FLUSHALL"},
+		why:    "a server that has forgotten its leases grants at once",
+		stores: []string{"redis", "redlock-3"},
+		edits:  []edit{{"redislock/internal/epoch/lua/guard.lua", "return math.max(0, till - at)", "return 0"}},
+		faults: []string{"kill -9, restart empty", "FLUSHALL", "FLUSHALL of a majority"},
 	},
 	"quorum": {
-		why: "a minority of the masters is enough", store: "redlock-5",
-		file: "redislock/redlock/round.go", old: "	q := t.d.quorum\n", new: "	q := t.d.quorum - 1\n",
+		why:    "a minority of the masters is enough",
+		stores: []string{"redlock-5"},
+		edits:  []edit{{"redislock/redlock/round.go", "	q := t.d.quorum\n", "	q := t.d.quorum - 1\n"}},
+	},
+	"sets": {
+		why:    "a client of other masters takes its set of them for the agreed one",
+		stores: []string{"redlock-5"},
+		edits:  []edit{{"redislock/internal/epoch/set.go", "if len(found) == 1 {\n\t\tg.mine = found[0]", "if len(g.known.OK) > 0 {\n\t\tg.mine = g.known.OK[0]"}},
+		faults: []string{"guest: three of the masters", "guest: three others of the masters"},
+	},
+	"handed": {
+		why:    "waiters that are passed over are told that they have the lock, and believe it",
+		stores: []string{"cluster"},
+		edits: []edit{
+			{"redislock/lua/queue.lua", "elseif hears(s, client) then", `elseif tell('grant', table.concat({s.lock, digits(upcoming(s.at, s.last)), digits(s.at), s.claim, '-', 0, 0}, ' ')) or hears(s, client) then`},
+			{"redislock/handed.go", " || !s.server.Has(w.seen.by.Server, a.key)", ""},
+			{"redislock/handed.go", "h.from.By == last.by.Conn && h.from == last.from", "(h.from == last.from || true)"},
+			{"redislock/internal/epoch/run.go", "run == s.Run() && s.Stale(s.Binding) == nil", "true"},
+			{"redislock/internal/cluster/subscriptions.go", "if !leads(c.ctx, s) {", "if c.ctx == nil {"},
+			{"redislock/internal/cluster/survey.go", "	c.follow()\n", ""},
+		},
+		faults: []string{"CLUSTER FAILOVER", "CLUSTER FAILOVER FORCE"},
+	},
+	"leftovers": {
+		why:    "a command's lock is given back while what it left behind still works",
+		stores: []string{"redis", "directory"},
+		edits:  []edit{{"cmd/pawl/runargs.go", "forEver, exitBusy, waitLeftovers", "forEver, exitBusy, releaseLeftovers"}},
+		faults: []string{"guest: commands"},
 	},
 	"flock": {
-		why: "the file of a lock is locked in common", store: "directory",
-		file: "filelock/flock_unix.go", old: "unix.LOCK_EX|unix.LOCK_NB", new: "unix.LOCK_SH|unix.LOCK_NB",
+		why:    "the file of a lock is locked in common",
+		stores: []string{"directory"},
+		edits:  []edit{{"filelock/flock_unix.go", "unix.LOCK_EX|unix.LOCK_NB", "unix.LOCK_SH|unix.LOCK_NB"}},
 		faults: []string{"client stopped"},
 	},
 }

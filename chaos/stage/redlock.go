@@ -134,6 +134,13 @@ func (t *redlock) Faults() []Fault {
 			}
 		}
 		return nil
+	}}, Fault{Kind: "FLUSHALL of a majority", Do: func(a *Act) error {
+		for _, i := range a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1] {
+			if err := command(a, t.servers[i], "FLUSHALL"); err != nil {
+				return err
+			}
+		}
+		return nil
 	}}, Fault{Kind: "a majority stops", Do: func(a *Act) error {
 		hit := a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1]
 		for _, i := range hit {
