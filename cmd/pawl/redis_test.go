@@ -140,7 +140,7 @@ func TestNoRedis(t *testing.T) {
 		code        int
 	}{
 		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", exitUnavailable},
-		{"redis://:wrong-s3cret@" + addr, "password", exitUnavailable},
+		{"redis://:wrong-s3cret@" + addr, "password", exitDenied},
 		{"redis://:s3cret@127.0.0.1:1", "is the server running", exitUnavailable},
 		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
 	} {
