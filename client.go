@@ -44,7 +44,7 @@ type Client struct {
 	looks  map[string]*look // those under way, by name
 	open   *grant           // the first in the list of those not given back yet
 
-	shut     chan struct{} // closed when Close has ended, with closeErr
+	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
 }
 
@@ -78,7 +78,7 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		observer:   reporter{Observer: opts.Observer, log: opts.Logger},
 		ctx:        ctx,
 		cancel:     cancel,
-		shut:       make(chan struct{}),
+		ended:      make(chan struct{}),
 		lines:      make(map[string]*queue),
 		looks:      make(map[string]*look),
 		sched:      schedule.New((*grant).wake),
@@ -104,9 +104,9 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	if first {
 		c.closeErr = c.end()
-		close(c.shut)
+		close(c.ended)
 	}
-	<-c.shut
+	<-c.ended
 	return c.closeErr
 }
 

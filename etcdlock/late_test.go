@@ -83,7 +83,7 @@ func TestEatenReplyOfJoin(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	a, b := eating(t, m, 1), openStore(t, m.url())
-	a.setCrowded("deploy", true)
+	a.setContended("deploy", true)
 	held := take(t, b, request("deploy"))
 	req := request("deploy")
 	g, err := a.Acquire(t.Context(), req)
@@ -113,7 +113,7 @@ func TestEatenReplyOfRejoin(t *testing.T) {
 		// Its join and its first look; then another look, which finds nothing; then
 		// the second join.
 		a := eating(t, m, 4)
-		a.setCrowded("deploy", true)
+		a.setContended("deploy", true)
 		req := requestFor("deploy", 3*time.Second) // it finds out with a keepalive
 		w := wait(t, a, req)
 		first := keysOf(t, b, req)[0]

@@ -136,16 +136,16 @@ func orDefault(opts *Options) *Options {
 // newStore returns a store without a client.
 func newStore(opts *Options) (*store, error) {
 	s := &store{
-		id:      strings.ToLower(rand.Text()),
-		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
-		connect: cmp.Or(opts.ConnectTimeout, defaultConnect),
-		spares:  make(map[int64][]*backing),
-		grants:  make(map[string]*grant),
-		ids:     make(map[string]bool),
-		keys:    make(map[string]bool),
-		tainted: make(map[clientv3.LeaseID]bool),
-		doubts:  make(chan struct{}, 1),
-		crowded: make(map[string]bool),
+		id:        strings.ToLower(rand.Text()),
+		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
+		connect:   cmp.Or(opts.ConnectTimeout, defaultConnect),
+		spares:    make(map[int64][]*backing),
+		grants:    make(map[string]*grant),
+		ids:       make(map[string]bool),
+		keys:      make(map[string]bool),
+		tainted:   make(map[clientv3.LeaseID]bool),
+		doubts:    make(chan struct{}, 1),
+		contended: make(map[string]bool),
 	}
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/"

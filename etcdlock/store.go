@@ -46,8 +46,8 @@ type store struct {
 	keys   map[string]bool   // that they have, or may have; see reconcile
 	// Etcd leases that must not be used again.
 	tainted map[clientv3.LeaseID]bool
-	// Names for which somebody was in the way last; see isCrowded.
-	crowded map[string]bool
+	// Names for which somebody was in the way last; see isContended.
+	contended map[string]bool
 }
 
 var (

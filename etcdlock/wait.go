@@ -68,7 +68,7 @@ func (a *attempt) ask(ctx context.Context, queued *bool, away *driver.Outage) (*
 		if g, fail := a.try(ctx); fail == nil || !errors.Is(fail.err, driver.ErrHeld) {
 			return g, fail
 		}
-	case !a.s.isCrowded(a.req.Name):
+	case !a.s.isContended(a.req.Name):
 		if g, fail := a.alone(ctx); g != nil || fail != nil {
 			return g, fail
 		}
@@ -86,28 +86,28 @@ func (a *attempt) alone(ctx context.Context) (*grant, *failure) {
 	return a.won(ctx, resp.Header)
 }
 
-// maxCrowded is how many names are remembered as crowded.
-const maxCrowded = 1000
+// maxContended is how many names are remembered as contended.
+const maxContended = 1000
 
-// isCrowded reports whether somebody was in the way when this participant asked for the
+// isContended reports whether somebody was in the way when this participant asked for the
 // name last. Then it stands in the queue at once. Otherwise it asks first whether it can
 // have the name: that is one operation less, and nearly always enough.
-func (s *store) isCrowded(name string) bool {
+func (s *store) isContended(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.crowded[name]
+	return s.contended[name]
 }
 
-func (s *store) setCrowded(name string, crowded bool) {
+func (s *store) setContended(name string, contended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !crowded:
-		delete(s.crowded, name)
-	case len(s.crowded) < maxCrowded:
-		s.crowded[name] = true
+	case !contended:
+		delete(s.contended, name)
+	case len(s.contended) < maxContended:
+		s.contended[name] = true
 	default:
-		s.crowded = map[string]bool{name: true}
+		s.contended = map[string]bool{name: true}
 	}
 }
 
@@ -238,7 +238,7 @@ func (a *attempt) join(ctx context.Context) (*grant, *failure) {
 	if fail := a.placed(ctx, resp.Header.Revision); fail != nil {
 		return nil, fail
 	}
-	a.s.setCrowded(a.req.Name, len(kvs) > 0)
+	a.s.setContended(a.req.Name, len(kvs) > 0)
 	if len(kvs) == 0 {
 		return a.claim(ctx, resp.Header.RaftTerm)
 	}

@@ -193,7 +193,7 @@ func (t turn) next() time.Duration {
 	case noKey: // free
 		free = 0
 	}
-	free = max(free, t.shut) + time.Millisecond
+	free = max(free, t.closed) + time.Millisecond
 	if t.rank == 0 {
 		return min(free, firstLook)
 	}

@@ -101,7 +101,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	case turn.value != "" || turn.sharers != nil:
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
-	return nil, closedFor(turn.shut)
+	return nil, closedFor(turn.closed)
 }
 
 func closedFor(left time.Duration) error {
@@ -166,10 +166,10 @@ func (s *store) keysOf(key, lease string) [5]string {
 
 // turn is the store's answer when it does not grant.
 type turn struct {
-	value string // of the lock; empty if it is free
-	pttl  int64  // of the lock, in ms; negative if it has none
-	rank  int64  // in the queue; negative if not there
-	shut  time.Duration
+	value  string // of the lock; empty if it is free
+	pttl   int64  // of the lock, in ms; negative if it has none
+	rank   int64  // in the queue; negative if not there
+	closed time.Duration
 
 	sharers []driver.Held // co-holders; only filled in for TryAcquire
 }
@@ -224,7 +224,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *conn.Failu
 	t.rank, _ = reply[3].AsInt64()
 	a.place, _ = reply[4].ToString()
 	ms, _ := reply[5].AsInt64()
-	t.shut = time.Duration(ms) * time.Millisecond
+	t.closed = time.Duration(ms) * time.Millisecond
 	t.sharers = parseSharers(reply[6])
 	if micros, err := reply[7].AsInt64(); err == nil {
 		a.waiter.seen = look{by, from, since, time.Duration(micros) * time.Microsecond}

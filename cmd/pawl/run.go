@@ -209,8 +209,8 @@ func (r *runner) wake() {
 	}
 }
 
-// shut returns for how long the store grants nothing, as far as it is known.
-func (r *runner) shut() time.Duration { return max(0, time.Until(time.Unix(0, r.opens.Load()))) }
+// quarantine returns for how long the store grants nothing, as far as it is known.
+func (r *runner) quarantine() time.Duration { return max(0, time.Until(time.Unix(0, r.opens.Load()))) }
 
 // silent tells that the store is away: what was said of the holder, and of the next in line, may be no
 // longer true.

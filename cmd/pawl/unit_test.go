@@ -238,7 +238,7 @@ func TestNotice(t *testing.T) {
 		{notice{info: held, ahead: 2}, `pawl: waiting for "x": held by alice@ci-7 (pid 812); 2 ahead of you`},
 		{notice{info: held, ahead: -1}, `pawl: waiting for "x": held by alice@ci-7 (pid 812)`},
 		{notice{info: &pawl.Info{}, ahead: 0}, `pawl: waiting for "x"; you are next`},
-		{notice{info: &pawl.Info{}, ahead: 0, shut: 28100 * time.Millisecond}, `pawl: waiting for "x": the server has just started or lost its data, ` +
+		{notice{info: &pawl.Info{}, ahead: 0, quarantine: 28100 * time.Millisecond}, `pawl: waiting for "x": the server has just started or lost its data, ` +
 			`and grants nothing for 29s more (see pawl bless --help)`},
 		{notice{ahead: -1, failed: context.DeadlineExceeded, away: 11200 * time.Millisecond}, `pawl: waiting for "x": redis://h does not answer, for 12s now`},
 		{notice{ahead: -1, failed: &pawl.Error{Op: "inspect", Name: "x", Err: fmt.Errorf("%w: connection refused", pawl.ErrUnavailable)}, away: time.Second},

@@ -157,8 +157,8 @@ func (r *runner) refused(err error) error {
 // inVain returns the failure when the time to wait is over.
 func (r *runner) inVain(err error) error {
 	waited := fmt.Sprintf("waited %v in vain; ", r.wait)
-	if r.shut() > 0 {
-		return r.closedFailure(r.shut(), waited)
+	if r.quarantine() > 0 {
+		return r.closedFailure(r.quarantine(), waited)
 	}
 	n := r.look(context.Background())
 	if n.failed != nil {
@@ -186,9 +186,9 @@ func closedFor(left time.Duration) string {
 
 // notice is what a waiter is told.
 type notice struct {
-	info  *pawl.Info    // nil if the store could not say
-	ahead int           // waiters before us; negative: not known
-	shut  time.Duration // for how long the store grants nothing
+	info       *pawl.Info    // nil if the store could not say
+	ahead      int           // waiters before us; negative: not known
+	quarantine time.Duration // for how long the store grants nothing
 
 	tell   bool          // in any case
 	failed error         // the store did not answer
@@ -200,7 +200,7 @@ type notice struct {
 func (r *runner) look(ctx context.Context) notice {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	n := notice{ahead: -1, shut: r.shut(), began: time.Now()}
+	n := notice{ahead: -1, quarantine: r.quarantine(), began: time.Now()}
 	info, err := r.store.Inspect(ctx, r.name)
 	switch {
 	case err == nil:
@@ -233,7 +233,7 @@ func (n notice) mine() bool {
 }
 
 func (r *runner) announce(n notice) {
-	e := event{Event: "waiting", Closed: n.shut.Round(time.Millisecond).Seconds()}
+	e := event{Event: "waiting", Closed: n.quarantine.Round(time.Millisecond).Seconds()}
 	if n.ahead >= 0 {
 		e.Ahead = &n.ahead
 	}
@@ -260,8 +260,8 @@ func (n notice) line(name string, store fmt.Stringer) string {
 	if n.info != nil && len(n.info.Holders) > 0 {
 		s += ": " + heldBy(n.info)
 	}
-	if n.shut > 0 {
-		return s + ": " + closedFor(n.shut) + " (see pawl bless --help)"
+	if n.quarantine > 0 {
+		return s + ": " + closedFor(n.quarantine) + " (see pawl bless --help)"
 	}
 	switch {
 	case n.ahead == 0:

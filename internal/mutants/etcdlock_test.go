@@ -90,5 +90,5 @@ func init() {
 	etcd("an etcd lease with strays is used again", "tidy.go",
 		"	s.tainted[id] = true\n	for secs, all := range s.spares {", "	for secs, all := range map[int64][]*backing{} {", "TestStrays")
 	etcd("who was in the way is forgotten", "wait.go",
-		"s.crowded[name] = true", "delete(s.crowded, name)", "TestCrowdedName")
+		"s.contended[name] = true", "delete(s.contended, name)", "TestCrowdedName")
 }

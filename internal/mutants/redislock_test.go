@@ -218,7 +218,7 @@ func init() {
 		mutant{name: "who does not answer is waited for too long", file: "redislock/store.go",
 			old: "const claimTTL = time.Second", new: "const claimTTL = 3 * time.Second", pkg: pkg, test: "TestFirstInLine/stopped"},
 		mutant{name: "waiters sleep too long", file: "redislock/queue.go",
-			old: "t.shut) + time.Millisecond", new: "t.shut) + 300*time.Millisecond", pkg: pkg, test: "TestKilledHolderProcess"},
+			old: "t.closed) + time.Millisecond", new: "t.closed) + 300*time.Millisecond", pkg: pkg, test: "TestKilledHolderProcess"},
 		mutant{name: "a clock that is a little too fast is not seen", file: "redislock/internal/epoch/clock.go",
 			old: "return age > time.Second &&", new: "return age > 0 &&", pkg: "redislock/internal/epoch", test: "TestSaw"},
 		mutant{name: "requests that take the way to the server for clear", file: "redislock/internal/conn/conn.go",
