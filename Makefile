@@ -12,6 +12,9 @@
 # make fuzz   every fuzz target for FUZZTIME
 # make release-check  publish all modules to a folder, and use them from outside; a minute
 # make release VERSION=v0.1.0  make test, then commit and tag; see docs/releasing.md
+# make snapshot  archives, deb, rpm, checksums and SBOMs of this tree, in .work/dist; as root
+#             the deb is installed into an empty root and run there
+# make publish VERSION=v0.1.0  the same of a tag, to GitHub; for the workflow of releases
 # make tidy   every go.mod and go.sum
 # make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
 
@@ -21,6 +24,7 @@ MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) adapt/adapt
 PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.15.1
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Whose tests mostly run in fake time.
 CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./sim ./internal/arch ./internal/docs ./internal/guarantees
@@ -29,7 +33,7 @@ SINCE       ?= HEAD
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-.PHONY: quick test suites model deps lint style bench chaos microbench spec soak fuzz tidy interop release release-check
+.PHONY: quick test suites model deps lint style bench chaos microbench spec soak fuzz tidy interop release release-check snapshot publish
 
 # No -race, no faults, and of the mutants those of files that differ from SINCE.
 quick: deps style
@@ -97,6 +101,16 @@ release-check:
 
 release:
 	go run ./internal/release make $(VERSION)
+
+snapshot:
+	go run $(GORELEASER) check
+	go run $(GORELEASER) release --snapshot --clean --parallelism 2 --skip docker
+	@test "$$(id -u)" != 0 || ./cmd/pawl/packaging/try-deb.sh .work/dist/*_amd64.deb
+
+publish:
+	@mkdir -p .work
+	go run ./internal/release notes $(VERSION) >.work/notes.md
+	GORELEASER_CURRENT_TAG=$(VERSION) go run $(GORELEASER) release --clean --release-notes .work/notes.md
 
 tidy:
 	./internal/tidy.sh $(MODULES)

@@ -6,16 +6,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// With -tags grpcnotrace and stripped, the binary with all stores is small. It grows to twice the
+// With the flags of a release, the binary with all stores is small. It grows to twice the
 // size if something calls methods by names that the linker cannot know, as html/template does.
 func TestBinaryIsLean(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the whole command")
 	}
 	const megabytes, tags = 15, "grpcnotrace"
+	config, err := os.ReadFile("../../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tags: [" + tags + "]", "flags: [-trimpath]", "-s -w "} {
+		if !strings.Contains(string(config), want) {
+			t.Errorf(".goreleaser.yaml has no %q, which this test builds with", want)
+		}
+	}
 	binary := filepath.Join(t.TempDir(), "pawl")
 	cmd := exec.Command("go", "build", "-tags", tags, "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOOS=linux", "GOARCH=amd64")

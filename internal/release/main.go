@@ -5,6 +5,7 @@
 //	go run ./internal/release check            publish to a folder, and use it as a stranger would
 //	go run ./internal/release make v0.1.0      commit and tag; nothing is pushed
 //	go run ./internal/release notes v0.1.0     what CHANGELOG.md says of a version
+//	go run ./internal/release sbom BINARY FILE the modules that it was built from, as CycloneDX
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"os"
 )
 
-const usage = "usage: release check | make VERSION | notes VERSION"
+const usage = "usage: release check | make VERSION | notes VERSION | sbom BINARY FILE"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -31,6 +32,8 @@ func run(args []string) error {
 		return check(root, os.Stdout)
 	case len(args) == 2 && args[0] == "make":
 		return release(root, args[1])
+	case len(args) == 3 && args[0] == "sbom":
+		return writeSBOM(args[1], args[2])
 	case len(args) == 2 && args[0] == "notes":
 		text, err := os.ReadFile(root + "/CHANGELOG.md")
 		if err != nil {
