@@ -42,7 +42,10 @@ type Options struct {
 	// All other keys begin with Prefix. They are in the same slot of a cluster, so the
 	// key of a lock may have braces only as a hash tag. The first client with a Pattern
 	// records it at the store, and clients with another one, or with none, get
-	// ErrDisagree. Where clients without one have been at work, choose another Prefix.
+	// ErrDisagree when they open. A client with a Pattern gets it, too, where clients
+	// without one have been granted leases: choose another Prefix then. Clients that are at
+	// work do not look again, so after a loss of data the record is the next one's to make;
+	// with Efficiency nothing is looked at. Give all clients of a store the same Pattern.
 	//
 	// The other library knows nothing of waiters: a client looks several times a second
 	// whether a lock that it holds is free, and while clients wait, they hand the lock to

@@ -4,9 +4,12 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -23,5 +26,9 @@ func (s *store) agree(ctx context.Context) error {
 	if s.mode == Efficiency {
 		return nil
 	}
-	return epoch.Agree(ctx, s.server.Send, s.layout)
+	err := epoch.Agree(ctx, s.server.Send, s.layout, s.server.EpochKey(s.prefix+"pattern"))
+	if _, many := s.server.(*cluster.Cluster); many && s.layout.Pattern == "" && errors.Is(err, driver.ErrUnavailable) {
+		return nil // the node with the record is down, and the others do without it
+	}
+	return err
 }

@@ -20,6 +20,16 @@ func patterned() *Options {
 	return opts
 }
 
+// patternedServer returns a server on which clients with the pattern are granted locks.
+func patternedServer(t testing.TB) *redis {
+	t.Helper()
+	r := startServer(t)
+	if err := Bless(t.Context(), r.url(), patterned()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // unlock is how clients of other libraries let go.
 const unlock = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
@@ -27,7 +37,7 @@ const unlock = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call(
 // the other way round; neither can end what the other has.
 func TestPattern(t *testing.T) {
 	t.Parallel()
-	r := blessedServer(t)
+	r := patternedServer(t)
 	s := open(t, r.url(), patterned())
 	theirs := func() bool { return r.do("set", "lock:deploy", "random", "nx", "px", "60000") == "OK" }
 	if !theirs() {
@@ -87,7 +97,7 @@ func TestPattern(t *testing.T) {
 // TestPatternOfAnotherType: Redisson's locks are hashes. Neither side gets what the other has.
 func TestPatternOfAnotherType(t *testing.T) {
 	t.Parallel()
-	r := blessedServer(t)
+	r := patternedServer(t)
 	s := open(t, r.url(), patterned())
 	r.do("hset", "lock:deploy", "uuid:1", "1")
 	if g, err := s.TryAcquire(t.Context(), long("deploy")); err == nil || !strings.Contains(err.Error(), "used by another program") {
@@ -116,7 +126,7 @@ func TestPatternWorks(t *testing.T) {
 // TestPatternIsAgreedOn: a client with another pattern, or with none, is refused.
 func TestPatternIsAgreedOn(t *testing.T) {
 	t.Parallel()
-	r := blessedServer(t)
+	r := startServer(t)
 	open(t, r.url(), nil).Close() // alone it leaves nothing that would keep others out
 	open(t, r.url(), patterned())
 	open(t, r.url(), patterned())
@@ -135,9 +145,26 @@ func TestPatternIsAgreedOn(t *testing.T) {
 	}
 }
 
-func TestPatternRefusals(t *testing.T) {
+// TestPatternAfterClientsWithout: where clients without a pattern have been granted locks, a
+// client with one is refused, and records none. They would not exclude each other.
+func TestPatternAfterClientsWithout(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
+	release(t, take(t, open(t, r.url(), longOptions()), long("deploy")))
+	for range 2 {
+		if _, err := NewDriver(t.Context(), r.url(), patterned()); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "clients without a Pattern") {
+			t.Fatalf("NewDriver with a pattern = %v; want ErrDisagree", err)
+		}
+	}
+	open(t, r.url(), longOptions())
+	other := patterned()
+	other.Prefix = "other:"
+	open(t, r.url(), other)
+}
+
+func TestPatternRefusals(t *testing.T) {
+	t.Parallel()
+	r := patternedServer(t)
 	s := open(t, r.url(), patterned())
 	if _, err := s.TryAcquire(t.Context(), long("a}b")); err == nil || !strings.Contains(err.Error(), "braces") {
 		t.Errorf("TryAcquire of a name with a brace = %v", err)

@@ -20,6 +20,13 @@
 // reads and writes, and the number of connections. Closing the client does not close the
 // locks, and closing the locks does not close the client; but a client of sentinels finds no
 // master any more once it was closed.
+//
+// Through sentinels the client's dialer is asked for the master with each connection, and not
+// in between: the locks stay at a master that the sentinels have given up for as long as it can
+// be reached and says that it is the master. While it is cut off from the sentinels only, others may
+// be granted the same locks at the new one. A redislock.Open with the addresses of the sentinels
+// (redis://sentinel:26379?master_set=NAME) hears of the new master within a second. Set
+// min-replicas-to-write at the servers in both cases.
 package goredis
 
 import (
@@ -52,8 +59,14 @@ func New(ctx context.Context, client redis.UniversalClient, opts *redislock.Opti
 	var at string
 	switch c := client.(type) {
 	case *redis.Client:
+		if c == nil {
+			return nil, fail(errors.New("the client is nil"))
+		}
 		at, err = single(c.Options(), &own)
 	case *redis.ClusterClient:
+		if c == nil {
+			return nil, fail(errors.New("the client is nil"))
+		}
 		at, err = cluster(c.Options(), &own)
 	case *redis.Ring:
 		err = fmt.Errorf("a Ring spreads keys over servers that know nothing of each other: give New one of them, or NewRedlock all: %w", errors.ErrUnsupported)
@@ -78,7 +91,10 @@ func NewRedlock(ctx context.Context, clients []*redis.Client, opts *redlock.Opti
 	}
 	var hosts []string
 	each := make(map[string]redislock.Options)
-	for _, c := range clients {
+	for i, c := range clients {
+		if c == nil {
+			return nil, fail(fmt.Errorf("client %d of %d is nil", i, len(clients)))
+		}
 		one := redislock.Options{}
 		if _, err := single(c.Options(), &one); err != nil {
 			return nil, fail(err)
@@ -86,6 +102,9 @@ func NewRedlock(ctx context.Context, clients []*redis.Client, opts *redlock.Opti
 		o := c.Options()
 		if o.Network == "unix" || o.Addr == throughSentinels || o.DB != clients[0].Options().DB {
 			return nil, fail(fmt.Errorf("the masters of Redlock are servers at addresses of their own, with the same database; %s is not: %w", o.Addr, errors.ErrUnsupported))
+		}
+		if host, port, err := net.SplitHostPort(o.Addr); err != nil || host == "" || port == "" {
+			return nil, fail(fmt.Errorf("the address %q of a master is not of the form host:port", o.Addr))
 		}
 		hosts, each[o.Addr] = append(hosts, o.Addr), one
 	}
@@ -159,7 +178,7 @@ func credentials(username, password string, plain func() (string, string), withC
 		case streaming != nil:
 			// Only the present ones: the server ends connections whose token is over, and
 			// the next one asks again.
-			present, leave, err := streaming.Subscribe(deaf{})
+			present, leave, err := streaming.Subscribe(&deaf{present: true})
 			if err != nil {
 				return "", "", err
 			}
@@ -176,8 +195,9 @@ func credentials(username, password string, plain func() (string, string), withC
 	}
 }
 
-// deaf is a listener that is only interested in what there is now.
-type deaf struct{}
+// deaf is a listener that is only interested in what there is now. Providers tell listeners
+// apart by their address, so it must not be of size zero.
+type deaf struct{ present bool }
 
-func (deaf) OnNext(auth.Credentials) {}
-func (deaf) OnError(error)           {}
+func (*deaf) OnNext(auth.Credentials) {}
+func (*deaf) OnError(error)           {}

@@ -337,6 +337,13 @@ func TestRefusals(t *testing.T) {
 		"leave Dial": func() (*pawl.Client, error) {
 			return New(t.Context(), one, &redislock.Options{Username: "me"})
 		},
+		"is nil": func() (*pawl.Client, error) { return New(t.Context(), (*redis.Client)(nil), nil) },
+		"client 1 of 3 is nil": func() (*pawl.Client, error) {
+			return NewRedlock(t.Context(), []*redis.Client{one, nil, one}, nil)
+		},
+		"not of the form host:port": func() (*pawl.Client, error) {
+			return NewRedlock(t.Context(), []*redis.Client{redis.NewClient(&redis.Options{Addr: ":6379"}), one, one}, nil)
+		},
 		"is the server running": func() (*pawl.Client, error) { return New(t.Context(), one, nil) },
 	} {
 		_, err := f()

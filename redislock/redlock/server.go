@@ -228,7 +228,7 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, independent(err)
 	}
-	if err := epoch.Agree(ctx, n.server.Send, n.layout); err != nil {
+	if err := epoch.Agree(ctx, n.server.Send, n.layout, n.server.EpochKey("")); err != nil {
 		return Status{}, err
 	}
 	if err := n.hears(ctx); err != nil {
