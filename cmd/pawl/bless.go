@@ -48,7 +48,7 @@ func (a *app) bless(yes bool) error {
 				"name another one with --store redis://HOST")
 		case !yes:
 			return usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
-				"if so: pawl bless --yes; see pawl bless --help")
+				"if so, give the same command with --yes; see pawl bless --help")
 		}
 		return bless(ctx, u)
 	})
