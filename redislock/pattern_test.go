@@ -7,6 +7,7 @@ package redislock
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func TestPatternIsAgreedOn(t *testing.T) {
 		if _, err := NewDriver(t.Context(), r.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "lock:*") || !strings.Contains(err.Error(), want) {
 			t.Errorf("with the pattern %q: %v; want ErrDisagree with %s", pattern, err, want)
 		}
-		opts.Prefix = "other:"
+		opts.Prefix = strconv.Itoa(len(pattern)) + ":" // another one for each
 		if d, err := NewDriver(t.Context(), r.url(), opts); err != nil {
 			t.Errorf("with the pattern %q and another prefix: %v", pattern, err)
 		} else {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -88,7 +89,7 @@ func (f *folder) runs(name string, args ...string) (string, error) {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = f.dir
-	cmd.Env = append(f.env, "GOBIN="+filepath.Join(f.dir, "bin"))
+	cmd.Env = append(slices.Clip(f.env), "GOBIN="+filepath.Join(f.dir, "bin")) // folders share env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
