@@ -26,31 +26,62 @@ import (
 // The error is ErrUnavailable if the store cannot be reached, or has been out of reach
 // for a whole TTL. It is ErrHeld if ctx was made by Context of a lease on name that is
 // still held, as the call would wait for itself. It is a *SlotsError if the name is
-// held with another number of slots.
+// held with another number of slots. It is a *DeadlockError if the caller holds other
+// leases, which is known of those in whose contexts it calls, and of Holding, and if whoever
+// has the name waits for one of them, at once or in a circle of several waiters. Of such a
+// circle the last one gets the error, soon after it has closed it; see WaitInDeadlock.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
 	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.acquire(ctx, req, set)
-	if err != nil {
-		err = c.opError(ctx, "acquire", name, err)
-		c.observer.waited(name, driver.Now().Sub(set.began), err)
-		return nil, err
-	}
-	return l, nil
-}
-
-func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	if l := c.held(ctx, req.Name); l != nil {
-		if l, err := l.again(set); l != nil || err != nil {
-			return l, err
+	if l := c.held(ctx, name); l != nil {
+		if l, err := l.again(set); l != nil {
+			return l, nil
+		} else if err != nil {
+			return nil, c.opError(ctx, "acquire", name, err)
 		}
 	}
-	place, err := c.join(req, set)
-	if err != nil {
-		return nil, err
+	set.waits = true
+	c.observer.waiting(name, set)
+	l, err := c.acquireUnder(ctx, req, set)
+	if err == nil {
+		return l, nil
+	}
+	err = c.opError(ctx, "acquire", name, err)
+	if l == nil { // or the observer was told of an Acquired
+		c.observer.waited(name, set, err)
+	}
+	return nil, err
+}
+
+// acquireUnder is acquire of a caller that may hold other leases. It looks for deadlocks then.
+func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	leases := under(ctx)
+	if len(leases) == 0 && len(set.holding) == 0 {
+		return c.acquire(ctx, req, set)
+	}
+	c.noteOrder(leases, req.Name)
+	req.Holds = holdsOf(leases, set.holding)
+	req.Lease = newID() // by which other calls find this one in the line
+	if set.inDeadlock {
+		return c.acquire(ctx, req, set)
+	}
+	w := c.watch(ctx, req, leases)
+	defer w.stop()
+	l, err := c.acquire(w, req, set)
+	if dead := w.dead.Load(); dead != nil && errors.Is(err, error(dead)) {
+		return l, dead
+	}
+	return l, err
+}
+
+// acquire returns a lease beside an error as wait does.
+func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
+	place, kept, err := c.join(req, set)
+	if kept != nil || err != nil {
+		return kept, err
 	}
 	defer c.calls.Done()
 	if place != nil {
@@ -63,6 +94,9 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 	defer c.answered(req.Name) // also if the driver panics
 	if req.Lease == "" {
 		req.Lease = newID()
+	}
+	if c.keeps(req.Name, set) {
+		req.Keeps, req.Renewed = true, false // what is left of a claim is too little to be kept
 	}
 	grant, req, err := c.ask(ctx, req)
 	if err != nil {
@@ -108,13 +142,21 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	}
 	c.calls.Add(1)
 	defer c.calls.Done()
-	var mine *Lease
+	var mine, kept *Lease
+	var returned <-chan struct{}
 	waiting := false
 	if ln := c.lines[req.Name]; ln != nil {
-		mine, waiting = ln.Holder(), ln.Waiting()
+		kept, mine, waiting = c.reuse(ln, set), ln.Holder(), ln.Waiting()
+		if kept == nil && mine != nil && mine.idle { // and it does not fit
+			returned = c.returnLater(mine)
+		}
 	}
 	c.mu.Unlock()
-	if mine != nil && mine.Err() == nil {
+	switch {
+	case kept != nil:
+		return kept, nil
+	case returned != nil:
+	case mine != nil && mine.Err() == nil:
 		return nil, mine.heldError()
 	}
 	if c.guarantees.CrossHost { // it may take long, and Close waits for it
@@ -125,8 +167,15 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	if waiting {
 		return nil, c.heldBefore(ctx, req.Name)
 	}
-	req.Lease = newID()
-	grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
+	if returned != nil {
+		select {
+		case <-returned:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	req.Lease, req.Keeps = newID(), c.keeps(req.Name, set)
+	grant, req, err := c.recall(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -152,16 +201,32 @@ func (c *Client) heldBefore(ctx context.Context, name string) error {
 // f's context ends with the lease. Do returns f's error, or the error of
 // acquiring or releasing; if the lease ended while f ran, the error is ErrLost
 // or ErrReleased too, whatever f returned.
-func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
+func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
 	lease, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}
+	return lease.do(ctx, f)
+}
+
+// TryDo is Do, but does not wait: if somebody holds the name, or TryAcquire fails for
+// another reason, f is not called, and the error is that of TryAcquire.
+func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	ctx = present(ctx)
+	lease, err := c.TryAcquire(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, f)
+}
+
+// do runs f under the lease and gives it back.
+func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
 	defer func() {
 		// If the lease had ended before, the work was not done under it.
-		ended := lease.Err()
-		if rel := lease.Release(ctx); ended == nil {
+		ended := l.Err()
+		if rel := l.Release(ctx); ended == nil {
 			ended = rel
 		}
 		if err == nil {
@@ -170,9 +235,9 @@ func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context
 			err = fmt.Errorf("%w; %w", ended, err)
 		}
 	}()
-	ctx, cancel := lease.Context(ctx)
+	ctx, cancel := l.Context(ctx)
 	defer cancel()
-	return f(ctx, lease)
+	return f(ctx, l)
 }
 
 // request checks the arguments of an attempt. The request gets its id later, when the
@@ -188,15 +253,19 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	if ctx.Err() != nil {
 		return nil, set, &Error{op, name, left(ctx, nil)}
 	}
+	if c.observer.listens {
+		set.ctx = ctx
+	}
 	return &driver.Request{
 		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
-		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew,
+		// With MinHold the store has to have the whole TTL, in case this process ends.
+		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew && set.minHold == 0,
 	}, set, nil
 }
 
 // heldError describes the lease as somebody else would see it.
 func (l *Lease) heldError() *HeldError {
-	held := driver.Held{Holder: *l.grant.client.holder, Lease: l.grant.id, Token: uint64(l.token)}
+	held := driver.Held{Holder: *l.grant.client.holder, Lease: l.grant.id, Token: l.token}
 	switch k := l.kind(); {
 	case k == line.Shared:
 		held.Shared = true

@@ -15,8 +15,10 @@ const (
 	// requestTimeout bounds a request that has no context of its own.
 	requestTimeout = 5 * time.Second
 
-	// closeTimeout bounds the requests that are left when the client is closed.
-	closeTimeout = 2 * time.Second
+	// closeTimeout bounds the requests that are left when the client is closed, all
+	// together: what the store has not answered by then ends with its TTL. With what the
+	// driver's Close takes that is some five seconds.
+	closeTimeout = 4 * time.Second
 
 	// Bounds of the pause between two looks at a store that has no queue.
 	minPause = 20 * time.Millisecond
@@ -25,19 +27,19 @@ const (
 
 // attempt makes one request. It undoes whatever the attempt leaves in the store without
 // a lease: a grant that the driver returns with an error, and one that came in the
-// instant in which the caller gave up, or too late to be of use.
+// instant in which the caller gave up, or too late to be of use. It also returns the
+// request that was granted, as ask does.
 func (c *Client) attempt(ctx context.Context, req *driver.Request,
-	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, error) {
+	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	grant, err := acquire(ctx, req)
 	if err == nil && req.Renewed && c.late(grant, req) {
-		// The grant had little time left, and the process was stopped. Asking again is
-		// harmless.
+		// The grant had little time left, and the process was stopped. Another attempt has
+		// an id of its own: what still ends this one may come late.
+		_ = c.giveBack(ctx, grant)
+		req = renamed(req)
 		whole := *req
 		whole.Renewed = false
-		var again driver.Grant
-		if again, err = acquire(ctx, &whole); again != nil {
-			grant = again
-		}
+		grant, err = acquire(ctx, &whole)
 	}
 	if err == nil {
 		err = c.over(ctx)
@@ -49,9 +51,9 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 		if grant != nil {
 			c.undo(grant)
 		}
-		return nil, err
+		return nil, req, err
 	}
-	return grant, nil
+	return grant, req, nil
 }
 
 // late reports whether nothing is left of the TTL of a grant.
@@ -66,7 +68,8 @@ func (c *Client) ask(ctx context.Context, req *driver.Request) (driver.Grant, *d
 	q, ok := c.driver.(driver.Queuer)
 	if ok && !c.guarantees.CrossHost {
 		// Asking first costs no round trip here, and saves the context below.
-		grant, err := c.attempt(ctx, req, c.driver.TryAcquire)
+		grant, asked, err := c.attempt(ctx, req, c.driver.TryAcquire)
+		req = asked
 		if errors.Is(err, ErrUncertain) {
 			req = renamed(req)
 		} else if !errors.Is(err, ErrHeld) {
@@ -109,7 +112,8 @@ func (c *Client) repeat(ctx *patience, req *driver.Request,
 	var since driver.Instant // of the outage, if away
 	var silent *driver.SilentError
 	for {
-		grant, err := c.attempt(ctx, req, acquire)
+		grant, asked, err := c.attempt(ctx, req, acquire)
+		req = asked
 		switch {
 		case errors.As(err, &silent): // the outage has lasted for so long
 			return nil, nil, err
@@ -155,25 +159,31 @@ func (c *Client) undo(grant driver.Grant) {
 // giveBack releases a grant. If the store does not answer, it returns that error, and
 // the client repeats the request in the background.
 func (c *Client) giveBack(ctx context.Context, grant driver.Grant) error {
-	err := grant.Release(ctx)
+	err := release(ctx, grant)
 	if err != nil && !errors.Is(err, ErrLost) {
 		c.undo(grant)
 	}
 	return err
 }
 
+// release releases a grant, unless Close has no time left: a driver might send the request all
+// the same.
+func release(ctx context.Context, grant driver.Grant) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return grant.Release(ctx)
+}
+
 // repeatRelease releases a grant until the store has answered, for as long as the store
 // may have something to release: two TTLs, or for ever where leases do not expire.
-// Close ends it after one last attempt. The request that is under way and the last one
-// have closeTimeout each.
+// Close ends it after one last attempt, and has closeTimeout for all.
 func (c *Client) repeatRelease(grant driver.Grant) {
 	began, pause := driver.Now(), minPause
 	for {
 		closing := c.ctx.Err() != nil
-		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-		stop := context.AfterFunc(c.ctx, func() { time.AfterFunc(closeTimeout, cancel) })
-		err := grant.Release(ctx)
-		stop()
+		ctx, cancel := c.another()
+		err := release(ctx, grant)
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) {
 			return
@@ -189,4 +199,14 @@ func (c *Client) repeatRelease(grant driver.Grant) {
 		}
 		pause = min(pause*2, maxPause)
 	}
+}
+
+// another returns the context of one more attempt to release.
+func (c *Client) another() (context.Context, context.CancelFunc) {
+	if c.ctx.Err() != nil {
+		return c.timeouts.next(), func() {}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	stop := context.AfterFunc(c.ctx, func() { context.AfterFunc(c.timeouts.next(), cancel) })
+	return ctx, func() { stop(); cancel() }
 }

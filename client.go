@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
 	"github.com/pawl-go/pawl/internal/schedule"
 )
 
@@ -19,7 +20,7 @@ import (
 type Client struct {
 	// Locks are taken in this order: Client.mu, which guards the lines and the list of
 	// grants; grant.mu, which guards a grant and its leases; and those within sched,
-	// renewals, observer, timeouts and random, under which no other code is called.
+	// renewals, observer, order, timeouts and random, under which no other code is called.
 	// None is held during a request to the store, the cancelling of a context or a call
 	// of an observer, and no function returns with one held.
 
@@ -31,6 +32,7 @@ type Client struct {
 	sched      *schedule.Schedule[*grant]
 	renewals   *schedule.Workers[*grant]
 	random     *random
+	order      *order // nil without a log
 	timeouts   timeouts
 
 	ctx        context.Context // ends with Close
@@ -42,7 +44,8 @@ type Client struct {
 	closed bool
 	lines  map[string]*queue
 	looks  map[string]*look // those under way, by name
-	open   *grant           // the first in the list of those not given back yet
+	habits map[string]*line.Habit
+	open   *grant // the first in the list of those not given back yet
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -75,14 +78,18 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		ttl:        ttl,
 		holder:     holder,
 		random:     newRandom(holder),
-		observer:   reporter{Observer: opts.Observer, log: opts.Logger},
+		observer:   newReporter(opts.Observer, opts.Logger),
 		ctx:        ctx,
 		cancel:     cancel,
 		ended:      make(chan struct{}),
 		lines:      make(map[string]*queue),
 		looks:      make(map[string]*look),
+		habits:     make(map[string]*line.Habit),
 		sched:      schedule.New((*grant).wake),
 		renewals:   schedule.NewWorkers(maxRenewals, (*grant).renew),
+	}
+	if opts.Logger != nil {
+		c.order = &order{class: opts.Class}
 	}
 	if r, ok := d.(driver.Reporter); ok {
 		r.OnNews(c.observer.news)
@@ -95,8 +102,10 @@ func (c *Client) Guarantees() Guarantees { return c.guarantees }
 
 // Close releases the leases that are still held and removes what lost ones have left in
 // the store. It waits for the requests in the background and then closes the store's
-// driver. Waiting calls of Acquire return an error. A second call of Close waits for
-// the first and returns the same.
+// driver. A store that does not answer costs some five seconds in all, however many leases
+// there are: those that are left end with their TTL. A part of the store that answers gets
+// its leases back, whatever another part does. Waiting calls of Acquire return an error. A
+// second call of Close waits for the first and returns the same.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -111,10 +120,22 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) end() error {
+	c.timeouts.close() // before the end of c.ctx, from which on it is in use
 	c.cancel()
-	c.calls.Wait()
-	c.timeouts.close()
-	errs := c.releaseAll()
+	calls := make(chan struct{})
+	go func() {
+		c.calls.Wait()
+		close(calls)
+	}()
+	select {
+	case <-calls:
+	case <-time.After(closeGrace): // a part of the store hangs
+	}
+	all := closing{begun: make(map[*Lease]bool)}
+	all.giveBack(c.allOpen())
+	<-calls
+	all.giveBack(c.allOpen()) // what they have left
+	errs := all.wait()
 	c.sched.Stop()
 	c.renewals.Close()
 	c.background.Wait()
@@ -122,36 +143,64 @@ func (c *Client) end() error {
 	return errors.Join(append(errs, c.driver.Close())...)
 }
 
-// maxClosing bounds the leases that Close gives back at a time.
-const maxClosing = 256
+const (
+	// closeGrace is how long Close gives the calls to end with ErrClosed, before it ends the
+	// leases, in whose contexts some of them wait.
+	closeGrace = 100 * time.Millisecond
 
-// releaseAll gives back the leases that are still held, many at a time: a store that hangs
-// costs closeTimeout for each.
-func (c *Client) releaseAll() []error {
-	var mu sync.Mutex
-	var errs []error
-	var all sync.WaitGroup
-	slots := make(chan struct{}, maxClosing)
-	for _, l := range c.allOpen() {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			for l.Holds() > 1 {
-				l.Release(context.Background()) // a hold fewer
-			}
-			if err := l.Release(context.Background()); err != nil && !errors.Is(err, ErrLost) {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-		})
+	// maxCloseErrors bounds the leases whose errors Close returns.
+	maxCloseErrors = 8
+)
+
+// closing gives back the leases that are still held, until closeTimeout is over. The others only
+// end here.
+type closing struct {
+	begun map[*Lease]bool
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex // guards the fields below
+	errs []error
+	more int
+}
+
+// giveBack begins to give back leases, all at a time: those that a part of the store does not
+// answer must not take the time of the others.
+func (cl *closing) giveBack(leases []*Lease) {
+	for _, l := range leases {
+		if !cl.begun[l] {
+			cl.begun[l] = true
+			cl.wg.Go(func() { cl.release(l) })
+		}
 	}
-	all.Wait()
-	return errs
+}
+
+func (cl *closing) release(l *Lease) {
+	for l.Holds() > 1 {
+		l.Release(context.Background()) // a hold fewer
+	}
+	err := l.Release(context.Background())
+	if err == nil || errors.Is(err, ErrLost) {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if len(cl.errs) < maxCloseErrors {
+		cl.errs = append(cl.errs, err)
+	} else {
+		cl.more++
+	}
+}
+
+func (cl *closing) wait() []error {
+	cl.wg.Wait()
+	if cl.more > 0 {
+		return append(cl.errs, fmt.Errorf("pawl: %d more leases could not be given back", cl.more))
+	}
+	return cl.errs
 }
 
 // allOpen returns the leases that have not been given back yet. Of a client that is closed
-// none is added, and none is handed over.
+// none is handed over, and none is added but by calls under way.
 func (c *Client) allOpen() []*Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

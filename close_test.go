@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -231,7 +232,7 @@ func TestCloseDoesNotWaitForAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// far is a store on other hosts that grants, and then hangs.
+// far is a store on other hosts.
 type far struct{ driver.Driver }
 
 func (d far) Guarantees() driver.Guarantees {
@@ -240,26 +241,167 @@ func (d far) Guarantees() driver.Guarantees {
 	return g
 }
 
-func (d far) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.Driver.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
+// TestCloseOfManyLeasesOfAStoreThatHangs: however many there are, all requests have the same
+// time. None begins later, and the error has a bounded length.
+func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
+	for _, n := range []int{20, 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			var told atomic.Int64
+			opts := &pawl.Options{Observer: pawl.Observer{Released: func(e pawl.Event) {
+				if e.Err != nil {
+					told.Add(1)
+				}
+			}}}
+			d := tap(new(memlock.Store))
+			set(d, &d.release, func(ctx context.Context, ask func() error) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			c := open(t, far{d}, opts)
+			for i := range n {
+				acquire(t, c, fmt.Sprint("name", i))
+			}
+			began := time.Now()
+			err := c.Close()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close = %v; want the error of the leases that could not be given back", err)
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			if took := time.Since(began); took != 4*time.Second {
+				t.Errorf("Close of %d leases took %v", n, took)
+			}
+			synctest.Wait()
+			if got := told.Load(); got != int64(n) {
+				t.Errorf("%d of %d leases were told to have ended", got, n)
+			}
+			if got := d.releases.Load(); got != int64(n) {
+				t.Errorf("%d requests for %d leases; want one for each, in time", got, n)
+			}
+		})
 	}
-	return hangingGrant{g}, nil
 }
 
-func TestCloseOfManyLeasesOfAStoreThatHangs(t *testing.T) {
+// part is a store of which the part with the names that begin with "dead" does not answer a
+// release.
+type part struct{ driver.Driver }
+
+func (d part) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	if err == nil && strings.HasPrefix(req.Name, "dead") {
+		return hangingGrant{g}, nil
+	}
+	return g, err
+}
+
+// left returns how many names that begin with prefix somebody holds.
+func left(t *testing.T, s *memlock.Store, prefix string) int {
+	t.Helper()
+	infos, err := s.Driver().(driver.Inspector).List(t.Context(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(infos)
+}
+
+func TestCloseOfAStoreWithADeadPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, far{new(memlock.Store).Driver()}, nil)
-		for i := range 20 {
-			acquire(t, c, fmt.Sprint("name", i))
+		s := new(memlock.Store)
+		c := open(t, far{part{s.Driver()}}, nil)
+		const n = 1000
+		for i := range n {
+			acquire(t, c, fmt.Sprint("dead", i))
+			acquire(t, c, fmt.Sprint("ok", i))
 		}
 		began := time.Now()
 		if err := c.Close(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close = %v; want the error of the leases that could not be given back", err)
+			t.Errorf("Close = %v; want the error of the part that does not answer", err)
 		}
-		if d := time.Since(began); d > 7*time.Second {
-			t.Errorf("Close took %v", d)
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if ok, dead := left(t, s, "ok"), left(t, s, "dead"); ok != 0 || dead != n {
+			t.Errorf("%d leases of the part that answers are not given back, and %d of the other; want 0 and %d", ok, dead, n)
+		}
+	})
+}
+
+// A call that hangs takes none of the time in which leases are given back.
+func TestCloseBehindACallThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		c := open(t, d, nil)
+		l := acquire(t, c, "a")
+		set(d, &d.try, func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) {
+			time.Sleep(5 * time.Second)
+			return nil, driver.ErrUnavailable
+		})
+		go c.TryAcquire(context.Background(), "b")
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("Close took %v; want that it waits for the call", took)
+		}
+		wantIs(t, l.Err(), pawl.ErrReleased)
+		if n := left(t, s, ""); n != 0 {
+			t.Errorf("%d leases are not given back", n)
+		}
+	})
+}
+
+// A call that waits under a lease is told that the client is closed, not that the lease has ended.
+func TestCloseTellsWaitersBeforeTheirLeasesEnd(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memlock.Store)
+			held := acquire(t, open(t, s.Driver(), nil), "b")
+			c := open(t, s.Driver(), nil)
+			ctx, cancel := acquire(t, c, "a").Context(context.Background())
+			defer cancel()
+			go c.Acquire(context.Background(), "b") // which asks the store
+			synctest.Wait()
+			var err error
+			var call sync.WaitGroup
+			call.Go(func() { _, err = c.Acquire(ctx, "b") })
+			synctest.Wait()
+			c.Close()
+			call.Wait()
+			wantIs(t, err, pawl.ErrClosed)
+			release(t, held)
+		})
+	}
+}
+
+// slowToken is a grant that becomes a lease slowly.
+type slowToken struct{ driver.Grant }
+
+func (g slowToken) Token() uint64 {
+	time.Sleep(time.Second)
+	return g.Grant.Token()
+}
+
+// A call that was granted its lease in the instant of Close has it given back too.
+func TestCloseGivesBackWhatCallsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		d := tap(s)
+		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
+			g, err := ask()
+			return slowToken{g}, err
+		})
+		c := open(t, d, nil)
+		go c.TryAcquire(context.Background(), "a")
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if n := left(t, s, ""); n != 0 {
+			t.Errorf("%d leases are not given back", n)
 		}
 	})
 }

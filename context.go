@@ -58,7 +58,7 @@ func (c *leaseContext) Err() error {
 
 // Value lets held find this context.
 func (c *leaseContext) Value(key any) any {
-	if key == any((*holderKey)(c.lease.grant.client)) {
+	if key == any((*holderKey)(c.lease.grant.client)) || key == any(leaseKey{}) {
 		return c
 	}
 	return c.Context.Value(key)
@@ -67,6 +67,20 @@ func (c *leaseContext) Value(key any) any {
 // holderKey is the key of a client's innermost leaseContext: the client's address, with
 // a type that no other key has.
 type holderKey Client
+
+// leaseKey is the key of the innermost leaseContext of any client.
+type leaseKey struct{}
+
+// LeaseFrom returns the lease whose Context method has made ctx, or a context that ctx is
+// from; the innermost if there are several. The functions that Do and Elect call get such a
+// context. The lease may have ended: see Lease.Err. ok is false if there is none.
+func LeaseFrom(ctx context.Context) (lease *Lease, ok bool) {
+	c, ok := present(ctx).Value(leaseKey{}).(*leaseContext)
+	if !ok {
+		return nil, false
+	}
+	return c.lease, true
+}
 
 // held returns the live lease on name that ctx was made from, or nil.
 func (c *Client) held(ctx context.Context, name string) *Lease {
@@ -113,7 +127,7 @@ type timeouts struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	until  driver.Instant // when the next one is due
-	closed bool           // the next ones have closeTimeout
+	closed bool           // it is the last one
 }
 
 // next returns a context that ends requestTimeout from now, or up to a tenth of it earlier:
@@ -121,31 +135,25 @@ type timeouts struct {
 func (t *timeouts) next() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := driver.Now(); t.ctx == nil || now >= t.until {
+	if now := driver.Now(); !t.closed && now >= t.until {
 		// The context before ends by itself: requests may still use it.
-		limit := requestTimeout
-		if t.closed {
-			limit = closeTimeout
-		}
-		t.ctx, t.cancel = context.WithTimeout(context.Background(), limit)
-		t.until = now.Add(limit / 10)
+		t.ctx, t.cancel = context.WithTimeout(context.Background(), requestTimeout)
+		t.until = now.Add(requestTimeout / 10)
 	}
 	return t.ctx
 }
 
-// close shortens what begins from now on.
+// close begins the last one, which ends closeTimeout from now.
 func (t *timeouts) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed, t.until = true, 0
+	t.ctx, t.cancel = context.WithTimeout(context.Background(), closeTimeout)
+	t.closed = true
 }
 
 // stop frees the timer when no request is under way any more.
 func (t *timeouts) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx != nil {
-		t.cancel()
-		t.ctx = nil
-	}
+	t.cancel()
 }

@@ -97,3 +97,29 @@ func TestContextsOfRequests(t *testing.T) {
 		}
 	})
 }
+
+// TestLeaseFrom: a function that gets no lease finds it in its context.
+func TestLeaseFrom(t *testing.T) {
+	a, b := open(t, new(memlock.Store).Driver(), nil), open(t, new(memlock.Store).Driver(), nil)
+	if l, ok := pawl.LeaseFrom(t.Context()); ok || l != nil {
+		t.Errorf("LeaseFrom = %v, %v without a lease", l, ok)
+	}
+	err := a.Do(t.Context(), "outer", func(ctx context.Context, outer *pawl.Lease) error {
+		return b.Do(ctx, "inner", func(ctx context.Context, inner *pawl.Lease) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if l, ok := pawl.LeaseFrom(ctx); !ok || l != inner {
+				t.Errorf("LeaseFrom = %v, %v; want the innermost lease", l, ok)
+			}
+			ctx, stop := outer.Context(ctx)
+			defer stop()
+			if l, ok := pawl.LeaseFrom(ctx); !ok || l != outer {
+				t.Errorf("LeaseFrom = %v, %v; want the lease of the last Context", l, ok)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

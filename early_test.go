@@ -19,12 +19,13 @@ import (
 type early struct {
 	driver.Driver
 	asked []bool // whether each request said so
+	ids   []string
 }
 
 const earlyClaim = time.Second
 
 func (d *early) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	d.asked = append(d.asked, req.Renewed)
+	d.asked, d.ids = append(d.asked, req.Renewed), append(d.ids, req.Lease)
 	g, err := d.Driver.TryAcquire(ctx, req)
 	if err != nil || !req.Renewed {
 		return g, err
@@ -68,13 +69,13 @@ func TestEarlyGrantIsRenewedSoon(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
-		if d.renewals.Load() != 1 || l.State() != pawl.Held {
+		if d.renewals.Load() != 1 || l.State() != pawl.StateHeld {
 			t.Errorf("%d renewals, %v; want one soon, and a lease that is held", d.renewals.Load(), l.State())
 		}
 		time.Sleep(earlyClaim/2 - 10*time.Millisecond)
 		close(answer)
 		synctest.Wait()
-		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL); got != want || l.State() != pawl.Held || time.Since(began) != earlyClaim/2 {
+		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL); got != want || l.State() != pawl.StateHeld || time.Since(began) != earlyClaim/2 {
 			t.Errorf("after the renewal the lease is %v until in %v, want %v", l.State(), got, want)
 		}
 		release(t, l)
@@ -97,7 +98,7 @@ func TestEarlyGrantIsRenewedAgain(t *testing.T) {
 		})
 		l := acquire(t, open(t, &early{Driver: d}, &pawl.Options{TTL: earlyTTL}), "deploy")
 		time.Sleep(earlyClaim)
-		if err := l.Err(); err != nil || l.State() != pawl.Held {
+		if err := l.Err(); err != nil || l.State() != pawl.StateHeld {
 			t.Errorf("the lease is %v, %v; want it renewed by the third attempt", l.State(), err)
 		}
 		release(t, l)
@@ -114,10 +115,16 @@ func TestNoRenewIsGrantedWhole(t *testing.T) {
 			t.Errorf("the lease has ended: %v", err)
 		}
 		release(t, l)
+
+		release(t, acquire(t, open(t, d, nil), "a", pawl.MinHold(time.Second)))
+		if d.asked[len(d.asked)-1] {
+			t.Error("with MinHold the store may begin with less than the TTL")
+		}
 	})
 }
 
-// A process that is stopped after the grant until little of it is left asks again.
+// A process that is stopped after the grant until nothing of it is left asks again, with another
+// id: what ends the first attempt at some servers may come later than the second.
 func TestEarlyGrantThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
@@ -133,8 +140,11 @@ func TestEarlyGrantThatIsOver(t *testing.T) {
 		if len(e.asked) != 2 || e.asked[1] {
 			t.Errorf("asked for grants that begin early: %v; want one that did, and one that did not", e.asked)
 		}
-		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL)-earlyClaim; got != want {
-			t.Errorf("the deadline is in %v, want %v: the store counts from the first request", got, want)
+		if e.ids[0] == e.ids[1] || l.ID() != e.ids[1] || d.releases.Load() != 1 {
+			t.Errorf("ids %v, the lease has %v, %d releases; want two ids, and that the first grant is given back", e.ids, l.ID(), d.releases.Load())
+		}
+		if got, want := time.Until(l.Deadline()), earlyTTL-driver.Drift(earlyTTL); got != want {
+			t.Errorf("the deadline is in %v, want %v", got, want)
 		}
 		release(t, l)
 	})
@@ -175,7 +185,7 @@ func TestEarlyGrantIsPassedOn(t *testing.T) {
 				t.Errorf("token %d after %d: the store was asked", next.Token(), l.Token())
 			}
 			time.Sleep(time.Millisecond)
-			if s := next.State(); s != pawl.Held {
+			if s := next.State(); s != pawl.StateHeld {
 				t.Errorf("the next lease is %v", s)
 			}
 		}, pawl.TTL(earlyTTL-earlyClaim/2))

@@ -29,8 +29,9 @@ import (
 // Elect goes on through outages of the store. Only if the store cannot be reached at
 // the beginning, Elect returns the error; it waits for a store that is silent then. It
 // returns ctx.Err() if ctx ends while it waits, an error if the options have Shared or
-// Slots, with which several would lead, and otherwise the errors of Acquire. Inspect
-// shows the leader to every client; the Observer reports the terms of this one.
+// Slots, with which several would lead, and otherwise the errors of Acquire. Observe
+// and Inspect show the leader to every client, with what the option Why says of it; the
+// Observer reports the terms of this one.
 //
 // A paused leader may not know yet that another one leads. Only a resource that checks
 // tokens refuses what it writes then.
@@ -39,6 +40,9 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	set, err := c.settings(opts)
 	if err == nil && (set.shared || set.hasSlots) {
 		err = errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")
+	}
+	if err == nil && set.keepIdle > 0 {
+		err = errors.New("with KeepIdle a leader that has resigned would seem to lead: leave it out")
 	}
 	if err != nil {
 		return &Error{Op: "elect", Name: driver.Shorten(name), Err: err}

@@ -23,6 +23,16 @@ func (c *Client) Lines() int {
 	return len(c.lines)
 }
 
+// Kept returns the lease that keeps a grant of name which nobody uses.
+func (c *Client) Kept(name string) *Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.lines[name].Holder(); l.idle {
+		return l
+	}
+	return nil
+}
+
 // HoldRenewals makes renewals that are due wait as if too many others were under way,
 // until the function that it returns is called.
 func (c *Client) HoldRenewals() (release func()) { return c.renewals.Hold() }

@@ -35,7 +35,7 @@ func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
 		if err := l.Extend(context.Background(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if n := d.renewals.Load(); n != 1 || l.State() != pawl.Held {
+		if n := d.renewals.Load(); n != 1 || l.State() != pawl.StateHeld {
 			t.Errorf("%d requests and the lease is %v; want Extend's only, and held", n, l.State())
 		}
 		next := acquire(t, open(t, s.Driver(), nil), "a")
@@ -155,7 +155,7 @@ func TestRefusedExtendLeavesTheLeaseAsItWas(t *testing.T) {
 		})
 		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
 		wantIs(t, l.Extend(context.Background(), time.Minute), errors.ErrUnsupported)
-		if l.State() != pawl.Held {
+		if l.State() != pawl.StateHeld {
 			t.Errorf("the lease is %v; want held", l.State())
 		}
 		time.Sleep(10 * time.Second)

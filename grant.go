@@ -17,11 +17,13 @@ type grant struct {
 	store  driver.Grant
 	name   string
 	id     string
+	keeps  bool // the store tells if others want the name
 
 	prev, next *grant // in Client.open, guarded by Client.mu
 	item       schedule.Item[*grant]
 
 	mu      sync.Mutex    // guards the fields below, and those of all its leases
+	reused  bool          // it was kept, and used again
 	present *Lease        // which has the grant now
 	free    chan struct{} // closed when the request under way has ended; nil if nobody waits for that
 
@@ -35,9 +37,14 @@ func (c *Client) lease(req *driver.Request, set settings, store driver.Grant) *L
 	if r, ok := store.(driver.Reserver); ok {
 		terms.Tokens, terms.Others = r.Reserved()
 	}
+	if _, ok := store.(driver.Recallable); ok && req.Keeps {
+		if g.keeps, terms.Recalls = true, true; terms.Others {
+			c.recalled(req.Name)
+		}
+	}
 	now := driver.Now()
 	g.item.Of, g.present = g, &g.first
-	g.first = Lease{grant: g, token: Token(store.Token()), began: now, trust: trust.Begin(set.terms(), terms, now, c.random.chance())}
+	g.first = Lease{grant: g, token: Token(store.Token()), began: now, asked: set.asked(), trust: trust.Begin(set.terms(), terms, now, c.random.chance())}
 	c.observer.acquired(&g.first, now.Sub(set.began))
 	return &g.first
 }
@@ -53,6 +60,9 @@ func (g *grant) wake(now driver.Instant) {
 	l.carryOut(do, now)
 	g.mu.Unlock()
 	l.tellLoss(do)
+	if do.Over {
+		l.restOver()
+	}
 }
 
 // carryOut records the consequences of an event and sets the time at which the grant
@@ -81,7 +91,12 @@ func (l *Lease) tellLoss(do trust.Action) {
 	c.sched.Remove(&l.grant.item)
 	l.tell()
 	c.leave(l)
-	c.observer.lost(l, l.ended())
+	if !l.idle {
+		c.observer.lost(l, l.ended())
+	}
+	if l.resting {
+		l.restOver()
+	}
 }
 
 // check loses the lease if its deadline has passed.

@@ -45,9 +45,7 @@ func (l *Lease) keep() bool {
 // handOver hands the grant over to the next waiter of the client if that is possible
 // without the store. It ends l then. It reports whether it did.
 func (l *Lease) handOver() bool {
-	if r, ok := l.grant.store.(driver.Reserver); !ok {
-		return false
-	} else if left, _ := r.Reserved(); left == 0 {
+	if !l.grant.reserves() {
 		return false
 	}
 	w, heir := l.inherit()
@@ -57,6 +55,16 @@ func (l *Lease) handOver() bool {
 	l.tell()
 	w.turn <- heir
 	return true
+}
+
+// reserves reports whether the grant may go to another lease without the store.
+func (g *grant) reserves() bool {
+	r, ok := g.store.(driver.Reserver)
+	if !ok {
+		return false
+	}
+	left, _ := r.Reserved()
+	return left > 0
 }
 
 // inherit takes the next waiter out of the line and makes its lease, if there is a
@@ -95,9 +103,13 @@ func (l *Lease) heir(set settings) *Lease {
 	if !ok {
 		return nil
 	}
-	h := &Lease{grant: g, token: l.token + 1, began: now, trust: t}
+	h := &Lease{grant: g, token: l.token + 1, began: now, asked: set.asked(), trust: t, reused: l.idle}
+	g.reused = g.reused || l.idle
 	g.present = h
 	l.finish()
+	if l.idle {
+		l.given = true // a Release that comes late has nothing to wait for
+	}
 	g.client.sched.WakeAt(&g.item, t.Due())
 	return h
 }
@@ -143,7 +155,7 @@ func (c *Client) successor(l *Lease, passer driver.Passer) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[l.grant.name]
-	if passer == nil || ln == nil || c.closed {
+	if passer == nil || ln == nil || c.closed || l.idle { // others want what is idle
 		return nil
 	}
 	if r, ok := l.grant.store.(driver.Reserver); ok {

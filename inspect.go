@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -26,11 +28,37 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", name, err)
 	}
+	info.Waiters = append(info.Waiters, c.waiters(name)...)
+	c.showIdle(info)
 	return info, nil
 }
 
+// waiters describes the waiters of this client that have not asked the store.
+func (c *Client) waiters(name string) (all []Waiter) {
+	now, wall := driver.Now(), time.Now().Round(0)
+	for _, w := range c.inLine(name) {
+		all = append(all, Waiter{
+			Holder: *c.holder, Lease: w.lease, Since: wall.Add(w.set.began.Sub(now)), Why: w.set.why, Shared: w.set.shared, Slots: w.set.slots,
+			Holds: slices.Clone(w.holds), Local: true,
+		})
+	}
+	return all
+}
+
+func (c *Client) inLine(name string) (all []*waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ln := c.lines[name]; ln != nil {
+		for p := range ln.All() {
+			all = append(all, p.Of)
+		}
+	}
+	return all
+}
+
 // List describes the names that have a holder or a waiter and begin with prefix, sorted
-// by name. Together with an error it returns the names that it could read, if any.
+// by name. It leaves out waiters that only this client knows; Inspect has them. Together with
+// an error it returns the names that it could read, if any.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	in, err := c.inspector()
 	if err != nil {
@@ -38,6 +66,9 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	}
 	ctx = present(ctx)
 	infos, err := in.List(ctx, prefix)
+	for _, info := range infos {
+		c.showIdle(info)
+	}
 	if err != nil {
 		return infos, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,7 +70,7 @@ func atStore(t *testing.T, c *pawl.Client) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(info.Waiters)
+	return len(slices.DeleteFunc(info.Waiters, func(w pawl.Waiter) bool { return w.Local }))
 }
 
 func TestReadersOfOneClientStandAtTheStoreTogether(t *testing.T) {
@@ -161,18 +162,20 @@ func TestTryAcquireDoesNotOvertakeTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))
 		slow := make(chan struct{})
+		arrive := sync.OnceFunc(func() { close(slow) })
 		set(d, &d.try, func(_ context.Context, ask func() (driver.Grant, error)) (driver.Grant, error) {
 			g, err := ask()
 			<-slow // the answer to the reader travels
 			return g, err
 		})
 		c := open(t, d, nil)
+		t.Cleanup(arrive) // before the client is closed, which would wait for it for ever
 		reader := want(t, c, pawl.Shared())
 		writer := want(t, c)
 		set(d, &d.try, nil)
 		_, err := c.TryAcquire(context.Background(), "a", pawl.Shared())
 		wantIs(t, err, pawl.ErrHeld)
-		close(slow)
+		arrive()
 		release(t, reader.lease(t))
 		time.Sleep(time.Second) // this store has no queue
 		release(t, writer.lease(t))

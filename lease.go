@@ -14,20 +14,15 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Token is a fencing token: greater than that of every earlier lease on the
-// same name, or 0 if the store has none. Send it along with every write, and
-// have the resource refuse a token smaller than the largest it has seen.
-type Token uint64
-
 // State is where a lease is in its life. See the diagram in the package's
 // documentation.
 type State int
 
 const (
-	Held     = State(trust.Held)     // confirmed by the store
-	Suspect  = State(trust.Suspect)  // still held until the deadline, but a renewal has failed or is overdue
-	Lost     = State(trust.Lost)     // ended, not released by its holder
-	Released = State(trust.Released) // given back
+	StateHeld     = State(trust.Held)     // confirmed by the store
+	StateSuspect  = State(trust.Suspect)  // still held until the deadline, but a renewal has failed or is overdue
+	StateLost     = State(trust.Lost)     // ended, not released by its holder
+	StateReleased = State(trust.Released) // given back
 )
 
 func (s State) String() string {
@@ -40,6 +35,12 @@ type Lease struct {
 	grant *grant
 	token Token
 	began driver.Instant // when this client learned of the grant
+	asked asked
+	// resting: nobody has the lease; it keeps the grant until MinHold is over.
+	resting bool
+	// idle: the same, until a call of this client reuses the grant. reused: it was so before.
+	idle, reused bool
+	returned     chan struct{} // of returnLater; guarded by Client.mu
 
 	// Guarded by grant.mu.
 	trust    trust.Lease
@@ -48,6 +49,18 @@ type Lease struct {
 	given    bool // Release has ended, with relErr
 	relErr   error
 	back     chan struct{} // closed when given is set; nil if nobody waits for that
+}
+
+// asked is what an Event says of the call that asked for a lease.
+type asked struct {
+	ctx   context.Context // nil if no observer wants it
+	kind  line.Kind
+	waits bool // the observer was told so
+}
+
+// String returns what the lease is in words, for logs: its name, token and state.
+func (l *Lease) String() string {
+	return fmt.Sprintf("lease of %q, token %d, %v", driver.Shorten(l.Name()), l.token, l.State())
 }
 
 // Name returns the name that the lease is for.
@@ -169,6 +182,16 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
+// Progress reports that the work goes on, see ProgressEvery, and returns what Err does. It
+// asks nobody, and so may be called often.
+func (l *Lease) Progress() error {
+	l.check()
+	l.grant.mu.Lock()
+	l.trust.Report(driver.Now())
+	l.grant.mu.Unlock()
+	return l.Err()
+}
+
 // Downgrade makes an exclusive lease a shared one without letting go in between, so
 // that nobody can change what the writer has written before it has read that. Waiting
 // readers are granted the name. The token stays the same. On a shared lease it does
@@ -220,8 +243,9 @@ func (l *Lease) downgrade(ctx context.Context) error {
 //
 // The error is ErrLost if the lease had been lost before; whoever holds the name by
 // then keeps it. If the store does not answer, Release returns that error, and the
-// client repeats the request in the background. A second call waits for the first and
-// returns the same.
+// client repeats the request in the background. With MinHold and KeepIdle it may give the
+// lease back later, and then returns at once. A second call waits for the first and returns
+// the same.
 //
 // Every lease has to be released, a lost one too: until then, or until Close, the
 // client keeps what it needs for the release. A lease with several holds, see
@@ -243,7 +267,12 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	err := errPanic
 	defer func() { l.gone(err) }() // also if a driver panics: Close waits for this
-	if l.handOver() {
+	if l.rests() {
+		l.tell()
+		err = nil
+		return nil
+	}
+	if l.handOver() || l.keepIdle() {
 		err = nil
 		return nil
 	}
@@ -257,6 +286,7 @@ var errPanic = errors.New("the call that released it has panicked")
 func (l *Lease) release(ctx context.Context) error {
 	c := l.grant.client
 	l.check()
+	left := l.leaves()
 	// The lease ends here, before the request to the store. From now on no late renewal
 	// can revive it.
 	ended := l.end()
@@ -271,10 +301,14 @@ func (l *Lease) release(ctx context.Context) error {
 		_ = c.giveBack(ctx, l.grant.store)
 		return &Error{"release", l.grant.name, l.ended()}
 	}
-	err := c.passOn(ctx, l)
-	if err != nil {
+	var err error
+	if left {
+		c.leave(l)
+	} else if err = c.passOn(ctx, l); err != nil {
 		err = &Error{"release", l.grant.name, err}
 	}
-	c.observer.released(l, err)
+	if !l.idle { // else it was released before
+		c.observer.released(l, err)
+	}
 	return err
 }

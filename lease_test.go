@@ -5,6 +5,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,9 @@ func TestLeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
 		}
 		release(t, l)
 		wantIs(t, l.Err(), pawl.ErrReleased)
+		if got, want := fmt.Sprint(l), fmt.Sprintf(`lease of "a", token %d, released`, l.Token()); got != want {
+			t.Errorf("the lease prints %s; want %s", got, want)
+		}
 	})
 }
 
@@ -89,7 +93,7 @@ func TestLeaseEndsAtItsDeadlineWhileARenewalHangs(t *testing.T) {
 		}
 		close(hang)
 		synctest.Wait()
-		if l.State() != pawl.Lost {
+		if l.State() != pawl.StateLost {
 			t.Errorf("the late renewal made the lost lease %v", l.State())
 		}
 	})
@@ -131,12 +135,12 @@ func TestSuspectLeaseIsHeldAgainAfterARenewal(t *testing.T) {
 		}})
 		l := acquire(t, c, "a")
 		time.Sleep(5 * time.Second)
-		if l.State() != pawl.Suspect || l.Err() != nil {
+		if l.State() != pawl.StateSuspect || l.Err() != nil {
 			t.Fatalf("after failed renewals the lease is %v (%v), want suspect", l.State(), l.Err())
 		}
 		set(d, &d.renew, nil)
 		time.Sleep(2 * time.Second)
-		if l.State() != pawl.Held {
+		if l.State() != pawl.StateHeld {
 			t.Fatalf("after a renewal the lease is %v, want held", l.State())
 		}
 		time.Sleep(time.Minute)
@@ -184,7 +188,7 @@ func TestReleaseBeatsALateRenewal(t *testing.T) {
 		close(hang)
 		synctest.Wait()
 		wantIs(t, l.Err(), pawl.ErrReleased)
-		if l.State() != pawl.Released {
+		if l.State() != pawl.StateReleased {
 			t.Errorf("the late renewal made the released lease %v", l.State())
 		}
 		release(t, acquire(t, c, "a"))
@@ -297,7 +301,7 @@ func TestNoRenewIsALeaseOfFixedLengthUnlessExtended(t *testing.T) {
 func TestEveryLookTellsThatTheTimeIsOver(t *testing.T) {
 	for name, over := range map[string]func(*pawl.Lease, context.Context) bool{
 		"Lease.Err":    func(l *pawl.Lease, _ context.Context) bool { return errors.Is(l.Err(), pawl.ErrLost) },
-		"Lease.State":  func(l *pawl.Lease, _ context.Context) bool { return l.State() == pawl.Lost },
+		"Lease.State":  func(l *pawl.Lease, _ context.Context) bool { return l.State() == pawl.StateLost },
 		"Context.Err":  func(_ *pawl.Lease, ctx context.Context) bool { return ctx.Err() != nil },
 		"Lease.Extend": func(l *pawl.Lease, _ context.Context) bool { return l.Extend(context.Background(), time.Hour) != nil },
 		"Lease.Release": func(l *pawl.Lease, _ context.Context) bool {

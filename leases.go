@@ -39,31 +39,23 @@ type Leases struct {
 // the others end.
 //
 // The errors are those of Acquire, and one if names is empty or the options have
-// NoRenew, with which the leases would end one by one.
+// NoRenew or ProgressEvery, with which the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
-	set, err := c.settings(opts)
-	switch {
-	case err != nil:
-	case len(names) == 0:
-		err = errors.New("no names: give at least one")
-	case set.noRenew:
-		err = errors.New("NoRenew would end the leases one by one: leave it out, or use MaxHold")
-	}
+	sorted, opts, maxHold, err := c.set(names, opts)
 	if err != nil {
 		return nil, &Error{Op: "acquire", Err: err}
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
-	opts = append(slices.Clip(opts), MaxHold(0)) // until it has them all
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		g := &Leases{back: make(chan struct{})}
 		g.ctx, g.cancel = context.WithCancel(ctx)
-		err := g.acquire(c, sorted, opts)
+		err := g.acquire(c, c.Acquire, sorted, opts)
 		if err == nil {
-			g.tie(set.maxHold)
+			g.tie(maxHold)
 			return g, nil
 		}
 		lost := g.ctx.Err() != nil
+		g.forgo()
 		_ = g.Release(ctx) // if the store does not answer, the client repeats the request
 		switch {
 		case ctx.Err() != nil:
@@ -81,14 +73,55 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 }
 
+// set checks the arguments of a call for several names. It returns the names in order, and the
+// options until all of them are held.
+func (c *Client) set(names []string, opts []Option) (sorted []string, until []Option, maxHold time.Duration, err error) {
+	set, err := c.settings(opts)
+	switch {
+	case err != nil:
+	case len(names) == 0:
+		err = errors.New("no names: give at least one")
+	case set.noRenew:
+		err = errors.New("NoRenew would end the leases one by one: leave it out, or use MaxHold")
+	case set.keepIdle > 0:
+		err = errors.New("KeepIdle keeps leases on single names: leave it out, or use Acquire")
+	case set.progress > 0:
+		err = errors.New("ProgressEvery would end leases while the next one is waited for: leave it out, or use MaxHold")
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names))), append(slices.Clip(opts), MaxHold(0)), set.maxHold, err
+}
+
+// TryAcquireAll is AcquireAll, but does not wait: it asks for each of names once. If
+// one of them is held, or TryAcquire fails for another reason, it holds none, and the error
+// is that of TryAcquire.
+func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
+	ctx = present(ctx)
+	sorted, opts, maxHold, err := c.set(names, opts)
+	if err != nil {
+		return nil, &Error{Op: "try", Err: err}
+	}
+	g := &Leases{back: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancel(ctx)
+	if err := g.acquire(c, c.TryAcquire, sorted, opts); err != nil {
+		g.forgo()
+		_ = g.Release(ctx) // the client repeats the request if the store does not answer
+		return nil, err
+	}
+	g.tie(maxHold)
+	return g, nil
+}
+
+// acquireOne is Client.Acquire or Client.TryAcquire.
+type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, error)
+
 // acquire gets all leases, one after the other. It waits for each under a context that
 // ends with the leases that it has. The last such context is g.ctx.
-func (g *Leases) acquire(c *Client, names []string, opts []Option) error {
+func (g *Leases) acquire(c *Client, one acquireOne, names []string, opts []Option) error {
 	if g.atOnce(c, names, opts) {
 		return nil
 	}
 	for _, name := range names {
-		l, err := c.Acquire(g.ctx, name, opts...)
+		l, err := one(g.ctx, name, opts...)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func TestOneOfManyLocalWaitersStandsInTheStoresQueue(t *testing.T) {
 			go func() { release(t, acquire(t, c, "a")) }()
 		}
 		synctest.Wait()
-		info, err := c.Inspect(context.Background(), "a")
+		info, err := other.Inspect(context.Background(), "a")
 		if err != nil || len(info.Waiters) != 1 {
 			t.Errorf("the store sees %v (%v), want one waiter", info, err)
 		}

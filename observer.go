@@ -3,11 +3,13 @@
 package pawl
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/line"
 )
 
 // Observer learns what happens to a client's leases, for metrics and traces. A nil
@@ -15,21 +17,27 @@ import (
 // other, in the order of the events and soon after them: a function that blocks delays
 // only the calls after it. A Released or a Lost follows every Acquired.
 type Observer struct {
-	// Acquired: a lease was granted. The call had waited for Event.Waited.
+	// Waiting: a call of Acquire begins to wait, if it has to. One Acquired or one Waited
+	// with the same Event.Context follows.
+	Waiting func(Event)
+	// Acquired: a lease was granted. The call had waited for Event.Waited. A Waiting came
+	// before unless Event.Tried is set.
 	Acquired func(Event)
 	// Waited: a call of Acquire has ended without a lease, because of Event.Err. It had
 	// waited for Event.Waited.
 	Waited func(Event)
-	// Renewed: the store confirmed the lease anew; the request took Event.Waited. A
-	// suspect lease is held again.
+	// Renewed: the store confirmed the lease anew; the request took Event.Waited. When the
+	// answer came, Event.Left was left of the trust window, which is Event.TTL long less the
+	// drift: two thirds of it if nothing had to be repeated. A suspect lease is held again.
 	Renewed func(Event)
-	// Suspect: a renewal failed or is overdue; Event.Err says which.
+	// Suspect: a renewal failed or is overdue; Event.Err says which. The lease ends in
+	// Event.Left unless a renewal succeeds.
 	Suspect func(Event)
 	// Lost: the lease ended although its holder did not release it; Event.Err is
 	// ErrLost.
 	Lost func(Event)
-	// Released: the lease was given back. Event.Err is not nil if the store did not
-	// answer; the client repeats the request in the background then.
+	// Released: the lease was given back: with MinHold, when that is over. Event.Err is not
+	// nil if the store did not answer; the client repeats the request in the background then.
 	Released func(Event)
 	// Broken: this client broke the lease Event.Lease of somebody else.
 	Broken func(Event)
@@ -54,9 +62,22 @@ type Event struct {
 	Held   time.Duration // how long the lease was held, once it has ended
 	Err    error
 
+	// Of the call that asked for the lease: its context, for its values, the kind that it
+	// asked for, and whether it does not wait, as TryAcquire, and AcquireAll where the store
+	// grants all names in one step. Nil, false and 0 if there was none.
+	Context context.Context
+	Shared  bool
+	Slots   int
+	Tried   bool
+
+	// Idle, of Released: the client keeps what the store has granted; see KeepIdle. Of
+	// Acquired: the client had kept it, and has not asked the store.
+	Idle bool
+
 	Server string        // of Stepped, Closed and Silent; for people
 	Step   time.Duration // of Stepped; negative if the clock was set back
-	Left   time.Duration // of Closed
+	Left   time.Duration // of Renewed, Suspect and Closed
+	TTL    time.Duration // of Renewed
 }
 
 // reporter calls the observer and the log, in order, in a goroutine that exists while
@@ -64,7 +85,8 @@ type Event struct {
 // time.
 type reporter struct {
 	Observer
-	log *slog.Logger // may be nil
+	log     *slog.Logger // may be nil
+	listens bool         // events with the context of a call are of use
 
 	mu      sync.Mutex
 	queue   []func()
@@ -72,9 +94,13 @@ type reporter struct {
 }
 
 func (r *reporter) tell(f func(Event), e Event, warning string, args ...any) {
-	if f == nil && (r.log == nil || warning == "") {
-		return
+	if f != nil || r.log != nil && warning != "" {
+		r.add(f, e, warning, args)
 	}
+}
+
+// add is apart from tell because e is on the heap here, and need not be if nobody wants it.
+func (r *reporter) add(f func(Event), e Event, warning string, args []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queue = append(r.queue, func() {
@@ -107,27 +133,88 @@ func (r *reporter) work() {
 	}
 }
 
-func (l *Lease) event() Event { return Event{Name: l.grant.name, Lease: l.grant.id, Token: l.token} }
+// JoinObservers returns an Observer that tells each event to all of observers, in their
+// order.
+func JoinObservers(observers ...Observer) Observer {
+	join := func(of func(Observer) func(Event)) func(Event) {
+		var all []func(Event)
+		for _, o := range observers {
+			if f := of(o); f != nil {
+				all = append(all, f)
+			}
+		}
+		switch len(all) {
+		case 0:
+			return nil
+		case 1:
+			return all[0]
+		}
+		return func(e Event) {
+			for _, f := range all {
+				f(e)
+			}
+		}
+	}
+	return Observer{
+		Waiting:  join(func(o Observer) func(Event) { return o.Waiting }),
+		Acquired: join(func(o Observer) func(Event) { return o.Acquired }),
+		Waited:   join(func(o Observer) func(Event) { return o.Waited }),
+		Renewed:  join(func(o Observer) func(Event) { return o.Renewed }),
+		Suspect:  join(func(o Observer) func(Event) { return o.Suspect }),
+		Lost:     join(func(o Observer) func(Event) { return o.Lost }),
+		Released: join(func(o Observer) func(Event) { return o.Released }),
+		Broken:   join(func(o Observer) func(Event) { return o.Broken }),
+		Stepped:  join(func(o Observer) func(Event) { return o.Stepped }),
+		Closed:   join(func(o Observer) func(Event) { return o.Closed }),
+		Silent:   join(func(o Observer) func(Event) { return o.Silent }),
+	}
+}
+
+func newReporter(o Observer, log *slog.Logger) reporter {
+	listens := o.Waiting != nil || o.Acquired != nil || o.Waited != nil || o.Renewed != nil || o.Suspect != nil || o.Lost != nil || o.Released != nil
+	return reporter{Observer: o, log: log, listens: listens}
+}
+
+func (l *Lease) event() Event {
+	e := l.asked.event(l.grant.name)
+	e.Lease, e.Token = l.grant.id, l.token
+	return e
+}
+
+func (a asked) event(name string) Event {
+	return Event{Name: name, Context: a.ctx, Shared: a.kind == line.Shared, Slots: max(0, int(a.kind)), Tried: !a.waits}
+}
+
+func (r *reporter) waiting(name string, set settings) {
+	if r.Waiting != nil {
+		r.tell(r.Waiting, set.asked().event(name), "")
+	}
+}
 
 func (r *reporter) acquired(l *Lease, waited time.Duration) {
 	e := l.event()
-	e.Waited = waited
+	e.Waited, e.Idle = waited, l.reused
 	r.tell(r.Acquired, e, "")
 }
 
-func (r *reporter) waited(name string, waited time.Duration, err error) {
-	r.tell(r.Waited, Event{Name: name, Waited: waited, Err: err}, "")
+func (r *reporter) waited(name string, set settings, err error) {
+	if r.Waited == nil {
+		return
+	}
+	e := set.asked().event(name)
+	e.Waited, e.Err = driver.Now().Sub(set.began), err
+	r.tell(r.Waited, e, "")
 }
 
-func (r *reporter) renewed(l *Lease, waited time.Duration) {
+func (r *reporter) renewed(l *Lease, waited, left, ttl time.Duration) {
 	e := l.event()
-	e.Waited = waited
+	e.Waited, e.Left, e.TTL = waited, max(0, left), ttl
 	r.tell(r.Renewed, e, "")
 }
 
 func (r *reporter) suspect(l *Lease, err error, left time.Duration) {
 	e := l.event()
-	e.Err = err
+	e.Err, e.Left = err, left
 	r.tell(r.Suspect, e, "lease is suspect", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "left", left, "error", err)
 }
 
@@ -137,12 +224,15 @@ func (r *reporter) lost(l *Lease, err error) {
 	r.tell(r.Lost, e, "lease is lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
 }
 
-func (r *reporter) released(l *Lease, err error) {
+func (r *reporter) released(l *Lease, err error) { r.over(l, err, false) }
+func (r *reporter) kept(l *Lease)                { r.over(l, nil, true) }
+
+func (r *reporter) over(l *Lease, err error, idle bool) {
 	if r.Released == nil {
 		return // without a look at the clock
 	}
 	e := l.event()
-	e.Held, e.Err = driver.Now().Sub(l.began), err
+	e.Held, e.Err, e.Idle = driver.Now().Sub(l.began), err, idle
 	r.tell(r.Released, e, "")
 }
 
@@ -168,6 +258,11 @@ func (r *reporter) news(n driver.News) {
 
 func (r *reporter) deposed(l *Lease, err error) {
 	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
+}
+
+func (r *reporter) bothOrders(first, then string) {
+	r.tell(nil, Event{}, "locks are taken in both orders: callers can wait for each other for ever; take them in one order, or with AcquireAll",
+		"held", first, "taken", then)
 }
 
 func (r *reporter) notGivenBack(err error) {

@@ -4,6 +4,7 @@ package pawl_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -47,6 +48,68 @@ func TestNewsOfTheStore(t *testing.T) {
 			if !strings.Contains(log.String(), part) {
 				t.Errorf("the log says %q; want %q", log.String(), part)
 			}
+		}
+	})
+}
+
+type spanKey struct{}
+
+// An observer can join the events of one call: all have its context.
+func TestEventsOfACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		tell := func(what string) func(pawl.Event) {
+			return func(e pawl.Event) {
+				span, _ := e.Context.Value(spanKey{}).(string)
+				kind := map[bool]string{true: " shared"}[e.Shared]
+				if e.Slots > 0 {
+					kind = " slot"
+				}
+				told = append(told, what+" "+e.Name+kind+" by "+span)
+			}
+		}
+		c := open(t, new(memlock.Store).Driver(), &pawl.Options{Observer: pawl.Observer{
+			Waiting: tell("waiting"), Acquired: tell("acquired"), Waited: tell("waited"), Released: tell("released"),
+		}})
+		call := func(span string) context.Context { return context.WithValue(t.Context(), spanKey{}, span) }
+		first, err := c.Acquire(call("1"), "a", pawl.Slots(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(call("2"), time.Second)
+		defer cancel()
+		_, err = c.Acquire(short, "a", pawl.Slots(1))
+		wantIs(t, err, context.DeadlineExceeded)
+		release(t, first)
+		tried, err := c.TryAcquire(call("3"), "a", pawl.Shared())
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, tried)
+		synctest.Wait()
+		want := []string{"waiting a slot by 1", "acquired a slot by 1", "waiting a slot by 2", "waited a slot by 2", "released a slot by 1", "acquired a shared by 3", "released a shared by 3"}
+		if !slices.Equal(told, want) {
+			t.Errorf("the observer was told\n%q; want\n%q", told, want)
+		}
+	})
+}
+
+// Without a Logger nothing is logged anywhere.
+func TestNoLogger(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	synctest.Test(t, func(t *testing.T) {
+		d := &newsman{Driver: new(memlock.Store).Driver()}
+		c := open(t, d, nil)
+		d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
+		l := acquire(t, c, "a", pawl.MaxHold(time.Second))
+		<-l.Done()
+		wantIs(t, l.Release(t.Context()), pawl.ErrLost)
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Errorf("logged: %s", &log)
 		}
 	})
 }

@@ -27,16 +27,18 @@ var opened = struct {
 
 // packages are those that register the schemes of our own stores, below path.
 var packages = map[string]string{
-	"etcd":    "etcdlock",
-	"etcds":   "etcdlock",
-	"file":    "filelock",
-	"mem":     "memlock",
-	"redis":   "redislock",
-	"rediss":  "redislock",
-	"redlock": "redislock/redlock",
-	"unix":    "redislock",
-	"zk":      "zklock",
-	"zks":     "zklock",
+	"etcd":       "etcdlock",
+	"etcds":      "etcdlock",
+	"file":       "filelock",
+	"mem":        "memlock",
+	"postgres":   "pglock",
+	"postgresql": "pglock",
+	"redis":      "redislock",
+	"rediss":     "redislock",
+	"redlock":    "redislock/redlock",
+	"unix":       "redislock",
+	"zk":         "zklock",
+	"zks":        "zklock",
 }
 
 const path = "github.com/pawl-go/pawl"

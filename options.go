@@ -4,12 +4,14 @@ package pawl
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,32 +35,48 @@ type Options struct {
 	// user, host, process id and the base name of the program.
 	Holder Holder
 
-	// Logger gets a line for each event that an operator may have to act on. With nil
-	// there is no log.
+	// Logger gets a line for each event that an operator may have to act on. With nil there
+	// is no log, on every store: give slog.Default() to have one. What a caller has to know
+	// is in the errors, too.
 	Logger *slog.Logger
 
 	// Observer learns of every event.
 	Observer Observer
+
+	// Class makes of a name what the warning about the order of locks calls it, such as
+	// "invoice" of "invoice/42". The client warns, once and to Logger, of two classes that
+	// its callers take in both orders: a and, while they hold that, b; and b, then a. Such
+	// callers can wait for each other for ever. With nil each name is a class of its own. The
+	// client notes the first 1,024 pairs that it sees.
+	Class func(name string) string
 
 	// Require says which guarantees the client needs. If the store lacks one, New
 	// returns an error that wraps errors.ErrUnsupported and names what is missing.
 	Require Guarantees
 }
 
-// Option is a setting of one call of Acquire, TryAcquire or Do.
+// Option is a setting of one call of Acquire, TryAcquire, Do and their kind.
 type Option interface{ apply(*settings) }
 
 // settings are the result of the options of one call.
 type settings struct {
-	began     driver.Instant // of the call
+	began     driver.Instant  // of the call
+	ctx       context.Context // of the call; nil if no observer wants it
+	waits     bool            // a call of Acquire, which the observer was told of
 	ttl       time.Duration
 	maxHold   time.Duration // 0: no bound
+	minHold   time.Duration // 0: none
+	keepIdle  time.Duration // 0: the lease is given back at once
+	progress  time.Duration // 0: none has to be reported
 	noRenew   bool
 	why       string
 	shared    bool
 	slots     int // 0 unless hasSlots
 	hasSlots  bool
 	reentrant bool
+
+	holding    []driver.Hold
+	inDeadlock bool // it waits also there
 }
 
 func (s *settings) kind() line.Kind {
@@ -68,27 +86,41 @@ func (s *settings) kind() line.Kind {
 	return line.Kind(s.slots)
 }
 
+func (s *settings) asked() asked { return asked{s.ctx, s.kind(), s.waits} }
+
 func (s *settings) terms() trust.Terms {
-	return trust.Terms{Kind: s.kind(), TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, Why: s.why}
+	return trust.Terms{Kind: s.kind(), TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, MinHold: s.minHold, Progress: s.progress, Idle: s.keepIdle, Why: s.why}
 }
 
 type (
-	ttlOption       time.Duration
-	maxHoldOption   time.Duration
-	noRenewOption   struct{}
-	whyOption       string
-	sharedOption    struct{}
-	slotsOption     int
-	reentrantOption struct{}
+	ttlOption        time.Duration
+	maxHoldOption    time.Duration
+	minHoldOption    time.Duration
+	keepIdleOption   time.Duration
+	progressOption   time.Duration
+	noRenewOption    struct{}
+	whyOption        string
+	sharedOption     struct{}
+	slotsOption      int
+	reentrantOption  struct{}
+	holdingOption    driver.Hold
+	inDeadlockOption struct{}
 )
 
-func (o ttlOption) apply(s *settings)     { s.ttl = time.Duration(o) }
-func (o maxHoldOption) apply(s *settings) { s.maxHold = time.Duration(o) }
-func (noRenewOption) apply(s *settings)   { s.noRenew = true }
-func (o whyOption) apply(s *settings)     { s.why = string(o) }
-func (sharedOption) apply(s *settings)    { s.shared = true }
-func (reentrantOption) apply(s *settings) { s.reentrant = true }
-func (o slotsOption) apply(s *settings)   { s.slots, s.hasSlots = int(o), true }
+func (o ttlOption) apply(s *settings)      { s.ttl = time.Duration(o) }
+func (o maxHoldOption) apply(s *settings)  { s.maxHold = time.Duration(o) }
+func (o minHoldOption) apply(s *settings)  { s.minHold = time.Duration(o) }
+func (o keepIdleOption) apply(s *settings) { s.keepIdle = time.Duration(o) }
+func (o progressOption) apply(s *settings) { s.progress = time.Duration(o) }
+func (noRenewOption) apply(s *settings)    { s.noRenew = true }
+func (o whyOption) apply(s *settings)      { s.why = string(o) }
+func (sharedOption) apply(s *settings)     { s.shared = true }
+func (reentrantOption) apply(s *settings)  { s.reentrant = true }
+func (o slotsOption) apply(s *settings)    { s.slots, s.hasSlots = int(o), true }
+func (inDeadlockOption) apply(s *settings) { s.inDeadlock = true }
+
+// apply copies, as the options of one call may be used for others.
+func (o holdingOption) apply(s *settings) { s.holding = append(slices.Clip(s.holding), driver.Hold(o)) }
 
 // TTL sets the time to live of this lease, instead of Options.TTL.
 func TTL(d time.Duration) Option { return ttlOption(d) }
@@ -102,6 +134,11 @@ func NoRenew() Option { return noRenewOption{} }
 // succeed. Without such a bound, a stuck holder whose client goes on renewing keeps
 // everybody else out for ever. Zero is no bound; a negative d is an error.
 func MaxHold(d time.Duration) Option { return maxHoldOption(d) }
+
+// ProgressEvery ends the lease, as lost, when its holder has not called Lease.Progress for
+// d, even if renewals succeed: the work is stuck. Others get the name when the holder
+// releases the lease, or one TTL later. Zero asks for no progress; a negative d is an error.
+func ProgressEvery(d time.Duration) Option { return progressOption(d) }
 
 // Why says what the lease is for. Whoever finds the name held can read it.
 func Why(text string) Option { return whyOption(text) }
@@ -127,11 +164,20 @@ func Slots(n int) Option { return slotsOption(n) }
 //
 // The context identifies the holder. Goroutines that share it are one holder and do not
 // exclude each other. A function that does not pass it on is another holder, and waits;
-// so is another Client. Call Release once for each call, in any order: one call too
-// many takes away a hold that other code relies on. A lease that is lost is lost for
-// all its holds. After the end of a lease, a call under its context returns that
-// context's error.
+// another Client would wait for itself, and returns ErrDeadlock. Call Release once for each
+// call, in any order: one call too many takes away a hold that other code relies on. A lease
+// that is lost is lost for all its holds. After the end of a lease, a call under its context
+// returns that context's error.
 func Reentrant() Option { return reentrantOption{} }
+
+// Holding says that the caller holds a lease that is not in the context of the call, such as
+// one of the process that has started this one, so that deadlocks which it is a part of are
+// found; see Acquire.
+func Holding(name, lease string) Option { return holdingOption{name, lease} }
+
+// WaitInDeadlock makes the call wait where its error would be ErrDeadlock: one of the others
+// may give up, or be made to.
+func WaitInDeadlock() Option { return inDeadlockOption{} }
 
 // maxWhy keeps a holder's record small enough for every store.
 const maxWhy = 512
@@ -146,6 +192,15 @@ func (c *Client) settings(opts []Option) (settings, error) {
 	}
 	if s.maxHold < 0 {
 		return s, fmt.Errorf("MaxHold %v is negative: use a positive duration, or leave it out", s.maxHold)
+	}
+	if err := s.checkMinHold(); err != nil {
+		return s, err
+	}
+	if err := c.checkKeepIdle(s); err != nil {
+		return s, err
+	}
+	if s.progress < 0 {
+		return s, fmt.Errorf("ProgressEvery %v is negative: use a positive duration, or leave it out", s.progress)
 	}
 	if len(s.why) > maxWhy {
 		return s, fmt.Errorf("Why has %d bytes: use at most %d", len(s.why), maxWhy)
@@ -164,9 +219,9 @@ func (c *Client) checkKind(s settings) error {
 	case s.hasSlots && s.slots < 1:
 		return fmt.Errorf("Slots(%d): use 1 or more", s.slots)
 	case s.shared && !c.guarantees.Shared:
-		return fmt.Errorf("this store has no shared leases; filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock and memlock have them: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no shared leases; filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock, pglock and memlock have them: %w", errors.ErrUnsupported)
 	case s.hasSlots && !c.guarantees.Slots:
-		return fmt.Errorf("this store has no slots; filelock, redislock (not with Mode Efficiency), zklock, etcdlock and memlock have them: %w", errors.ErrUnsupported)
+		return fmt.Errorf("this store has no slots; filelock, redislock (not with Mode Efficiency), zklock, etcdlock, pglock and memlock have them: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

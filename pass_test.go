@@ -83,7 +83,7 @@ func TestPassedOnWithoutTheStore(t *testing.T) {
 		defer cancel()
 		next := 0
 		all := line(t, c, 50, func(i int, l *pawl.Lease) {
-			if i != next || l.Token() != first.Token()+pawl.Token(i)+1 || l.ID() != first.ID() || l.State() != pawl.Held {
+			if i != next || l.Token() != first.Token()+pawl.Token(i)+1 || l.ID() != first.ID() || l.State() != pawl.StateHeld {
 				t.Errorf("lease of waiter %d is %v, token %d, %v; want that of %d", i, l.ID(), l.Token(), l.State(), next)
 			}
 			next++
@@ -364,7 +364,7 @@ func TestRenewalUnderWayIsNotForWhoHasNone(t *testing.T) {
 			l, let := passed(t, open(t, d, nil), d, time.Minute, answer, pawl.NoRenew())
 			before := l.Deadline()
 			let()
-			if s := l.State(); s != pawl.Held || !l.Deadline().Equal(before) {
+			if s := l.State(); s != pawl.StateHeld || !l.Deadline().Equal(before) {
 				t.Errorf("the lease is %v, and its deadline moved by %v", s, l.Deadline().Sub(before))
 			}
 			release(t, l)

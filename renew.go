@@ -64,9 +64,10 @@ func (g *grant) answered(asker *Lease, a trust.Answer, began driver.Instant) (*L
 	}
 	l, now := g.present, driver.Now()
 	a.Own = l == asker
+	left, ttl := l.trust.Window().Sub(now), l.trust.TTL()
 	do := l.trust.Answer(a, now, g.client.random.chance())
 	if do.Renewed {
-		g.client.observer.renewed(l, now.Sub(began))
+		g.client.observer.renewed(l, now.Sub(began), left, ttl)
 	}
 	l.carryOut(do, now)
 	return l, do

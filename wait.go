@@ -19,28 +19,37 @@ type (
 )
 
 type waiter struct {
-	name string
-	req  *driver.Request // whoever hands over may replace it before it sends to turn
-	set  settings
-	turn chan *Lease // receives the lease, or nil: ask the store
+	name  string
+	lease string          // the id of req, if it has one before it has its turn
+	holds []driver.Hold   // of req
+	req   *driver.Request // whoever hands over may replace it before it sends to turn
+	set   settings
+	turn  chan *Lease // receives the lease, or nil: ask the store
 }
 
-// join lets a call in and puts it in the line for name. It returns nil if the
-// caller is to ask the store now, and its place otherwise.
-func (c *Client) join(req *driver.Request, set settings) (*place, error) {
+// join lets a call in and puts it in the line for name. It returns the lease if one was
+// kept for the call, which has ended then; its place in the line; or nil if the caller is
+// to ask the store now.
+func (c *Client) join(req *driver.Request, set settings) (*place, *Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
+	}
+	ln, kind := c.line(req.Name), set.kind()
+	if l := c.reuse(ln, set); l != nil {
+		return nil, l, nil
 	}
 	c.calls.Add(1)
-	ln, kind := c.line(req.Name), set.kind()
-	if ln.Enter(kind) {
-		return nil, nil
+	if l := ln.Holder(); l != nil && l.idle {
+		c.returnLater(l)
 	}
-	p := &place{Kind: kind, Of: &waiter{name: req.Name, req: req, set: set, turn: make(chan *Lease, 1)}}
+	if ln.Enter(kind) {
+		return nil, nil, nil
+	}
+	p := &place{Kind: kind, Of: &waiter{name: req.Name, lease: req.Lease, holds: req.Holds, req: req, set: set, turn: make(chan *Lease, 1)}}
 	ln.Wait(p)
-	return p, nil
+	return p, nil, nil
 }
 
 // line returns the line for name. The caller holds Client.mu.
@@ -54,27 +63,28 @@ func (c *Client) line(name string) *queue {
 }
 
 // wait waits in the line. It returns the lease that was handed over, or nil if
-// the caller has to ask the store.
+// the caller has to ask the store. A lease beside an error was handed over in the
+// instant in which the caller gave up, and has been given back.
 func (c *Client) wait(ctx context.Context, p *place) (*Lease, error) {
 	select {
 	case l := <-p.Of.turn:
 		if err := c.over(ctx); err != nil {
-			c.decline(ctx, p.Of.name, l)
-			return nil, err
+			return c.decline(ctx, p.Of.name, l), err
 		}
 		return l, nil
 	case <-ctx.Done():
 	case <-c.ctx.Done():
 	}
+	var given *Lease
 	called, why := c.quit(p)
 	if called {
 		// The waiter was called in the same instant. Give the turn back.
-		c.decline(ctx, p.Of.name, <-p.Of.turn)
+		given = c.decline(ctx, p.Of.name, <-p.Of.turn)
 	}
 	if ctx.Err() != nil {
-		return nil, left(ctx, why)
+		return given, left(ctx, why)
 	}
-	return nil, ErrClosed
+	return given, ErrClosed
 }
 
 // over returns the error of a call that must not go on, or nil.
@@ -85,14 +95,17 @@ func (c *Client) over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// decline gives back what a waiter got in the instant in which it gave up.
-func (c *Client) decline(ctx context.Context, name string, l *Lease) {
+// decline gives back what a waiter got in the instant in which it gave up, and returns
+// the lease that was, or nil.
+func (c *Client) decline(ctx context.Context, name string, l *Lease) *Lease {
 	if l == nil {
 		c.answered(name)
-		return
+		return nil
 	}
+	l.forgo()
 	// If the store does not answer, the client repeats the request.
 	_ = l.Release(ctx)
+	return l
 }
 
 // answered records that a call no longer asks the store for name.
@@ -146,6 +159,7 @@ func (c *Client) settle(l *Lease) {
 	if n, ok := l.grant.store.(driver.Notifier); ok {
 		n.OnLost(func(err error) { l.grant.lose(trust.AsLost(err, driver.Gone)) })
 	}
+	c.heed(l)
 }
 
 func (c *Client) keep(l *Lease) {

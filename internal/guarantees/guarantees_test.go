@@ -28,6 +28,7 @@ var all = []suite{
 	{name: "redlock-memory-5", file: "redislock/redlock/testdata/conformance-memory-5.txt"},
 	{name: "zklock", file: "zklock/testdata/conformance.txt", title: "`zklock` (ZooKeeper)"},
 	{name: "etcdlock", file: "etcdlock/testdata/conformance.txt", title: "`etcdlock` (an etcd cluster)"},
+	{name: "pglock", file: "pglock/testdata/conformance.txt", title: "`pglock` (PostgreSQL)"},
 	{name: "memlock", file: "memlock/testdata/conformance.txt", title: "`memlock` (memory)"},
 	{name: "memlock-noexpiry", file: "memlock/testdata/conformance-noexpiry.txt"},
 }

@@ -175,6 +175,8 @@ func (w *world) check() error {
 		return fmt.Errorf("the line takes %d for the holder; it is %d", w.line.Holder(), holder)
 	case w.line.Over() != (at == 0 && holder == 0):
 		return fmt.Errorf("over: %v", w.line.Over())
+	case w.line.Quiet(holder) != (at == 0 && first == nil):
+		return fmt.Errorf("quiet: %v", w.line.Quiet(holder))
 	case w.line.Waiting() != (first != nil):
 		return fmt.Errorf("waiting: %v", w.line.Waiting())
 	}

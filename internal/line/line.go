@@ -15,6 +15,8 @@
 // may inherit that lease.
 package line
 
+import "iter"
+
 // Kind is what a request asks for: exclusive, shared, or one of so many slots.
 type Kind int
 
@@ -116,6 +118,11 @@ func (l *Line[H, W]) Heir(h H) *Place[W] {
 	return l.first // those that want another kind are at the store, see Next
 }
 
+// Quiet reports whether h holds the name exclusively and no call of this client wants it.
+func (l *Line[H, W]) Quiet(h H) bool {
+	return l.holder == h && l.asking == 0 && l.first == nil
+}
+
 // Inherit takes the heir p out of the line, which holds the name as h from now on. Those behind
 // it may have to ask the store, if they want another kind.
 func (l *Line[H, W]) Inherit(p *Place[W], h H) {
@@ -163,6 +170,14 @@ func (l *Line[H, W]) remove(p *Place[W]) {
 		l.last = p.prev
 	}
 	p.prev, p.next, p.called = nil, nil, true
+}
+
+// All returns the waiters in their order.
+func (l *Line[H, W]) All() iter.Seq[*Place[W]] {
+	return func(yield func(*Place[W]) bool) {
+		for p := l.first; p != nil && yield(p); p = p.next {
+		}
+	}
 }
 
 // Waiting reports whether anybody waits.

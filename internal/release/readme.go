@@ -18,7 +18,7 @@ const firstMinute = time.Minute
 
 func hasReadme(t *tree) bool { return exists(filepath.Join(t.root, "README.md")) }
 
-// readme does what README says, from an empty folder: go mod init, go get, its lines, run.
+// readme does what README says, from an empty folder: go mod init, go get, its program, run.
 func (t *tree) readme(in *folder) error {
 	text, err := os.ReadFile(filepath.Join(t.root, "README.md"))
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *tree) readme(in *folder) error {
 		return fmt.Errorf("README.md does not say %q", get)
 	}
 	for i, block := range blocks {
-		if err := in.write(fmt.Sprintf("p%d/main.go", i), around(t.path, block[1])); err != nil {
+		if err := in.write(fmt.Sprintf("p%d/main.go", i), block[1]); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (t *tree) readme(in *folder) error {
 	}
 	for i := range blocks {
 		said, err := in.goes("run", fmt.Sprintf("./p%d", i))
-		if err != nil || !strings.HasPrefix(said, "saved with token ") {
+		if err != nil || !strings.HasPrefix(said, "only one of me at a time: ") {
 			return fmt.Errorf("README's program says %q: %w", said, err)
 		}
 	}
@@ -52,35 +52,4 @@ func (t *tree) readme(in *folder) error {
 		return fmt.Errorf("a first lock took %v; README has a minute", took)
 	}
 	return nil
-}
-
-// around returns a program with what README's lines take for given.
-func around(root, lines string) string {
-	return `package main
-
-import (
-	"context"
-	"fmt"
-	"log"
-
-	"` + root + `"
-	"` + root + `/filelock"
-)
-
-type saver struct{}
-
-func (saver) Save(_ context.Context, invoice string, token pawl.Token) error {
-	_, err := fmt.Println("saved with token", token, invoice)
-	return err
-}
-
-func save(ctx context.Context, store saver, invoice string) error {
-` + lines + `}
-
-func main() {
-	if err := save(context.Background(), saver{}, "42"); err != nil {
-		log.Fatal(err)
-	}
-}
-`
 }

@@ -25,6 +25,9 @@ type world struct {
 	leases [3]trust.Lease
 	terms  [3]trust.Terms
 	n      int // leases so far
+	got    [3]driver.Instant
+
+	alive driver.Instant // when the holder was last known to be
 
 	turn time.Duration // for which the grant may go from lease to lease
 
@@ -34,6 +37,13 @@ type world struct {
 	shared bool // the store may take the grant for a shared one
 	handed int  // over
 	given  int  // back to the store
+	rests  bool // it was released before its MinHold was over
+	over   bool // and that is over by now
+
+	idles  bool           // nobody uses the grant, which is kept
+	until  driver.Instant // then it is given back
+	idled  int            // how often it was kept
+	wanted bool           // by others
 }
 
 type request struct {
@@ -53,6 +63,17 @@ func (w *world) present() *trust.Lease { return &w.leases[w.n-1] }
 
 func (w *world) do(a trust.Action) error {
 	w.queued = w.queued || a.Renew
+	if a.Over && w.idles {
+		if w.over || w.now < w.until {
+			return errors.New("what is kept is given back too early, or twice")
+		}
+		w.over = true
+	} else if a.Over {
+		if !w.rests || w.over || w.now < w.began.Add(w.terms[0].MinHold) {
+			return errors.New("it is given back before its MinHold is over, or twice")
+		}
+		w.over = true
+	}
 	if a.Lost && w.present().State() != trust.Lost {
 		return fmt.Errorf("a loss is told of a lease that is not lost")
 	}
@@ -109,7 +130,7 @@ func (w *world) renew() error {
 }
 
 func (w *world) extend(i int, ttl time.Duration) error {
-	if i >= w.n {
+	if i >= w.n || w.idles && i == w.n-1 { // nobody has it
 		return errSame
 	}
 	w.leases[i].Look(w.now) // as Lease.Extend does
@@ -170,6 +191,9 @@ func (w *world) release(i int, waiter *trust.Terms) error {
 		return errSame
 	}
 	l := &w.leases[i]
+	if w.rests && !w.over && i == w.n-1 && l.Ended() == nil {
+		return errSame // nobody has it
+	}
 	held := l.Holds()
 	switch l.Release() {
 	case trust.Fewer:
@@ -183,8 +207,14 @@ func (w *world) release(i int, waiter *trust.Terms) error {
 		}
 		return nil
 	}
-	if w.handed+w.given > i {
+	if w.handed+w.idled+w.given > i {
 		return errors.New("a grant is given back twice")
+	}
+	early := w.now < w.began.Add(w.terms[i].MinHold) && w.now < l.Deadline() && l.Ended() == nil
+	if rest, ok := l.Rest(w.now, 0.5); ok != early {
+		return fmt.Errorf("it rests: %v, and has to: %v", ok, early)
+	} else if ok {
+		return w.rest(i, rest)
 	}
 	if waiter != nil && w.n < len(w.leases) {
 		before := *l
@@ -195,15 +225,111 @@ func (w *world) release(i int, waiter *trust.Terms) error {
 			return errors.New("it was not handed over, but has changed")
 		}
 	}
+	if waiter == nil {
+		before := *l
+		if idle, ok := l.Idle(w.now); ok {
+			return w.idle(before, idle)
+		}
+		if *l != before {
+			return errors.New("it was not kept, but has changed")
+		}
+	}
 	l.Look(w.now)
 	l.End()
 	w.given++
 	return nil
 }
 
+// idle is the release of a lease whose grant is kept.
+func (w *world) idle(before, idle trust.Lease) error {
+	t := w.terms[w.n-1]
+	half := before.Window().Sub(w.now) - before.TTL()/2
+	switch {
+	case t.Idle == 0:
+		return errors.New("a grant is kept that is not to be kept")
+	case w.idles:
+		return errors.New("what is kept is kept again")
+	case w.wanted:
+		return errors.New("a grant is kept that others want")
+	case w.kept || w.shared || w.handed >= tokens || before.State() != trust.Held:
+		return errors.New("a grant is kept that has no heirs")
+	case half <= 0:
+		return errors.New("a grant is kept with half of its TTL or less")
+	case idle.Holds() != 1 || idle.Ended() != nil || w.present().State() != trust.Released:
+		return errors.New("it is kept and not released, or its grant is nobody's")
+	}
+	w.until = min(w.now.Add(t.Idle), w.now.Add(half), w.began.Add(w.turn))
+	t.NoRenew, t.MaxHold, t.Progress = true, 0, 0
+	w.leases[w.n], w.terms[w.n] = idle, t
+	w.n++
+	w.idles, w.idled = true, w.idled+1
+	return nil
+}
+
+// reuse is a call of this client for what is kept.
+func (w *world) reuse(t trust.Terms) error {
+	if !w.idles || w.n == len(w.leases) {
+		return errSame
+	}
+	l := w.present()
+	before := *l
+	heir, ok := l.HandOver(t, w.now, 0.5)
+	free := before.Holds() == 1 && before.Ended() == nil && !w.wanted && w.now < w.until
+	switch {
+	case ok && before.Holds() == 0:
+		return errors.New("what is being given back is used again")
+	case ok && (w.wanted || w.now >= w.until):
+		return errors.New("what is kept is used again although others want it, or too late")
+	case ok && l.Release() != trust.Again:
+		return errors.New("a late release of what was kept gives back what is used")
+	case ok:
+		return w.inherit(before, heir, t)
+	case *l != before:
+		return errors.New("it was not used again, but has changed")
+	case free && t == w.terms[0] && t.TTL == before.TTL():
+		return errors.New("what is kept is not used again")
+	}
+	return nil
+}
+
+// letGo begins to give back what is kept. The store does not know yet.
+func (w *world) letGo() error {
+	if !w.idles || w.present().Release() != trust.Last {
+		return errSame
+	}
+	return nil
+}
+
+// want is news from the store, true or not.
+func (w *world) want() error {
+	before := *w.present()
+	news, unused := w.present().Wanted(w.now)
+	if unused != w.idles || news && w.wanted {
+		return fmt.Errorf("others want it: %v, %v", news, unused)
+	}
+	if w.wanted = true; *w.present() == before {
+		return nil
+	}
+	w.turn = min(w.turn, w.now.Sub(w.began)+time.Millisecond)
+	return nil
+}
+
+// rest is the release of a lease whose MinHold is not over.
+func (w *world) rest(i int, rest trust.Lease) error {
+	if w.leases[i].State() != trust.Released || rest.Ended() != nil || rest.Holds() != 1 {
+		return errors.New("it rests and is not released, or its grant is nobody's")
+	}
+	t := w.terms[i]
+	t.NoRenew, t.MaxHold, t.Progress = false, 0, 0
+	w.leases[w.n], w.terms[w.n] = rest, t
+	w.n++
+	w.rests = true
+	return nil
+}
+
 func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
 	need := min(t.TTL/2, 500*time.Millisecond)
-	if t.NoRenew {
+	if t.NoRenew || w.idles {
 		need = t.TTL / 2
 	}
 	switch {
@@ -213,20 +339,34 @@ func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
 		return errors.New("more leases than tokens")
 	case w.now >= w.began.Add(w.turn):
 		return errors.New("handed over after the turn")
+	case w.rests:
+		return errors.New("a grant goes on that is kept for MinHold")
+	case t.MinHold > 0:
+		return errors.New("an heir with a MinHold has less than a TTL")
 	case w.kept:
 		return errors.New("a lease is handed over whose files a child has")
 	case w.shared:
 		return errors.New("a lease is handed over that the store may take for a shared one")
 	case t.Why != w.terms[w.n-1].Why:
 		return errors.New("handed over under another purpose")
-	case heir.Deadline().Sub(w.now) < need && t.MaxHold == 0:
+	case heir.Deadline().Sub(w.now) < need && t.MaxHold == 0 && t.Progress == 0:
 		return fmt.Errorf("handed over with %v", heir.Deadline().Sub(w.now))
 	case heir.Holds() != 1 || heir.State() != trust.Held || heir.Ended() != nil:
 		return errors.New("the heir does not hold it")
 	}
-	w.handed++
-	w.leases[w.n], w.terms[w.n] = heir, t
+	w.handed, w.alive, w.idles = w.handed+1, w.now, false
+	w.leases[w.n], w.terms[w.n], w.got[w.n] = heir, t, w.now
 	w.n++
+	return nil
+}
+
+// report is a sign of life of the work.
+func (w *world) report() error {
+	l := w.present()
+	l.Look(w.now)
+	if l.Report(w.now); l.Ended() == nil {
+		w.alive = w.now
+	}
 	return nil
 }
 
@@ -237,7 +377,7 @@ func (w *world) lose() error {
 
 // keep is a child process that gets the files of lease i.
 func (w *world) keep(i int) error {
-	if i >= w.n {
+	if i >= w.n || w.idles && i == w.n-1 {
 		return errSame
 	}
 	if w.leases[i].Keep() {
@@ -279,6 +419,9 @@ func (w *world) lowered() error {
 
 func (w *world) hold(k line.Kind) error {
 	l := w.present()
+	if w.idles {
+		return errSame
+	}
 	holds := l.Holds()
 	if !l.Hold(k) {
 		return nil
@@ -300,8 +443,10 @@ func (w *world) check(before *world) error {
 			return fmt.Errorf("lease %d is trusted, and the store has given the name away", i)
 		case trusted.Ended() == nil && i < w.n-1:
 			return fmt.Errorf("lease %d is trusted, and its grant is that of lease %d", i, w.n-1)
-		case trusted.Ended() == nil && w.terms[i].MaxHold > 0 && w.now >= w.began.Add(w.terms[i].MaxHold+5*time.Millisecond):
+		case trusted.Ended() == nil && w.terms[i].MaxHold > 0 && w.now >= w.got[i].Add(w.terms[i].MaxHold):
 			return fmt.Errorf("lease %d is trusted after its MaxHold", i)
+		case trusted.Ended() == nil && w.terms[i].Progress > 0 && w.now >= w.alive.Add(w.terms[i].Progress):
+			return fmt.Errorf("lease %d is trusted, and its holder is stuck", i)
 		}
 		if i >= before.n {
 			continue
@@ -311,13 +456,19 @@ func (w *world) check(before *world) error {
 		}
 	}
 	l := w.present()
+	if w.rests && !w.over && l.Ended() == nil && l.Due() > w.began.Add(w.terms[0].MinHold) {
+		return errors.New("nobody gives it back when its MinHold is over")
+	}
+	if w.idles && !w.over && l.Ended() == nil && l.Due() > w.until {
+		return errors.New("nobody gives back what is kept")
+	}
 	if l.Ended() != nil || w.terms[w.n-1].NoRenew {
 		return nil
 	}
 	switch {
 	case l.Due() > l.Deadline():
 		return errors.New("nobody looks at its deadline")
-	case !w.queued && !w.asked.open && w.terms[w.n-1].MaxHold == 0 && w.now.Add(10*time.Millisecond) < l.Deadline() && w.sleeps(l):
+	case !w.queued && !w.asked.open && w.terms[w.n-1].MaxHold == 0 && w.terms[w.n-1].Progress == 0 && w.now.Add(10*time.Millisecond) < l.Deadline() && w.sleeps(l):
 		return errors.New("nobody renews it")
 	}
 	return nil
@@ -340,12 +491,15 @@ type event struct {
 }
 
 var (
-	alike  = trust.Terms{TTL: ttl}
-	short  = trust.Terms{TTL: ttl / 2}
-	fixed  = trust.Terms{TTL: ttl, NoRenew: true}
-	other  = trust.Terms{TTL: ttl, Why: "another purpose"}
-	longer = trust.Terms{TTL: 2 * ttl}
-	capped = trust.Terms{TTL: ttl, MaxHold: time.Second}
+	alike   = trust.Terms{TTL: ttl}
+	short   = trust.Terms{TTL: ttl / 2}
+	fixed   = trust.Terms{TTL: ttl, NoRenew: true}
+	other   = trust.Terms{TTL: ttl, Why: "another purpose"}
+	longer  = trust.Terms{TTL: 2 * ttl}
+	capped  = trust.Terms{TTL: ttl, MaxHold: time.Second}
+	tested  = trust.Terms{TTL: ttl, Progress: ttl / 2}
+	keeping = trust.Terms{TTL: ttl, Idle: ttl / 3}
+	lasting = trust.Terms{TTL: ttl, MinHold: ttl / 2, MaxHold: ttl, Progress: ttl, NoRenew: true}
 )
 
 var events = []event{
@@ -371,6 +525,17 @@ var events = []event{
 	{"hand over, other", func(w *world) error { return w.release(w.n-1, &other) }},
 	{"hand over, longer", func(w *world) error { return w.release(w.n-1, &longer) }},
 	{"hand over, capped", func(w *world) error { return w.release(w.n-1, &capped) }},
+	{"hand over, tested", func(w *world) error { return w.release(w.n-1, &tested) }},
+	{"hand over, lasting", func(w *world) error { return w.release(w.n-1, &lasting) }},
+	{"reuse", func(w *world) error { return w.reuse(w.terms[0]) }},
+	{"reuse, shorter", func(w *world) error { return w.reuse(short) }},
+	{"reuse, fixed", func(w *world) error { return w.reuse(fixed) }},
+	{"reuse, other", func(w *world) error { return w.reuse(other) }},
+	{"reuse, longer", func(w *world) error { return w.reuse(longer) }},
+	{"reuse, lasting", func(w *world) error { return w.reuse(lasting) }},
+	{"wanted", (*world).want},
+	{"let go", (*world).letGo},
+	{"progress", (*world).report},
 	{"files", func(w *world) error { return w.keep(w.n - 1) }},
 	{"files of the first", func(w *world) error { return w.keep(0) }},
 	{"downgrade", func(w *world) error { return w.lower(0) }},
@@ -394,7 +559,7 @@ func (w world) walk(n int) (sequences int, err error) {
 		if err == nil {
 			err = next.check(&w)
 		}
-		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued && next.kept == w.kept && next.shared == w.shared {
+		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued && next.kept == w.kept && next.shared == w.shared && next.wanted == w.wanted {
 			continue // it is as before
 		}
 		var below int
@@ -411,15 +576,17 @@ func (w world) walk(n int) (sequences int, err error) {
 
 // begin is a grant of which so much of the TTL is over, with others waiting or not.
 func begin(t trust.Terms, ago time.Duration, others bool) world {
-	w := world{began: driver.Instant(time.Hour), n: 1, turn: 4 * time.Millisecond}
+	w := world{began: driver.Instant(time.Hour), n: 1, turn: 4 * time.Millisecond, wanted: others || t.Idle == 0}
 	if others {
 		w.turn = time.Millisecond
+	} else if t.Idle > 0 {
+		w.turn = ttl
 	}
-	w.now = w.began
+	w.now, w.alive, w.got[0] = w.began, w.began, w.began
 	since := w.began.Add(-ago)
 	w.gives = since.Add(t.TTL - driver.Drift(t.TTL))
 	w.terms[0] = t
-	w.leases[0] = trust.Begin(t, trust.Grant{Expires: true, Since: since, Tokens: tokens, Others: others}, w.now, 0.5)
+	w.leases[0] = trust.Begin(t, trust.Grant{Expires: true, Since: since, Tokens: tokens, Others: others, Recalls: t.Idle > 0}, w.now, 0.5)
 	return w
 }
 
@@ -438,6 +605,11 @@ func TestEverySequenceOfEvents(t *testing.T) {
 		{"with others waiting", alike, 0, true, 4},
 		{"fixed", fixed, 0, false, 4},
 		{"capped", capped, 0, false, 4},
+		{"tested", tested, 0, false, 4},
+		{"lasting", lasting, 0, false, 4},
+		{"kept", keeping, 0, false, 4},
+		{"kept, with others waiting", keeping, 0, true, 3},
+		{"kept, with little left", keeping, ttl / 3, false, 4},
 		{"with little left", alike, ttl - time.Second, false, 4},
 		{"with very little left", alike, ttl - 400*time.Millisecond, false, 3},
 	} {

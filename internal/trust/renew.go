@@ -31,6 +31,14 @@ func (l *Lease) confirm(since, now driver.Instant, chance float64) {
 	}
 }
 
+// renewSoon puts off a renewal that is due already: not by much, but a holder that releases
+// first saves it.
+func (l *Lease) renewSoon(now driver.Instant) {
+	if l.renewAt <= now {
+		l.renewAt = now.Add(min(firstRenewal, l.Deadline().Sub(now)/8))
+	}
+}
+
 func spread(d time.Duration, chance float64) time.Duration {
 	return time.Duration(float64(d) * chance)
 }
@@ -41,6 +49,7 @@ type Action struct {
 	Suspect error // it has just become suspect, and why: tell the observer
 	Renew   bool  // have Renew called soon
 	Renewed bool  // the store has confirmed the lease: tell the observer
+	Over    bool  // the rest of MinHold is over: give the grant back
 }
 
 // Wake does what is due.
@@ -55,6 +64,9 @@ func (l *Lease) Wake(now driver.Instant) (do Action) {
 	if now >= l.renewAt {
 		l.renewAt = Never
 		do.Renew = !l.asking // or what is under way is as good as a renewal
+	}
+	if l.resting && now >= l.least {
+		l.resting, do.Over = false, true
 	}
 	return do
 }

@@ -14,11 +14,15 @@
 //	Wake       as Look; suspect, if a confirmation is overdue; a renewal, if one is due
 //	Renew      a request to the store, if none is under way
 //	Extend     the same, for another TTL
+//	Report     the work is not stuck
 //	Answer     held until later; suspect and tried again soon; or lost
 //	Lose       lost
 //	Keep       no heirs
 //	Release    one hold less, or the end, which the caller makes by HandOver or End
 //	HandOver   released; the grant is another lease's, the heir
+//	Rest       released; the grant is kept until MinHold is over
+//	Idle       released; the grant is kept for the next call of this client
+//	Wanted     not kept; or, if nobody uses it, given back
 //	End        released
 //
 // A grant goes from lease to lease by HandOver: the store sees one, with the id and the
@@ -72,6 +76,12 @@ type Terms struct {
 	NoRenew bool
 	MaxHold time.Duration // 0: for ever
 	Why     string
+	// MinHold is how long the store keeps the grant at least; 0: no longer than the lease.
+	MinHold time.Duration
+	// Progress is how long the work may report none; 0: for ever.
+	Progress time.Duration
+	// Idle is for how long the client keeps the grant after Release; 0: not at all.
+	Idle time.Duration
 }
 
 // Grant is what the store has granted.
@@ -80,6 +90,7 @@ type Grant struct {
 	Since   driver.Instant // the store has certainly not begun the TTL before
 	Tokens  uint64         // that are reserved for heirs
 	Others  bool           // other clients may be waiting
+	Recalls bool           // the store tells if others want the name; see Wanted
 }
 
 // Lease is what is known of one lease. It is a value: a copy has a life of its own.
@@ -88,17 +99,22 @@ type Lease struct {
 	state State
 	cause error // why it ended
 	limit driver.Instant
-	holds int32 // how often it is held; 0 when Release has been called for each
+	stuck driver.Instant // when the work counts as stuck
+	least driver.Instant // the grant is not given back before
+	holds int32          // how often it is held; 0 when Release has been called for each
 
 	expires  bool // the store ends it when its TTL has passed
 	asking   bool // a request that renews is under way
 	lowering bool // a Downgrade has begun
 	lowered  bool // and was confirmed: it is shared
+	resting  bool // it only waits for least
+	idle     bool // and its grant may go to the next call of this client until then
 
 	// Of its grant, as is asking.
 	since  driver.Instant
 	tokens uint64         // left for heirs
 	turn   driver.Instant // there are none from then on
+	alone  bool           // nobody else wants the name, or the store would have told
 
 	renewAt   driver.Instant // when to renew, or to try again
 	suspectAt driver.Instant // when a missing confirmation is overdue
@@ -108,19 +124,25 @@ type Lease struct {
 // Begin returns the first lease of a grant. Chance, here and below, is a random number
 // from 0 to 1, without 1.
 func Begin(t Terms, g Grant, now driver.Instant, chance float64) Lease {
-	l := Lease{terms: t, holds: 1, expires: g.Expires, since: g.Since, tokens: g.Tokens, limit: Never}
-	l.turn = now.Add(longTurn)
-	if g.Others {
+	l := Lease{terms: t, holds: 1, expires: g.Expires, since: g.Since, tokens: g.Tokens, limit: Never, stuck: Never}
+	l.alone = g.Recalls && !g.Others
+	switch {
+	case l.alone:
+		l.turn = now.Add(t.TTL) // others wait no longer for it even if they cannot tell
+	case g.Others:
 		l.turn = now.Add(shortTurn)
+	default:
+		l.turn = now.Add(longTurn)
 	}
 	if t.MaxHold > 0 {
 		l.limit = now.Add(t.MaxHold)
 	}
-	l.confirm(g.Since, now, chance)
-	if l.renewAt <= now {
-		// Renew soon, but not at once: a holder that releases first saves the renewal.
-		l.renewAt = now.Add(min(firstRenewal, l.Deadline().Sub(now)/8))
+	if t.MinHold > 0 {
+		l.least = now.Add(t.MinHold)
 	}
+	l.Report(now)
+	l.confirm(g.Since, now, chance)
+	l.renewSoon(now)
 	return l
 }
 
@@ -133,13 +155,19 @@ func (l *Lease) Ended() error { return l.cause }
 // Holds returns how often the lease is held; 0 once it has been given back.
 func (l *Lease) Holds() int { return int(l.holds) }
 
-// Deadline returns the end of the trust window, or Never.
-func (l *Lease) Deadline() driver.Instant {
+// Deadline returns when the lease ends unless something moves that, or Never.
+func (l *Lease) Deadline() driver.Instant { return min(l.limit, l.stuck, l.Window()) }
+
+// Window returns the end of the trust window, or Never.
+func (l *Lease) Window() driver.Instant {
 	if !l.expires && !l.terms.NoRenew {
-		return l.limit
+		return Never
 	}
-	return min(l.limit, l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL)))
+	return l.since.Add(l.terms.TTL - driver.Drift(l.terms.TTL))
 }
+
+// TTL returns the TTL of the last confirmation.
+func (l *Lease) TTL() time.Duration { return l.terms.TTL }
 
 // Due returns when the lease has to be woken; Never once it has ended.
 func (l *Lease) Due() driver.Instant {
@@ -149,6 +177,9 @@ func (l *Lease) Due() driver.Instant {
 	due := min(l.Deadline(), l.renewAt)
 	if l.state == Held {
 		due = min(due, l.suspectAt)
+	}
+	if l.resting {
+		due = min(due, l.least)
 	}
 	return due
 }
@@ -161,6 +192,13 @@ func (l *Lease) Keep() bool {
 	}
 	l.tokens = 0
 	return true
+}
+
+// Report notes that the work goes on.
+func (l *Lease) Report(now driver.Instant) {
+	if l.terms.Progress > 0 && l.cause == nil {
+		l.stuck = now.Add(l.terms.Progress)
+	}
 }
 
 // Limit ends the lease at the given time, unless it ends before.
@@ -189,6 +227,8 @@ func (l *Lease) Look(now driver.Instant) bool {
 		return false
 	case deadline == l.limit:
 		return l.Lose(&driver.LostError{Reason: driver.Limit})
+	case deadline == l.stuck:
+		return l.Lose(&driver.LostError{Reason: driver.Stuck})
 	}
 	return l.Lose(&driver.LostError{Reason: driver.Expired, Err: l.failure})
 }
@@ -215,32 +255,71 @@ func (l *Lease) Release() Giving {
 	return Fewer
 }
 
-// HandOver ends the lease, which is being released, and returns that of a waiter, which has
-// its grant and its trust window from then on. It does nothing and returns false if the
-// waiter needs a grant of its own: its Why differs, no tokens are left, the turn is over,
-// or less than half of its TTL is left (if it renews, half a second is enough).
+// HandOver ends the lease, which is being released or is idle, and returns that of a
+// waiter, which has its grant and its trust window from then on. It does nothing and
+// returns false if the waiter needs a grant of its own: its Why differs, no tokens are
+// left, the turn is over, less than half of its TTL is left (if it renews and the lease is
+// not idle, half a second is enough), or it has a MinHold, for which the whole TTL has to
+// be left. One that is idle is handed over to nobody once others want it.
 func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Lease, ok bool) {
 	need := t.TTL / 2
-	if !t.NoRenew {
+	if !t.NoRenew && !l.idle {
 		need = min(need, firstNeed)
 	}
 	fresh := now.Add(need) < l.since.Add(t.TTL-driver.Drift(t.TTL))
-	if l.tokens == 0 || now >= l.turn || now >= l.Deadline() || l.state != Held || l.lowering ||
-		t.Why != l.terms.Why || t.TTL > l.terms.TTL || !fresh {
+	if !l.hasHeirs(now) || t.Why != l.terms.Why || t.TTL > l.terms.TTL || t.MinHold > 0 || !fresh {
+		return Lease{}, false
+	}
+	if l.idle && (l.holds == 0 || !l.alone || now >= l.least) { // it is being given back, or should be
 		return Lease{}, false
 	}
 	heir = Lease{
-		terms: t, holds: 1, expires: l.expires, limit: Never,
-		since: l.since, asking: l.asking, tokens: l.tokens - 1, turn: l.turn,
+		terms: t, holds: 1, expires: l.expires, limit: Never, stuck: Never,
+		since: l.since, asking: l.asking, tokens: l.tokens - 1, turn: l.turn, alone: l.alone,
 		renewAt: l.renewAt, suspectAt: l.suspectAt,
 	}
 	if t.MaxHold > 0 {
 		heir.limit = now.Add(t.MaxHold)
 	}
+	heir.Report(now)
 	if t.TTL != l.terms.TTL || t.NoRenew != l.terms.NoRenew {
 		heir.confirm(l.since, now, chance)
+		heir.renewSoon(now)
+	}
+	l.asking = false
+	l.holds = 0 // a Release of what was idle may be on its way: the grant is the heir's
+	l.End()
+	return heir, true
+}
+
+// hasHeirs reports whether the grant may go to another lease without the store.
+func (l *Lease) hasHeirs(now driver.Instant) bool {
+	return l.tokens > 0 && now < l.turn && now < l.Deadline() && l.state == Held && !l.lowering
+}
+
+// Early reports whether the lease has a MinHold that is not over: the store is to keep its
+// grant. That of a lease that was lost is not kept.
+func (l *Lease) Early(now driver.Instant) bool {
+	return l.cause == nil && now < l.least && now < l.Deadline() && !l.idle
+}
+
+// Forgo drops MinHold: nobody has worked under the lease.
+func (l *Lease) Forgo() { l.least = 0 }
+
+// Rest ends the lease, which is being released, and returns the one that keeps its grant
+// for what is left of MinHold. It does nothing and returns false if there is nothing to
+// wait for.
+func (l *Lease) Rest(now driver.Instant, chance float64) (rest Lease, ok bool) {
+	if !l.Early(now) {
+		return Lease{}, false
+	}
+	rest = *l
+	rest.holds, rest.tokens, rest.resting = 1, 0, true
+	rest.limit, rest.stuck = Never, Never
+	if rest.terms.NoRenew = false; l.terms.NoRenew {
+		rest.confirm(l.since, now, chance)
 	}
 	l.asking = false
 	l.End()
-	return heir, true
+	return rest, true
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Guard binds a transaction on the database of the store to the lease: what tx writes is
+// committed only if the lease is held, and before anybody else is granted the name. So a
+// holder that was paused or cut off cannot write late, and the data need no fencing token.
+// It holds also if the lease's time is over before the commit: nobody else is granted the
+// name until tx has ended.
+//
+// Call it once in each transaction, before the writes or after them; with pglock, tx is a
+// pgx.Tx, or a *sql.Tx. After an error roll back: with pglock the transaction cannot be
+// committed any more. End tx before Release; if not, the name becomes free when tx ends.
+//
+// The error is ErrLost or ErrReleased if the lease has ended, and one that wraps
+// errors.ErrUnsupported if the store is no database, or not that of tx.
+func (l *Lease) Guard(ctx context.Context, tx any) error {
+	ctx = present(ctx)
+	if err := l.guard(ctx, tx); err != nil {
+		return l.grant.client.opError(ctx, "guard", l.grant.name, err)
+	}
+	return nil
+}
+
+func (l *Lease) guard(ctx context.Context, tx any) error {
+	l.check()
+	if err := l.ended(); err != nil {
+		return err
+	}
+	g, ok := l.grant.store.(driver.Guarder)
+	if !ok {
+		return fmt.Errorf("this store cannot guard a transaction; pglock can: %w", errors.ErrUnsupported)
+	}
+	// From now on the lease is not handed over without the store.
+	if !l.keep() {
+		if err := l.ended(); err != nil {
+			return err
+		}
+		return ErrReleased
+	}
+	return g.Guard(ctx, tx)
+}
