@@ -106,6 +106,11 @@ type Request struct {
 	Holder *Holder       // who makes the attempt; never nil
 	Why    string        // what for, in the words of the caller; may be empty
 
+	// Holds are leases that the caller holds while it waits, perhaps in other stores. Whoever
+	// is shown the waiter is shown them, as deadlocks are found by them. They are nil for most
+	// callers, and a few kilobytes at most; a driver may leave out some, the first ones first.
+	Holds []Hold
+
 	// The kind of lease. At most one of the two is set.
 	Shared bool // held together with other shared leases
 	Slots  int  // if positive, held by at most this many at a time
@@ -114,6 +119,11 @@ type Request struct {
 	// and soon if Since is long ago. The store may then begin with less than the TTL;
 	// Since is earlier by the difference. A driver may ignore it.
 	Renewed bool
+
+	// Keeps says that the caller may keep the grant for a while when nobody uses it, and
+	// that it gives it back when others want the name: the grant is to be Recallable. A
+	// driver that is no Recaller never sees it.
+	Keeps bool
 }
 
 // MinTTL is the shortest time to live. Below it, the allowance for clock

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,10 @@ var (
 	ErrClosed      = errors.New("the client is closed")
 	ErrDisagree    = errors.New("this client disagrees with the store about what all clients have in common")
 	ErrUncertain   = errors.New("outcome uncertain: the store may have recorded the grant")
+
+	// ErrDenied is wrapped too by an error of a store that does not let the user in, or do
+	// what a driver has to do. It is fs.ErrPermission.
+	ErrDenied = fs.ErrPermission
 
 	// ErrSilent is wrapped too by the error of a driver that has asked all servers and
 	// got too few answers in time. Package pawl does not repeat a first attempt then.
@@ -134,6 +139,7 @@ const (
 	Broken  Reason = "broken"  // ended by somebody with Break
 	Gone    Reason = "gone"    // the store no longer has it
 	Limit   Reason = "limit"   // held for as long as MaxHold allows
+	Stuck   Reason = "stuck"   // its holder reported no progress for as long as ProgressEvery allows
 )
 
 // LostError is ErrLost with the reason.
@@ -159,6 +165,8 @@ func (e *LostError) Error() string {
 		s += "it was not renewed in time"
 	case Limit:
 		s += "it was held for as long as MaxHold allows"
+	case Stuck:
+		s += "its holder reported no progress for as long as ProgressEvery allows"
 	default:
 		s += "the store no longer has it"
 	}

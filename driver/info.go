@@ -40,18 +40,28 @@ func (h Holder) String() string {
 	return who + " (" + strings.Join(in, ", ") + ")"
 }
 
+// Token is a fencing token: greater than that of every earlier lease on the
+// same name, or 0 if the store has none. Send it along with every write, and
+// have the resource refuse a token smaller than the largest it has seen.
+type Token uint64
+
 // Held is one lease as the store shows it to everybody. Times are by the clock
 // of the machine that wrote them, for people only; zero means unknown.
 type Held struct {
 	Holder
 	Lease    string    `json:"lease"`
-	Token    uint64    `json:"token,omitempty"`
+	Token    Token     `json:"token,omitempty"`
 	Why      string    `json:"why,omitempty"`
 	Acquired time.Time `json:"acquired,omitzero"`
 	Renewed  time.Time `json:"renewed,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"` // when the store ends it unless renewed
 	Shared   bool      `json:"shared,omitempty"`
 	Slots    int       `json:"slots,omitempty"` // how many the name has; 0 unless this is one of them
+	// Keeps: when the holder has released the lease, its client may keep it for a while, see
+	// pawl.KeepIdle, and gives it back when others want the name. Idle: that is so now, and
+	// nobody uses it. Only the client that keeps the lease knows that, and shows it.
+	Keeps bool `json:"keeps,omitempty"`
+	Idle  bool `json:"idle,omitempty"`
 	// Orphan: the process that took the lease has ended, but processes that it started
 	// go on.
 	Orphan bool `json:"orphan,omitempty"`
@@ -60,17 +70,30 @@ type Held struct {
 // Waiter is one waiter in the queue.
 type Waiter struct {
 	Holder
+	Lease string    `json:"lease,omitempty"` // the id that its lease would have; empty if it has none yet
 	Since time.Time `json:"since,omitzero"`
 	Why   string    `json:"why,omitempty"`
 
 	Shared bool `json:"shared,omitempty"`
 	Slots  int  `json:"slots,omitempty"`
+
+	// Holds are the leases that the waiter holds meanwhile, as its Request says.
+	Holds []Hold `json:"holds,omitempty"`
+	// Local: a waiter of the client itself that the store does not know yet, as it waits for
+	// a lease of this client.
+	Local bool `json:"local,omitempty"`
+}
+
+// Hold is a lease that somebody holds who waits for another.
+type Hold struct {
+	Name  string `json:"name"`
+	Lease string `json:"lease"` // its id
 }
 
 // Info describes one name.
 type Info struct {
 	Name    string   `json:"name"`
-	Token   uint64   `json:"token,omitempty"` // the largest granted so far
+	Token   Token    `json:"token,omitempty"` // the largest granted so far
 	Holders []Held   `json:"holders"`
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
 }

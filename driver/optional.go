@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Driver may also be a Queuer, Inspector, Reporter, Describer or Sets, and a Grant
-// may also be a Notifier, Passer, Downgrader, Inheriter or Reserver. Package pawl asks
+// A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Sets or Recaller, and a
+// Grant may also be a Notifier, Passer, Downgrader, Inheriter, Reserver, Guarder or Recallable. Package pawl asks
 // for each with a type assertion, and does without those that are missing.
 
 // Queuer is a Driver whose store has a queue and notifies waiters, so that they need
@@ -158,6 +158,18 @@ type Inheriter interface {
 	Files() []*os.File
 }
 
+// Guarder is a Grant of a store that is a database, which can bind a transaction of the
+// user to it.
+type Guarder interface {
+	// Guard makes tx, an open transaction on the database of the store, fail unless the
+	// grant has not ended, and then keeps every other grant on the name from beginning
+	// until tx has ended. It returns ErrLost if the grant has ended, and an error that is
+	// errors.ErrUnsupported if tx is of a type that the store does not know. Once it has
+	// been called, Reserved must return 0 tokens: tx may end after the grant was handed
+	// over.
+	Guard(ctx context.Context, tx any) error
+}
+
 // Reserver is a Grant that comes with more tokens than its own. Package pawl passes it
 // on to the next waiters of the same client, one after the other and each with the next
 // of these tokens, without a request to the store. All that time the store sees one
@@ -174,4 +186,37 @@ type Reserver interface {
 	// grant must not be handed over any more, as it may have ended. others reports whether
 	// another participant was waiting for the name when it was granted, or may have been.
 	Reserved() (tokens uint64, others bool)
+}
+
+// Recaller is a Driver whose store tells a holder that others want the name.
+type Recaller interface {
+	Driver
+
+	// Recalls reports whether it does. It is constant. If it is true, the grants of
+	// requests with Keeps are Recallable, and Reservers.
+	Recalls() bool
+}
+
+// Recall is why a Recallable is to be given back, unless it is in use.
+type Recall int
+
+const (
+	// Waits: somebody waits for the name in the store's queue.
+	Waits Recall = iota
+	// Asks: somebody was refused and is going to ask again soon, which an InUse spares.
+	Asks
+	// Unheard: one of these may have been, unheard.
+	Unheard
+)
+
+// Recallable is a Grant whose holder learns that others want the name. That is a hint: it
+// may be late, lost or repeated, and nothing but time depends on it.
+type Recallable interface {
+	// OnWanted arranges that f is called, in its own goroutine, each time that the store
+	// has refused somebody because of this grant or has put somebody into its queue, from
+	// the beginning of the grant on. OnWanted is called at most once.
+	OnWanted(f func(Recall))
+
+	// InUse removes Held.Keeps from what the store shows of the grant.
+	InUse(ctx context.Context) error
 }

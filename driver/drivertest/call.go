@@ -16,6 +16,7 @@ type acquirer = func(context.Context, *driver.Request) (driver.Grant, error)
 // call is an Acquire that waits in a goroutine of its own.
 type call struct {
 	e      *env
+	name   string
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has returned
 
@@ -31,12 +32,17 @@ func (e *env) wait(d driver.Driver, req *driver.Request) *call {
 	before := e.queued(d, req.Name)
 	c := e.startWait(d, req)
 	e.pause()
-	for limit := driver.Now().Add(e.h.TTL / 2); before >= 0 && driver.Now() < limit && !closed(c.done, 0); e.pause() {
-		if e.queued(d, req.Name) > before {
-			break
+	e.joined(d, req.Name, before, c.done, e.h.TTL/2)
+	return c
+}
+
+// joined waits for at most limit until more than before are in the queue, or done is closed.
+func (e *env) joined(d driver.Driver, name string, before int, done <-chan struct{}, limit time.Duration) {
+	for end := driver.Now().Add(limit); before >= 0 && driver.Now() < end && !closed(done, 0); e.pause() {
+		if e.queued(d, name) > before {
+			return
 		}
 	}
-	return c
 }
 
 // queued returns how many wait for the name, or -1 if the store does not list them.
@@ -57,7 +63,7 @@ func (e *env) queued(d driver.Driver, name string) int {
 // startWait starts an Acquire.
 func (e *env) startWait(d driver.Driver, req *driver.Request) *call {
 	ctx, cancel := context.WithCancel(e.ctx)
-	c := &call{e: e, cancel: cancel, done: make(chan struct{})}
+	c := &call{e: e, name: req.Name, cancel: cancel, done: make(chan struct{})}
 	e.calls.Go(func() {
 		defer close(c.done)
 		c.grant, c.err = d.(driver.Queuer).Acquire(ctx, req)
@@ -71,6 +77,7 @@ func (c *call) waits() {
 	c.e.Helper()
 	select {
 	case <-c.done:
+		c.e.inTime(c.name, c.err)
 		c.e.Fatalf("Acquire returned %s, %v; want it to wait", show(c.grant), c.err)
 	default:
 	}

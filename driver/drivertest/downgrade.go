@@ -139,7 +139,7 @@ func downgradeBroken(e *env) {
 	g := e.tryReq(a, req)
 	e.letGo(g)
 	e.downgrade(g)
-	if h := e.inspect(b, name).Holders; len(h) != 1 || !h[0].Shared || h[0].Lease != req.Lease || h[0].Token != g.Token() {
+	if h := e.inspect(b, name).Holders; len(h) != 1 || !h[0].Shared || h[0].Lease != req.Lease || h[0].Token != driver.Token(g.Token()) {
 		e.Errorf("Inspect shows the holders %+v after Downgrade; want the same one, shared", h)
 	}
 	reader := e.tryReq(b, e.reader(name))

@@ -25,10 +25,11 @@ type env struct {
 	prefix string          // of all names of this test
 	has    map[string]bool // what the store has of what tests may need, once looked for
 	calls  sync.WaitGroup  // the goroutines that wait in Acquire
+	ends   ends
 }
 
 func newEnv(t testing.TB, h *Harness) *env {
-	e := &env{TB: t, h: h, store: h.Start(t), prefix: "drivertest-" + rand.Text()[:8] + "/"}
+	e := &env{TB: t, h: h, store: h.Start(t), prefix: "drivertest-" + rand.Text()[:8] + "/", ends: ends{of: make(map[any]lease)}}
 	if e.store.Open == nil {
 		t.Fatal("drivertest: Store.Open is nil")
 	}
@@ -138,6 +139,7 @@ func (e *env) tryReq(d driver.Driver, req *driver.Request) driver.Grant {
 	if err != nil || g == nil {
 		e.Fatalf("TryAcquire(%.80q) = %v, %v; want a grant", req.Name, g, err)
 	}
+	e.ends.set(req.Name, g.Token(), g.Since().Add(req.TTL))
 	return g
 }
 
@@ -156,6 +158,7 @@ func (e *env) free(d driver.Driver, name string) {
 func (e *env) release(g driver.Grant) {
 	e.Helper()
 	if err := g.Release(e.ctx); err != nil {
+		e.inTime(g.Token(), err)
 		e.Fatalf("Release of token %d = %v; want nil", g.Token(), err)
 	}
 }

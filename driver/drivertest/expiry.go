@@ -72,7 +72,11 @@ func (e *env) renew(g driver.Grant, ttl time.Duration) driver.Instant {
 	e.Helper()
 	since, err := g.Renew(e.ctx, ttl)
 	if err != nil {
+		e.inTime(g.Token(), err)
 		e.Fatalf("Renew = %v; want nil", err)
+	}
+	if l, ok := e.ends.get(g.Token()); ok {
+		e.ends.set(l.name, g.Token(), since.Add(ttl))
 	}
 	return since
 }

@@ -46,6 +46,12 @@ func (d faultyDriver) TryAcquire(ctx context.Context, req *driver.Request) (driv
 
 func (d faultyDriver) Guarantees() driver.Guarantees { return d.faulty.inner.Guarantees() }
 
+// Recalls implements driver.Recaller. A driver that is none says that it is not.
+func (d faultyDriver) Recalls() bool {
+	r, ok := d.faulty.inner.(driver.Recaller)
+	return ok && r.Recalls()
+}
+
 // Close waits for the requests that are on their way.
 func (d faultyDriver) Close() error {
 	d.faulty.flying.Wait()

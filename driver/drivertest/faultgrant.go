@@ -64,6 +64,26 @@ func (g *faultyGrant) Reserved() (tokens uint64, others bool) {
 	return 0, false
 }
 
+// OnWanted implements driver.Recallable. It lets nothing through while cut off, nor later.
+func (g *faultyGrant) OnWanted(f func(driver.Recall)) {
+	if r, ok := g.inner.(driver.Recallable); ok {
+		r.OnWanted(func(how driver.Recall) {
+			if !g.f.isCut() {
+				f(how)
+			}
+		})
+	}
+}
+
+// InUse implements driver.Recallable.
+func (g *faultyGrant) InUse(ctx context.Context) error {
+	r, ok := g.inner.(driver.Recallable)
+	if !ok || g.f.isCut() {
+		return fmt.Errorf("drivertest: %T is cut off, or no driver.Recallable: %w", g.inner, driver.ErrUnavailable)
+	}
+	return r.InUse(ctx)
+}
+
 type faultyNotifier struct {
 	f     *Faulty
 	inner driver.Notifier

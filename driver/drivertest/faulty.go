@@ -63,6 +63,7 @@ func (f *Faulty) Cut() {
 	f.cut = true
 	for cancel := range f.waiting {
 		(*cancel)()
+		delete(f.waiting, cancel) // its answer is lost, even if Heal comes before it
 	}
 }
 
@@ -178,8 +179,9 @@ func (f *Faulty) through(ctx context.Context, op Op, do func(context.Context) er
 	err := do(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	_, there := f.waiting[&cancel]
 	delete(f.waiting, &cancel)
-	if f.cut {
+	if f.cut || !there {
 		return unknown, lostAnswer(op)
 	}
 	return answered, err

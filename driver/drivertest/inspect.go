@@ -44,7 +44,7 @@ func heldError(e *env) {
 
 func (e *env) sameHolder(got driver.Held, req *driver.Request, g driver.Grant) {
 	e.Helper()
-	want := driver.Held{Holder: *req.Holder, Lease: req.Lease, Token: g.Token(), Why: req.Why}
+	want := driver.Held{Holder: *req.Holder, Lease: req.Lease, Token: driver.Token(g.Token()), Why: req.Why}
 	if got.Holder != want.Holder || got.Lease != want.Lease || got.Token != want.Token || got.Why != want.Why {
 		e.Errorf("holder is shown as %+v; want %+v", got, want)
 	}
@@ -62,7 +62,7 @@ func inspectHolder(e *env) {
 		e.Fatalf("Inspect shows %d holders; want one", len(info.Holders))
 	}
 	e.sameHolder(info.Holders[0], req, g)
-	if info.Token != 0 && info.Token < g.Token() {
+	if info.Token != 0 && info.Token < driver.Token(g.Token()) {
 		e.Errorf("Inspect shows the largest token as %d; want at least %d", info.Token, g.Token())
 	}
 	e.release(g)
@@ -75,9 +75,15 @@ func inspectQueue(e *env) {
 	d, name := e.open(), e.name("deploy")
 	g := e.try(d, name)
 	var ws []*call
+	ids, held := make(map[string]string), make(map[string][]driver.Hold)
 	for i := range 3 {
 		req := e.request(name)
 		req.Holder = &driver.Holder{Who: fmt.Sprint("waiter ", i)}
+		if i != 1 { // most waiters hold nothing
+			req.Holds = []driver.Hold{{Name: `the first "lock"`, Lease: fmt.Sprint("first of ", i)}, {Name: "another", Lease: "second"}}
+		}
+		ids[req.Holder.Who] = req.Lease
+		held[req.Holder.Who] = req.Holds
 		ws = append(ws, e.wait(e.open(), req))
 	}
 	queue := func(want ...string) {
@@ -85,6 +91,12 @@ func inspectQueue(e *env) {
 		var got []string
 		for _, w := range e.inspect(d, name).Waiters {
 			got = append(got, w.Who)
+			if w.Lease != ids[w.Who] {
+				e.Errorf("Inspect shows %s with the lease %q; want %q", w.Who, w.Lease, ids[w.Who])
+			}
+			if !slices.Equal(w.Holds, held[w.Who]) {
+				e.Errorf("Inspect shows that %s holds %q; want %q", w.Who, w.Holds, held[w.Who])
+			}
 		}
 		if !d.Guarantees().FIFO {
 			slices.Sort(got)

@@ -34,6 +34,7 @@ func (e *env) refused(d driver.Driver, req *driver.Request) {
 	e.Helper()
 	g, err := d.TryAcquire(e.ctx, req)
 	if g != nil || !errors.Is(err, driver.ErrHeld) {
+		e.inTime(req.Name, err)
 		e.Fatalf("TryAcquire(%.80q, %s) = %v, %v; want ErrHeld", req.Name, kindOf(req), show(g), err)
 	}
 }

@@ -180,9 +180,9 @@ func (d *mutantDriver) grant(req *driver.Request) func(driver.Grant, error) (dri
 // spread makes room for those set aside between the tokens that are shown.
 func (d *mutantDriver) spread(infos ...*driver.Info) {
 	for _, info := range infos {
-		info.Token *= d.m.reserve + 1
+		info.Token *= driver.Token(d.m.reserve + 1)
 		for i := range info.Holders {
-			info.Holders[i].Token *= d.m.reserve + 1
+			info.Holders[i].Token *= driver.Token(d.m.reserve + 1)
 		}
 	}
 }

@@ -169,6 +169,15 @@ var inspectMutants = []*mutant{
 		inspect: changeInfo(func(info *driver.Info) { info.Waiters = nil }),
 	},
 	{
+		name:   "inspect hides what waiters hold",
+		breaks: []string{"inspect-describes-the-queue"},
+		inspect: changeInfo(func(info *driver.Info) {
+			for i := range info.Waiters {
+				info.Waiters[i].Holds = nil
+			}
+		}),
+	},
+	{
 		name:   "inspect of a free name fails",
 		breaks: []string{"inspect-describes-the-holder", "inspect-of-an-expired-lease-shows-nobody"},
 		inspect: func(info *driver.Info, err error) (*driver.Info, error) {

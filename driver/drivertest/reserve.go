@@ -228,15 +228,15 @@ func reservedShown(e *env) {
 	b, name := e.open(), e.name("deploy")
 	g := e.try(e.open(), name)
 	info := e.inspect(b, name)
-	if len(info.Holders) != 1 || info.Holders[0].Token != g.Token() {
+	if len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(g.Token()) {
 		e.Errorf("Inspect shows the holders %+v; want one with token %d", info.Holders, g.Token())
 	}
-	if last := e.last(g); info.Token != 0 && (info.Token < g.Token() || info.Token > last) {
+	if last := e.last(g); info.Token != 0 && (info.Token < driver.Token(g.Token()) || info.Token > driver.Token(last)) {
 		e.Errorf("Inspect shows %d as the largest token; want one from %d to %d", info.Token, g.Token(), last)
 	}
 	_, err := b.TryAcquire(e.ctx, e.request(name))
 	var held *driver.HeldError
-	if !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 || held.Info.Holders[0].Token != g.Token() {
+	if !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 || held.Info.Holders[0].Token != driver.Token(g.Token()) {
 		e.Errorf("TryAcquire of another = %v; want a *HeldError with token %d", err, g.Token())
 	}
 	e.release(g)

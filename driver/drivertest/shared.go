@@ -155,7 +155,7 @@ func inspectReaders(e *env) {
 	}
 	for _, h := range info.Holders {
 		g := want[h.Lease]
-		if g == nil || !h.Shared || h.Slots != 0 || h.Token != g.Token() || h.Why != "conformance" {
+		if g == nil || !h.Shared || h.Slots != 0 || h.Token != driver.Token(g.Token()) || h.Why != "conformance" {
 			e.Errorf("Inspect shows the holder %+v; want one of the readers", h)
 		}
 	}

@@ -170,7 +170,7 @@ func inspectSlots(e *env) {
 	}
 	for _, h := range info.Holders {
 		g := grants[h.Lease]
-		if g == nil || h.Shared || h.Slots != 3 || h.Token != g.Token() || h.Why != "conformance" {
+		if g == nil || h.Shared || h.Slots != 3 || h.Token != driver.Token(g.Token()) || h.Why != "conformance" {
 			e.Errorf("Inspect shows the holder %+v; want one of the two, with three slots", h)
 		}
 	}

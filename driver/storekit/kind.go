@@ -2,13 +2,17 @@
 
 package storekit
 
-import "io/fs"
+import (
+	"io/fs"
+
+	"github.com/pawl-go/pawl/driver"
+)
 
 // What a server's refusal may be besides driver.ErrUnavailable, so that programs can
 // tell what no waiting mends.
 var (
 	// ErrDenied: the server does not let this user in, or lets it do too little.
-	ErrDenied = fs.ErrPermission
+	ErrDenied = driver.ErrDenied
 	// ErrConfig: the URL or the options do not fit the server.
 	ErrConfig = fs.ErrInvalid
 )

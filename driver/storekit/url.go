@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 )
 
 var errNoURL = errors.New("this is not a URL, or a special character of the password is not written as %xx")
@@ -73,6 +74,15 @@ func Set[T any](name string, to *T, read func(string) (T, error)) Param {
 
 // Text is for Set: the value as it is.
 func Text(v string) (string, error) { return v, nil }
+
+// Duration is for Set: a duration of more than zero, which would mean that it is not set.
+func Duration(v string) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%v is not more than zero: write a duration such as 30s", d)
+	}
+	return d, err
+}
 
 // ReadPassword is for Set: the password in a file, without the end of the line.
 func ReadPassword(file string) (string, error) {

@@ -44,7 +44,7 @@ func TestReadQuery(t *testing.T) {
 	var text string
 	var all []string
 	params := []Param{
-		Set("n", &n, strconv.Atoi), Set("d", &d, time.ParseDuration), Set("text", &text, Text), {Name: "all", Values: &all},
+		Set("n", &n, strconv.Atoi), Set("d", &d, Duration), Set("text", &text, Text), {Name: "all", Values: &all},
 	}
 	if err := ReadQuery("n=1&n=2&d=3s&text=a%20b&all=x&all=y", params...); err != nil {
 		t.Fatal(err)
@@ -58,6 +58,8 @@ func TestReadQuery(t *testing.T) {
 		"n=1;d=2s":  "put & between them",
 		"text=%zz":  "put & between them",
 		"d=2&text=": "d: time: missing unit",
+		"d=0":       "d: 0s is not more than zero",
+		"d=-1s":     "d: -1s is not more than zero",
 	} {
 		if err := ReadQuery(query, params...); err == nil || !strings.HasPrefix(err.Error(), want) && !(errors.Is(err, ErrQuery) && strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v; want %q", query, err, want)

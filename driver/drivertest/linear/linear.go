@@ -110,6 +110,7 @@ type run struct {
 	conditions
 	ttl       time.Duration
 	inspector bool
+	recalls   bool
 
 	clock  clock
 	calls  atomic.Int64
@@ -122,6 +123,8 @@ func start(t testing.TB, h drivertest.Harness) *run {
 	for i := range clients {
 		d := r.store.Open(t)
 		_, r.inspector = d.(driver.Inspector)
+		k, ok := d.(driver.Recaller)
+		r.recalls = ok && k.Recalls()
 		r.sure = d.Guarantees()
 		link := drivertest.NewFaulty(d)
 		c, err := pawl.New(link.Driver(), &pawl.Options{TTL: h.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", i)}})
@@ -157,8 +160,9 @@ func (r *run) record(calls int, trouble func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i := range max(1, calls/perName) {
+		kept := r.recalls && i%2 == 1 // what is kept can be broken after its holder has released it
 		r.names = append(r.names, &history{
-			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, broken: i%3 > 0, left: perName,
+			name: fmt.Sprintf("linear-%d-%d", time.Now().UnixNano(), i), kinds: r.kinds(i), waited: i%8 >= 3, broken: i%3 > 0 && !kept, kept: kept, left: perName,
 		})
 	}
 	r.calm = trouble == nil

@@ -43,6 +43,7 @@ type history struct {
 	kinds  []kind
 	waited bool // some wait for it, and some of them give up
 	broken bool // leases are broken
+	kept   bool // leases are kept when nobody uses them
 
 	mu    sync.Mutex
 	doubt bool // an attempt has failed
@@ -115,8 +116,8 @@ func (h *history) operations(c conditions) []operation {
 		switch o.do {
 		case refused, otherSlots:
 			// A call that runs at the same time, waits, or has given up may be the
-			// reason.
-			if !c.calm || !c.sure.FIFO || h.waited || h.doubt || !h.alone(o) {
+			// reason. So may a client that keeps a lease and is slow to give it back.
+			if !c.calm || !c.sure.FIFO || h.waited || h.kept || h.doubt || !h.alone(o) {
 				continue
 			}
 		case released, broke, missed:

@@ -48,6 +48,9 @@ func (r *run) get(ctx context.Context, h *history, worker int, c *pawl.Client) *
 	case k > 0:
 		opts = append(opts, pawl.Slots(int(k)))
 	}
+	if h.kept && k == exclusive {
+		opts = append(opts, pawl.KeepIdle(rand.N(r.ttl)))
+	}
 	if h.broken {
 		// Leases that a client passes on without the store have one id, and the present
 		// one is broken whichever was meant. Those with purposes of their own are not.

@@ -70,11 +70,11 @@ func (p *participant) TryAcquire(ctx context.Context, req *driver.Request) (driv
 	err := p.table.update(ctx, req.Name, func(r *row, now driver.Instant) error {
 		held := r.holder.Lease != "" && now < r.ends
 		if held && r.holder.Lease != req.Lease {
-			return &driver.HeldError{Info: &driver.Info{Name: req.Name, Token: r.token, Holders: []driver.Held{r.holder}}}
+			return &driver.HeldError{Info: &driver.Info{Name: req.Name, Token: driver.Token(r.token), Holders: []driver.Held{r.holder}}}
 		}
 		if !held {
 			r.token, r.ends = r.token+1, 0 // nothing of the last lease but its token
-			r.holder = driver.Held{Holder: *req.Holder, Lease: req.Lease, Token: r.token, Why: req.Why, Acquired: time.Now()}
+			r.holder = driver.Held{Holder: *req.Holder, Lease: req.Lease, Token: driver.Token(r.token), Why: req.Why, Acquired: time.Now()}
 		}
 		r.ends = max(r.ends, now.Add(req.TTL))
 		g.token = r.token

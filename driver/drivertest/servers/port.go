@@ -2,7 +2,7 @@
 
 // Package servers starts Redis, ZooKeeper and etcd on this machine, for the tests of stores
 // and for measurements: each server with a directory and addresses of its own, which it
-// keeps over kill -9, SIGSTOP and restarts. It uses the standard library alone. The servers run on Linux.
+// keeps over kill -9, SIGSTOP and restarts. StoreURL is for tests of programs that use locks. It uses the standard library alone. The servers run on Linux.
 package servers
 
 import (
@@ -45,14 +45,17 @@ func Hold() (addr string, release func(), err error) {
 	return "", nil, fmt.Errorf("no port is free: %w", err)
 }
 
-// Eventually calls f until it returns true, for at most limit.
+// Eventually calls f until it returns true, for at most limit: every millisecond at first,
+// later after another thirtieth of the time, since f may start a process.
 func Eventually(limit time.Duration, f func() bool) bool {
-	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); ; {
 		if f() {
 			return true
 		}
-		if time.Now().After(end) {
+		waited := time.Since(began)
+		if waited > limit {
 			return false
 		}
+		time.Sleep(min(max(waited/30, time.Millisecond), 100*time.Millisecond))
 	}
 }

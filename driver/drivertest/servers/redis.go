@@ -5,11 +5,14 @@
 package servers
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -52,13 +55,77 @@ func StartRedis(t T, args ...string) *Redis {
 	return r
 }
 
-// Do sends a command as redis-cli would and returns the answer.
-func (r *Redis) Do(args ...string) (string, error) {
-	out, err := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", r.port()}, args...)...).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("redis-cli %v: %w\n%s", args, err, out)
+// StoreURL returns the URL of a store on new servers, which grants at once: redis:// for one, and
+// redlock:// for several.
+func StoreURL(all ...*Redis) string {
+	scheme := "redis://"
+	var addrs []string
+	for _, r := range all {
+		addrs = append(addrs, r.Addr)
 	}
-	return strings.TrimSpace(string(out)), err
+	if len(all) > 1 {
+		scheme = "redlock://"
+	}
+	return scheme + strings.Join(addrs, ",") + "?assume_new=true"
+}
+
+// Do sends a command over a connection of its own, and returns the answer as redis-cli
+// prints it: one line for each element, an error as its text. What begins with an option,
+// or needs a password, is left to redis-cli. A process for each command would cost more
+// than most tests.
+func (r *Redis) Do(args ...string) (string, error) {
+	if strings.HasPrefix(args[0], "-") || os.Getenv("REDISCLI_AUTH") != "" {
+		out, err := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", r.port()}, args...)...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("redis-cli %v: %w\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out)), err
+	}
+	c, err := net.Dial("tcp", r.Addr)
+	if err != nil {
+		return "", fmt.Errorf("%v: %w", args, err)
+	}
+	defer c.Close()
+	request := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := c.Write(request); err != nil {
+		return "", fmt.Errorf("%v: %w", args, err)
+	}
+	answer, err := readReply(bufio.NewReader(c))
+	if err != nil {
+		err = fmt.Errorf("%v: %w", args, err)
+	}
+	return strings.TrimSpace(answer), err
+}
+
+// readReply reads one answer in RESP2.
+func readReply(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	kind, text := line[0], strings.TrimSpace(line[1:])
+	if kind != '$' && kind != '*' {
+		return text, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return "", err
+	}
+	if kind == '$' {
+		data := make([]byte, n+2)
+		_, err := io.ReadFull(r, data)
+		return string(data[:n]), err
+	}
+	lines := make([]string, n)
+	for i := range lines {
+		if lines[i], err = readReply(r); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(lines, "\n"), nil
 }
 
 func (s *Server) port() string {

@@ -98,7 +98,10 @@ func (s *Server) Launch() (err error) {
 	out := new(Output)
 	cmd.Stdout, cmd.Stderr = out, out
 	// If we are killed the servers go with us.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	run := s.Run
 	if run == nil {
 		run = (*exec.Cmd).Start
