@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -225,5 +226,39 @@ func BenchmarkReaders(b *testing.B) {
 				release(b, take(b, s, reading(long("deploy"))))
 			}
 		})
+	}
+}
+
+// BenchmarkKeepIdle is one client again and again, two clients in bursts of 20, and two
+// clients in strict turns, each with KeepIdle and without. The operation is a lease.
+func BenchmarkKeepIdle(b *testing.B) {
+	r := blessedServer(b)
+	for _, w := range []struct {
+		name           string
+		clients, burst int
+	}{{"again", 1, 1}, {"bursts", 2, 20}, {"turns", 2, 1}} {
+		for _, d := range []time.Duration{0, time.Hour} {
+			b.Run(fmt.Sprintf("%s/%v", w.name, d > 0), func(b *testing.B) {
+				var all []*pawl.Client
+				for range w.clients {
+					c, err := Open(b.Context(), r.url(), longOptions())
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer c.Close()
+					all = append(all, c)
+				}
+				b.ResetTimer()
+				for i := range b.N {
+					l, err := all[i/w.burst%len(all)].Acquire(b.Context(), w.name, pawl.KeepIdle(d))
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := l.Release(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

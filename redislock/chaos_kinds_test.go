@@ -187,7 +187,7 @@ func TestChaosOfKindsIsSeen(t *testing.T) {
 	r := startServer(t, "--rename-command", "INFO", "")
 	opts := chaosOptions()
 	opts.AllowUnguarded = true
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), seen)
 	defer cancel()
 	w := &crowd{n: make(map[string]int)}
 	runChaos(ctx, t, r, opts, allHarm, &w.stop, w.takeTurns)

@@ -7,10 +7,13 @@ package redislock
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +33,10 @@ const childTTL = 2 * time.Second
 
 // childTTLEnv is the TTL of such a process, and its MaxTTL, if that is another one.
 const childTTLEnv = "REDISLOCK_CHILD_TTL"
+
+// childKeepEnv is for how long such a process keeps what nobody uses, if it is set. Then it
+// pauses now and then.
+const childKeepEnv = "REDISLOCK_CHILD_KEEP"
 
 // child is such a process, as its parent sees it.
 type child struct {
@@ -74,7 +81,27 @@ func (c *child) kill() {
 	c.cmd.Wait()
 }
 
-func (c *child) signal(s syscall.Signal) { c.cmd.Process.Signal(s) }
+// signal sends a signal, and waits until each thread of a process that it stops has stopped:
+// one may hear and say something before.
+func (c *child) signal(s syscall.Signal) {
+	c.t.Helper()
+	c.cmd.Process.Signal(s)
+	if s == syscall.SIGSTOP && !eventually(patience, c.stopped) {
+		c.t.Fatal("the process does not stop")
+	}
+}
+
+// stopped reports whether all of the process stands still.
+func (c *child) stopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+	for _, stat := range threads {
+		b, _ := os.ReadFile(stat)
+		if _, state, _ := strings.Cut(string(b), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
 
 func (c *child) say(format string, args ...any) {
 	c.t.Helper()
@@ -140,6 +167,9 @@ func (p *childProcess) do(words []string) {
 	case "acquire", "read": // with a TTL; prints a line when it has the lock
 		ttl, _ := time.ParseDuration(words[1])
 		opts := []pawl.Option{pawl.TTL(ttl)}
+		if words[0] == "acquire" {
+			opts = append(opts, p.keep()...)
+		}
 		if words[0] == "read" {
 			opts = append(opts, pawl.Shared())
 		}
@@ -205,6 +235,13 @@ func (p *childProcess) takeTurns(count, file string) {
 	}
 }
 
+func (p *childProcess) keep() []pawl.Option {
+	if d, err := time.ParseDuration(os.Getenv(childKeepEnv)); err == nil {
+		return []pawl.Option{pawl.KeepIdle(d)}
+	}
+	return nil
+}
+
 // turn acquires and releases until the process is to stop. What the file says is
 // guarded by the lock alone: the token of the last holder, and if it is in or out.
 func (p *childProcess) turn(file string) (turns int, wrong string) {
@@ -214,9 +251,9 @@ func (p *childProcess) turn(file string) (turns int, wrong string) {
 	}
 	defer f.Close()
 	for p.ctx.Err() == nil {
-		l, err := p.c.Acquire(p.ctx, "deploy", pawl.TTL(time.Minute)) // no pause is as long
+		l, err := p.c.Acquire(p.ctx, "deploy", append(p.keep(), pawl.TTL(time.Minute))...) // no pause is as long
 		if err != nil {
-			if p.ctx.Err() == nil {
+			if p.ctx.Err() == nil && !unanswered(err) {
 				wrong = err.Error()
 			}
 			continue
@@ -227,11 +264,19 @@ func (p *childProcess) turn(file string) (turns int, wrong string) {
 		if p.last.Swap(l.ID()) != l.ID() { // else it was passed on, in the same turn
 			turns++
 		}
-		if err := l.Release(context.Background()); err != nil {
+		if err := l.Release(context.Background()); err != nil && !unanswered(err) {
 			wrong = err.Error()
+		}
+		if p.keep() != nil && rand.N(20) == 0 {
+			time.Sleep(rand.N(20 * time.Millisecond))
 		}
 	}
 	return turns, strings.ReplaceAll(wrong, " ", "_")
+}
+
+// unanswered reports whether the server has not answered, as on a machine that is busy.
+func unanswered(err error) bool {
+	return errors.Is(err, pawl.ErrUnavailable) || errors.Is(err, pawl.ErrUncertain)
 }
 
 // visit writes to the file that it is in, and then out. It returns what is wrong with

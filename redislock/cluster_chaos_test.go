@@ -53,7 +53,7 @@ func TestClusterChaosIsSeen(t *testing.T) {
 	}
 	opts := chaosOptions()
 	opts.AllowUnguarded, opts.Username, opts.Password = true, "blind", "s3cret"
-	if w := runClusterChaos(t, c, opts, time.Minute, 3); w.wrong == nil {
+	if w := runClusterChaos(t, c, opts, seen, 3); w.wrong == nil {
 		t.Errorf("nothing wrong was seen in %d leases", w.n)
 	}
 }

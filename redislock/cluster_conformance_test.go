@@ -86,8 +86,9 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 
 func TestClusterConformance(t *testing.T) {
 	t.Parallel()
-	opts := &Options{MaxTTL: suiteMaxTTL}
-	opts.TTL = suiteTTL
+	const ttl = 2 * suiteTTL // two waiters need half of it to connect and to join the queue
+	opts := &Options{MaxTTL: 20*ttl + 10*suiteSlack}
+	opts.TTL = ttl
 	shared := startCluster(t, 0)
 	shared.bless(opts)
 	drivertest.Run(t, drivertest.Harness{
@@ -106,10 +107,10 @@ func TestClusterConformance(t *testing.T) {
 				Heal:    func(_ testing.TB, d driver.Driver) { links(d).set(drivertest.Healthy) },
 			}
 		},
-		TTL:       suiteTTL,
+		TTL:       ttl,
 		Slack:     suiteSlack,
 		Pause:     10 * suitePause, // the first request to a node connects to it
-		Recovery:  suiteMaxTTL + clusterRecovery,
+		Recovery:  opts.MaxTTL + clusterRecovery,
 		Histories: 8,
 		Parallel:  true,
 		Golden:    "testdata/conformance-cluster.txt",

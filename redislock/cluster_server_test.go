@@ -177,6 +177,18 @@ func (c *testCluster) move(name string, from, to *redis, midway func()) {
 	for _, r := range append([]*redis{to, from}, c.masters...) {
 		c.must(r, "cluster", "setslot", slot, "node", to.id)
 	}
+	// A move that comes before all know of this one may get the same epoch, and then either may stand.
+	if !eventually(patience, func() bool {
+		epochs := make(map[string]bool)
+		for _, r := range c.masters {
+			_, after, _ := strings.Cut(r.do("cluster", "info"), "cluster_current_epoch:")
+			epoch, _, _ := strings.Cut(after, "\n")
+			epochs[epoch] = true
+		}
+		return len(epochs) == 1
+	}) {
+		c.t.Fatal("the masters do not agree on the epoch")
+	}
 }
 
 func (c *testCluster) must(r *redis, args ...string) {

@@ -29,6 +29,7 @@ func TestCluster(t *testing.T) {
 	t.Run("OwnClient", func(t *testing.T) { clusterOwnClient(t, c) })
 	t.Run("List", func(t *testing.T) { clusterList(t, c) })
 	t.Run("Messages", func(t *testing.T) { clusterMessages(t, c) })
+	t.Run("KeepIdle", func(t *testing.T) { clusterKeepIdle(t, c) })
 	t.Run("MovedSlot", func(t *testing.T) { clusterMovedSlot(t, c) })
 	t.Run("MovedReaders", func(t *testing.T) { clusterMovedReaders(t, c) })
 	t.Run("MovedWhileWaiting", func(t *testing.T) { clusterMovedWhileWaiting(t, c) })

@@ -62,7 +62,7 @@ func TestInspectBesideHandOver(t *testing.T) {
 	w := wait(t, r, b, long("deploy"))
 	a.server = &heldUp{a.server, secondRead, func() { release(t, reader); w.granted(patience) }}
 	info, err := a.Inspect(t.Context(), "deploy")
-	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != w.grant.Token() || info.Holders[0].Expires.IsZero() {
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(w.grant.Token()) || info.Holders[0].Expires.IsZero() {
 		t.Errorf("Inspect = %+v, %v; want the writer", info, err)
 	}
 }

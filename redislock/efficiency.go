@@ -32,7 +32,7 @@ func (s sharedWith) Send(ctx context.Context, key string, cmd func(rueidis.Build
 func (s sharedWith) Held(name string, reply []rueidis.RedisMessage) error { return held(name, reply) }
 
 func (s sharedWith) Value(req *driver.Request) string {
-	return strings.Join([]string{req.Lease, s.id, "0", strconv.FormatInt(time.Now().UnixMicro(), 10), s.newRecord(req.Holder, req.Why)}, " ")
+	return strings.Join([]string{req.Lease, s.id, "0", strconv.FormatInt(time.Now().UnixMicro(), 10), s.newRecord(req)}, " ")
 }
 
 func (s sharedWith) Broken(key string) (news, channel string, remember time.Duration) {

@@ -125,7 +125,7 @@ func TestModesExcludeEachOther(t *testing.T) {
 			t.Errorf("%s: Renew = %v", what, err)
 		}
 		infos, err := c.other.List(t.Context(), "")
-		if err != nil || len(infos) != 1 || infos[0].Token != 0 && infos[0].Holders[0].Token != uint64(g.Token()) {
+		if err != nil || len(infos) != 1 || infos[0].Token != 0 && infos[0].Holders[0].Token != driver.Token(uint64(g.Token())) {
 			t.Fatalf("%s: List = %v, %v; want the lock", what, infos, err)
 		}
 		if err := c.other.Break(t.Context(), "deploy", infos[0].Holders[0].Lease, by, "enough"); err != nil {

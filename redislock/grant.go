@@ -38,6 +38,7 @@ type grant struct {
 	heir   string            // the lease of a Pass of unknown outcome
 	lost   *driver.LostError // the news of its end
 	notify func(error)       // from OnLost, until called
+	recall *recall           // nil unless the client may keep the lease
 }
 
 var (
@@ -45,6 +46,7 @@ var (
 	_ driver.Passer     = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
 	_ driver.Reserver   = (*grant)(nil)
+	_ driver.Recallable = (*grant)(nil)
 )
 
 // Token implements driver.Grant.

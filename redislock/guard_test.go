@@ -155,15 +155,7 @@ func TestUnguardedUser(t *testing.T) {
 	take(t, open(t, r.url(), opts), request("deploy"))
 }
 
-// eventually reports whether f becomes true within d.
-func eventually(d time.Duration, f func() bool) bool {
-	for end := time.Now().Add(d); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
-}
+var eventually = servers.Eventually
 
 // TestRenewalsGoOnInQuarantine restarts a server that keeps its data.
 func TestRenewalsGoOnInQuarantine(t *testing.T) {
@@ -193,6 +185,9 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	if err := other.Release(t.Context()); err != nil {
 		t.Errorf("Release after the restart = %v; want nil", err)
+	}
+	if s.do("exists", lockKey(defaultPrefix, "other")) != "0" {
+		t.Error("a lock that was released after the restart is handed over")
 	}
 	time.Sleep(100 * time.Millisecond)
 	select {

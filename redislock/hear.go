@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -51,6 +52,16 @@ func (s *store) hear(from conn.Session, message string) {
 		if ms, err := strconv.ParseInt(rest, 10, 64); err == nil && w != nil {
 			w.first, w.expires = true, time.Duration(ms)*time.Millisecond
 			w.poke()
+		}
+	case "wanted":
+		how := driver.Waits
+		if rest == "0" {
+			how = driver.Asks
+		}
+		if w != nil && w.recall != nil {
+			w.recall.wanted(how)
+		} else if g != nil && g.recall != nil {
+			g.recall.wanted(how)
 		}
 	case "lost":
 		if w != nil { // the waiter looks, and finds out

@@ -161,6 +161,11 @@ func (s *store) lookAtSharers(ctx context.Context, key string, info *driver.Info
 		}
 		return nil
 	}
+	if isWrongType(err) { // the lock of another library, as Redisson's hash
+		pttl, _ := replies[0][3].AsInt64()
+		info.Holders = append(info.Holders, parseHeld("?", pttl, time.Now()))
+		return nil
+	}
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return conn.Lacking(err, "zrange")
 	}
@@ -197,7 +202,7 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 		info.Token = info.Holders[0].Token
 	}
 	if floor, err := r[2].AsUint64(); err == nil {
-		info.Token = max(info.Token, floor)
+		info.Token = max(info.Token, driver.Token(floor))
 	}
 	queue, err := r[3].AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {

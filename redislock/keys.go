@@ -39,28 +39,36 @@ func splitGrant(layout *keys.Layout, rest string) (lock, terms string) {
 // record describes a holder or waiter for people.
 type record struct {
 	driver.Holder
-	Why string `json:"why,omitempty"`
+	Why   string        `json:"why,omitempty"`
+	Holds []driver.Hold `json:"holds,omitempty"` // while it waits
+	Keeps bool          `json:"keeps,omitempty"` // see Recalls; scripts look for it in the text
 }
 
 // known is the last record that was made: those of one client are the same unless a
-// lease has a Why.
+// lease has a Why, or its caller holds others.
 type known struct {
 	holder *driver.Holder
 	why    string
+	keeps  bool
 	text   string
 }
 
-func (s *store) newRecord(h *driver.Holder, why string) string {
+func (s *store) newRecord(req *driver.Request) string {
+	if req.Holds != nil {
+		return record{*req.Holder, req.Why, req.Holds, req.Keeps}.text()
+	}
 	k := s.known.Load()
-	if k == nil || k.holder != h || k.why != why {
-		k = &known{h, why, newRecord(h, why)}
+	if k == nil || k.holder != req.Holder || k.why != req.Why || k.keeps != req.Keeps {
+		k = &known{req.Holder, req.Why, req.Keeps, record{*req.Holder, req.Why, nil, req.Keeps}.text()}
 		s.known.Store(k)
 	}
 	return k.text
 }
 
-func newRecord(h *driver.Holder, why string) string {
-	b, err := json.Marshal(record{*h, why})
+func newRecord(h *driver.Holder, why string) string { return record{Holder: *h, Why: why}.text() }
+
+func (r record) text() string {
+	b, err := json.Marshal(r)
 	if err != nil {
 		return "{}" // cannot happen: strings and an int
 	}
@@ -78,8 +86,9 @@ func parseHeld(value string, pttl int64, now time.Time) driver.Held {
 	h := driver.Held{Lease: value}
 	if f := strings.SplitN(value, " ", 5); len(f) == 5 {
 		r := readRecord(f[4])
-		h.Lease, h.Holder, h.Why = f[0], r.Holder, r.Why
-		h.Token, _ = strconv.ParseUint(f[2], 10, 64)
+		h.Lease, h.Holder, h.Why, h.Keeps = f[0], r.Holder, r.Why, r.Keeps
+		token, _ := strconv.ParseUint(f[2], 10, 64)
+		h.Token = driver.Token(token)
 		if us, err := strconv.ParseInt(f[3], 10, 64); err == nil {
 			h.Acquired = time.UnixMicro(us)
 		}
@@ -95,9 +104,9 @@ func parseHeld(value string, pttl int64, now time.Time) driver.Held {
 // parseWaiter reads a member of the queue. Its score is the time in microseconds at
 // which it came.
 func parseWaiter(attempt string, score float64) driver.Waiter {
-	_, kind, r := parseAttempt(attempt)
+	lease, kind, r := parseAttempt(attempt)
 	return driver.Waiter{
-		Holder: r.Holder, Why: r.Why, Since: time.UnixMicro(int64(score)),
+		Holder: r.Holder, Lease: lease, Why: r.Why, Holds: r.Holds, Since: time.UnixMicro(int64(score)),
 		Shared: kind == shared, Slots: slotsOf(kind),
 	}
 }

@@ -76,7 +76,7 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 		}
 		lease, kind, r := parseAttempt(m.Member)
 		holders = append(holders, driver.Held{
-			Holder: r.Holder, Lease: lease, Token: token, Why: r.Why,
+			Holder: r.Holder, Lease: lease, Token: driver.Token(token), Why: r.Why,
 			Acquired: time.UnixMicro(int64(token)), // unless the clock was set back
 			Expires:  ends, Shared: kind == shared, Slots: slotsOf(kind),
 		})

@@ -92,7 +92,7 @@ func TestNodeRedlock(t *testing.T) {
 // and checks the outcome.
 func startNode(t *testing.T, r *redis, modules, script, version string) func(what, want string) {
 	t.Helper()
-	_, port, _ := net.SplitHostPort(r.addr)
+	_, port, _ := net.SplitHostPort(r.Addr)
 	cmd := exec.Command("node", script, port, lockKey(defaultPrefix, "deploy"), version)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	cmd.Stderr = os.Stderr

@@ -42,10 +42,9 @@ type Options struct {
 	// All other keys begin with Prefix. They are in the same slot of a cluster, so the
 	// key of a lock may have braces only as a hash tag. The first client with a Pattern
 	// records it at the store, and clients with another one, or with none, get
-	// ErrDisagree when they open. A client with a Pattern gets it, too, where clients
-	// without one have been granted leases: choose another Prefix then. Clients that are at
-	// work do not look again, so after a loss of data the record is the next one's to make;
-	// with Efficiency nothing is looked at. Give all clients of a store the same Pattern.
+	// ErrDisagree when they open or ask. A client with a Pattern gets it, too, where clients
+	// without one have been granted leases: choose another Prefix then. With Efficiency, and
+	// with AllowUnguarded, the Pattern is compared only when a client opens.
 	//
 	// The other library knows nothing of waiters: a client looks several times a second
 	// whether a lock that it holds is free, and while clients wait, they hand the lock to
@@ -65,6 +64,12 @@ type Options struct {
 	// Redis 7, or one that refuses INFO), and one that may evict keys. After a restart
 	// or an eviction two clients can hold the same lock.
 	AllowUnguarded bool
+
+	// AssumeNew takes a server, or a cluster, that has no record of its clients for one that
+	// nobody has used before. It is blessed when the client opens, and so grants at once:
+	// otherwise the first lease waits for MaxTTL. It is for development and tests: after a loss
+	// of all data the next client that opens with it lets two hold the same lock.
+	AssumeNew bool
 
 	// WaitReplicas is how many replicas must have a lease before it is trusted, and
 	// each renewal before it counts. It costs one more round trip, shared by all
@@ -113,7 +118,7 @@ const defaultPrefix = "pawl:"
 //	redis://node[:port][?addr=node2&addr=node3]       a cluster
 //
 // with the parameters db, prefix, pattern, max_ttl, connect_timeout, password_file, ca_file,
-// cert_file, key_file, server_name, allow_unguarded, wait_replicas, mode,
+// cert_file, key_file, server_name, allow_unguarded, assume_new, wait_replicas, mode,
 // sentinel_username, sentinel_password, sentinel_password_file.
 //
 // It connects, for at most ConnectTimeout and until ctx ends. If that fails, if the
@@ -205,7 +210,7 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 // forURL returns the options that a URL can change; with takes them back as the URL has
 // set them.
 func (o *Options) forURL() conn.Options {
-	return conn.Options{Prefix: o.Prefix, Pattern: o.Pattern, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
+	return conn.Options{Prefix: o.Prefix, Pattern: o.Pattern, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, AssumeNew: o.AssumeNew, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
 		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL,
 		Dial: o.Dial, Credentials: o.Credentials}
 }
@@ -213,7 +218,7 @@ func (o *Options) forURL() conn.Options {
 func (o *Options) with(u *conn.Options) *Options {
 	c := *o
 	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
-	c.Pattern, c.WaitReplicas, c.Mode = u.Pattern, u.WaitReplicas, Mode(u.Mode)
+	c.AssumeNew, c.Pattern, c.WaitReplicas, c.Mode = u.AssumeNew, u.Pattern, u.WaitReplicas, Mode(u.Mode)
 	return c.fit()
 }
 
@@ -256,13 +261,14 @@ func (o *Options) timeout() time.Duration { return cmp.Or(o.ConnectTimeout, conn
 // newStore returns a store without a server.
 func newStore(opts *Options) (*store, error) {
 	s := &store{
-		id:      strings.ToLower(rand.Text()),
-		prefix:  cmp.Or(opts.Prefix, defaultPrefix),
-		limit:   epoch.NewLimit(opts.MaxTTL, opts.Holder),
-		mode:    opts.Mode,
-		prompt:  opts.WaitReplicas == 0, // a message may come before the replicas have the lease
-		waiters: make(map[string]*waiter),
-		grants:  make(map[string]*grant),
+		id:        strings.ToLower(rand.Text()),
+		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
+		limit:     epoch.NewLimit(opts.MaxTTL, opts.Holder),
+		mode:      opts.Mode,
+		assumeNew: opts.AssumeNew,
+		prompt:    opts.WaitReplicas == 0, // a message may come before the replicas have the lease
+		waiters:   make(map[string]*waiter),
+		grants:    make(map[string]*grant),
 	}
 	var err error
 	if s.layout, err = keys.New(s.prefix, opts.Pattern); err != nil {
@@ -294,10 +300,10 @@ func newStore(opts *Options) (*store, error) {
 // the caller.
 func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.Config {
 	conf := epoch.Config{
-		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Channel: s.prefix + "client:",
+		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Layout: s.layout, Channel: s.prefix + "client:",
 		Limit: s.limit, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: epoch.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Opened: s.heard, Moved: s.moved, Stepped: s.stepped, Closed: s.closed, Silent: s.silent,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Opened: s.heard, Unheard: s.unheard, Moved: s.moved, Stepped: s.stepped, Closed: s.closed, Silent: s.silent,
 	}
 	if s.mode == Efficiency {
 		conf.Unguarded, conf.Scripts, conf.Hear, conf.Moved = true, nil, nil, nil
@@ -318,8 +324,23 @@ func (s *store) start(ctx context.Context, server keeper, conf epoch.Config) err
 		server.Close()
 		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
 	}
+	if s.assumeNew && s.mode != Efficiency {
+		if err := blessNew(ctx, server); err != nil {
+			server.Close()
+			return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
+		}
+	}
 	server.Listen()
 	return nil
+}
+
+// blessNew blesses a server that has no record of an epoch.
+func blessNew(ctx context.Context, server keeper) error {
+	is, err := server.State(ctx)
+	if err != nil || is.Run == "" || is.TTL != 0 {
+		return err
+	}
+	return server.Bless(ctx)
 }
 
 // started returns the store, or ends it.

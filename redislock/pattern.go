@@ -5,6 +5,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -20,15 +21,14 @@ const foreignLook = 100 * time.Millisecond
 // foreign reports whether the value of a lock is that of another library.
 func foreign(value string) bool { return value != "" && strings.Count(value, " ") < 4 }
 
-// agree makes sure that all clients of the store have the same pattern. With Efficiency the
-// store has nothing but the locks.
+// agree makes sure that all clients of the store have the same pattern.
 func (s *store) agree(ctx context.Context) error {
-	if s.mode == Efficiency {
-		return nil
+	err := epoch.Agree(ctx, s.server.Send, s.layout, s.server.EpochKey(s.prefix+"pattern"), true)
+	if s.mode == Efficiency && errors.Is(err, fs.ErrPermission) {
+		return nil // such a user needs only the locks
 	}
-	err := epoch.Agree(ctx, s.server.Send, s.layout, s.server.EpochKey(s.prefix+"pattern"))
 	if _, many := s.server.(*cluster.Cluster); many && s.layout.Pattern == "" && errors.Is(err, driver.ErrUnavailable) {
-		return nil // the node with the record is down, and the others do without it
+		return nil // the node with this record is down; each slot that is used has one of its own
 	}
 	return err
 }

@@ -31,6 +31,7 @@ const (
 // waiter is a call of Acquire that waits. store.mu guards all but the first two.
 type waiter struct {
 	subscription *conn.Subscription
+	recall       *recall       // nil unless the lease may be kept
 	seen         look          // the last one that was answered
 	wake         chan struct{} // has room for one: what is below has changed; nil before it sleeps
 	granted      bool          // look at once
@@ -45,6 +46,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		return nil, err
 	}
 	a := s.attempt(req)
+	defer a.expectRecall()()
 	sub := s.server.Subscription(a.key)
 	defer s.server.Leave(a.key)
 	open, news, _ := sub.State()
@@ -62,8 +64,8 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		}
 	}
 	w := &a.waiter
-	w.subscription = sub
 	s.mu.Lock()
+	w.subscription = sub
 	s.waiters[req.Lease] = w
 	s.mu.Unlock()
 	g, fail := a.wait(ctx, w)

@@ -42,7 +42,7 @@ func TestReaderProcess(t *testing.T) {
 				time.Sleep(50 * time.Millisecond) // it stops when it is scheduled
 			}
 			info, err := a.Inspect(t.Context(), "deploy")
-			if err != nil || len(info.Holders) != 2 || info.Holders[0].Token != token {
+			if err != nil || len(info.Holders) != 2 || info.Holders[0].Token != driver.Token(token) {
 				t.Fatalf("Inspect = %+v, %v; want two readers", info, err)
 			}
 			release(t, other)

@@ -25,6 +25,8 @@ var (
 	breakLua string
 	//go:embed lua/downgrade.lua
 	downgradeLua string
+	//go:embed lua/inuse.lua
+	inuseLua string
 	//go:embed lua/all.lua
 	allLua string
 	//go:embed lua/check.lua
@@ -40,14 +42,16 @@ const (
 	breakScript
 	downgradeScript
 	allScript
+	inuseScript
 )
 
 var scripts = []epoch.Script{
 	acquireScript:   {Text: leaseLua + epoch.Whole(acquireLua, epoch.Each+queueLua), PerRequest: 1, Grants: true},
-	extendScript:    {Text: leaseLua + epoch.Whole(extendLua, queueLua)},
+	extendScript:    {Text: leaseLua + epoch.Whole(extendLua, queueLua), Renews: true},
 	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, epoch.Each+queueLua), PerRequest: 1},
 	passScript:      {Text: leaseLua + queueLua + passLua, Grants: true},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
+	inuseScript:     {Text: leaseLua + inuseLua},
 	allScript:       {Text: leaseLua + queueLua + allLua, Grants: true},
 }

@@ -48,18 +48,20 @@ type keeper interface {
 	Subscription(key string) *conn.Subscription
 	Leave(key string)
 	Has(s *epoch.Server, key string) bool
+	Listening(key string) conn.Session
 }
 
 // store is one participant.
 type store struct {
-	server keeper
-	id     string // of this participant; names its channel
-	prefix string // of all keys but, with a pattern, those of the locks
-	layout *keys.Layout
-	limit  *epoch.Limit
-	mode   Mode
-	prompt bool // a message that the lock was handed over may be trusted; see handed
-	known  atomic.Pointer[known]
+	server    keeper
+	id        string // of this participant; names its channel
+	prefix    string // of all keys but, with a pattern, those of the locks
+	layout    *keys.Layout
+	limit     *epoch.Limit
+	mode      Mode
+	assumeNew bool // see Options
+	prompt    bool // a message that the lock was handed over may be trusted; see handed
+	known     atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -76,6 +78,7 @@ var (
 	_ driver.Inspector = (*store)(nil)
 	_ driver.Reporter  = (*store)(nil)
 	_ driver.Describer = (*store)(nil)
+	_ driver.Recaller  = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -92,13 +95,14 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 		return nil, err
 	}
 	a := s.attempt(req)
+	defer a.expectRecall()()
 	g, turn, fail := a.ask(ctx, false)
 	switch {
 	case fail != nil:
 		return a.undo(ctx, fail)
 	case g != nil:
 		return g, nil
-	case turn.value != "" || turn.sharers != nil:
+	case turn.value != "" || turn.sharers != nil || turn.closed == 0: // by leases of redlock, or reserved for a waiter
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
 	return nil, closedFor(turn.closed)
@@ -150,7 +154,11 @@ type attempt struct {
 
 func (s *store) attempt(req *driver.Request) *attempt {
 	key := s.layout.Lock(req.Name)
-	return &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.newRecord(req.Holder, req.Why)}
+	a := &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.newRecord(req)}
+	if req.Keeps {
+		a.waiter.recall = new(recall)
+	}
+	return a
 }
 
 // keysOf returns the keys of the scripts that begin and end a lease: epoch, floor,
@@ -191,6 +199,9 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *conn.Failu
 	var from conn.Session // before the request is sent
 	if a.waiter.subscription != nil {
 		from = a.waiter.subscription.Session()
+	}
+	if r := a.waiter.recall; r != nil {
+		r.from = s.server.Listening(a.key)
 	}
 	a.args = [...]string{s.id, a.kind, a.record, epoch.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), epoch.Bit(wait), a.place, a.req.Lease}
 	reply, since, by, fail := s.server.RunReplicated(ctx, acquireScript, a.keys[:], a.args[:])
@@ -252,6 +263,7 @@ func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 // begin is granted with store.mu held.
 func (a *attempt) begin(token uint64, since driver.Instant, t term) *grant {
 	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, token: token, since: since, doubt: a.doubt, term: t}
+	a.passRecall(g)
 	delete(a.s.waiters, g.lease)
 	a.s.grants[g.lease] = g
 	return g
@@ -277,7 +289,9 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.server.Hush()
+	s.mu.Lock() // no work begins after this, beside Wait
 	s.cancel()
+	s.mu.Unlock()
 	s.server.Close()
 	s.work.Wait()
 	return nil

@@ -166,7 +166,11 @@ func TestCredentials(t *testing.T) {
 	r.Do("acl", "setuser", user, "resetpass", ">n3w")
 	before := dialled.Load()
 	r.Do("client", "kill", "user", user)
-	if err := lease.Extend(t.Context(), 20*time.Second); err != nil {
+	err = lease.Extend(t.Context(), 20*time.Second)
+	if errors.Is(err, pawl.ErrUncertain) { // it went over the connection that was being cut
+		err = lease.Extend(t.Context(), 20*time.Second)
+	}
+	if err != nil {
 		t.Errorf("Extend over a connection with the next password = %v", err)
 	}
 	if dialled.Load() == before {

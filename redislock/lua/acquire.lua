@@ -38,12 +38,17 @@ local function ask(lock, floor, queue, ended, lease)
   local known = redis.call('MGET', lock, floor, ended)
   local value = known[1]
   if known[3] then return {-3} end
-  if owned(value, lease) then
+  -- While the server is closed, a lock of the caller may be one that had ended elsewhere, where
+  -- another lease has it now. Whoever was told of a lease renews it, and does not ask.
+  local own = owned(value, lease)
+  if own and shut == 0 then
+    redis.call('ZREM', queue, join(lease, client, kind, record)) -- it may have asked while the server was closed
     lengthen(lock, ttl)
     local token = string.match(value, '^%S+ %S+ (%S+)')
     return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue), at}
   end
 
+  local shares
   local me, s = join(lease, client, kind, record), state(lock, floor, queue, at, known[2], claim, channel)
   if value then
     s.n, s.kind = 1, 'exclusive'
@@ -51,8 +56,10 @@ local function ask(lock, floor, queue, ended, lease)
     -- A writer's lease is here if it has been downgraded.
     local mine = kind == 'exclusive' and join(lease, client, 'shared', record) or me
     s.n, s.kind = sharers(lock, at)
-    if s.n > 0 and stay(lock, mine, ttl, at) then
-      return {1, digits(-redis.call('ZSCORE', lock, '@' .. mine)), 0, 1, at}
+    shares = redis.call('ZSCORE', lock, '@' .. mine)
+    if shares and shut == 0 and stay(lock, mine, ttl, at) then
+      redis.call('ZREM', queue, me)
+      return {1, digits(-shares), 0, 1, at}
     end
     local slots = tonumber(s.kind)
     if slots and place == '' and tonumber(kind) and slots ~= tonumber(kind) then return {-4, slots} end
@@ -63,6 +70,10 @@ local function ask(lock, floor, queue, ended, lease)
     local token = admit(s, false, me, ttl)
     if token then return {1, token, s.spare, redis.call('EXISTS', queue), at} end
     value = alone(lock)
+  end
+  if value and not own and string.find(value, KEEPS, 1, true) then
+    local holder, keeper = string.match(value, '^(%S+) (%S+)')
+    redis.call('PUBLISH', string.match(channel, '^[^{]*') .. keeper, 'wanted ' .. holder .. ' ' .. wait)
   end
 
   local rank, place = -1, place
@@ -78,8 +89,8 @@ local function ask(lock, floor, queue, ended, lease)
     rank = redis.call('ZRANK', queue, me)
   end
   local holders = {}
-  if wait ~= '1' and s.n > 0 and not value then holders = redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES') end
-  return {0, value or '', left(s, kind), rank, place, math.ceil(shut / 1000), holders, at}
+  if wait ~= '1' and s.n > 0 and not value and not shares then holders = redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES') end
+  return {0, own and '' or value or '', left(s, kind), rank, place, math.ceil(shut / 1000), holders, at}
 end
 
 for i = 1, n do

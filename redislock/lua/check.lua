@@ -2,7 +2,7 @@
 -- check tries every command of the scripts.
 -- ARGV: keys of an unused string and an unused sorted set, a channel. These keys are not
 -- among KEYS, as another node of a cluster may have them; the rights are checked first.
--- Returns the names of the commands that the user may not run.
+-- Returns the names of the commands that the user may not run, with ! those that the server does not have.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}
@@ -14,7 +14,9 @@ for _, call in ipairs({
   {'PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel},
 }) do
   local r = redis.pcall(unpack(call))
-  if type(r) == 'table' and r.err and
+  if type(r) == 'table' and r.err and string.find(r.err, 'nknown Redis command', 1, true) then
+    missing[#missing + 1] = '!' .. string.lower(call[1])
+  elseif type(r) == 'table' and r.err and
       (string.find(r.err, 'executing the script can', 1, true) or string.find(r.err, 'ACL failure', 1, true)) then
     missing[#missing + 1] = string.lower(call[1] == 'PUBSUB' and 'pubsub|' .. call[2] or call[1])
   end

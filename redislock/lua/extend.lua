@@ -6,7 +6,8 @@
 -- ARGV: lease, ttl ms, its attempt if others may hold the lock with it, else '', and
 -- the key of the epoch, which is in the same hash slot. It is not among KEYS, as it may
 -- already be elsewhere while the slot moves
--- Returns {1, ms that were left, server time}, {0, server time}, or {-5, ttl} if that is longer than MaxTTL.
+-- Returns {1, ms that were left, server time}, {0, server time}, {-5, ttl} if that is longer than MaxTTL, or {-1} if
+-- clients with other keys have the store.
 
 local lock = KEYS[1]
 local lease, ttl, attempt, epoch = unpack(ARGV)
@@ -14,7 +15,8 @@ local lease, ttl, attempt, epoch = unpack(ARGV)
 local value, at = alone(lock), now()
 local mine = owned(value, lease)
 if not mine and (value or attempt == '') then return {0, at} end
-if beyond(redis.pcall('GET', epoch), ttl) then return {-5, ttl} end
+local no = beyond(redis.pcall('GET', epoch), ttl)
+if no then return {no, ttl} end
 if mine then return {1, lengthen(lock, ttl), at} end
 
 -- with queue.lua: The rest: others may hold the lock with the lease.

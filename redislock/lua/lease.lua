@@ -2,11 +2,12 @@
 -- Every script of redislock begins with guard.lua and with this file. Every call makes
 -- these functions, which takes time; so queue.lua has what few calls need.
 -- Gets: digits of guard.lua.
--- Gives: owned, alone, lengthen, upcoming, hold; FLOOR.
+-- Gives: owned, alone, lengthen, upcoming, hold; FLOOR, KEEPS.
 
 local FLOOR = '86400000' -- how long a token is remembered, in ms
 local SPARE = 4000       -- how many tokens after its own a lease may have for its client
 local LEAD = 10000       -- how far tokens may be ahead of the clock, in us
+local KEEPS = '"keeps":true' -- in the record of a lease whose client may keep it when nobody uses it
 
 -- owned reports whether the value of a lock, or an attempt, is that of the lease.
 local function owned(value, lease)

@@ -118,6 +118,26 @@ end
 local HEARERS = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local function hears(s, client) return redis.call('PUBSUB', HEARERS, s.channel .. client)[2] > 0 end
 
+-- sweep takes waiters whose clients have no subscription out of the head of the queue, up to
+-- the caller, me. It looks at a hundred of them in a few commands: with as many for each,
+-- thousands that have died would hold up the server for long. It returns the first
+-- two that are left.
+local function sweep(s, me)
+  local n
+  repeat
+    local line, channels, gone = redis.call('ZRANGE', s.queue, 0, 99), {}, {}
+    for i, attempt in ipairs(line) do channels[i] = s.channel .. string.match(attempt, '^%S+ (%S+)') end
+    n = #line
+    local heard = n > 0 and redis.call('PUBSUB', HEARERS, unpack(channels))
+    for i = 1, n do
+      if line[i] == me or heard[2 * i] > 0 then break end
+      gone[i] = line[i]
+    end
+    if gone[1] then redis.call('ZREM', s.queue, unpack(gone)) end
+  until n == 0 or #gone < n
+  return unpack(redis.call('ZRANGE', s.queue, 0, 1))
+end
+
 -- admit goes through the queue from its head. Each waiter that may have the lock now
 -- gets it for the claim, and has to ask for more in that time. The first that may not
 -- gets a message that it is the first, if it was not (moved) or keeps the caller out,
@@ -129,6 +149,7 @@ local function admit(s, moved, me, px)
   local head, behind = unpack(s.line or redis.call('ZRANGE', s.queue, 0, 1))
   while head do
     local lease, client, kind = parse(head)
+    local dead = false
     local function tell(word, what) redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what) end
     if fits(s, kind) then
       redis.call('ZREM', s.queue, head)
@@ -136,6 +157,8 @@ local function admit(s, moved, me, px)
         token = give(s, px, 'NX', parse(head))
       elseif hears(s, client) then -- the record comes before the message, which says that it is there
         tell('grant', terms(s, give(s, s.claim, 'NX', parse(head)), behind))
+      else
+        dead = true
       end
     else
       if not moved and (not mine or head == me) then break end
@@ -144,9 +167,14 @@ local function admit(s, moved, me, px)
         break
       end
       redis.call('ZREM', s.queue, head)
+      dead = true
     end
     moved, head = true, behind
-    if behind then behind = redis.call('ZRANGE', s.queue, 1, 1)[1] end
+    if dead and behind then
+      head, behind = sweep(s, me)
+    elseif behind then
+      behind = redis.call('ZRANGE', s.queue, 1, 1)[1]
+    end
   end
   if mine and not token and not head and fits(s, mine) then token = give(s, px, 'NX', parse(me)) end
   return token

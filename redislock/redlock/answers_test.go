@@ -23,6 +23,7 @@ type asked struct {
 	Propose *Proposal     `json:",omitempty"`
 	End     *Ending       `json:",omitempty"`
 	Want    *Wish         `json:",omitempty"`
+	Enqueue *Place        `json:",omitempty"`
 	Answer  string
 }
 
@@ -51,8 +52,11 @@ func TestAnswers(t *testing.T) {
 					m.mu.Unlock()
 					a.Answer = shown(v, time.Millisecond)
 				case a.End != nil:
-					had, err := m.End(t.Context(), *a.End)
-					a.Answer = fmt.Sprint(had, " ", err)
+					had, next, err := m.End(t.Context(), *a.End)
+					a.Answer = fmt.Sprint(had, " ", next, " ", err)
+				case a.Enqueue != nil:
+					s, err := m.Enqueue(t.Context(), *a.Enqueue)
+					a.Answer = fmt.Sprint(seen(s, time.Millisecond), " ", err)
 				default:
 					s, err := m.Want(t.Context(), *a.Want)
 					a.Answer = fmt.Sprint(seen(s, time.Millisecond), " ", err)
@@ -85,7 +89,7 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 	switch n := r.IntN(20); {
 	case n < 11:
 		p := &Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < []int{0, 50, 90}[seed%3], Lease: lease(),
-			Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}
+			Queued: r.IntN(2) == 0, Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}
 		if r.IntN(3) == 0 {
 			p.From = lease()
 		}
@@ -96,8 +100,13 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 			w.For = long()
 		}
 		return asked{Want: w}
+	case n < 14:
+		return asked{Enqueue: &Place{Name: name, Lease: lease(), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
 	case n < 16:
 		e := &Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			e.Next = 1 + i/20 + r.Uint64N(3)
+		}
 		if r.IntN(6) == 0 {
 			e.News = fmt.Sprint("news", r.IntN(3))
 		}
@@ -131,5 +140,9 @@ func seen(s State, unit time.Duration) string {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(unit), " ", !l.Granted.IsZero()))
 	}
 	slices.Sort(locks) // those that end in the same instant come in any order
-	return fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(unit))
+	text := fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(unit))
+	if s.Ahead > 0 {
+		text += fmt.Sprint(" behind ", s.Ahead)
+	}
+	return text
 }

@@ -47,6 +47,7 @@ type failure struct {
 	err     error
 	after   time.Duration // about when that may have helped
 	waiters int
+	ends    <-chan ended // of an attempt that was given up, with requests under way
 }
 
 // search is one call of TryAcquire, Acquire or Pass.
@@ -57,14 +58,20 @@ type search struct {
 	record string
 	tries  int
 	floor  uint64           // the largest token seen
+	sent   driver.Instant   // when the last requests were, behind the gate
 	heard  bool             // a quorum of nodes has answered at once
 	closed []driver.Instant // until when each node is taken to be closed
 
-	// Of a waiter for an exclusive lease; see wait.go.
-	readers bool            // others were found to share the name
-	wished  bool            // and nodes were told to let no more of them in
-	wants   []chan struct{} // of each node: closed when the last wish was answered
-	foreign bool            // a client of another library was found to have the name
+	// Of a waiter for an exclusive lease; see queue.go and wait.go.
+	standing *claim // in the queues; nil if none is
+	turn     *turn  // its
+	place    uint64
+	yielded  bool            // to waiters that are before this one in the queues of free nodes
+	readers  bool            // others were found to share the name
+	wished   bool            // and nodes were told to let no more of them in
+	wants    []chan struct{} // of each node: closed when the last wish was answered
+	foreign  bool            // a client of another library was found to have the name
+	wake     chan struct{}   // of a reader: has room for one
 }
 
 func (d *Driver) search(req *driver.Request) *search {
@@ -82,24 +89,49 @@ func (s *search) lease() string {
 	return s.req.Lease + "." + strconv.Itoa(s.tries)
 }
 
-// ask makes one attempt. An attempt that fails is ended at all nodes, in the
-// background.
+// ask makes one attempt, behind the gate.
 func (s *search) ask(ctx context.Context) (*grant, *failure) {
+	d := s.d
+	if s.from != "" || s.turn.voted() { // Pass was let in, and votes would expire at the gate
+		return s.attempt(ctx)
+	}
+	if err := d.enter(ctx, d.wants); err != nil {
+		return nil, &failure{kind: final, err: err}
+	}
+	g, f := s.attempt(ctx)
+	if f == nil || f.ends == nil || !d.background(func() {
+		awaitQuorum(d, f.ends, time.NewTimer(d.timeout(s.req.TTL)))
+		d.wants.leave()
+	}) {
+		d.wants.leave()
+	}
+	return g, f
+}
+
+// attempt makes one attempt. One that fails is ended at all nodes, in the background.
+func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 	d, ttl := s.d, s.req.TTL
-	c := d.claim(s.req.Name, s.lease(), s.record)
-	c.from, c.shared = s.from, s.req.Shared
+	c := s.standing
+	if c == nil {
+		c = d.claim(s.req.Name, s.lease(), s.record)
+		c.from, c.shared = s.from, s.req.Shared
+	}
+	defer s.leave()
 	timeout, rounds := d.timeout(ttl), maxRounds
 	if s.req.Shared {
 		rounds = maxSharedRounds
 	}
 	for round := 1; ; round++ {
 		d.rounds.Add(1)
+		// Before the clock is read, lest the token be from long before the round; and before
+		// the first request: all TTLs begin later.
+		since := driver.Now()
 		token, err := s.token()
 		if err != nil {
 			c.end("")
 			return nil, &failure{kind: final, err: err}
 		}
-		since := driver.Now() // before the first request: all TTLs begin later
+		s.sent = since
 		answers := c.propose(Take, token, ttl, timeout)
 		t, v, err := d.count(ctx, s.req.Shared, answers, timeout, (*tally).forGrant)
 		if v == won || v == again {
@@ -129,10 +161,10 @@ func (s *search) ask(ctx context.Context) (*grant, *failure) {
 		case err == nil && v == again && left > 0 && round < rounds:
 			continue
 		}
-		c.end("")
+		ends := c.end("")
 		switch {
 		case err != nil:
-			return nil, &failure{kind: final, err: err}
+			return nil, &failure{kind: final, err: err, ends: ends}
 		case left <= 0:
 			return nil, &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", ttl))}
 		}

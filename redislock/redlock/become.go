@@ -41,6 +41,10 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
 	}
+	if err := d.enter(ctx, d.ends); err != nil {
+		return nil, err
+	}
+	defer d.ends.leave()
 	if err := g.ended(); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ type Step struct {
 // the node that was replaced is down, it works with the others, and has fewer to spare.
 //
 // A node whose data is lost has to be named by the address by which it was first named.
-// Only one change can be under way.
+// Only one change may be under way: call it for no other before Step.Last is true.
 func ChangeNodes(ctx context.Context, from, to string, opts *Options) (*Step, error) {
 	c, err := newChange(ctx, from, to, opts)
 	if err != nil {
@@ -103,14 +103,12 @@ func newChange(ctx context.Context, from, to string, opts *Options) (*change, er
 	if err == nil {
 		c.new, err = c.set(newOpts.quorum(len(next)), next, ids)
 	}
-	if err == nil {
-		c.both, err = joint(c.old, c.new)
-	}
 	c.all = all
 	if err != nil {
 		c.close()
 		return nil, err
 	}
+	c.both = joint(c.old, c.new)
 	return c, nil
 }
 
@@ -151,16 +149,16 @@ func (c *change) set(quorum int, places []*conn.Place, ids map[string]string) (e
 	return epoch.NewSet(quorum, named), nil
 }
 
-// joint returns the set of all nodes that has a node in common with both others for all
-// quorums.
-func joint(a, b epoch.Set) (epoch.Set, error) {
+// joint returns the set of all nodes of which each quorum has more than half of the nodes of either
+// set. So it goes together with both, and with the one of any other change from or to one of them:
+// leases of its clients may live on when the next change begins.
+func joint(a, b epoch.Set) epoch.Set {
 	all := append(slices.Clone(a.IDs), b.Without(a)...)
-	for q := len(all)/2 + 1; q <= len(all); q++ {
-		if s := epoch.NewSet(q, all); s.Meets(a) && s.Meets(b) {
-			return s, nil
-		}
+	q := len(all)/2 + 1
+	for _, s := range []epoch.Set{a, b} {
+		q = max(q, len(all)-len(s.IDs)+len(s.IDs)/2+1)
 	}
-	return epoch.Set{}, errors.New("there is no set of nodes that goes together with both: change fewer at a time")
+	return epoch.NewSet(q, all)
 }
 
 // next makes the step that follows what the nodes accept now.

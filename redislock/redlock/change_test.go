@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -195,24 +196,40 @@ func TestChangeNodes(t *testing.T) {
 // TestJointSets: for each change of few nodes there is a set that goes together with both, and bears
 // as many nodes that are down as the smaller one.
 func TestJointSets(t *testing.T) {
-	ids := []string{"a", "b", "c", "d", "e", "f", "g"}
+	ids := strings.Split("abcdefg", "")
 	for _, c := range []struct{ a, b string }{{"abc", "abd"}, {"abc", "abcde"}, {"abcde", "abc"}, {"abcde", "abcdf"}, {"abcde", "abcdefg"}, {"abcde", "abcfg"}} {
-		set := func(s string) epoch.Set {
-			var of []string
-			for _, r := range s {
-				of = append(of, string(r))
-			}
-			return epoch.NewSet(len(of)/2+1, of)
-		}
-		a, b := set(c.a), set(c.b)
+		a, b := setOf(len(c.a)/2+1, c.a), setOf(len(c.b)/2+1, c.b)
 		if apart(a, b, ids) != !a.Meets(b) {
 			t.Errorf("%v.Meets(%v) = %v, which is wrong", a, b, a.Meets(b))
 		}
-		j, err := joint(a, b)
-		if err != nil || apart(j, a, ids) || apart(j, b, ids) || apart(j, j, ids) {
-			t.Errorf("joint(%v, %v) = %v, %v: not each quorum meets each", a, b, j, err)
+		j := joint(a, b)
+		if apart(j, a, ids) || apart(j, b, ids) || apart(j, j, ids) {
+			t.Errorf("joint(%v, %v) = %v: not each quorum meets each", a, b, j)
 		}
 		t.Log(fmt.Sprint(a, b, j), "bears", len(j.IDs)-j.Quorum)
+	}
+}
+
+func setOf(quorum int, ids string) epoch.Set { return epoch.NewSet(quorum, strings.Split(ids, "")) }
+
+// TestSetsOfTwoChanges: leases of clients with the set in between may live on when the next change
+// begins. So that set goes together with the one in between of any other change from or to the same
+// nodes, for each quorum.
+func TestSetsOfTwoChanges(t *testing.T) {
+	ids := strings.Split("abcdefghi", "")
+	for quorum := 3; quorum <= 5; quorum++ {
+		middle := setOf(quorum, "abcde")
+		var joined []epoch.Set
+		for _, other := range []epoch.Set{setOf(2, "abc"), setOf(2, "afg"), setOf(4, "abcdf"), setOf(4, "abcdefg"), setOf(4, "abcdehi"), setOf(5, "efghi")} {
+			joined = append(joined, joint(middle, other))
+		}
+		for _, j := range joined {
+			for _, k := range joined {
+				if apart(j, k, ids) {
+					t.Errorf("%v and %v have a quorum each without a node in common, beside %v", j, k, middle)
+				}
+			}
+		}
 	}
 }
 

@@ -23,6 +23,8 @@ type claim struct {
 	mu     sync.Mutex
 	shared bool
 	held   bool    // it was granted
+	queued bool    // it may be in the queue of nodes
+	next   uint64  // the token of the next lease, which its end hands over to
 	nodes  []trace // by the index of the node
 	ttl    time.Duration
 	over   bool // end was called
@@ -63,7 +65,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 		return nil
 	}
 	c.ttl = max(c.ttl, ttl)
-	p.Shared = c.shared
+	p.Shared, p.Queued = c.shared, c.queued
 	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
@@ -84,11 +86,40 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 	return answers
 }
 
-// grant records that the lease was granted.
+// enqueue sends a request to be in the queue to all nodes at once. The channel gets one
+// reading from each, or an error.
+func (c *claim) enqueue(p Place, timeout time.Duration) <-chan reading {
+	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
+	answers := make(chan reading, len(c.d.members))
+	c.mu.Lock()
+	c.ttl, c.queued = max(c.ttl, p.For), true
+	for i := range c.nodes {
+		c.nodes[i].pending++
+	}
+	c.mu.Unlock()
+	each := c.d.together(timeout)
+	for i, m := range c.d.members {
+		r := reading{node: i}
+		m.send(each, func(ctx context.Context) (err error) {
+			defer m.timed(driver.Now(), &err)
+			st, err := m.Enqueue(ctx, p)
+			r.states = []State{st}
+			return err
+		}, func(err error) {
+			r.err = err
+			c.answered(i, err)
+			answers <- r
+		})
+	}
+	return answers
+}
+
+// grant records that the lease was granted. Where that has not taken it out of the queue, time
+// does, or its end.
 func (c *claim) grant() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held = true
+	c.held, c.queued = true, false
 }
 
 func (c *claim) answered(i int, err error) {
@@ -109,6 +140,7 @@ func (c *claim) answered(i int, err error) {
 type ended struct {
 	node int
 	had  bool
+	next bool // a waiter has its lock now
 	err  error
 }
 
@@ -128,7 +160,7 @@ func (c *claim) end(news string) <-chan ended {
 	for i, m := range c.d.members {
 		c.mu.Lock()
 		t := c.nodes[i]
-		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, News: news}
+		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}
 		ttl := c.ttl
 		var quiet chan struct{}
 		if t.pending > 0 && !t.unknown && c.held {
@@ -144,11 +176,12 @@ func (c *claim) end(news string) <-chan ended {
 			if quiet != nil {
 				e.Bar = c.late(ctx, i, quiet)
 			}
-			a.had, err = m.End(ctx, e)
+			a.had, a.next, err = m.End(ctx, e)
 			return err
 		}, func(err error) {
 			a.err = err
 			if err != nil && (t.touched || t.pending > 0 || news != "") {
+				e.Next = 0 // somebody else may have the others by then
 				m.owe(e, ttl)
 			}
 			answers <- a

@@ -20,7 +20,7 @@ type linked struct {
 	*Driver
 	mu   sync.Mutex
 	cut  bool
-	tell func(lease, news string)
+	tell func(Message)
 }
 
 // link is a Node whose requests are lost while its participant is cut off.
@@ -34,18 +34,23 @@ func (l link) Propose(ctx context.Context, p Proposal) (Vote, error) {
 		<-ctx.Done()
 		return Vote{}, ctx.Err()
 	}
-	l.master.mu.Lock()
-	l.master.tells[p.Lease] = l.of.told
-	l.master.mu.Unlock()
 	return l.master.Propose(ctx, p)
 }
 
-func (l link) End(ctx context.Context, e Ending) (bool, error) {
+func (l link) End(ctx context.Context, e Ending) (had, next bool, err error) {
 	if l.of.isCut() {
 		<-ctx.Done()
-		return false, ctx.Err()
+		return false, false, ctx.Err()
 	}
 	return l.master.End(ctx, e)
+}
+
+func (l link) Enqueue(ctx context.Context, p Place) (State, error) {
+	if l.of.isCut() {
+		<-ctx.Done()
+		return State{}, ctx.Err()
+	}
+	return l.master.Enqueue(ctx, p)
 }
 
 func (l link) Want(ctx context.Context, w Wish) (State, error) {
@@ -65,11 +70,19 @@ func (l link) Read(ctx context.Context, names []string) ([]State, error) {
 }
 
 // Tell implements Teller.
-func (l link) Tell(f func(lease, news string)) { l.of.tell = f }
+func (l link) Tell(f func(Message)) {
+	l.of.mu.Lock()
+	l.of.tell = f
+	l.of.mu.Unlock()
+	l.master.Tell(l.of.told)
+}
 
-func (l *linked) told(lease, news string) {
-	if !l.isCut() {
-		l.tell(lease, news)
+func (l *linked) told(m Message) {
+	l.mu.Lock()
+	tell, cut := l.tell, l.cut
+	l.mu.Unlock()
+	if !cut {
+		tell(m)
 	}
 }
 

@@ -151,3 +151,54 @@ func TestCrowdOfReaders(t *testing.T) {
 		})
 	}
 }
+
+// TestAllAtOnce: 64 participants ask for a name in the same instant. One of them has it
+// soon, as they propose in the order of the queue, and it goes round by hand-overs.
+func TestAllAtOnce(t *testing.T) {
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			const participants, hold = 64, time.Millisecond
+			all := masters(5)
+			wan(all, 200*time.Microsecond, seed)
+			var drivers []*Driver
+			for range participants {
+				drivers = append(drivers, start(t, all, nil))
+			}
+			began := driver.Now()
+			var first time.Duration
+			var rounds int64
+			var wait sync.WaitGroup
+			var mu sync.Mutex
+			for _, d := range drivers {
+				wait.Go(func() {
+					req := request()
+					req.Renewed = true
+					g, err := d.Acquire(t.Context(), req)
+					if err != nil {
+						t.Errorf("Acquire = %v", err)
+						return
+					}
+					mu.Lock()
+					if first == 0 {
+						first = driver.Now().Sub(began)
+					}
+					mu.Unlock()
+					time.Sleep(hold)
+					if err := g.Release(t.Context()); err != nil {
+						t.Errorf("Release = %v", err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					rounds += d.Stats().Rounds
+				})
+			}
+			wait.Wait()
+			took := driver.Now().Sub(began)
+			t.Logf("%v until the first has it, %v until all had it, %d rounds of proposals", first, took, rounds)
+			// Each proposes when it comes, and few propose again.
+			if rounds > participants*6/5 {
+				t.Errorf("%d rounds of proposals by %d participants", rounds, participants)
+			}
+		})
+	}
+}

@@ -53,8 +53,8 @@
 // But it depends on the nodes' memory. A quorum of just more than half the nodes does
 // not tolerate a node that forgets; docs/guarantees/redlock.md has the numbers for
 // larger quorums. But tokens follow the clock, and a node that has forgotten grants
-// nothing for MaxTTL: so tokens still grow if the clients' wall clocks agree within
-// MaxTTL.
+// nothing for MaxTTL: so tokens still grow if the clients' wall clocks agree to within
+// what MaxTTL is longer than the TTLs in use.
 //
 // If others have overtaken a lease, because clocks went wrong, its holder learns that
 // at the next renewal: a node where a greater token was stored does not give the lock
@@ -63,12 +63,21 @@
 //
 // # Waiting
 //
-// Each node notifies waiters when a lock has ended. A waiter that is woken pauses for a
-// random time that grows with the number of waiters, looks whether a quorum is free,
-// and only then proposes: a proposal while somebody holds the name would take the nodes
-// that the holder has lost and wants back. If no waiter gets a quorum they try again
-// after a random time, larger each time than a round has taken so far. There is no
-// queue and no order between participants; waiters of one client are served in order.
+// Each node has a queue of those that wait for an exclusive lease, in the order of the
+// largest tokens that they had seen when they came: the same order at all nodes, as far as
+// they have heard of the same waiters. A release hands over: each node that has the
+// released lock gives it to the first of its queue, in the same step, with the token that
+// the release brings, and the message to the waiter is its vote. So a hand-off takes half a
+// trip to the nodes and half a trip to the waiter. The waiter has the lock for a second and
+// renews it at once. Its trust counts from the moment at which it asked to be in the queue.
+//
+// Where that fails, since messages are lost, a holder is gone, or nodes disagree about who
+// is first, waiters look whether a quorum is free, after a random time that grows with the
+// number of waiters, and then propose: a proposal while somebody holds the name would take
+// the nodes that the holder has lost and wants back. If no waiter gets a quorum they
+// try again after a random time, larger each time than a round has taken so far.
+//
+// Waiters that share are told of the end of a lock, and then do the same.
 //
 // # Readers
 //

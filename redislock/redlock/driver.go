@@ -24,32 +24,37 @@ import (
 
 // Driver is one participant.
 type Driver struct {
-	members []*member
-	quorum  int
-	layout  *keys.Layout
-	maxTTL  time.Duration
-	ttl     time.Duration // of most leases, and the limit of other requests
-	fixed   time.Duration // Options.NodeTimeout
-	connect time.Duration // how long a node may take to report its state
-	clock   func() time.Time
-	log     *slog.Logger // may be nil
+	members   []*member
+	quorum    int
+	layout    *keys.Layout
+	maxTTL    time.Duration
+	ttl       time.Duration // of most leases, and the limit of other requests
+	fixed     time.Duration // Options.NodeTimeout
+	connect   time.Duration // how long a node may take to report its state
+	clock     func() time.Time
+	log       *slog.Logger // may be nil
+	assumeNew bool         // see redislock.Options
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	base   context.Context // of work in the background; ends one node timeout later
 	cut    context.CancelFunc
 
+	wants, ends gate // of those who want a lease, and of those who give one back or pass it on
+
 	grants, rounds, splits, looks atomic.Int64
 	probing                       atomic.Bool
 
-	mu     sync.Mutex // guards the fields below
-	closed bool
-	work   sync.WaitGroup // Add under mu, while not closed
-	random *rand.Rand
-	held   map[string]*grant // by lease; those to notify of their end
-	took   time.Duration     // how long a round takes, about; 0 if there was none
-	warned driver.Instant    // when closed nodes were last reported
-	tell   func(driver.News) // nil if OnNews was not called
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	work    sync.WaitGroup // Add under mu, while not closed
+	random  *rand.Rand
+	held    map[string]*grant     // by lease; those to notify of their end
+	waiting map[string]*turn      // by lease; those in the queues
+	handed  map[string]handedOver // by name
+	took    time.Duration         // how long a round takes, about; 0 if there was none
+	warned  driver.Instant        // when closed nodes were last reported
+	tell    func(driver.News)     // nil if OnNews was not called
 }
 
 var (
@@ -76,18 +81,21 @@ func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavai
 func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, error) {
 	opts = orDefault(opts)
 	d := &Driver{
-		quorum:  opts.quorum(len(nodes)),
-		maxTTL:  opts.maxTTL(),
-		ttl:     cmp.Or(opts.TTL, pawl.DefaultTTL),
-		fixed:   opts.NodeTimeout,
-		connect: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect),
-		clock:   opts.WallClock,
-		log:     opts.Logger,
-		held:    make(map[string]*grant),
+		quorum:    opts.quorum(len(nodes)),
+		maxTTL:    opts.maxTTL(),
+		ttl:       cmp.Or(opts.TTL, pawl.DefaultTTL),
+		fixed:     opts.NodeTimeout,
+		connect:   cmp.Or(opts.ConnectTimeout, conn.DefaultConnect),
+		clock:     opts.WallClock,
+		log:       opts.Logger,
+		assumeNew: opts.AssumeNew,
+		held:      make(map[string]*grant),
+		waiting:   make(map[string]*turn),
 	}
 	if d.clock == nil {
 		d.clock = time.Now
 	}
+	d.wants, d.ends = make(gate, room), make(gate, room)
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.base, d.cut = context.WithCancel(context.Background())
@@ -95,7 +103,12 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	for _, n := range nodes {
 		addrs = append(addrs, n.Addr())
 		if t, ok := n.(Teller); ok {
-			t.Tell(d.broken)
+			t.Tell(func(m Message) {
+				if m.Run == "" {
+					m.Run = n.Addr() // one that does not know its run has one vote too
+				}
+				d.told(m)
+			})
 		}
 		m := &member{Node: n, d: d, poke: make(chan struct{}, 1),
 			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))}
@@ -197,7 +210,7 @@ func (d *Driver) background(f func()) bool {
 }
 
 // told logs an error that no caller gets.
-func (d *Driver) told(err error) {
+func (d *Driver) logged(err error) {
 	if d.log != nil {
 		d.log.Warn("redlock: " + err.Error())
 	}

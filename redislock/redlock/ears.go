@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,9 @@ const (
 	// lease and the news.
 	freed     = "free "
 	lostLease = "lost "
+	// yourTurn begins the message to a waiter in the queue, which goes on with the lease, its
+	// token or 0, the number of its place, and the run of the server, or - if that is not known.
+	yourTurn = "turn "
 
 	// The server remembers listeners for rememberFor after the last has come. They come
 	// again every comeAgain.
@@ -33,8 +37,8 @@ type ears struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	tell    func(lease, news string) // nil if Tell was not called
-	hearers map[string]*hearer       // by name
+	tell    func(Message)      // nil if Tell was not called
+	hearers map[string]*hearer // by name
 }
 
 // hearer is all listeners to a name in this client. It is registered at the server, or
@@ -154,12 +158,20 @@ func (n *redisNode) hear(_ conn.Session, message string) {
 	}
 	if rest, ok := strings.CutPrefix(message, lostLease); ok && tell != nil {
 		lease, news, _ := strings.Cut(rest, " ")
-		tell(lease, news)
+		tell(Message{Lease: lease, Broken: true, News: news})
+	}
+	if rest, ok := strings.CutPrefix(message, yourTurn); ok && tell != nil {
+		if f := strings.Fields(rest); len(f) == 4 {
+			seq, err := strconv.Atoi(f[2])
+			if err == nil {
+				tell(Message{Lease: f[0], Token: number(f[1]), Seq: seq, Run: strings.TrimPrefix(f[3], "-")})
+			}
+		}
 	}
 }
 
 // Tell implements Teller.
-func (n *redisNode) Tell(f func(lease, news string)) {
+func (n *redisNode) Tell(f func(Message)) {
 	n.ears.mu.Lock()
 	defer n.ears.mu.Unlock()
 	n.ears.tell = f
@@ -169,8 +181,12 @@ func (n *redisNode) Tell(f func(lease, news string)) {
 // lost, and the server may have forgotten its listeners.
 func (n *redisNode) heard(*conn.Subscription) {
 	n.ears.mu.Lock()
-	defer n.ears.mu.Unlock()
 	for _, h := range n.ears.hearers {
 		h.retell()
+	}
+	tell := n.ears.tell
+	n.ears.mu.Unlock()
+	if tell != nil {
+		tell(Message{})
 	}
 }

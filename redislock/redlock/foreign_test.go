@@ -5,6 +5,7 @@
 package redlock
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -36,6 +37,34 @@ func TestLeasesOfOneServer(t *testing.T) {
 	}
 }
 
+// TestHeldByEachOther: a lease of redlock keeps out package redislock at the same server,
+// which says that the name is held.
+func TestHeldByEachOther(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3, patient())
+	many := dialFleet(t, f, patient())
+	one, err := redislock.NewDriver(t.Context(), "redis://"+f[0].Addr, &redislock.Options{MaxTTL: patient().MaxTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	for _, theirs := range []*driver.Request{long(), longReader()} {
+		g, err := many.TryAcquire(t.Context(), theirs)
+		if err != nil || !eventually(patience, func() bool { return f[0].has(theirs.Name) }) {
+			t.Fatalf("TryAcquire = %v; want a grant, also at the first node", err)
+		}
+		for _, ours := range []*driver.Request{long(), longReader()} {
+			if _, err := one.TryAcquire(t.Context(), ours); !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("redislock (shared %v) beside redlock (shared %v) = %v; want %v", ours.Shared, theirs.Shared, err, driver.ErrHeld)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatalf("Release = %v", err)
+		}
+		f.clear(t)
+	}
+}
+
 // TestFloorsOfEachOther: a name that one of the two packages has locked can be locked by the
 // other at the same server, with a larger token, whichever layout the floor has.
 func TestFloorsOfEachOther(t *testing.T) {
@@ -57,6 +86,10 @@ func TestFloorsOfEachOther(t *testing.T) {
 		defer func() {
 			if err := g.Release(t.Context()); err != nil {
 				t.Errorf("Release = %v; want nil", err)
+			}
+			// A release of redlock is over when a quorum has answered.
+			if !eventually(patience, func() bool { return !f[0].has(req.Name) }) {
+				t.Error("the lock is still there after its release")
 			}
 		}()
 		return g.Token()

@@ -57,7 +57,7 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 	g.mu.Lock()
 	shared := g.shared
 	g.mu.Unlock()
-	timeout := g.d.timeout(ttl)
+	timeout := g.d.renewTimeout(ttl)
 	answers := g.propose(Heal, g.token, ttl, timeout)
 	if answers == nil {
 		return driver.ErrReleased
@@ -164,6 +164,10 @@ func (d *Driver) forget(g *grant) {
 // Release implements driver.Grant. It returns when a quorum has answered, and goes on
 // with the others in the background.
 func (g *grant) Release(ctx context.Context) error {
+	if err := g.d.enter(ctx, g.d.ends); err != nil {
+		return err
+	}
+	defer g.d.ends.leave()
 	g.mu.Lock()
 	if g.over {
 		g.mu.Unlock()
@@ -171,6 +175,9 @@ func (g *grant) Release(ctx context.Context) error {
 	}
 	again, until := g.asked, g.until
 	g.asked, g.tell = true, nil
+	if !again && !g.shared {
+		g.next = g.d.nextToken(g.token)
+	}
 	g.mu.Unlock()
 	g.d.forget(g)
 	had, err := g.awaitEnd(ctx, g.end(""))
@@ -211,6 +218,9 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 			answered++
 			if !a.had {
 				missing++
+			}
+			if a.next {
+				c.d.handOver(c.name, c.next)
 			}
 		case <-ctx.Done():
 			return false, ctx.Err()

@@ -206,9 +206,34 @@ func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holde
 	taken := slices.IndexFunc(all, func(l counted) bool { return l.held(time.Time{}).Lease == lease })
 	c := d.claim(name, all[taken].Lease, "")
 	c.ttl, c.held = d.maxTTL, true
-	had, err := c.awaitEnd(ctx, c.end(newRecord(by, why)))
-	if err == nil && !had {
-		err = driver.ErrReleased // the lease ended in between
+	return c.awaitBreak(ctx, c.end(newRecord(by, why)))
+}
+
+// awaitBreak waits until a quorum has answered and one of the nodes has had the lease,
+// or until all have answered. Whoever is told by the first node may have released the
+// lease at the others before they carry out the break: one node is enough to say who
+// broke it.
+func (c *claim) awaitBreak(ctx context.Context, answers <-chan ended) error {
+	answered, had := 0, false
+	var failed misses
+	for range c.d.members {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failed.add(c.d.members[a.node], a.err)
+				continue
+			}
+			answered++
+			had = had || a.had
+			if had && answered >= c.d.quorum {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
+	if answered < c.d.quorum {
+		return unheard(failed.err(c.d, 0))
+	}
+	return driver.ErrReleased // the lease ended in between
 }

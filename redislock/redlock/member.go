@@ -151,7 +151,7 @@ func (m *member) leave(err error) {
 // strange says once that the node answers and counts as down.
 func (m *member) strange() {
 	if !m.ignored.Swap(true) {
-		m.d.told(fmt.Errorf("%s: %w", m.Addr(), epoch.ErrStranger))
+		m.d.logged(fmt.Errorf("%s: %w", m.Addr(), epoch.ErrStranger))
 	}
 }
 
@@ -228,7 +228,7 @@ func (m *member) pay() {
 			cancel()
 			ctx, cancel = context.WithTimeout(context.Background(), m.d.timeout(m.d.ttl))
 		}
-		_, err := m.Node.End(ctx, d.Ending)
+		_, _, err := m.Node.End(ctx, d.Ending)
 		cancel()
 		closing = closing || err != nil && m.d.base.Err() != nil
 		if err == nil {
@@ -237,7 +237,7 @@ func (m *member) pay() {
 			continue
 		}
 		if closing {
-			m.d.told(fmt.Errorf("%s: leases could not be released, and will expire: %w", m.Addr(), err))
+			m.d.logged(fmt.Errorf("%s: leases could not be released, and will expire: %w", m.Addr(), err))
 			return
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {

@@ -54,8 +54,12 @@ type Node interface {
 	Propose(ctx context.Context, p Proposal) (Vote, error)
 
 	// End ends what a lease has or may get. See Ending. It reports whether the
-	// lease had a lock.
-	End(ctx context.Context, e Ending) (had bool, err error)
+	// lease had a lock, and whether a waiter has it now.
+	End(ctx context.Context, e Ending) (had, next bool, err error)
+
+	// Enqueue puts a waiter in the queue, or takes it out, and returns the state of the
+	// name after that. See Place.
+	Enqueue(ctx context.Context, p Place) (State, error)
 
 	// Want makes a wish, or takes it away, and returns the state of the name after
 	// that. See Wish.
@@ -81,14 +85,25 @@ type Node interface {
 	Close() error
 }
 
-// Teller is a Node that can report broken leases before their next extension.
+// Teller is a Node that reports what the node tells without being asked. One that is no
+// Teller has waiters that look.
 type Teller interface {
 	Node
 
-	// Tell makes the Node call f when an Ending with News has ended the lock of a lease
-	// that was proposed through this Node. f must not block. Tell is called once,
-	// before anything else. Messages to f may get lost.
-	Tell(f func(lease, news string))
+	// Tell makes the Node call f with messages about leases that were proposed or
+	// enqueued through this Node. f must not block. Tell is called once, before
+	// anything else. Messages to f may get lost.
+	Tell(f func(Message))
+}
+
+// Message is what a node tells without being asked.
+type Message struct {
+	Lease  string // "" if messages may have been lost
+	Broken bool   // an Ending with News has ended its lock
+	News   string
+	Token  uint64 // if not Broken: the lease was handed the lock, with this token; 0 if the name may be free
+	Seq    int    // of the Place
+	Run    string // of the node
 }
 
 // MaxToken is the largest token: scripts of a node cannot represent larger whole
@@ -134,6 +149,7 @@ type Proposal struct {
 	Name   string
 	Shared bool
 	Lease  string // of this attempt; letters, digits and dots; never used again after End
+	Queued bool   // it may be in the queue, and leaves that with step 4
 	From   string // if not "", only the lock of this lease is taken over, not a free one
 	Token  uint64 // positive
 	TTL    time.Duration
@@ -160,6 +176,7 @@ type State struct {
 	Waiters int           // about how many listen to the name; 0 if not known
 	Wishes  int           // how many there are
 	Wished  time.Duration // until the last of them ends; 0 if there is none
+	Ahead   int           // of Enqueue: how many are before the lease in the queue; 0 where there is an exclusive lock
 }
 
 // Lock is a lock of one name as a node has it.
@@ -180,6 +197,14 @@ type Lock struct {
 //     those who listen are told. If it was exclusive and Held is set, all wishes end.
 //  3. If Held is not set, and the floor is that of Lease: it does not stand any more. The
 //     standing floors are again what they were before Lease stored a token.
+//  4. If Next is set, Lease had an exclusive lock, and nobody listens: the first waiter of
+//     the queue that can hear the node has the lock now, for the TTL of its Place, as if it
+//     had proposed a token now: Next, or that of its Place if that is greater. The waiter
+//     leaves the queue, and is told. That token must be one that can be stored, and the
+//     node must be open. Otherwise the listeners are told, and the first of the queue,
+//     which stays there.
+//  5. If Lease was in the queue, it is no longer. If it had no lock, and nobody has one, the
+//     others are told as under 2: it may have been told itself, and have given up.
 //
 // Bar is for a caller that does not know whether a proposal may still come.
 type Ending struct {
@@ -187,7 +212,25 @@ type Ending struct {
 	Lease string
 	Bar   bool
 	Held  bool   // the lease was granted; it is not what a failed attempt has left
+	Next  uint64 // the token of the next lease, if the lock is to be handed to a waiter
 	News  string // who broke the lease and why; "" if its holder ends it
+}
+
+// Place puts a waiter for an exclusive lock in the queue of a node, in the place of what
+// there is of Lease, or takes it out. The node does, in one step: if Lease is among the
+// ended ones or has an exclusive lock: nothing. If For is 0 it takes Lease out of the queue.
+// Otherwise Lease is in the queue for that long from now, until it has the lock that way
+// or has ended. Of two waiters the one with the smaller Place is first, and of two
+// with the same one that with the smaller Lease.
+type Place struct {
+	Name   string
+	Lease  string // of the attempt that may get the lock
+	Place  uint64 // the largest token that the waiter had seen when it came
+	For    time.Duration
+	Token  uint64        // that the waiter would propose now; the lease gets no smaller one
+	Seq    int           // of the request; a message has the last that was carried out
+	TTL    time.Duration // of the lock that it is handed
+	Record string
 }
 
 // Wish is the intent of a waiter for an exclusive lock of a name that is shared. As

@@ -31,7 +31,7 @@ type master struct {
 	inside int // requests that have not returned
 	most   int // and how many that were at once
 
-	tells map[string]func(lease, news string) // by lease; see link
+	tells []func(Message)
 
 	// fault says what happens to a request; nil is a network without faults, in
 	// which a request takes no time.
@@ -52,7 +52,13 @@ type named struct {
 	wishes    map[string]time.Time
 	ended     map[string]end
 	listeners map[int]func()
+	queue     []waiter
 	next      int
+}
+
+type waiter struct {
+	Place
+	ends time.Time
 }
 
 // floor is the largest token stored, and those that stand.
@@ -96,8 +102,7 @@ var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
 func masters(n int) []*master {
 	all := make([]*master, n)
 	for i := range all {
-		all[i] = &master{addr: fmt.Sprint("node", i), maxTTL: time.Minute, run: 1, names: make(map[string]*named),
-			tells: make(map[string]func(lease, news string))}
+		all[i] = &master{addr: fmt.Sprint("node", i), maxTTL: time.Minute, run: 1, names: make(map[string]*named)}
 	}
 	return all
 }
@@ -165,6 +170,7 @@ func (m *master) at(name string) *named {
 	now := time.Now()
 	n.locks = slices.DeleteFunc(n.locks, func(l *kept) bool { return !l.ends.After(now) })
 	maps.DeleteFunc(n.wishes, func(_ string, ends time.Time) bool { return !ends.After(now) })
+	n.queue = slices.DeleteFunc(n.queue, func(w waiter) bool { return !w.ends.After(now) })
 	maps.DeleteFunc(n.ended, func(_ string, e end) bool { return e.forget.Before(now) })
 	return n
 }
@@ -180,14 +186,76 @@ func (n *named) of(lease string) *kept {
 
 func (n *named) exclusive() bool { return len(n.locks) > 0 && !n.locks[0].Shared }
 
-func (n *named) wake() {
+// wake tells the listeners, and the first of the queue.
+func (m *master) wake(n *named) {
 	for _, f := range n.listeners {
 		f()
 	}
+	if len(n.queue) > 0 {
+		m.tell(Message{Lease: n.queue[0].Lease, Seq: n.queue[0].Seq, Run: m.runID()})
+	}
+}
+
+func (m *master) tell(msg Message) {
+	for _, f := range m.tells {
+		f(msg)
+	}
+}
+
+// Tell implements Teller. All participants get all messages.
+func (m *master) Tell(f func(Message)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tells = append(m.tells, f)
+}
+
+// dequeue takes a lease out of the queue.
+func (n *named) dequeue(lease string) {
+	n.queue = slices.DeleteFunc(n.queue, func(w waiter) bool { return w.Lease == lease })
+}
+
+// hand gives the lock to the first of the queue.
+func (m *master) hand(n *named, next uint64) bool {
+	if len(n.listeners) > 0 || len(n.queue) == 0 {
+		return false
+	}
+	p := n.queue[0]
+	token := max(next, p.Token)
+	if token <= n.token || token > MaxToken || time.Until(m.closed) > 0 {
+		return false
+	}
+	n.queue = slices.Delete(n.queue, 0, 1)
+	n.store(token, p.Lease, false)
+	n.locks = []*kept{{Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: time.Now()}, time.Now().Add(p.TTL)}}
+	m.tell(Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: m.runID()})
+	return true
+}
+
+func (m *master) Enqueue(ctx context.Context, p Place) (State, error) {
+	var s State
+	err := m.carry(ctx, "enqueue", func() {
+		n := m.at(p.Name)
+		if _, over := n.ended[p.Lease]; !over && (n.of(p.Lease) == nil || !n.exclusive()) {
+			n.dequeue(p.Lease)
+			if p.For > 0 {
+				n.queue = append(n.queue, waiter{p, time.Now().Add(p.For)})
+				slices.SortFunc(n.queue, func(a, b waiter) int {
+					return cmp.Or(cmp.Compare(a.Place.Place, b.Place.Place), cmp.Compare(a.Lease, b.Lease))
+				})
+			}
+		}
+		if s = n.look(); !n.exclusive() {
+			s.Ahead = max(0, slices.IndexFunc(n.queue, func(w waiter) bool { return w.Lease == p.Lease }))
+		}
+	})
+	if err != nil {
+		return State{}, err
+	}
+	return s, nil
 }
 
 func (n *named) look() State {
-	s := State{Floor: n.token, Writer: n.writer, Waiters: len(n.listeners), Wishes: len(n.wishes)}
+	s := State{Floor: n.token, Writer: n.writer, Waiters: len(n.listeners) + len(n.queue), Wishes: len(n.wishes)}
 	for _, l := range n.locks {
 		l.Left = time.Until(l.ends)
 		s.Locks = append(s.Locks, l.Lock)
@@ -255,13 +323,16 @@ func (m *master) propose(p Proposal) (v Vote) {
 		n.locks = append(n.locks, l)
 	}
 	v.Has = true
+	if p.Queued {
+		n.dequeue(p.Lease)
+	}
 	if ends := time.Now().Add(p.TTL); ends.After(l.ends) {
 		l.ends = ends
 	}
 	if p.Shared && !l.Shared {
 		l.Shared = true
 		clear(n.wishes)
-		n.wake()
+		m.wake(n)
 	}
 	if fits {
 		n.store(p.Token, p.Lease, p.Shared)
@@ -273,8 +344,8 @@ func (m *master) propose(p Proposal) (v Vote) {
 	return v
 }
 
-func (m *master) End(ctx context.Context, e Ending) (bool, error) {
-	var had bool
+func (m *master) End(ctx context.Context, e Ending) (bool, bool, error) {
+	var had, handed bool
 	err := m.carry(ctx, "end", func() {
 		n := m.at(e.Name)
 		if e.Bar || e.News != "" {
@@ -287,25 +358,32 @@ func (m *master) End(ctx context.Context, e Ending) (bool, error) {
 		if !e.Held {
 			n.fail(e.Lease)
 		}
+		before := len(n.queue)
+		n.dequeue(e.Lease)
 		l := n.of(e.Lease)
 		if had = l != nil; !had {
+			if len(n.queue) < before && len(n.locks) == 0 {
+				m.wake(n)
+			}
 			return
 		}
 		n.locks = slices.DeleteFunc(n.locks, func(o *kept) bool { return o == l })
 		if !l.Shared && e.Held {
 			clear(n.wishes)
 		}
-		if tell := m.tells[e.Lease]; tell != nil && e.News != "" {
-			tell(e.Lease, e.News)
+		if e.News != "" {
+			m.tell(Message{Lease: e.Lease, Broken: true, News: e.News})
 		}
 		if len(n.locks) == 0 {
-			n.wake()
+			if handed = e.Next > 0 && !l.Shared && m.hand(n, e.Next); !handed {
+				m.wake(n)
+			}
 		}
 	})
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	return had, nil
+	return had, handed, nil
 }
 
 func (m *master) Want(ctx context.Context, w Wish) (State, error) {
@@ -316,7 +394,7 @@ func (m *master) Want(ctx context.Context, w Wish) (State, error) {
 		if w.For > 0 {
 			n.wishes[w.Who] = time.Now().Add(w.For)
 		} else if delete(n.wishes, w.Who); had && len(n.wishes) == 0 {
-			n.wake()
+			m.wake(n)
 		}
 		s = n.look()
 	})

@@ -56,6 +56,7 @@ func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultT
 func (d *Driver) checkNodes(ctx context.Context) error {
 	runs := make(map[string]string)
 	var failed misses
+	var alive, unused []*redisNode
 	for i, s := range d.statuses(ctx) {
 		if d.stranger(i, s) {
 			d.members[i].strange()
@@ -69,12 +70,62 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 			return fmt.Errorf("redlock: %s and %s are the same server (run_id %s): name each server once", other, s.Addr, s.Run)
 		default:
 			runs[s.Run] = s.Addr
+			if r, ok := d.members[i].Node.(*redisNode); ok {
+				alive = append(alive, r)
+				if s.MaxTTL == 0 {
+					unused = append(unused, r)
+				}
+			}
 		}
 	}
 	if ctx.Err() != nil && len(failed) > len(d.members)-d.quorum {
 		return ctx.Err()
 	}
-	return d.heard(failed)
+	if err := d.heard(failed); err != nil {
+		return err
+	}
+	if err := d.recordPattern(ctx, alive); err != nil || !d.assumeNew {
+		return err
+	}
+	return d.bless(ctx, unused)
+}
+
+// bless blesses nodes that nobody has used; see redislock.Options.AssumeNew.
+func (d *Driver) bless(ctx context.Context, nodes []*redisNode) error {
+	errs := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() { errs <- n.server.Bless(ctx) }()
+	}
+	var err error
+	for range nodes {
+		err = cmp.Or(err, <-errs)
+	}
+	return err
+}
+
+// recordPattern records the pattern at nodes of which none has another one. Not before all have
+// been asked: a client that is refused must leave no record.
+func (d *Driver) recordPattern(ctx context.Context, nodes []*redisNode) error {
+	if d.layout.Pattern == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.connect)
+	defer cancel()
+	errs := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() {
+			err := n.agree(ctx, true)
+			if !errors.Is(err, driver.ErrDisagree) {
+				err = nil // a node that has failed meanwhile is like one that was down
+			}
+			errs <- err
+		}()
+	}
+	var err error
+	for range nodes {
+		err = cmp.Or(err, <-errs)
+	}
+	return err
 }
 
 // Nodes asks all nodes for their state, and returns the answers in the order of the

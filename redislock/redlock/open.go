@@ -100,7 +100,7 @@ func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	prefix := cmp.Or(opts.Prefix, defaultPrefix)
 	return epoch.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
-		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded,
+		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded, Scripts: opts.scripts,
 	}
 }
 
@@ -190,7 +190,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 		}
 		host = strings.ReplaceAll(host, "%", "%25") // the zone of an address
 		p, err := conn.Parse(scheme+"://"+user+host+u.EscapedPath()+"?"+query, conn.Options{
-			Prefix: c.Prefix, Pattern: c.Pattern, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, Username: c.Username,
+			Prefix: c.Prefix, Pattern: c.Pattern, MaxTTL: c.MaxTTL, AllowUnguarded: c.AllowUnguarded, AssumeNew: c.AssumeNew, Username: c.Username,
 			Password: c.Password, ConnectTimeout: c.ConnectTimeout, TLS: c.TLS, TTL: c.TTL,
 			Dial: c.Dial, Credentials: c.Credentials,
 		})
@@ -201,6 +201,7 @@ func parseURL(s string, opts *Options) (*Options, []*conn.Place, error) {
 	}
 	o := places[0].Options
 	c.Prefix, c.Pattern, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = o.Prefix, o.Pattern, o.MaxTTL, o.AllowUnguarded, o.ConnectTimeout
+	c.AssumeNew = o.AssumeNew
 	if c.TTL == 0 && c.MaxTTL != 0 {
 		c.TTL = min(c.MaxTTL, pawl.DefaultTTL)
 	}
@@ -224,7 +225,7 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 		v := values[len(values)-1]
 		switch key {
 		case "node_timeout":
-			o.NodeTimeout, err = time.ParseDuration(v)
+			o.NodeTimeout, err = storekit.Duration(v)
 		case "quorum":
 			o.Quorum, err = strconv.Atoi(v)
 		case "allow_single":

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Options are the settings of a client on N masters. The zero value is useful,
@@ -19,9 +20,9 @@ type Options struct {
 	redislock.Options
 
 	// NodeTimeout is how long a node may take to answer one request before the
-	// attempt goes on without it. Unless set: a two hundredth of the TTL, but 5 ms at
-	// least, and four round trips as measured, but of these no more than a second, and
-	// a quarter of the TTL at most.
+	// attempt goes on without it. Unless set: a two hundredth of the TTL, but 50 ms at
+	// least, or 400 ms for a renewal, and four round trips as measured, but of these no
+	// more than a second, and a quarter of the TTL at most.
 	NodeTimeout time.Duration
 
 	// Quorum is how many nodes have to agree: N/2+1 unless set. A larger quorum
@@ -38,6 +39,8 @@ type Options struct {
 
 	// WallClock is the clock that tokens follow; time.Now unless set.
 	WallClock func() time.Time
+
+	scripts []epoch.Script // of tests that see each step; those of server.go unless set
 }
 
 // noted logs a text about MaxTTL.

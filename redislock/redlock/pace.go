@@ -27,6 +27,13 @@ func (d *Driver) measured(took time.Duration) {
 	d.took = max((7*d.took+took)/8, time.Microsecond)
 }
 
+// round returns how long a round takes, about.
+func (d *Driver) round() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.took
+}
+
 // lull returns a random delay for a client that had a split vote for the nth time (from
 // 1), or that was woken (n = 0), when there are so many waiters.
 func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {

@@ -66,32 +66,16 @@ const (
 func harness(n int, maxTTL time.Duration) drivertest.Harness {
 	opts := &Options{NodeTimeout: time.Second}
 	opts.MaxTTL, opts.TTL = maxTTL, suiteTTL
+	return suite(n, maxTTL, func(t testing.TB) drivertest.Store {
+		_, store := storeOf(t, n, opts)
+		return store
+	})
+}
+
+// suite is a harness with the times of real servers.
+func suite(n int, maxTTL time.Duration, start func(testing.TB) drivertest.Store) drivertest.Harness {
 	return drivertest.Harness{
-		Start: func(t testing.TB) drivertest.Store {
-			f := startFleet(t, n, opts)
-			f.name(t, opts)
-			return drivertest.Store{
-				Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
-				Crash: func(_ testing.TB, d driver.Driver) {
-					for _, l := range d.(*participant).links {
-						l.Close()
-					}
-				},
-				Restart: func(testing.TB) {
-					for _, s := range f {
-						s.restart()
-					}
-				},
-				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.BlackHole) },
-				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.Healthy) },
-				Left: func(_ testing.TB, prefix string) (keys []string) {
-					for _, s := range f {
-						keys = append(keys, s.left(prefix)...)
-					}
-					return keys
-				},
-			}
-		},
+		Start:     start,
 		TTL:       suiteTTL,
 		Slack:     suiteSlack,
 		Pause:     30 * time.Millisecond,
@@ -99,6 +83,33 @@ func harness(n int, maxTTL time.Duration) drivertest.Harness {
 		Histories: 8,
 		Parallel:  true,
 		Golden:    fmt.Sprintf("testdata/conformance-%d.txt", n),
+	}
+}
+
+// storeOf is n servers, for participants whose links can be cut.
+func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
+	f := startFleet(t, n, opts)
+	f.name(t, opts)
+	return f, drivertest.Store{
+		Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
+		Crash: func(_ testing.TB, d driver.Driver) {
+			for _, l := range d.(*participant).links {
+				l.Close()
+			}
+		},
+		Restart: func(testing.TB) {
+			for _, s := range f {
+				s.restart()
+			}
+		},
+		Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.BlackHole) },
+		Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).set(drivertest.Healthy) },
+		Left: func(_ testing.TB, prefix string) (keys []string) {
+			for _, s := range f {
+				keys = append(keys, s.left(prefix)...)
+			}
+			return keys
+		},
 	}
 }
 

@@ -95,9 +95,9 @@ func largest(states []State) counted {
 func (d *Driver) info(name string, states []State) *driver.Info {
 	i := &driver.Info{Name: name, Holders: []driver.Held{}}
 	for _, s := range states {
-		i.Token = max(i.Token, s.Floor)
+		i.Token = max(i.Token, driver.Token(s.Floor))
 		for _, l := range s.Locks {
-			i.Token = max(i.Token, l.Token)
+			i.Token = max(i.Token, driver.Token(l.Token))
 		}
 	}
 	all, now := byLease(states), time.Now()
@@ -112,7 +112,7 @@ func (d *Driver) info(name string, states []State) *driver.Info {
 
 // held describes the holder of a lock.
 func (l Lock) held(now time.Time) driver.Held {
-	h := driver.Held{Lease: l.Lease, Token: l.Token, Acquired: l.Granted, Shared: l.Shared}
+	h := driver.Held{Lease: l.Lease, Token: driver.Token(l.Token), Acquired: l.Granted, Shared: l.Shared}
 	if l.Record == "" {
 		h.Who = "a client of another library"
 	} else {

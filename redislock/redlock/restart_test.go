@@ -95,7 +95,7 @@ func TestOneClosedNode(t *testing.T) {
 		synctest.Wait()
 		all[2].restart(true)
 		for _, m := range all[3:] {
-			if _, err := m.End(t.Context(), Ending{Name: req.Name, Lease: req.Lease}); err != nil {
+			if _, _, err := m.End(t.Context(), Ending{Name: req.Name, Lease: req.Lease}); err != nil {
 				t.Fatal(err)
 			}
 		}

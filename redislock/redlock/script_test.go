@@ -65,7 +65,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		name := names[r.IntN(len(names))]
 		switch {
 		case r.IntN(4) > 0:
-			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Queued: r.IntN(2) == 0, Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			if r.IntN(3) == 0 {
 				p.From = lease()
 			}
@@ -86,17 +86,25 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 				t.Fatal(err)
 			}
 			same(fmt.Sprintf("%+v", w), seen(want, time.Minute), seen(got, time.Minute))
-		default:
-			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
-			if r.IntN(6) == 0 {
-				e.News = fmt.Sprint("news", r.IntN(3))
-			}
-			want, _ := model.End(ctx, e)
-			got, err := real.End(ctx, e)
+		case r.IntN(2) == 0:
+			p := Place{Name: name, Lease: lease(), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			want, _ := model.Enqueue(ctx, p)
+			got, err := real.Enqueue(ctx, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(fmt.Sprintf("%+v", e), want, got)
+			same(fmt.Sprintf("%+v", p), seen(want, time.Minute), seen(got, time.Minute))
+		default:
+			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0, Next: r.Uint64N(8)}
+			if r.IntN(6) == 0 {
+				e.News = fmt.Sprint("news", r.IntN(3))
+			}
+			want, next, _ := model.End(ctx, e)
+			got, handed, err := real.End(ctx, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(fmt.Sprintf("%+v", e), fmt.Sprint(want, next), fmt.Sprint(got, handed))
 		}
 		want, _ := model.Read(ctx, names)
 		got, err := real.Read(ctx, names)
@@ -115,6 +123,28 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	slices.Sort(want)
 	slices.Sort(got)
 	same("list", want, got)
+}
+
+// TestEqualTokens: a server stores no token for a second lease, whether the lock is free or not.
+func TestEqualTokens(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	node := single(t, startFleet(t, 3, opts)[0], opts)
+	propose := func(lease string) Vote {
+		t.Helper()
+		v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: lease, Token: 7, TTL: time.Minute, Record: "{}"})
+		if err != nil || !v.Has {
+			t.Fatalf("Propose = %+v, %v", v, err)
+		}
+		return v
+	}
+	propose("one")
+	if _, _, err := node.End(t.Context(), Ending{Name: name, Lease: "one", Held: true}); err != nil {
+		t.Fatal(err)
+	}
+	if v := propose("two"); v.Stored {
+		t.Error("token 7 is stored for two leases")
+	}
 }
 
 // TestTokenBeyond: a server refuses a token that is no whole number for it, whether the lock is
@@ -145,7 +175,7 @@ func TestFloorBehindAFailedAttempt(t *testing.T) {
 		t.Helper()
 		v, err := node.Propose(t.Context(), Proposal{Mode: mode, Name: name, Lease: lease, Token: token, TTL: time.Minute})
 		if err == nil && v.Has {
-			_, err = node.End(t.Context(), Ending{Name: name, Lease: lease, Held: held})
+			_, _, err = node.End(t.Context(), Ending{Name: name, Lease: lease, Held: held})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +203,7 @@ func TestWishesEndWithTheWriter(t *testing.T) {
 	if st, err := node.Want(t.Context(), Wish{Name: name, Who: "another", For: time.Minute}); err != nil || st.Wishes != 1 {
 		t.Fatalf("Want = %+v, %v; want one wish", st, err)
 	}
-	if _, err := node.End(t.Context(), Ending{Name: name, Lease: "writer", Held: true}); err != nil {
+	if _, _, err := node.End(t.Context(), Ending{Name: name, Lease: "writer", Held: true}); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "reader", Shared: true, Token: 4, TTL: time.Minute}); err != nil || !v.Has {
@@ -239,7 +269,7 @@ func TestLateProposal(t *testing.T) {
 	opts.TTL, opts.MaxTTL = time.Second, time.Second
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
-	if _, err := node.End(t.Context(), Ending{Name: name, Lease: "late", Bar: true}); err != nil {
+	if _, _, err := node.End(t.Context(), Ending{Name: name, Lease: "late", Bar: true}); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(opts.MaxTTL + 100*time.Millisecond)
@@ -286,7 +316,7 @@ func TestListen(t *testing.T) {
 		if _, err := a.Propose(t.Context(), Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if had, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+		if had, _, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
 			t.Fatalf("End = %t, %v", had, err)
 		}
 	}
@@ -323,7 +353,7 @@ func TestListen(t *testing.T) {
 	quiet()
 	share("five", true)
 	for i, lease := range []string{"four", "five"} {
-		if had, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+		if had, _, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
 			t.Fatalf("End = %t, %v", had, err)
 		}
 		if i == 0 {

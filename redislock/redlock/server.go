@@ -34,6 +34,8 @@ var (
 	readLua string
 	//go:embed lua/listen.lua
 	listenLua string
+	//go:embed lua/enqueue.lua
+	enqueueLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -45,14 +47,16 @@ const (
 	wantScript
 	readScript
 	listenScript
+	enqueueScript
 )
 
 var scripts = []epoch.Script{
 	proposeScript: {Text: commonLua + epoch.Whole(proposeLua, epoch.Each+stateLua), PerRequest: 2, Grants: true},
-	endScript:     {Text: commonLua + epoch.Whole(endLua, epoch.Each+stateLua), PerRequest: 1},
+	endScript:     {Text: commonLua + epoch.Whole(endLua, epoch.Each+stateLua), PerRequest: 2},
 	wantScript:    {Text: commonLua + stateLua + wantLua},
 	readScript:    {Text: commonLua + stateLua + readLua},
 	listenScript:  {Text: listenLua},
+	enqueueScript: {Text: commonLua + epoch.Whole(enqueueLua, stateLua), Grants: true},
 }
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
@@ -83,7 +87,10 @@ var _ Teller = (*redisNode)(nil)
 func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout) *redisNode {
 	n := &redisNode{layout: layout, ears: ears{hearers: make(map[string]*hearer)}}
 	n.ears.ctx, n.ears.cancel = context.WithCancel(context.Background())
-	conf.Scripts, conf.Check, conf.Hear, conf.Opened = scripts, checkLua, n.hear, n.heard
+	conf.Layout, conf.Check, conf.Hear, conf.Opened = layout, checkLua, n.hear, n.heard
+	if conf.Scripts == nil {
+		conf.Scripts = scripts
+	}
 	n.server = epoch.New(client, conf)
 	n.server.Listen()
 	return n
@@ -123,8 +130,12 @@ func (n *redisNode) keysOf(lock, lease string) (floor, mark, listeners, wishes s
 func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
+	mode := modes[p.Mode]
+	if p.Queued {
+		mode += " queued"
+	}
 	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
-		[]string{modes[p.Mode], epoch.Bit(p.Shared), p.From, epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
+		[]string{mode, epoch.Bit(p.Shared), p.From, epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
 		return Vote{}, err
@@ -150,7 +161,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 }
 
 // End implements Node.
-func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
+func (n *redisNode) End(ctx context.Context, e Ending) (had, next bool, err error) {
 	key := n.key(e.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, e.Lease)
 	remember := time.Duration(0)
@@ -158,11 +169,31 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had bool, err error) {
 		remember = max(n.server.Limit.Longest(), underWay)
 	}
 	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes, floor},
-		[]string{epoch.Millis(remember), e.News, epoch.Bit(e.Held), n.server.Channel, e.Lease})
+		[]string{epoch.Millis(remember), e.News, epoch.Bit(e.Held), n.server.Channel, e.Lease, strconv.FormatUint(e.Next, 10)})
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	return epoch.Code(reply) == 1, nil
+	return epoch.Code(reply) >= 1, epoch.Code(reply) == 2, nil
+}
+
+// Enqueue implements Node.
+func (n *redisNode) Enqueue(ctx context.Context, p Place) (State, error) {
+	key := n.key(p.Name)
+	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
+	reply, _, err := n.run(ctx, enqueueScript, []string{n.server.EpochKey(key), key, floor, mark, listeners, wishes},
+		[]string{p.Lease, strconv.FormatUint(p.Place, 10), strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
+	if err != nil {
+		return State{}, err
+	}
+	if len(reply) < 2 {
+		return State{}, errGarbled
+	}
+	states, err := readStates(reply[2:], 1)
+	if err != nil {
+		return State{}, err
+	}
+	states[0].Ahead = count(reply[1])
+	return states[0], nil
 }
 
 // Want implements Node.
@@ -228,7 +259,7 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, independent(err)
 	}
-	if err := epoch.Agree(ctx, n.server.Send, n.layout, n.server.EpochKey("")); err != nil {
+	if err := n.agree(ctx, false); err != nil {
 		return Status{}, err
 	}
 	if err := n.hears(ctx); err != nil {
@@ -239,6 +270,12 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 		s.Sets = append(s.Sets, set.String())
 	}
 	return s, nil
+}
+
+// agree returns driver.ErrDisagree if other clients have another pattern, and records this one's
+// if record is set.
+func (n *redisNode) agree(ctx context.Context, record bool) error {
+	return epoch.Agree(ctx, n.server.Send, n.layout, n.server.EpochKey(""), record)
 }
 
 // hears returns nil as soon as messages can be heard, or the server's refusal: then a
@@ -268,7 +305,9 @@ func independent(err error) error {
 
 // Close implements Node.
 func (n *redisNode) Close() error {
+	n.ears.mu.Lock() // no work begins after this, beside Wait
 	n.ears.cancel()
+	n.ears.mu.Unlock()
 	n.server.Hush()
 	if n.deaf && n.server.Ours() {
 		n.server.Drop(n.server.Made()) // rueidis would wait for a second. What was sent arrives all the same

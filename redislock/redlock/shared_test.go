@@ -141,7 +141,7 @@ func TestReadersHeal(t *testing.T) {
 		}
 		forget := func() {
 			for _, g := range []*grant{first, second} {
-				if _, err := all[0].End(t.Context(), Ending{Name: name, Lease: g.lease}); err != nil {
+				if _, _, err := all[0].End(t.Context(), Ending{Name: name, Lease: g.lease}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -107,9 +107,9 @@ type refusing struct {
 	lease string
 }
 
-func (r refusing) End(ctx context.Context, e Ending) (bool, error) {
+func (r refusing) End(ctx context.Context, e Ending) (bool, bool, error) {
 	if e.Lease == r.lease {
-		return false, unavailable(errors.New("OOM command not allowed"))
+		return false, false, unavailable(errors.New("OOM command not allowed"))
 	}
 	return r.master.End(ctx, e)
 }

@@ -68,7 +68,7 @@ func TestRequestsInOneCall(t *testing.T) {
 			return "foreign"
 		}
 		barred := Ending{Name: named(1), Lease: lease(1), Bar: true}
-		if _, err := node.End(t.Context(), barred); err != nil {
+		if _, _, err := node.End(t.Context(), barred); err != nil {
 			t.Fatal(err)
 		}
 		var votes [2*names + 1]Vote
@@ -95,7 +95,7 @@ func TestRequestsInOneCall(t *testing.T) {
 		var had [4*names + 1]bool
 		atOnce(len(had), func(i int) {
 			e := Ending{Name: named(i / 2), Lease: lease(i / 2), Held: true} // each twice
-			h, err := node.End(t.Context(), e)
+			h, _, err := node.End(t.Context(), e)
 			if foreign := i == 4*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
 				t.Errorf("End of %s = %v", e.Name, err)
 			}

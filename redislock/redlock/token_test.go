@@ -61,6 +61,27 @@ func TestTokenOfTwoRounds(t *testing.T) {
 	}
 }
 
+// TestTokenOfAPausedClient: a client that stands still between reading its clock and asking
+// has no lease with that token, which may be older than what a node has forgotten since.
+func TestTokenOfAPausedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		paused := false
+		d := start(t, masters(3), &Options{WallClock: func() time.Time {
+			now := time.Now()
+			if !paused {
+				paused = true
+				time.Sleep(time.Hour)
+			}
+			return now
+		}})
+		asked := time.Now()
+		g := try(t, d)
+		if !paused || g.Token() < uint64(asked.Add(time.Hour).UnixMicro()) {
+			t.Errorf("token %s old", time.Since(time.UnixMicro(int64(g.Token()))))
+		}
+	})
+}
+
 // TestSwarm: participants whose clocks disagree ask at the same time, over a network
 // that delays, loses and reorders, with leases that expire under way. Tokens are
 // unique, and grow with time; trusted times do not overlap.

@@ -16,7 +16,11 @@ import (
 // several measured round trips long, as far as that leaves time to use the lease.
 
 const (
-	trips      = 4                // round trips that a node may take
+	minTimeout = 50 * time.Millisecond // several times what the calls take that a gate lets in at once: no trip has told of them yet
+	ungated    = 8                     // times as many renewals may be under way: see maxRenewals of package pawl
+	trips      = 4                     // round trips that a node may take
+	coldTrips  = 12                    // in the first rounds, as the trips that are known are few, and others may begin at once
+	coldRounds = 2
 	maxTrips   = time.Second      // which are no longer: what took longer was a server that hung for a while
 	probeLimit = 10 * time.Second // the longest round trip that is measured
 )
@@ -26,11 +30,23 @@ func (d *Driver) timeout(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
 		return min(d.fixed, ttl)
 	}
-	return nodeTimeout(ttl, trips*d.trip())
+	n := time.Duration(trips)
+	if d.rounds.Load() <= coldRounds {
+		n = coldTrips
+	}
+	return nodeTimeout(ttl, n*d.trip())
+}
+
+// renewTimeout returns the node timeout of a renewal, for which there is no gate.
+func (d *Driver) renewTimeout(ttl time.Duration) time.Duration {
+	if d.fixed > 0 {
+		return d.timeout(ttl)
+	}
+	return max(d.timeout(ttl), min(ungated*minTimeout, ttl/4))
 }
 
 func nodeTimeout(ttl, trips time.Duration) time.Duration {
-	return min(max(ttl/200, 5*time.Millisecond, min(trips, maxTrips)), ttl/4)
+	return min(max(ttl/200, minTimeout, min(trips, maxTrips)), ttl/4)
 }
 
 // trip returns the round trip to the last node of the nearest quorum, about; 0 if it is not

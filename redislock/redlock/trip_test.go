@@ -68,7 +68,7 @@ func TestFarNodes(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got := d.timeout(c.ttl); got != max(c.ttl/200, 5*time.Millisecond) {
+				if got := d.timeout(c.ttl); got != max(c.ttl/200, minTimeout) {
 					t.Errorf("when the nodes are near again they have %v", got)
 				}
 			})
@@ -161,4 +161,44 @@ func TestHangIsNoRoundTrip(t *testing.T) {
 			t.Errorf("after a round trip of 2s a node has %v of a TTL of %v; want %v", got, ttl, want)
 		}
 	}
+}
+
+// TestColdRounds: in the first rounds nodes have more time than the few round trips say that
+// are known: others may begin at once. Later a node that slows down so much is silent.
+func TestColdRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		slow := func(f fault) {
+			for _, m := range all {
+				m.set(always(f))
+			}
+		}
+		slow(fault{after: 20 * time.Millisecond})
+		d := start(t, all, nil)
+		for first := range 2 {
+			req := request()
+			req.TTL = 2 * time.Second
+			slow(fault{after: 20 * time.Millisecond})
+			d.probe()
+			time.Sleep(time.Second)
+			slow(fault{after: 200 * time.Millisecond})
+			g, err := d.Acquire(t.Context(), req)
+			if (err == nil) != (first == 0) {
+				t.Errorf("attempt %d: Acquire = %v", first, err)
+			}
+			slow(fault{})
+			time.Sleep(time.Second) // what was under way is there
+			if g != nil {
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			for range coldRounds {
+				if err := try(t, d).Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		time.Sleep(time.Second) // the last late answers
+	})
 }

@@ -5,6 +5,7 @@ package redlock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,16 +221,19 @@ func TestGiveUpWhileLooking(t *testing.T) {
 		wan(all, 200*time.Microsecond, 1)
 		d, writer := start(t, all, nil), start(t, all, nil)
 		g := tryShared(t, d)
-		wished := 0
+		var wished atomic.Int64 // when the writer is about to give up
 		for i := range 1000 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*5*time.Microsecond)
+			patience := time.Duration(i) * 5 * time.Microsecond
+			time.AfterFunc(patience, func() {
+				for _, m := range all {
+					wished.Add(int64(m.stateOf(name).Wishes))
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			if g, err := writer.Acquire(ctx, request()); err == nil {
 				t.Fatalf("a writer has token %d beside a reader", g.Token())
 			}
 			cancel()
-			for _, m := range all {
-				wished += m.stateOf(name).Wishes
-			}
 			time.Sleep(10 * time.Millisecond)
 			for _, m := range all {
 				if n := m.stateOf(name).Wishes; n > 0 {
@@ -240,7 +244,7 @@ func TestGiveUpWhileLooking(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if wished == 0 {
+		if wished.Load() == 0 {
 			t.Error("no wish was ever made; this test cannot fail")
 		}
 	})

@@ -35,6 +35,9 @@ func (c *Cluster) told(s *epoch.Server, b *epoch.Binding, slot int, r rueidis.Re
 	if err != nil || !s.Wrote() {
 		return err
 	}
+	if is.Theirs != "" {
+		return nil // Differs says so
+	}
 	b.Joined.Add(slot)
 	s.TellClosed(b, is.Closed)
 	if is.Found != epoch.Joined {
@@ -55,7 +58,11 @@ func (c *Cluster) JoinAgain(ctx context.Context, s *epoch.Server, wire rueidis.C
 
 // JoinAll implements epoch.Slots.
 func (c *Cluster) JoinAll(ctx context.Context, s *epoch.Server, b *epoch.Binding) error {
-	_, _, err := c.join(ctx, s, s.Client, b, b.Joined.All(), s.Args(epoch.Join))
+	slots := b.Joined.All()
+	_, begun, err := c.join(ctx, s, s.Client, b, slots, s.Args(epoch.Join))
+	if begun > 0 {
+		c.seed(s, b, slots[0], false)
+	}
 	return err
 }
 
@@ -81,6 +88,9 @@ func (c *Cluster) join(ctx context.Context, s *epoch.Server, wire rueidis.Comman
 		is, e := s.Told(r)
 		if e != nil {
 			err = e
+			continue
+		}
+		if is.Theirs != "" {
 			continue
 		}
 		b.Joined.Add(slots[i])
@@ -194,6 +204,9 @@ func (c *Cluster) changeAll(ctx context.Context, s *epoch.Server, mode string) e
 	for len(slots) > 0 {
 		if _, _, err := c.join(ctx, s, s.Client, b, slots[:n], args); err != nil {
 			return err
+		}
+		if fail := s.Differs(b); fail != nil {
+			return fail.Err
 		}
 		slots = slots[n:]
 		n, args = min(len(slots), epochBatch), s.Args(mode)

@@ -135,6 +135,7 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 		case err == nil && len(reply) > 0 && epoch.Code(reply) == epoch.BeyondLimit:
 			return nil, 0, epoch.Source{}, s.Beyond(b, reply)
 		case err == nil && len(reply) > 0 && epoch.Code(reply) != epoch.NoEpoch:
+			s.Had(reply)
 			fail := s.Stale(b)
 			if fail == nil && replicated && epoch.Code(reply) == 1 {
 				fail = s.Replicated(ctx, b, c.epochKey(t.slot))
@@ -143,6 +144,8 @@ func (c *Cluster) run(ctx context.Context, script int, keys, args []string, repl
 				fail = c.left(s, t.slot)
 			}
 			return reply, since, epoch.Source{Server: s, Binding: b}, fail
+		case err == nil && s.Differs(b) != nil:
+			return nil, 0, epoch.Source{}, s.Differs(b)
 		case err == nil: // the record of the epoch is gone, is of another run, or has another MaxTTL; see grants
 			b.Joined.Remove(t.slot)
 			forgot++

@@ -61,6 +61,15 @@ func (c *Cluster) Subscription(key string) *conn.Subscription {
 	return e.Subscription
 }
 
+// Listening is Server.Listening, of the node that has the key. Every node passes those messages
+// on.
+func (c *Cluster) Listening(key string) conn.Session {
+	if n := c.ownerNow(slotOf(key)); n != nil && n.now() != nil {
+		return n.now().Listening(key)
+	}
+	return conn.Session{}
+}
+
 // Leave undoes a call of Subscription.
 func (c *Cluster) Leave(key string) {
 	slot := slotOf(key)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -56,20 +57,47 @@ var replies = []reply{
 	{"BUSY", "the server is busy with a slow script: see SCRIPT KILL", false, nil},
 	{"Script killed", "somebody has stopped the script with SCRIPT KILL: try again", false, nil},
 	{"max number of clients", "the server has as many clients as maxclients allows", false, nil},
-	{"unknown command", "the server lacks a command: redislock needs Redis 7 or Valkey", true, storekit.ErrConfig},
 	{"WRONGTYPE", "a key of this lock is used by another program: choose another Prefix", true, storekit.ErrConfig},
+	{"Can't execute", "the server answers HELLO 3 and takes no other command on a connection with a subscription, as servers of RESP3 do: is it an imitation of Redis? With Mode Efficiency (?mode=efficiency) there are no subscriptions", true, storekit.ErrConfig},
 	{"received unknown message type", "what answers is no Redis server: check host and port", true, storekit.ErrConfig},
 	{"NOSCRIPT", "the server has forgotten its scripts again and again: is it one server?", false, nil},
 }
 
+// Known reports whether the text of a server's error is one that servers have for
+// every command.
+func Known(text string) bool {
+	return slices.ContainsFunc(replies, func(r reply) bool { return strings.HasPrefix(text, r.prefix) })
+}
+
 // Explain adds a hint to an error of the server, and reports whether it is lasting.
 func Explain(err error) (explained error, lasting bool) {
+	if text, ok := strings.CutPrefix(err.Error(), "unknown command "); ok {
+		return storekit.OfKind(storekit.ErrConfig, &unknownCommand{err, text}), true
+	}
 	for _, r := range replies {
 		if strings.HasPrefix(err.Error(), r.prefix) {
 			return storekit.OfKind(r.kind, fmt.Errorf("%w: %s", err, r.hint)), r.lasting
 		}
 	}
 	return err, false
+}
+
+// unknownCommand is the error of a server that has no such command. Its text names the command, and leaves
+// out the arguments that the server repeats.
+type unknownCommand struct {
+	error
+	rest string // of the text, after "unknown command "
+}
+
+func (e *unknownCommand) Unwrap() error { return e.error }
+
+func (e *unknownCommand) Error() string {
+	name, rest, _ := strings.Cut(e.rest, ",")
+	if _, more, ok := strings.Cut(rest, " : "); ok {
+		name += ": " + more
+	}
+	return fmt.Sprintf("the server has no command %s: it is older than Redis 7, a proxy before it does not pass the command on, or the command is renamed or forbidden there, "+
+		"as by rename-command and in some managed services; with Mode Efficiency (?mode=efficiency), where two may hold a lock, fewer commands are needed: see docs/managed-redis.md", name)
 }
 
 // Refused returns what the server has answered if err is about that.

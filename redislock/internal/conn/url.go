@@ -26,6 +26,7 @@ type Options struct {
 	Prefix, Pattern    string
 	MaxTTL             time.Duration
 	AllowUnguarded     bool
+	AssumeNew          bool
 	WaitReplicas       int
 	Mode               string
 	Username, Password string
@@ -84,8 +85,8 @@ func (p *Place) params(query string) error {
 		storekit.Set("db", &p.client.SelectDB, strconv.Atoi),
 		storekit.Set("prefix", &p.Prefix, storekit.Text),
 		storekit.Set("pattern", &p.Pattern, storekit.Text),
-		storekit.Set("max_ttl", &p.MaxTTL, time.ParseDuration),
-		storekit.Set("connect_timeout", &p.ConnectTimeout, time.ParseDuration),
+		storekit.Set("max_ttl", &p.MaxTTL, storekit.Duration),
+		storekit.Set("connect_timeout", &p.ConnectTimeout, storekit.Duration),
 		storekit.Set("password_file", &p.Password, storekit.ReadPassword),
 		{Name: "addr", Values: &p.more},
 		storekit.Set("master_set", &p.client.Sentinel.MasterSet, storekit.Text),
@@ -93,6 +94,7 @@ func (p *Place) params(query string) error {
 		storekit.Set("sentinel_password", &p.client.Sentinel.Password, storekit.Text),
 		storekit.Set("sentinel_password_file", &p.client.Sentinel.Password, storekit.ReadPassword),
 		storekit.Set("allow_unguarded", &p.AllowUnguarded, strconv.ParseBool),
+		storekit.Set("assume_new", &p.AssumeNew, strconv.ParseBool),
 		storekit.Set("wait_replicas", &p.WaitReplicas, strconv.Atoi),
 		storekit.Set("mode", &p.Mode, mode),
 	}, files.Params()...)

@@ -59,7 +59,8 @@ func (s *Server) text(script int, b *Binding) string {
 	if s.Slots != nil {
 		publish = "SPUBLISH" // what PUBLISH returns counts one node's only
 	}
-	return fmt.Sprintf("local boot, publish, limit, self, set = '%s', '%s', '%s', '%s', '%s'\n", b.boot, publish, Millis(b.limit), b.sets.Self, b.set) +
+	return fmt.Sprintf("local boot, publish, limit, self, set, layout = '%s', '%s', '%s', '%s', '%s', '%s'\n",
+		b.boot, publish, Millis(b.limit), b.sets.Self, b.set, s.Layout.Version()) +
 		guardLua + s.texts[script]
 }
 
@@ -75,6 +76,8 @@ type Binding struct {
 	// sets is the record of the set of nodes, and set the one for which the scripts were made. Only of a node of Redlock.
 	sets Sets
 	set  string
+	// theirs is the layout of the store's record if that is of clients with other keys. Not of a cluster.
+	theirs string
 	// Joined are the slots whose record knows our MaxTTL, and Seeding says that those of the others
 	// are being made. Only of a master of a cluster.
 	Joined  SlotSet
@@ -224,6 +227,11 @@ func (s *Server) checked(r rueidis.RedisResult) error {
 	}
 	if len(missing) == 0 {
 		return nil
+	}
+	for _, name := range missing {
+		if unknown, ok := strings.CutPrefix(name, "!"); ok {
+			return fmt.Errorf("unknown command '%s'", strings.ToUpper(unknown))
+		}
 	}
 	for i := range missing {
 		missing[i] = "+" + missing[i]

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -33,7 +34,11 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 		if s.Unguarded {
 			return "", nil
 		}
-		return "", fmt.Errorf("%w: %w", conn.Lacking(err, "info"), errUnguarded)
+		err = conn.Lacking(err, "info")
+		if strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "NOPERM") {
+			return "", fmt.Errorf("%w: %w", err, errUnguarded) // which names the command, and is explained
+		}
+		return "", storekit.OfKind(storekit.ErrConfig, fmt.Errorf("the server does not answer INFO as Redis does (%w): %w", err, errUnguarded))
 	}
 	if err != nil {
 		return "", err
@@ -65,9 +70,13 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 		info["redis_version"], info["run_id"], info["uptime_in_seconds"], errUnguarded)
 }
 
-// unanswered reports whether INFO itself was refused.
+// unanswered reports whether INFO itself was refused, and not a command with which the
+// connection begins, nor because of the state of the server.
 func unanswered(text string) bool {
-	return strings.HasPrefix(text, "NOPERM") || strings.HasPrefix(text, "unknown command")
+	if name, unknown := strings.CutPrefix(text, "unknown command "); unknown {
+		return strings.HasPrefix(strings.ToUpper(strings.Trim(name, "'`\"")), "INFO")
+	}
+	return strings.HasPrefix(text, "NOPERM") || !conn.Known(text)
 }
 
 // ParseInfo reads an answer to INFO.

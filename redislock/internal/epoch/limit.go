@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -74,6 +75,9 @@ type Limit struct {
 	ends    driver.Instant // of the last lease that is longer than learnt
 	agreed  bool           // it may get grants, and adopts what it learns from now on
 	noted   Term
+
+	had    atomic.Bool            // it has had a lease in the store
+	theirs atomic.Pointer[string] // the layout of clients with other keys, which a slot of the cluster has
 }
 
 // NewLimit returns the Limit of a participant that takes MaxTTL for own, or for
@@ -111,12 +115,12 @@ func (l *Limit) Check(ttl time.Duration) error {
 	if ttl <= max(l.own, l.learnt.TTL) {
 		return nil
 	}
-	unless := ""
+	here := "here"
 	if !l.explicit {
-		unless = " (unless set)"
+		here = "here, as none is set"
 	}
-	return &Disagreement{fmt.Sprintf("TTL %v is longer than MaxTTL, which is %v%s: use a shorter TTL, which is renewed, or set MaxTTL to %v (?max_ttl=%v) "+
-		"for all clients of the store, and there with pawl max-ttl %v", ttl, l.own, unless, ttl, ttl, ttl)}
+	return &Disagreement{fmt.Sprintf("TTL %v is longer than MaxTTL, which is %v %s: use a shorter TTL, which is renewed, or set MaxTTL to %v (?max_ttl=%v) "+
+		"for all clients of the store, and there, unless it has as much, with pawl max-ttl %v", ttl, l.own, here, ttl, ttl, ttl)}
 }
 
 // Disagreement is driver.ErrDisagree with what to do.
@@ -212,8 +216,12 @@ func (l *Limit) args(mode, away string) []string {
 	if l.settled {
 		own = l.learnt.TTL
 	}
+	had := ""
+	if l.had.Load() {
+		had = "1"
+	}
 	return []string{mode, Millis(own), Millis(l.learnt.TTL), strconv.FormatInt(l.learnt.Change, 10), away,
-		cmp.Or(l.learnt.By, l.who), "", Millis(l.rest()), l.who, "", ""}
+		cmp.Or(l.learnt.By, l.who), "", Millis(l.rest()), l.who, "", "", had}
 }
 
 // changeArgs are those for bless and set, which make the participant's own MaxTTL that of the store.
@@ -224,5 +232,5 @@ func (l *Limit) changeArgs(mode string) []string {
 	if l.explicit {
 		own = Millis(l.own)
 	}
-	return []string{mode, Millis(l.own), own, "0", "", l.who, "", Millis(l.rest()), l.who, "", ""}
+	return []string{mode, Millis(l.own), own, "0", "", l.who, "", Millis(l.rest()), l.who, "", "", ""}
 }

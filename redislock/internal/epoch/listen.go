@@ -23,17 +23,25 @@ func (s *Server) Listen() {
 			tries++
 			again := tries > 1
 			err := s.receive(ctx, func() {
+				s.unheard() // of those that began in between, too
 				if again {
 					go s.rejoin()
 				} else {
 					go s.remind("") // earlier messages are lost
 				}
 			})
+			s.unheard()
 			time.AfterFunc(soonSilent, s.tellSilent)
 			return err
 		})
 		s.Hush() // again: it may have subscribed since
 	})
+}
+
+func (s *Server) unheard() {
+	if s.Unheard != nil {
+		s.Unheard()
+	}
 }
 
 // soonSilent is how long a server may be away before that is reported.

@@ -15,46 +15,96 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
+// Clients that lock different keys for one name do not exclude each other. So the pattern of
+// the keys is in the record of the epoch, and each grant and renewal is checked against it:
+// see guard.lua. Before anybody was granted anything there is no record. Then the pattern that
+// was recorded under a key of its own by the first client that has opened the store counts, so
+// that a client with another one hears of it when it opens, also where there are no epochs.
+
 // Sender sends one command about a key.
 type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
 
-// Agree records the pattern of a layout where all clients see it, or returns driver.ErrDisagree
-// if that of the others is another one.
-//
-// record is the key of the record of an epoch. If it is there and no pattern is, clients
-// without one have been granted locks: the pattern is recorded before the first epoch.
-func Agree(ctx context.Context, send Sender, layout *keys.Layout, record string) error {
-	key, own := layout.Prefix+"pattern", layout.Pattern
-	if own != "" {
-		r, _, fail := send(ctx, record, func(b rueidis.Builder) rueidis.Completed { return b.Exists().Key(record).Build() })
-		if fail != nil {
+// Agree returns driver.ErrDisagree if other clients of the store have keys of another pattern
+// than that of layout. epoch is the key of the record of an epoch. If nobody has used the
+// store, Agree records the pattern, if record is set.
+func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, record bool) error {
+	known, used, err := get(ctx, send, epoch)
+	if err == nil && used {
+		return disagreement(layout, keys.PatternOf(known), epoch)
+	}
+	key := layout.Prefix + "pattern"
+	if err == nil && record && layout.Pattern != "" {
+		// Another one may be there: what is there is looked at.
+		if _, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(layout.Pattern).Nx().Build() }); fail != nil {
 			return fail.Err
 		}
-		if used, err := r.AsInt64(); err == nil && used == 0 {
-			// Another one may be there by now: what is there is looked at.
-			if _, _, fail = send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Set().Key(key).Value(own).Nx().Build() }); fail != nil {
-				return fail.Err
-			}
-		}
 	}
-	r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() })
-	if fail != nil && own == "" && errors.Is(fail.Err, fs.ErrPermission) {
-		return nil // a user who may not read the record, by the rights of earlier versions
+	if err == nil {
+		known, used, err = get(ctx, send, key)
 	}
-	if fail != nil {
-		return fail.Err
-	}
-	theirs, err := r.ToString()
-	const next = "when all clients of the store have ended, DEL %s lets the next one choose"
 	switch {
-	case rueidis.IsRedisNil(err) && own == "", err == nil && theirs == own:
-		return nil
-	case rueidis.IsRedisNil(err):
-		return &Disagreement{fmt.Sprintf("clients without a Pattern have been at work with the prefix %q, and the Pattern here is %q: choose another Prefix", layout.Prefix, own)}
+	case errors.Is(err, fs.ErrPermission) && layout.Pattern == "":
+		return nil // a user who may not read the records, by the rights of earlier versions
 	case err != nil:
-		return fmt.Errorf("%w: which Pattern the store has is not known: %w", driver.ErrUnavailable, err)
-	case own == "":
-		return &Disagreement{fmt.Sprintf("the locks of this store have the keys %q, and no Pattern is set here: set it (?pattern=%s), or choose another Prefix; "+next, theirs, theirs, key)}
+		return fmt.Errorf("which Pattern the store has is not known: %w", err)
+	case !used:
+		return nil
 	}
-	return &Disagreement{fmt.Sprintf("the locks of this store have the keys %q, and the Pattern here is %q: set the same one, or choose another Prefix; "+next, theirs, own, key)}
+	return disagreement(layout, known, key)
+}
+
+// get returns the value of a key, and whether there is one.
+func get(ctx context.Context, send Sender, key string) (value string, found bool, err error) {
+	r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() })
+	if fail != nil {
+		return "", false, fail.Err
+	}
+	value, err = r.ToString()
+	if rueidis.IsRedisNil(err) {
+		return "", false, nil
+	}
+	return value, err == nil, err
+}
+
+// disagreement is the error of a client with this layout in a store whose pattern is another
+// one, by what key says; or nil.
+func disagreement(layout *keys.Layout, theirs, key string) error {
+	own := layout.Pattern
+	const next = "or choose another Prefix; when all clients of the store have ended, DEL of %q and of the records %q lets the next one choose"
+	records := layout.Prefix + "epoch*"
+	switch {
+	case own == theirs:
+		return nil
+	case theirs == "":
+		return &Disagreement{fmt.Sprintf("clients without a Pattern have been at work with the prefix %q (%s), and the Pattern here is %q: choose another Prefix", layout.Prefix, key, own)}
+	case own == "":
+		return &Disagreement{fmt.Sprintf("the locks of this store have the keys %q (%s), and no Pattern is set here: set it (?pattern=%s), "+next, theirs, key, theirs, layout.Prefix+"pattern", records)}
+	}
+	return &Disagreement{fmt.Sprintf("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)}
+}
+
+// differs is the error of a client whose keys are others than those of a record with this layout.
+func (s *Server) differs(theirs string) error {
+	return disagreement(s.Layout, keys.PatternOf(theirs), s.Prefix+"epoch")
+}
+
+// Differs returns why nothing may be granted or renewed here, or nil: clients with other keys are
+// granted leases. If they have one slot of a cluster, this client stops in all of them, as
+// theirs and its own locks of one name are in different slots.
+func (s *Server) Differs(b *Binding) *conn.Failure {
+	theirs := b.theirs
+	if t := s.Limit.theirs.Load(); t != nil {
+		theirs = *t
+	}
+	if theirs == "" {
+		return nil
+	}
+	return &conn.Failure{Err: s.differs(theirs), Lasting: true}
+}
+
+// Had notes that this participant has, or had, a lease in the store, if a reply says so.
+func (s *Server) Had(reply []rueidis.RedisMessage) {
+	if Code(reply) == 1 && !s.Limit.had.Load() {
+		s.Limit.had.Store(true)
+	}
 }

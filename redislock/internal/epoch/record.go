@@ -60,6 +60,9 @@ func (s *Server) Told(r rueidis.RedisResult) (Answer, error) {
 	is, err := readAnswer(r)
 	if err == nil {
 		s.Limit.learn(is)
+		if s.Slots != nil && is.Theirs != "" {
+			s.Limit.theirs.Store(&is.Theirs)
+		}
 		if s.Group != nil {
 			s.Group.learn(s.Node, is.Sets)
 		}
@@ -90,6 +93,9 @@ func (s *Server) join(ctx context.Context, wire rueidis.CommandClient, b *Bindin
 	is, err := s.Told(wire.Do(ctx, s.Tell(b, wire, []string{s.epochKey}, args)))
 	if err != nil {
 		return 0, err
+	}
+	if b.theirs = is.Theirs; b.theirs != "" {
+		return 0, nil
 	}
 	b.limit = is.TTL
 	if s.Group != nil {
@@ -125,6 +131,7 @@ const (
 type Answer struct {
 	Closed time.Duration // for how much longer nothing is granted
 	Found  int64
+	Theirs string        // the layout of a record of clients with other keys; then nothing else is known
 	rest   time.Duration // for how long leases that are longer than MaxTTL may go on
 	Sets                 // of a node of Redlock
 	Term
@@ -135,8 +142,8 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if len(reply) != 7 {
-		return Answer{}, conn.WrongLength(len(reply), 7)
+	if len(reply) != 8 {
+		return Answer{}, conn.WrongLength(len(reply), 8)
 	}
 	var s Answer
 	ms, _ := reply[0].AsInt64()
@@ -147,6 +154,7 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	s.By, _ = reply[4].ToString()
 	rest, _ := reply[6].AsInt64()
 	s.rest = time.Duration(rest) * time.Millisecond
+	s.Theirs, _ = reply[7].ToString()
 	text, err := reply[5].ToString()
 	s.Sets = parseSets(text)
 	return s, err
@@ -164,7 +172,10 @@ func (s *Server) Set(ctx context.Context) error { return s.change(ctx, Setting) 
 func (s *Server) change(ctx context.Context, mode string) error {
 	b, err := s.Bound(ctx, nil)
 	if err == nil && b.boot != "" {
-		_, err = s.tell(ctx, b, s.TellingArgs(mode))
+		var is Answer
+		if is, err = s.tell(ctx, b, s.TellingArgs(mode)); is.Theirs != "" {
+			return s.differs(is.Theirs)
+		}
 	}
 	if err != nil {
 		return conn.NotBound(ctx, err).Err

@@ -86,7 +86,10 @@ func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]ru
 			return nil, 0, nil, s.Beyond(b, reply)
 		case err == nil && len(reply) > 0 && Code(reply) != NoEpoch:
 			s.astray.useful()
+			s.Had(reply)
 			return reply, since, b, s.Stale(b)
+		case err == nil && s.Differs(b) != nil:
+			return nil, 0, nil, s.Differs(b)
 		case err == nil:
 			stale, fail = b, forgets()
 		case !leadsElsewhere(err):
@@ -117,6 +120,11 @@ const (
 // participant begins epochs from now on. Grants returns why it must not run the script,
 // or whether b must be made anew.
 func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
+	if does := s.Scripts[script]; b.boot != "" && (does.Grants || does.Renews) {
+		if fail := s.Differs(b); fail != nil {
+			return false, fail.Err
+		}
+	}
 	if !s.Scripts[script].Grants || b.boot == "" {
 		return false, nil
 	}

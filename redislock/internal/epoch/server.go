@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
 // Config says what a Server is used for.
@@ -27,6 +28,7 @@ type Config struct {
 	Contact *conn.Contact // of the client's Place; nil if it is not known
 	ID      string        // of this participant
 	Prefix  string        // of all keys
+	Layout  *keys.Layout  // says which keys locks have
 	Channel string        // with ID, the channel that Listen subscribes to
 
 	Limit     *Limit        // what is known of MaxTTL
@@ -55,6 +57,8 @@ type Config struct {
 	// Stepped is called, once a minute at most, when Saw sees that the clock of the
 	// server at addr was set: forward, or back if by is negative. It may be nil.
 	Stepped func(addr string, by time.Duration)
+	// Unheard is called when messages may have been lost. It may be nil.
+	Unheard func()
 	// Moved is called when s has come to another run or another server. It may be nil.
 	Moved func(s *Server)
 	// Closed is called when a run of the server at addr is found that grants nothing
@@ -72,6 +76,8 @@ type Script struct {
 	// Grants says that it may grant something, and so begin an epoch. It returns -5 and the TTL
 	// if that is too long.
 	Grants bool
+	// Renews says that it may give a lease more time.
+	Renews bool
 	// PerRequest, if positive, says that the script takes many requests at a time, and returns an array
 	// of replies. See batch.Script.
 	PerRequest int
@@ -142,6 +148,9 @@ func (s *Server) ChannelFor(string) string { return s.Channel }
 
 // Subscription returns the one over which messages about any key come. Leave must be called after it.
 func (s *Server) Subscription(string) *conn.Subscription { return s.subscription }
+
+// Listening returns the session over which messages to this client come, if there is one.
+func (s *Server) Listening(string) conn.Session { return s.subscription.Session() }
 
 // Leave undoes a call of Subscription.
 func (s *Server) Leave(string) {}

@@ -127,7 +127,7 @@ func (g *Group) find() {
 		for _, id := range g.ids {
 			fits = fits && (id == "" || slices.Contains(set.IDs, id))
 		}
-		if fits {
+		if fits && (found == nil || found[0].String() != set.String()) { // the set in between may be one of the others
 			found = append(found, set)
 		}
 	}

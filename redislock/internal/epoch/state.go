@@ -43,6 +43,9 @@ func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
 		if err != nil {
 			return State{}, conn.NotBound(ctx, err).Err
 		}
+		if is.Theirs != "" {
+			return State{}, s.differs(is.Theirs)
+		}
 		return State{b.boot, is.Closed, is.Sets, is.Term}, nil
 	}
 	return State{}, conn.Unavailable(errors.New("the server forgets its scripts again and again"))

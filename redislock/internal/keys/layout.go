@@ -5,6 +5,7 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -40,6 +41,25 @@ func New(prefix, pattern string) (*Layout, error) {
 	return l, nil
 }
 
+// Version is what the record of an epoch begins with: the version of its layout, and with a
+// pattern that too, so that no client takes a record of clients with other keys for its own.
+func (l *Layout) Version() string {
+	if l.Pattern == "" {
+		return "2"
+	}
+	return "3 " + url.QueryEscape(l.Pattern)
+}
+
+// PatternOf returns the pattern of the clients that have made a record.
+func PatternOf(record string) string {
+	rest, ok := strings.CutPrefix(record, "3 ")
+	escaped, _, _ := strings.Cut(rest, " ")
+	if pattern, err := url.QueryUnescape(escaped); err == nil && ok {
+		return pattern
+	}
+	return ""
+}
+
 // Lock returns the key of a name's lock.
 func (l *Layout) Lock(name string) string {
 	if l.Pattern == "" {
@@ -72,13 +92,14 @@ func tagged(key string) bool {
 }
 
 // Beside returns what the keys beside a lock begin with. It is in the lock's slot: with the
-// same hash tag, or with the whole key as the tag. The colon keeps the two apart.
+// same hash tag, or with the whole key as the tag. The brace keeps the two apart, and the
+// former from PREFIX{NAME} of any other prefix.
 func (l *Layout) Beside(lock string) string {
 	switch {
 	case l.Pattern == "":
 		return lock
 	case tagged(lock):
-		return l.Prefix + ":" + lock
+		return l.Prefix + "}" + lock
 	}
 	return l.Prefix + "{" + lock + "}"
 }
@@ -108,7 +129,7 @@ func (l *Layout) NameBeside(key, suffix string) (name string, ok bool) {
 	if key, ok = strings.CutPrefix(key, l.Prefix); !ok {
 		return "", false
 	}
-	if lock, ok := strings.CutPrefix(key, ":"); ok {
+	if lock, ok := strings.CutPrefix(key, "}"); ok {
 		name, ok = l.Name(lock)
 		return name, ok && tagged(lock)
 	}

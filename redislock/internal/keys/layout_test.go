@@ -53,6 +53,24 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// TestLayoutsOfOtherPrefixes: no key beside a lock is also one of a layout with another prefix.
+func TestLayoutsOfOtherPrefixes(t *testing.T) {
+	mine, err := New("pawl", "{*}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := mine.Beside(mine.Lock("a")) + ":queue"
+	for _, prefix := range []string{"pawl", "pawl:", "pawl="} {
+		other, err := New(prefix, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := other.Beside(other.Lock("a")) + ":queue"; got == key {
+			t.Errorf("with the prefix %q the queue has the key %q, too", prefix, key)
+		}
+	}
+}
+
 func TestLayoutRefuses(t *testing.T) {
 	for _, pattern := range []string{"lock", "*/*", "pawl:*", "a\n*"} {
 		if _, err := New("pawl:", pattern); err == nil {

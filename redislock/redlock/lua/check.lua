@@ -2,20 +2,22 @@
 -- check tries every command of the scripts.
 -- ARGV: keys of an unused string and of unused sets, a channel. They are given as those
 -- of package redislock's check, which package server calls, too.
--- Returns the names of the commands that the user may not run.
+-- Returns the names of the commands that the user may not run, with ! those that the server does not have.
 
 local s, z, channel = unpack(ARGV)
 local missing = {}
 for _, call in ipairs({
-  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
+  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {boot == '' and 'TIME' or 'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'SADD', z, 'x'}, {'SMEMBERS', z}, {'SCARD', z}, {'SREM', z, 'x'},
-  {'ZADD', z, 1, 'x'}, {'ZRANGE', z, 0, -1}, {'ZREMRANGEBYSCORE', z, 2, 2}, {'ZREM', z, 'x'},
-  {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'},
+  {'ZADD', z, 1, 'x'}, {'ZCARD', z}, {'ZRANK', z, 'x'}, {'ZRANGE', z, 0, -1}, {'ZREMRANGEBYSCORE', z, 2, 2}, {'ZREM', z, 'x'},
+  {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'}, {'PUBSUB', 'NUMSUB', channel},
 }) do
   local r = redis.pcall(unpack(call))
-  if type(r) == 'table' and r.err and
+  if type(r) == 'table' and r.err and string.find(r.err, 'nknown Redis command', 1, true) then
+    missing[#missing + 1] = '!' .. string.lower(call[1])
+  elseif type(r) == 'table' and r.err and
       (string.find(r.err, 'executing the script can', 1, true) or string.find(r.err, 'ACL failure', 1, true)) then
-    missing[#missing + 1] = string.lower(call[1])
+    missing[#missing + 1] = string.lower(call[1] == 'PUBSUB' and 'pubsub|' .. call[2] or call[1])
   end
 end
 return missing

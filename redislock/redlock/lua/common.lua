@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redlock begins with guard.lua and with this file. What few calls need
 -- is in state.lua, as making a function takes time.
--- Gives: owned, standing, store; FLOOR, LARGEST.
+-- Gives: owned, queued, dequeue, standing, store; FLOOR, LARGEST.
 
 local FLOOR = '86400000' -- how long a floor is remembered, in ms
 local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not exact
@@ -9,6 +9,17 @@ local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are 
 -- owned reports whether value, that of a lock, is that of the lease.
 local function owned(value, lease)
   return value and lease ~= '' and (value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ')
+end
+
+-- queued returns the key of the queue, beside that of the listeners.
+local function queued(listeners) return string.sub(listeners, 1, -10) .. 'waiters' end
+
+-- dequeue takes a lease out of the queue, and reports whether it was there.
+local function dequeue(listeners, lease)
+  local queue = queued(listeners)
+  if redis.call('ZREM', queue, lease) == 0 then return false end
+  redis.call('DEL', queue .. ':' .. lease)
+  return true
 end
 
 -- standing reads the record of a floor: its token and lease; the largest tokens that stand, of

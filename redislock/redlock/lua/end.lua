@@ -1,24 +1,69 @@
 -- SPDX-License-Identifier: Apache-2.0
--- end ends what leases have or may get. This part is the ordinary case: each lease is
--- exclusive, and its name has no listeners. It reads all of them together.
+-- end ends what leases have or may get. This part is the ordinary cases: each lease is
+-- exclusive, and nobody waits for its name, which it looks up for all of them together; or
+-- there is one, with a queue and no listeners.
 -- Gets: now of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks what marks the leases as ended, then the locks, the listeners,
 -- the wishes, the floors
 -- ARGV: for how many ms the leases are remembered, or 0, news or '', held (1 or 0),
--- channel; the leases
--- Returns for each lease {1} if it had a lock, else {0}; or an error.
+-- channel; the leases; for each, the token of the next lease or 0
+-- Returns for each lease {2} if a waiter has its lock now, {1} if it had one, else {0}; or an error.
 
 local n = (#KEYS - 1) / 5
 local remember, news, held, channel = unpack(ARGV, 1, 4)
 
+-- hand gives a lock that its lease leaves to the first waiter of the queue, as a
+-- proposal of it with the token would. A waiter whose client is gone leaves the queue.
+-- If the node may not grant it the lock, the waiter keeps its place.
+local function hand(lock, listeners, wishes, floor, next)
+  local queue, at = queued(listeners), now()
+  local record, epoch = unpack(redis.call('MGET', floor, KEYS[1]), 1, 2)
+  local lease = redis.call('ZRANGE', queue, 0, 0)[1]
+  while lease do
+    local place, to = queue .. ':' .. lease, nil
+    local client, seq, least, ttl, group, text = string.match(redis.call('GET', place) or '', '^(%S+) (%d+) (%d+) (%d+) (%S*) (.*)$')
+    if client and (group == '' or string.find(epoch or '', ';' .. group .. ';', 1, true)) then
+      to = channel .. client
+      if redis.call('PUBSUB', 'NUMSUB', to)[2] == 0 then to = nil end
+    end
+    local token
+    if to then
+      token = tonumber(least) > tonumber(next) and least or next
+      if tonumber(token) <= tonumber(string.match(record or '0', '^%d+')) or tonumber(token) > LARGEST or closed(KEYS[1], epoch, at, ttl) ~= 0 then
+        return false
+      end
+      local value = lease .. ' ' .. client .. ' ' .. token .. ' ' .. digits(at) .. ' ' .. text
+      -- Without memory for that, the lock is free.
+      if not pcall(store, floor, record, token, lease, false) or
+          redis.pcall('SET', lock, value, 'PX', ttl).err then return false end
+    end
+    redis.call('ZREM', queue, lease)
+    redis.call('DEL', place, held == '1' and wishes or place)
+    if to then
+      redis.call('PUBLISH', to, 'turn ' .. lease .. ' ' .. token .. ' ' .. seq .. ' ' .. (boot == '' and '-' or boot))
+      return true
+    end
+    lease = redis.call('ZRANGE', queue, 0, 0)[1]
+  end
+  return false
+end
+
 local answers, rest = {}, n
 if remember == '0' then
   local known = redis.call('MGET', unpack(KEYS, n + 2, 2 * n + 1))
-  local busy = redis.call('EXISTS', unpack(KEYS, 2 * n + 2, 3 * n + 1)) > 0
+  local waiting = {}
+  for i = 1, n do
+    waiting[2 * i - 1], waiting[2 * i] = KEYS[2 * n + 1 + i], queued(KEYS[2 * n + 1 + i])
+  end
+  local busy = redis.call('EXISTS', unpack(waiting))
+  if n == 1 and busy == 1 and held == '1' and ARGV[6] ~= '0' and owned(known[1], ARGV[5]) then
+    dequeue(KEYS[4], ARGV[5]) -- a renewal may have given the lease this lock while it was in the queue
+    if hand(KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[6]) then return {{2}} end
+  end
   local free = {}
   for i = 1, n do
     local lock = KEYS[n + 1 + i]
-    if owned(known[i], ARGV[4 + i]) and not free[lock] and not (busy and (n == 1 or redis.call('EXISTS', KEYS[2 * n + 1 + i]) == 1)) then
+    if owned(known[i], ARGV[4 + i]) and not free[lock] and not (busy > 0 and (n == 1 or redis.call('EXISTS', waiting[2 * i - 1], waiting[2 * i]) > 0)) then
       answers[i], free[lock], rest = {1}, true, rest - 1
       free[#free + 1] = lock
       if held == '1' then free[#free + 1] = KEYS[3 * n + 1 + i] end
@@ -46,7 +91,8 @@ end
 if rest == 0 then return answers end
 
 -- with each.lua and state.lua: The rest, one lock after the other.
-local function finish(lock, mark, listeners, wishes, floor, lease)
+
+local function finish(lock, mark, listeners, wishes, floor, lease, token)
   -- A server without memory accepts the mark only after something was deleted. If there
   -- is nothing to delete it refuses, and the client asks again.
   local value, at = redis.call('MGET', lock)[1], nil
@@ -67,19 +113,28 @@ local function finish(lock, mark, listeners, wishes, floor, lease)
     end
   end
   if mine and left > 0 then redis.call('PEXPIRE', lock, millis(left, at)) end
+  local waited = dequeue(listeners, lease)
   if remember ~= '0' then
     local old = redis.call('GET', mark)
     redis.call('SET', mark, old and old ~= '' and old or news, 'PX', remember)
   end
   if held ~= '1' then fail(floor, lease) end
-  if not mine then return {0} end
+  if not mine then
+    -- It may have been told that the lock is free: so is the next one.
+    if waited and not value and #live == 0 then wake(lock, listeners, channel) end
+    return {0}
+  end
   local holder = news ~= '' and string.match(mine, '^%S+ (%S+)')
   if holder then redis.call('PUBLISH', channel .. holder, 'lost ' .. lease .. ' ' .. news) end
-  if left == 0 then wake(lock, listeners, channel) end
+  if left == 0 then
+    if token ~= '0' and value and redis.call('EXISTS', listeners) == 0 and hand(lock, listeners, wishes, floor, token) then return {2} end
+    wake(lock, listeners, channel)
+  end
   return {1}
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or each(n, finish, KEYS[n + 1 + i], KEYS[1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i], ARGV[4 + i])
+  answers[i] = answers[i] or each(n, finish, KEYS[n + 1 + i], KEYS[1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
+    ARGV[4 + i], ARGV[4 + n + i])
 end
 return answers

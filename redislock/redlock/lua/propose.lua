@@ -5,7 +5,7 @@
 -- Gets: now, digits, closed, stranger, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
 -- listeners, the wishes
--- ARGV: mode (take, extend, heal), shared (1 or 0), from or '', ttl ms, client, record,
+-- ARGV: mode (take, extend, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), from or '', ttl ms, client, record,
 -- channel; the leases; their tokens
 -- Returns for each lock {1} if the lease has it, and the token is stored; {1, record of the floor} if the
 -- lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if the record of the epoch
@@ -35,6 +35,8 @@ end
 if rest == 0 then return answers end
 
 -- with each.lua and state.lua: The rest, one lock after the other.
+local queues
+mode, queues = string.match(mode, '^(%a+)(.*)$')
 local function ask(lock, floor, mark, listeners, wishes, lease, token)
   -- Another may have been about the same lock.
   local _, stored, news, value = unpack(n == 1 and known or redis.call('MGET', epoch, floor, mark, lock), 1, 4)
@@ -58,7 +60,8 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
     local heir = owned(value, from)
     if mine then
       if boot ~= '' and stranger(known[1] or '') then return {-1} end
-      if beyond(known[1], ttl) then return {-5, ttl} end
+      local no = beyond(known[1], ttl)
+      if no then return {no, ttl} end
       has = true
     elseif heir or not value and (#live == 0 or shared) then
       shut = closed(epoch, known[1], at, ttl)
@@ -68,13 +71,14 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
       elseif mode == 'take' then
         has = not shared or wished(wishes, at) == 0
       elseif mode == 'heal' then
-        has = tonumber(token) >= tonumber(shared and writer or stands)
+        has = tonumber(token) >= tonumber(stands) or shared and tonumber(token) >= tonumber(writer)
       end
     end
   end
   if not has then
     return add({0, math.ceil(shut / 1000), news and 1 or 0, news or ''}, lock, value, live, 16, stored, listeners, wishes, at)
   end
+  if queues ~= '' then dequeue(listeners, lease) end
 
   local px = tonumber(ttl)
   if mine then

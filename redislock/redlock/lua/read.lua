@@ -8,6 +8,12 @@ local all, at = {1}, now()
 for i = 1, #KEYS, 4 do
   local lock, floor, listeners, wishes = unpack(KEYS, i, i + 3)
   local known = redis.call('MGET', lock, floor)
-  add(all, lock, known[1], known[1] and {} or scored(lock, at), math.huge, known[2], listeners, wishes, at)
+  local value, live = known[1], {}
+  if not value then
+    local ok
+    ok, live = pcall(scored, lock, at)
+    if not ok then value, live = '?', {} end -- the lock of another library, of another type
+  end
+  add(all, lock, value, live, math.huge, known[2], listeners, wishes, at)
 end
 return all

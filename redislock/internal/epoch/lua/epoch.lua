@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- epoch makes the record of this run of the server, joins its epoch, or only reads it.
--- Gets: boot, publish, now, digits of guard.lua.
+-- Gets: boot, publish, layout, now, digits of guard.lua.
 -- KEYS: epoch; in a cluster another one that never exists, so that this does not run
 -- while the hash slot moves
 -- ARGV: look, join, bless (to begin with an open epoch in any case), or set (which changes MaxTTL);
@@ -9,17 +9,18 @@
 -- many ms ago it heard of that last, else ''; who has set the second MaxTTL;
 -- which node of Redlock this is with the sets of nodes that will do, or ''; in how many ms the last lease has ended
 -- that is longer than MaxTTL, as the caller has learnt it; who calls; the channel on which all are told
--- of a record where there was none, or ''; the caller's id
+-- of a record where there was none, or ''; the caller's id; 1 if the caller has had a lease here, else ''
 -- Returns {for how many more ms nothing may be granted; the MaxTTL, 0 if there is none to be seen yet; whether that is an
--- epoch that begins: 0 no, 1 yes, 2 yes, as there was no record; the change that MaxTTL is from; who has set it;
--- which node this is with the sets of nodes, or -; in how many ms the last lease that is longer has ended}.
+-- epoch that begins: 0 no, 1 yes, or that was others', 2 yes, as there was no record; the change that MaxTTL is from; who has set it;
+-- which node this is with the sets of nodes, or -; in how many ms the last lease that is longer has ended; the layout
+-- of the record if that is of clients with other keys, else ''}. In that case nothing is changed, and the rest says nothing.
 
 local SILENCE = 2000 -- for how many ms a server may be silent although it is there
 local SLACK = 1000000 -- in microseconds: clients report ENDS late by a round trip, and that must not add up
 
 local epoch = KEYS[1]
 local mode, own, known, change, away, who = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local rest, me, channel, id = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
+local rest, me, channel, id, had = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], ARGV[12] == '1'
 
 local clustered = publish == 'SPUBLISH'
 
@@ -50,8 +51,12 @@ end
 local at, data = now(), field('master_replid')
 if field('role') ~= 'master' or not data then return redis.error_reply('READONLY') end
 local record = redis.call('GET', epoch) or ''
-local run, from, till, longest, set, blessed, lineage, ends, by =
-  string.match(record, '^2 (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$')
+local theirs = string.match(record, '^3 %S+') or '2'
+local run, from, till, longest, set, blessed, lineage, ends, by
+if string.sub(record, 1, #theirs + 1) == theirs .. ' ' then
+  run, from, till, longest, set, blessed, lineage, ends, by =
+    string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$', #theirs + 2)
+end
 local sets
 local former = 0 -- the longest TTL of layout 1, in ms
 if run then sets, by = string.match(by, '^(%S+) (.*)$') end
@@ -70,6 +75,14 @@ local function generation(text) return tonumber(string.match(text, '^[^;]*;(%d+)
 if mode == 'join' and generation(ARGV[7]) > generation(sets) then sets = ARGV[7] end
 from, till, blessed, ends = tonumber(from), tonumber(till), tonumber(blessed) or 0, tonumber(ends) or 0
 longest, set, by = tonumber(longest) or own, tonumber(set) or 0, by or me
+
+-- Clients with other keys do not exclude this one, so only one kind may be granted anything: the one that has the
+-- record. It is the other way round if the caller had leases before the record was lost, and nothing has been
+-- granted since.
+local others = run and theirs ~= layout
+if others and not (mode == 'join' and had and run == boot and blessed == 0 and till > at) then
+  return {0, 0, 0, '0', '', '-', 0, theirs}
+end
 if (fresh or former > 0) and mode == 'look' then longest, by = 0, '{}' end
 
 -- more is set if forgotten leases may be longer than was known here.
@@ -127,6 +140,6 @@ if mode ~= 'look' then
   -- Connected clients do not notice a FLUSHALL, and may have leases that this caller
   -- does not know.
   if fresh and channel ~= '' then redis.call('PUBLISH', channel, id .. ' ' .. boot) end
-  redis.call('SET', epoch, table.concat({'2', boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, digits(at)}, ' '))
+  redis.call('SET', epoch, table.concat({layout, boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, digits(at)}, ' '))
 end
-return {math.max(0, math.ceil((till - at) / 1000)), longest, begun and (fresh and 2 or 1) or 0, digits(set), by, sets, math.max(0, math.ceil((ends - at) / 1000))}
+return {math.max(0, math.ceil((till - at) / 1000)), longest, begun and (fresh and 2 or 1) or others and 1 or 0, digits(set), by, sets, math.max(0, math.ceil((ends - at) / 1000)), ''}

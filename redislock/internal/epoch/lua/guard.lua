@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every script begins with a line that sets boot, publish, limit, self and set, and with this file.
+-- Every script begins with a line that sets boot, publish, limit, self, set and layout, and with this file.
 -- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the
 -- command that sends messages to clients; limit, MaxTTL in ms; self, which node of
--- Redlock this is, and set, its set of nodes, or ''.
+-- Redlock this is, and set, its set of nodes, or ''; layout, what the records of this client begin with: 2, or 3 and
+-- the pattern of its keys.
 -- Gives: now, digits, lineage, stranger, closed, beyond.
 
 local LOOK = 10000 -- for how long a check of the server's role is valid, in microseconds
@@ -49,29 +50,33 @@ local function stranger(record)
 end
 
 -- closed returns for how many more microseconds nothing may be granted, or -1
--- if record, that of the epoch, is not of this run of the server, not of its data, has
+-- if record, that of the epoch, is not of this run of the server, not of its data, of clients with other keys, has
 -- another MaxTTL or other sets of nodes than this script was made for, or must be made anew for another reason;
 -- or -5 if ttl is longer than that. ttl is nil for the claim of a waiter: a waiter asks for its TTL itself, so
 -- that MaxTTL may have changed since this script was made.
 local function closed(epoch, record, at, ttl)
   if boot == '' then return 0 end
   -- It does not parse the whole record at once: each grant passes here.
-  if string.sub(record or '', 1, #boot + 3) ~= '2 ' .. boot .. ' ' then return -1 end
-  local from, till, longest = string.match(record, '^(%S+) (%S+) (%S+) ', #boot + 4)
+  local head = layout .. ' ' .. boot .. ' '
+  if string.sub(record or '', 1, #head) ~= head then return -1 end
+  local from, till, longest = string.match(record, '^(%S+) (%S+) (%S+) ', #head + 1)
   -- A record from the future was made before the clock was set back.
   if not from or tonumber(from) > at or ttl and longest ~= limit or stranger(record) then return -1 end
   if ttl and tonumber(ttl) > tonumber(limit) then return -5 end
   local seen = tonumber(string.sub(record, -16)) -- nil if the clock says 1970
   if not seen or at < seen or at > seen + LOOK then
-    local data = string.match(record, '^%S+ %S+ %S+ %S+ %S+ (%S+) ', #boot + 4)
+    local data = string.match(record, '^%S+ %S+ %S+ %S+ %S+ (%S+) ', #head + 1)
     if lineage() ~= (data or '') then return -1 end
     keep(epoch, string.sub(record, 1, -17) .. digits(at))
   end
   return math.max(0, till - at)
 end
 
--- beyond reports whether a TTL is longer than the record, of any run, allows.
+-- beyond returns why the record, of any run, does not allow a renewal: -5 if the TTL is too long, or -1 if it is
+-- of clients with other keys, which are granted this name without knowing of this lease.
 local function beyond(record, ttl)
-  local longest = type(record) == 'string' and string.match(record, '^2 %S+ %S+ %S+ (%S+) ')
-  return boot ~= '' and longest and tonumber(ttl) > tonumber(longest)
+  if boot == '' or type(record) ~= 'string' then return nil end
+  if string.sub(record, 1, #layout + 1) ~= layout .. ' ' then return string.find(record, '^[23] ') and -1 end
+  local longest = string.match(record, '^%S+ %S+ %S+ (%S+) ', #layout + 2)
+  return longest and tonumber(ttl) > tonumber(longest) and -5
 end

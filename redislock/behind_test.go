@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// TestNewMasterWhoseClockIsBehind: a waiter is handed the lock and does not hear of it. The
+// claim ends, and another client has the lock. A replica is promoted that lacks only that,
+// and for which the claim has not ended.
+func TestNewMasterWhoseClockIsBehind(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Minute
+	opts := &Options{MaxTTL: ttl}
+	opts.TTL = ttl
+	req := func() *driver.Request {
+		r := request("deploy")
+		r.TTL = ttl
+		return r
+	}
+	before := startServer(t, "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes")
+	before.do("debug", "set-active-expire", "0") // so that the claim is there until the next client asks
+	after, set := clockServer(t, "--repl-diskless-sync-delay", "0")
+	set(-ttl / 2)
+	if err := Bless(t.Context(), before.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	copied := drivertest.NewLink(t, before.Addr) // to the replica
+	host, port, _ := net.SplitHostPort(copied.Addr())
+	after.do("replicaof", host, port)
+	if !eventually(3*patience, func() bool { return epoch.ParseInfo(after.do("info", "replication"))["master_link_status"] == "up" }) {
+		t.Fatal("the replica gets no data")
+	}
+	link := drivertest.NewLink(t, before.Addr)
+	deaf := openThrough(t, link, opts)
+	defer deaf.Close()
+	first, next := open(t, before.url(), opts), open(t, before.url(), opts)
+	held := take(t, first, req())
+	waits := wait(t, before, deaf.store, req())
+	if !eventually(patience, func() bool {
+		deaf.mu.Lock()
+		defer deaf.mu.Unlock()
+		for _, w := range deaf.waiters {
+			return w.wake != nil // it sleeps
+		}
+		return false
+	}) {
+		t.Fatal("the waiter does not hear that it is in the queue")
+	}
+	link.Set(drivertest.BlackHole)
+	release(t, held)
+	lock := lockKey(defaultPrefix, "deploy")
+	claim := before.do("get", lock)
+	if claim == "" || !eventually(patience, func() bool { return after.do("get", lock) == claim }) {
+		t.Fatalf("the replica has not %q", claim)
+	}
+	copied.Set(drivertest.BlackHole)
+	var other driver.Grant
+	if !eventually(patience, func() (ok bool) {
+		var err error
+		other, err = next.TryAcquire(t.Context(), req())
+		return err == nil
+	}) {
+		t.Fatal("the claim does not end")
+	}
+	before.kill()
+	after.do("replicaof", "no", "one")
+	if after.do("get", lock) != claim {
+		t.Fatal("the claim has ended at the new master, too")
+	}
+	link.Move(after.Addr)
+	link.Set(drivertest.Healthy)
+	if !eventually(2*patience, func() bool {
+		select {
+		case <-waits.done:
+			return true
+		default:
+			return queueLen(after, "deploy") == 1
+		}
+	}) {
+		t.Fatal("the waiter does not look at the new master")
+	}
+	select {
+	case <-waits.done:
+		if waits.err != nil {
+			t.Fatal(waits.err)
+		}
+		t.Errorf("the waiter has token %d, and another client trusts token %d for another %v", waits.grant.Token(), other.Token(),
+			other.Since().Add(ttl-driver.Drift(ttl)).Sub(driver.Now()))
+	default:
+		waits.cancel()
+		<-waits.done
+	}
+}
+
+// TestOwnLockInQuarantine: an attempt that has the lock without knowing it asks while the
+// server is closed. It is granted the lock when that is over, and then is in no queue: the
+// next request would grant it the lock once more there, and for a claim only.
+func TestOwnLockInQuarantine(t *testing.T) {
+	t.Parallel()
+	for kind, change := range map[string]func(*driver.Request){
+		"exclusive": func(*driver.Request) {},
+		"shared":    func(r *driver.Request) { r.Shared = true },
+		"slots":     func(r *driver.Request) { r.Slots = 2 },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			opts := &Options{MaxTTL: time.Minute}
+			opts.TTL = time.Minute
+			r := startServer(t)
+			if err := Bless(t.Context(), r.url(), opts); err != nil {
+				t.Fatal(err)
+			}
+			req := request("deploy")
+			req.TTL = time.Minute
+			change(req)
+			s := open(t, r.url(), opts)
+			token := take(t, s, req).Token()
+			record := strings.Split(r.do("get", defaultPrefix+"epoch"), " ")
+			record[3] = strconv.FormatInt(time.Now().Add(time.Minute).UnixMicro(), 10) // until when it is closed
+			r.do("set", defaultPrefix+"epoch", strings.Join(record, " "))
+			s.mu.Lock()
+			delete(s.grants, req.Lease)
+			s.mu.Unlock()
+			_, err := s.TryAcquire(t.Context(), req)
+			if closed := new(driver.ClosedError); !errors.As(err, &closed) {
+				t.Errorf("TryAcquire while the server is closed = %v; want a ClosedError", err)
+			}
+			w := wait(t, r, s, req) // returns when it is in the queue
+			if err := Bless(t.Context(), r.url(), opts); err != nil {
+				t.Fatal(err)
+			}
+			g := w.granted(2 * patience)
+			if g.Token() != token {
+				t.Errorf("granted token %d; want %d, which the lock has", g.Token(), token)
+			}
+			if n := queueLen(r, "deploy"); n != 0 {
+				t.Errorf("%d wait; want nobody", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+var _ driver.Examiner = (*store)(nil)
+
+// Examine implements driver.Examiner: all masters of a cluster at the same time.
+func (s *store) Examine(ctx context.Context) []driver.Finding {
+	servers, err := s.server.Servers(ctx)
+	if err != nil {
+		return []driver.Finding{{Check: "server", Level: driver.Problem, Text: "the masters of the cluster are not known: " + err.Error(), Do: "see: redis-cli --cluster check HOST:PORT"}}
+	}
+	return epoch.Examine(ctx, servers)
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestKeepIdle: a lease that nobody uses costs its client no request, and others get the
+// name when they ask.
+func TestKeepIdle(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	c, other := openClient(t, r), openClient(t, r)
+	keepIdle(t, c, other, "deploy")
+	keepIdleUnheard(t, r, c, other, "unheard")
+}
+
+func clusterKeepIdle(t *testing.T, c *testCluster) {
+	open := func() *pawl.Client {
+		locks, err := Open(t.Context(), c.url(), longOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { locks.Close() })
+		return locks
+	}
+	mine, other := open(), open()
+	for i := range c.masters {
+		keepIdle(t, mine, other, c.nameOn(i, "kept"))
+	}
+}
+
+// keptIdle has c keep a name, and returns the last token of it. A client that has just
+// opened may not hear yet that others want it.
+func keptIdle(t *testing.T, c *pawl.Client, name string) (last pawl.Token) {
+	t.Helper()
+	id := ""
+	if !eventually(patience, func() bool {
+		l, err := c.Acquire(t.Context(), name, pawl.KeepIdle(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := l.ID() == id
+		if l.Token() <= last || same && l.Token() != last+1 {
+			t.Fatalf("token %d after %d", l.Token(), last)
+		}
+		id, last = l.ID(), l.Token()
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return same
+	}) {
+		t.Fatal("nothing is kept")
+	}
+	return last
+}
+
+func keepIdle(t *testing.T, c, other *pawl.Client, name string) {
+	t.Helper()
+	for how, call := range map[string]func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){
+		"Acquire": other.Acquire, "TryAcquire": other.TryAcquire,
+	} {
+		// A busy machine may take longer than TryAcquire asks.
+		if !eventually(patience, func() bool {
+			last := keptIdle(t, c, name)
+			began := time.Now()
+			l, err := call(t.Context(), name)
+			if errors.Is(err, pawl.ErrHeld) {
+				return false
+			}
+			if err != nil || l.Token() <= last {
+				t.Fatalf("%s = %v, token after %d", how, err, last)
+			}
+			took := time.Since(began)
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return took < firstLook/2 // else a look has found it, and no message
+		}) {
+			t.Errorf("%s of another client does not get what nobody uses", how)
+		}
+	}
+	// In use, it says so.
+	var l *pawl.Lease
+	if !eventually(patience, func() bool {
+		keptIdle(t, c, name)
+		var err error
+		if l, err = c.Acquire(t.Context(), name, pawl.KeepIdle(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := other.Inspect(t.Context(), name)
+		if err == nil && len(info.Holders) == 1 && info.Holders[0].Keeps {
+			return true
+		}
+		l.Release(t.Context())
+		return false
+	}) {
+		t.Fatal("Inspect does not say that the client may keep it")
+	}
+	if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, pawl.ErrHeld) {
+		t.Fatalf("TryAcquire = %v; want ErrHeld", err)
+	}
+	if !eventually(patience, func() bool {
+		info, err := other.Inspect(t.Context(), name)
+		return err == nil && len(info.Holders) == 1 && !info.Holders[0].Keeps && info.Holders[0].Lease == l.ID() && time.Until(info.Holders[0].Expires) > 0
+	}) {
+		t.Error("the store still says that the client may keep it")
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if info, err := other.Inspect(t.Context(), name); err != nil || len(info.Holders) > 0 {
+		t.Errorf("what others want is kept: %+v, %v", info, err)
+	}
+}
+
+// keepIdleUnheard: when messages may be lost, the lease is given back.
+func keepIdleUnheard(t *testing.T, r *redis, c, other *pawl.Client, name string) {
+	t.Helper()
+	keptIdle(t, c, name)
+	r.do("client", "kill", "type", "pubsub")
+	if !eventually(patience, func() bool {
+		info, err := other.Inspect(t.Context(), name)
+		return err == nil && len(info.Holders) == 0
+	}) {
+		t.Error("a lease is kept although nobody can ask for it")
+	}
+}
+
+// TestKeepIdleInUseKeepsTheTTL: InUse neither ends a lease nor makes it shorter, and does
+// nothing to that of another.
+func TestKeepIdleInUseKeepsTheTTL(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	req := long("deploy")
+	req.Keeps = true
+	g := take(t, a, req)
+	before := time.Now()
+	left := func() time.Duration {
+		t.Helper()
+		info, err := b.Inspect(t.Context(), "deploy")
+		if err != nil || len(info.Holders) != 1 {
+			t.Fatalf("Inspect = %+v, %v", info, err)
+		}
+		return time.Until(info.Holders[0].Expires) + time.Since(before)
+	}
+	was := left()
+	if err := g.(driver.Recallable).InUse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if is := left(); is < was-2*time.Millisecond-time.Since(before) || is > was+time.Second {
+		t.Errorf("%v are left, and were %v", is, was)
+	}
+	late := &grant{s: a, key: a.layout.Lock("deploy"), lease: req.Lease}
+	release(t, g)
+	req = long("deploy")
+	req.Keeps = true
+	h := take(t, b, req)
+	if err := late.InUse(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("InUse of a lease that has ended = %v; want ErrLost", err)
+	}
+	if info, err := a.Inspect(t.Context(), "deploy"); err != nil || len(info.Holders) != 1 || !info.Holders[0].Keeps {
+		t.Errorf("after it: %+v, %v", info, err)
+	}
+	release(t, h)
+}
+
+// TestKeepIdleOfAStoppedProcess: a process that keeps a name is stopped for longer than its
+// TTL. Others get the name, and the process does not take what it has kept for its own.
+func TestKeepIdleOfAStoppedProcess(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	p := startChild(t, r.url(), childKeepEnv+"=1h")
+	p.hear("ready")
+	var last, token uint64
+	kept := func() bool {
+		p.say("acquire %v", childTTL)
+		p.hear("got %d", &token)
+		p.say("release")
+		p.hear("released <nil>")
+		one := token == last+1
+		last = token
+		return one
+	}
+	if !eventually(patience, kept) {
+		t.Fatal("the process keeps nothing")
+	}
+	p.signal(syscall.SIGSTOP)
+	l, err := openClient(t, r).Acquire(t.Context(), "deploy")
+	if err != nil || uint64(l.Token()) <= last {
+		t.Fatalf("Acquire = %v, after token %d", err, last)
+	}
+	p.say("acquire %v", childTTL)
+	p.signal(syscall.SIGCONT)
+	select {
+	case line := <-p.lines:
+		t.Errorf("the process has said %q while another holds the name", line)
+	case <-time.After(childTTL / 4):
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.hear("got %d", &token)
+	if token <= uint64(l.Token()) {
+		t.Errorf("token %d after %d", token, l.Token())
+	}
+}
+
+// TestKeepIdleProcesses: two are never in at once, and no token comes twice, when
+// processes keep the name between bursts of turns. It is not parallel to others, which it
+// would disturb.
+func TestKeepIdleProcesses(t *testing.T) {
+	r := blessedServer(t)
+	file := filepath.Join(t.TempDir(), "shared")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []*child
+	for i := range 8 {
+		keep := childKeepEnv + "=1h"
+		if i%4 == 3 {
+			keep = childKeepEnv + "=" // that one has not heard of it
+		}
+		all = append(all, startChild(t, r.url(), keep))
+	}
+	for _, c := range all {
+		c.hear("ready")
+	}
+	for _, c := range all {
+		c.say("turns 1 %s", file)
+	}
+	time.Sleep(2 * time.Second)
+	for _, c := range all {
+		c.say("stop")
+	}
+	sum := 0
+	for _, c := range all {
+		var n int
+		var wrong string
+		c.hear("turns %d %s", &n, &wrong)
+		if sum += n; wrong != "nothing" {
+			t.Error(strings.ReplaceAll(wrong, "_", " "))
+		}
+	}
+	if sum < 50 {
+		t.Errorf("%d turns: this shows nothing", sum)
+	}
+}

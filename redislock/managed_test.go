@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// TestWithoutManagement: a service that keeps its users from all that manages a server is enough, and
+// so is one that speaks RESP2 only. docs/managed-redis.md says what services forbid.
+func TestWithoutManagement(t *testing.T) {
+	t.Parallel()
+	const management = "CONFIG CLIENT COMMAND CLUSTER FUNCTION WAIT ROLE EVAL ACL DEBUG MONITOR SHUTDOWN KEYS SAVE BGSAVE REPLICAOF LATENCY MEMORY MODULE SLOWLOG FLUSHALL"
+	for _, commands := range []string{management, "HELLO CONFIG"} {
+		var forbidden []string
+		for _, c := range strings.Fields(commands) {
+			forbidden = append(forbidden, "--rename-command", c, "")
+		}
+		url := servers.StoreURL(startServer(t, forbidden...).Redis)
+		var clients [2]*pawl.Client
+		for i := range clients {
+			c, err := Open(t.Context(), url, &Options{MaxTTL: time.Minute}) // to which clientsWork extends
+			if err != nil {
+				t.Fatalf("without %s: %v", commands, err)
+			}
+			defer c.Close()
+			clients[i] = c
+		}
+		clientsWork(t, clients[0], clients[1])
+	}
+}
+
+// TestNoScriptAtRandom: a server that forgets scripts at any time, as a proxy before several may seem
+// to do, costs time and errors, which say so, and no two ever hold a lock. With Efficiency
+// it costs the sending of the script.
+func TestNoScriptAtRandom(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Correctness, Efficiency} {
+		r := startServer(t)
+		f := &forgetful{t: t, to: r.Addr}
+		url := "redis://" + f.listen()
+		opts := &Options{Mode: mode, AssumeNew: mode == Correctness}
+		var holders, errs atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				c := insist(t, &errs, func() (*pawl.Client, error) { return Open(t.Context(), url, opts) })
+				defer c.Close()
+				for range 25 {
+					lease := insist(t, &errs, func() (*pawl.Lease, error) { return c.Acquire(t.Context(), "deploy") })
+					if n := holders.Add(1); n != 1 {
+						t.Errorf("%s: %d holders", mode, n)
+					}
+					holders.Add(-1)
+					_ = lease.Release(t.Context()) // the client repeats it
+				}
+			})
+		}
+		all.Wait()
+		if n := f.forgot.Load(); n < 5 || mode == Efficiency && errs.Load() > 0 {
+			t.Errorf("%s: %d calls found no script, %d errors", mode, n, errs.Load())
+		}
+	}
+}
+
+// insist asks again after errors that say that scripts are forgotten.
+func insist[T any](t *testing.T, errs *atomic.Int64, ask func() (T, error)) T {
+	for {
+		v, err := ask()
+		if err == nil || t.Context().Err() != nil {
+			return v
+		}
+		errs.Add(1)
+		if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrUncertain) || !strings.Contains(err.Error(), "scripts") {
+			t.Errorf("%v; want ErrUnavailable, because of forgotten scripts", err)
+		}
+	}
+}
+
+// forgetful is a proxy before a server that, for one call of a script in five, has forgotten the
+// script: the proxy asks for another one in its place.
+type forgetful struct {
+	t      testing.TB
+	to     string
+	forgot atomic.Int64
+}
+
+func (f *forgetful) listen() (addr string) {
+	f.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", f.to)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go func() { io.Copy(client, server); client.Close() }()
+			go func() { f.pass(server, bufio.NewReader(client)); server.Close() }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// pass passes commands on until one cannot be read or written.
+func (f *forgetful) pass(server io.Writer, client *bufio.Reader) {
+	for {
+		args, err := readCommand(client)
+		if err != nil {
+			return
+		}
+		if strings.EqualFold(string(args[0]), "evalsha") && rand.IntN(5) == 0 {
+			f.forgot.Add(1)
+			args[1] = bytes.Repeat([]byte("0"), len(args[1]))
+		}
+		out := fmt.Appendf(nil, "*%d\r\n", len(args))
+		for _, a := range args {
+			out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(a), a)
+		}
+		if _, err := server.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+// readCommand reads an array of strings.
+func readCommand(r *bufio.Reader) ([][]byte, error) {
+	n, err := readLength(r, '*')
+	if err != nil {
+		return nil, err
+	}
+	args := make([][]byte, n)
+	for i := range args {
+		length, err := readLength(r, '$')
+		if err != nil {
+			return nil, err
+		}
+		whole := make([]byte, length+2) // and CR LF
+		if _, err := io.ReadFull(r, whole); err != nil {
+			return nil, err
+		}
+		args[i] = whole[:length]
+	}
+	return args, nil
+}
+
+func readLength(r *bufio.Reader, kind byte) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil || line[0] != kind {
+		return 0, fmt.Errorf("%q is no %c: %w", line, kind, io.ErrUnexpectedEOF)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestPatternAfterLossOfData: clients with other keys are refused after a loss of data, too, by a
+// record that any client at work has made anew.
+func TestPatternAfterLossOfData(t *testing.T) {
+	t.Parallel()
+	r := patternedServer(t)
+	a := open(t, r.url(), patterned())
+	release(t, take(t, a, long("deploy")))
+	r.do("flushall")
+	if _, err := a.TryAcquire(t.Context(), long("deploy")); !errors.As(err, new(*driver.ClosedError)) {
+		t.Fatalf("TryAcquire after a loss of data = %v; want ClosedError", err)
+	}
+	for _, pattern := range []string{"", "other:*"} {
+		opts := longOptions()
+		opts.Pattern = pattern
+		_, err := NewDriver(t.Context(), r.url(), opts)
+		disagrees(t, "a client with the pattern "+pattern, err, "lock:*")
+	}
+}
+
+// TestPatternOfTheFirstAfterLossOfData: a client with other keys that comes first makes the
+// record, but those that had leases before have it while nothing is granted yet.
+func TestPatternOfTheFirstAfterLossOfData(t *testing.T) {
+	t.Parallel()
+	r := patternedServer(t)
+	a := open(t, r.url(), patterned())
+	release(t, take(t, a, long("deploy")))
+	r.do("flushall")
+	// The first client may hear of the loss before the second is there.
+	b, err := NewDriver(t.Context(), r.url(), longOptions())
+	if err == nil {
+		defer b.Close()
+		if _, err := b.TryAcquire(t.Context(), long("deploy")); err == nil {
+			t.Fatal("a server that has lost its data grants a lease")
+		}
+	}
+	if !eventually(patience, func() bool { return strings.HasPrefix(r.do("get", "pawl:epoch"), "3 lock") }) {
+		t.Errorf("the record is %s; want that of the clients that were there before", r.do("get", "pawl:epoch"))
+	}
+	if err == nil {
+		_, err = b.TryAcquire(t.Context(), long("deploy"))
+	}
+	disagrees(t, "a client without the pattern", err, "lock:*")
+	if _, err := a.TryAcquire(t.Context(), long("deploy")); !errors.As(err, new(*driver.ClosedError)) {
+		t.Errorf("TryAcquire of the client with the pattern = %v; want ClosedError", err)
+	}
+}
+
+// TestPatternOfOthersWhileAtWork: somebody has deleted the records, and declared that nobody has a
+// lease. Clients that were at work get no lease beside those with other keys, nor more time, and are told.
+func TestPatternOfOthersWhileAtWork(t *testing.T) {
+	t.Parallel()
+	r := patternedServer(t)
+	a := open(t, r.url(), patterned())
+	g := take(t, a, long("deploy"))
+	waited := make(chan error, 1)
+	go func() {
+		_, err := a.Acquire(t.Context(), long("deploy"))
+		waited <- err
+	}()
+	if !eventually(patience, func() bool { return r.do("zcard", "pawl:{lock:deploy}:queue") == "1" }) {
+		t.Fatal("Acquire does not join the queue")
+	}
+	r.do("del", "pawl:epoch", "pawl:pattern")
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Fatal(err)
+	}
+	take(t, open(t, r.url(), longOptions()), long("deploy"))
+	_, err := g.Renew(t.Context(), long("deploy").TTL)
+	disagrees(t, "Renew", err, "clients without a Pattern")
+	_, err = a.TryAcquire(t.Context(), long("build"))
+	disagrees(t, "TryAcquire", err, "clients without a Pattern")
+	disagrees(t, "Acquire that waits", <-waited)
+	disagrees(t, "Bless", Bless(t.Context(), r.url(), patterned()))
+	release(t, g)
+}
+
+// TestPatternWithEfficiency: such clients make no record of an epoch, and heed one.
+func TestPatternWithEfficiency(t *testing.T) {
+	t.Parallel()
+	efficient := func(pattern string) *Options {
+		opts := longOptions()
+		opts.Mode, opts.Pattern = Efficiency, pattern
+		return opts
+	}
+	r := patternedServer(t)
+	_, err := NewDriver(t.Context(), r.url(), efficient(""))
+	disagrees(t, "no pattern", err, "lock:*")
+	r = startServer(t)
+	d, err := NewDriver(t.Context(), r.url(), efficient("lock:*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	_, err = NewDriver(t.Context(), r.url(), efficient("other:*"))
+	disagrees(t, "another pattern", err, "lock:*")
+}
+
+// TestPatternBesideOtherTypes: a key of another type, such as Redisson's locks are, is shown as a
+// lock, and keeps nobody from seeing the others.
+func TestPatternBesideOtherTypes(t *testing.T) {
+	t.Parallel()
+	r := patternedServer(t)
+	s := open(t, r.url(), patterned())
+	r.do("hset", "lock:hash", "uuid:1", "1")
+	r.do("rpush", "lock:list", "x")
+	take(t, s, long("ours"))
+	infos, err := s.List(t.Context(), "")
+	if err != nil || len(infos) != 3 {
+		t.Fatalf("List = %v, %v; want three names", infos, err)
+	}
+	for _, info := range infos {
+		if len(info.Holders) != 1 || strings.Contains(info.Holders[0].Who, "another library") == (info.Name == "ours") {
+			t.Errorf("%s is held by %+v", info.Name, info.Holders)
+		}
+	}
+}
+
+// TestClusterPatternOfASlot: a client that found no record when it began meets one in the slot
+// of a lock, and from then on gets nothing in any slot.
+func TestClusterPatternOfASlot(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := patterned()
+	if err := Bless(t.Context(), c.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, c.url(), opts)
+	g := take(t, a, long("deploy"))
+	home := a.server.EpochKey("pawl:pattern")
+	for _, m := range c.masters {
+		m.do("del", home)
+		m.do("del", "pawl:pattern")
+	}
+	b := open(t, c.url(), longOptions())
+	for _, name := range []string{"deploy", "build"} {
+		_, err := b.TryAcquire(t.Context(), long(name))
+		disagrees(t, "TryAcquire of "+name, err, "lock:*")
+	}
+	if _, err := g.Renew(t.Context(), long("deploy").TTL); err != nil {
+		t.Errorf("Renew = %v", err)
+	}
+}

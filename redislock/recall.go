@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// A lease that its client may keep when nobody uses it says so in its record. The script
+// that refuses somebody because of such a lease, or puts somebody into the queue, sends a
+// message to the lease's client.
+
+// recall is what others who want a lock have said, of an attempt and then of its grant.
+// store.mu guards it.
+type recall struct {
+	from  conn.Session // over which messages could be heard before the request was sent
+	tell  func(driver.Recall)
+	early []driver.Recall // heard before OnWanted
+}
+
+func (r *recall) wanted(how driver.Recall) {
+	if r.tell != nil {
+		go r.tell(how)
+	} else {
+		r.early = append(r.early, how)
+	}
+}
+
+// Recalls implements driver.Recaller.
+func (s *store) Recalls() bool { return true }
+
+// expectRecall makes messages about an attempt find it: they may be here before the answer.
+// The function that it returns has to be called at the end.
+func (a *attempt) expectRecall() (end func()) {
+	if a.waiter.recall == nil {
+		return func() {}
+	}
+	s, lease := a.s, a.req.Lease
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters[lease] = &a.waiter
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.waiters, lease)
+	}
+}
+
+// passRecall gives what was heard to the grant. If it may not have been all, it says so.
+// store.mu is held.
+func (a *attempt) passRecall(g *grant) {
+	r := a.waiter.recall
+	if r == nil {
+		return
+	}
+	if r.from == (conn.Session{}) || r.from != a.s.server.Listening(a.key) {
+		r.wanted(driver.Unheard)
+	}
+	g.recall = r
+}
+
+// unheard is called when messages may have been lost.
+func (s *store) unheard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.grants {
+		if g.recall != nil {
+			g.recall.wanted(driver.Unheard)
+		}
+	}
+}
+
+// OnWanted implements driver.Recallable.
+func (g *grant) OnWanted(f func(driver.Recall)) {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.recall == nil {
+		return
+	}
+	g.recall.tell = f
+	for _, how := range g.recall.early {
+		go f(how)
+	}
+	g.recall.early = nil
+}
+
+// InUse implements driver.Recallable.
+func (g *grant) InUse(ctx context.Context) error {
+	if err := g.over(); err != nil {
+		return err
+	}
+	reply, _, fail := g.s.server.Run(ctx, inuseScript, []string{g.key}, []string{g.lease})
+	if fail != nil {
+		return fail.Err
+	}
+	if epoch.Code(reply) != 1 {
+		return driver.ErrLost
+	}
+	return nil
+}

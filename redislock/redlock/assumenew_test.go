@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// TestAssumeNew: nodes without a record grant at once to a client that says that they are new.
+func TestAssumeNew(t *testing.T) {
+	t.Parallel()
+	d, err := NewDriver(t.Context(), servers.StoreURL(servers.StartRedis(t), servers.StartRedis(t), servers.StartRedis(t)), patient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	g, err := d.TryAcquire(t.Context(), long())
+	if err != nil {
+		t.Fatalf("the first TryAcquire = %v; want a grant", err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// fill has a gate let in as many calls as it does.
+func fill(t *testing.T, d *Driver, g gate) {
+	t.Helper()
+	for range room {
+		if err := d.enter(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// many returns leases of names of their own.
+func many(t *testing.T, d *Driver, n int, ttl time.Duration) []driver.Grant {
+	t.Helper()
+	all := make([]driver.Grant, n)
+	var wait sync.WaitGroup
+	for i := range all {
+		wait.Go(func() {
+			req := ownName(i)
+			req.TTL = ttl
+			var err error
+			if all[i], err = d.TryAcquire(t.Context(), req); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return all
+}
+
+// TestRenewalBehindReleases: while a client gives 3,000 leases back, with nodes 100 ms away, another
+// of its leases is renewed in one round trip.
+func TestRenewalBehindReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		for _, m := range all {
+			m.set(always(fault{before: 50 * time.Millisecond, after: 50 * time.Millisecond}))
+		}
+		d := start(t, all, nil)
+		const ttl = 3 * time.Second
+		ends := many(t, d, 3000, 30*time.Second)
+		mine := try(t, d)
+		var wait sync.WaitGroup
+		for _, g := range ends {
+			wait.Go(func() { g.Release(t.Context()) })
+		}
+		synctest.Wait()
+		began := driver.Now()
+		if _, err := mine.Renew(t.Context(), ttl); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+		elapsed(t, began, 100*time.Millisecond)
+		wait.Wait()
+	})
+}
+
+// TestManyRenewals: as many renewals as package pawl has under way at a time begin in the same
+// instant, and nodes need 102 ms for one request of each. None fails.
+func TestManyRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		leases := many(t, d, 1024, 6*time.Second)
+		for _, m := range all {
+			m.oneByOne(100 * time.Microsecond)
+		}
+		var wait sync.WaitGroup
+		for _, g := range leases {
+			wait.Go(func() {
+				if _, err := g.Renew(t.Context(), 6*time.Second); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+	})
+}
+
+// TestPassAtFullGates: a lease is passed on though no more are let in of those who want one. Behind
+// those who give theirs back, a Pass whose context ends has sent nothing, and one whose lease has
+// ended meanwhile sends nothing.
+func TestPassAtFullGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, d)
+		fill(t, d, d.wants)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		passed, err := g.Pass(ctx, request())
+		if err != nil {
+			t.Fatalf("Pass = %v", err)
+		}
+		g = passed.(*grant)
+		synctest.Wait()
+		fill(t, d, d.ends)
+		before := all[0].calls
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := g.Pass(ctx, request()); !errors.Is(err, context.DeadlineExceeded) || g.asked {
+			t.Errorf("Pass = %v, asked: %t; want the context's error, and no request", err, g.asked)
+		}
+		got := make(chan error, 1)
+		go func() {
+			_, err := g.Pass(t.Context(), request())
+			got <- err
+		}()
+		time.Sleep(10 * time.Second)
+		d.ends.leave()
+		if err := <-got; !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Pass = %v; want ErrLost", err)
+		}
+		if n := all[0].calls - before; n != 0 {
+			t.Errorf("%d requests; want none", n)
+		}
+	})
+}
+
+// TestVotedAtAFullGate: a waiter that does not renew, and so proposes when nodes have voted for it,
+// does not wait for others that want a lease until the votes have expired.
+func TestVotedAtAFullGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, start(t, all, nil))
+		got := acquire(t.Context(), d, request())
+		synctest.Wait()
+		fill(t, d, d.wants)
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case next := <-got:
+			next.Release(t.Context())
+		case <-time.After(claimFor / 2):
+			t.Error("the waiter that nodes have voted for does not have the lease")
+			d.wants.leave()
+			<-got
+		}
+	})
+}
+
+// TestOutageBehindTheGate: a waiter that was at the gate for longer than its TTL bears an outage that
+// is short.
+func TestOutageBehindTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		g := try(t, start(t, all, nil))
+		req := request()
+		req.TTL = 2 * time.Second
+		got := acquire(t.Context(), d, req)
+		synctest.Wait()
+		fill(t, d, d.wants)
+		time.Sleep(5 * time.Second)
+		for _, m := range all {
+			m.set(always(fault{lost: true}))
+		}
+		d.wants.leave()
+		time.Sleep(100 * time.Millisecond)
+		for _, m := range all {
+			m.set(nil)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if next := <-got; next == nil {
+			t.Error("the waiter has given up after 100 ms without an answer")
+		} else {
+			next.Release(t.Context())
+		}
+	})
+}
+
+// TestGivenUpBehindTheGate: attempts whose contexts end let nobody in until their requests are
+// answered.
+func TestGivenUpBehindTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		for _, m := range all {
+			m.set(always(fault{before: 40 * time.Millisecond}))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		var wait sync.WaitGroup
+		for i := range room {
+			wait.Go(func() {
+				if g, err := d.TryAcquire(ctx, ownName(i)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("TryAcquire = %v, %v; want the context's error", g, err)
+				}
+			})
+		}
+		wait.Wait()
+		began := driver.Now()
+		try(t, d)
+		elapsed(t, began, 80*time.Millisecond)
+	})
+}

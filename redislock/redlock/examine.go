@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+var _ driver.Examiner = (*Driver)(nil)
+
+// Examine implements driver.Examiner.
+func (d *Driver) Examine(ctx context.Context) []driver.Finding {
+	var found []driver.Finding
+	var servers []*epoch.Server
+	grant := 0
+	for i, s := range d.Nodes(ctx) {
+		f := driver.Finding{Check: "node", Server: s.Addr}
+		r, real := d.members[i].Node.(*redisNode)
+		switch {
+		case errors.Is(s.Err, epoch.ErrStranger):
+			f.Level, f.Text = driver.Problem, "the other nodes do not know it, so it counts as down"
+			f.Do = "name the nodes that pawl nodes shows, or replace one step by step: pawl nodes --help"
+		case s.Err != nil:
+			f.Level, f.Text, f.Do = driver.Warning, "it is down: "+s.Err.Error(), "start it, or replace it: pawl nodes --help"
+		case s.Closed > 0:
+			f.Level, f.Text = driver.Warning, fmt.Sprintf("it has just started or lost its data, and grants nothing for %v more", driver.ForPeople(s.Closed))
+			f.Do = "wait; restart no other node until then"
+		default:
+			grant++
+			f.Text = "it grants leases"
+		}
+		found = append(found, f)
+		if real && s.Err == nil {
+			servers = append(servers, r.server)
+			found = append(found, d.tripTo(ctx, r)...)
+		}
+	}
+	return append(append(found, d.spare(grant)), epoch.Examine(ctx, servers)...)
+}
+
+// spare tells how many nodes may still fail.
+func (d *Driver) spare(grant int) driver.Finding {
+	f := driver.Finding{Check: "quorum", Text: fmt.Sprintf("%d of %d nodes grant leases, and %d are enough", grant, len(d.members), d.quorum)}
+	switch n := len(d.members); {
+	case grant < d.quorum:
+		f.Level, f.Do = driver.Problem, "see to the nodes named here; nothing is granted until then"
+	case grant == d.quorum && grant < n:
+		f.Level, f.Text, f.Do = driver.Warning, f.Text+": not one more may fail", "see to the nodes named here"
+	}
+	return f
+}
+
+// tripTo warns of a node that is so far away that answers come too late.
+func (d *Driver) tripTo(ctx context.Context, n *redisNode) []driver.Finding {
+	if d.fixed == 0 {
+		return nil // it follows from the round trips themselves
+	}
+	began := time.Now()
+	if n.server.Do(ctx, n.server.Client.B().Time().Build()).Error() != nil {
+		return nil // Examine of the server tells
+	}
+	trip := time.Since(began)
+	if trip < d.fixed/2 {
+		return nil
+	}
+	return []driver.Finding{{Check: "node timeout", Server: n.Addr(), Level: driver.Warning,
+		Text: fmt.Sprintf("a round trip takes %v, and the client gives up on an answer after %v (?node_timeout=)", trip.Round(100*time.Microsecond), d.fixed),
+		Do:   fmt.Sprintf("use ?node_timeout=%v or more, or leave it out", (4 * trip).Round(time.Millisecond))}}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A writer that finds readers leaves a wish at each node, which admits no more readers
+// then. The writer renews the wish each time it looks. If it dies, the wish keeps
+// readers out for placeFor at most.
+
+// placeFor is how long a node remembers a place in its queue, or a wish, that is not renewed;
+// no longer than PLACES of enqueue.lua.
+func (s *search) placeFor() time.Duration { return min(s.req.TTL, 3*lookEvery) }
+
+// look returns nil if a quorum of nodes is free for the lease.
+func (s *search) look(ctx context.Context) *failure {
+	f := s.lookOnce(ctx)
+	if f != nil && f.kind != final && s.readers && !s.wished {
+		f = s.lookOnce(ctx)
+	}
+	return f
+}
+
+func (s *search) lookOnce(ctx context.Context) *failure {
+	d := s.d
+	if err := d.enter(ctx, d.wants); err != nil {
+		return &failure{kind: final, err: err}
+	}
+	defer d.wants.leave()
+	s.sent = driver.Now()
+	d.looks.Add(1)
+	answers, err := s.states()
+	if err != nil {
+		return &failure{kind: final, err: err}
+	}
+	f := &failure{kind: held}
+	var waits []time.Duration // of nodes that are not free
+	var failed misses
+	var seen []State
+	defer func() { s.saw(seen) }()
+	free, ahead := 0, 0
+	for free+len(waits) < len(d.members) && len(waits)-len(failed) <= len(d.members)-d.quorum {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failed.add(d.members[a.node], a.err)
+				waits = append(waits, lookEvery)
+				continue
+			}
+			st := a.states[0]
+			if s.standing != nil && len(st.Locks) == 1 && st.Locks[0].Lease == s.standing.lease {
+				st.Locks = nil // it was handed over to this waiter
+			}
+			seen = append(seen, st)
+			f.waiters = max(f.waiters, st.Waiters)
+			s.floor = max(s.floor, st.Floor)
+			if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
+				waits = append(waits, wait)
+			} else if shut > 0 {
+				// This node grants nothing. Asking anyway would fail, and giving back
+				// what the others grant would wake all waiters, this one too.
+				waits = append(waits, shut)
+			} else {
+				free, ahead = free+1, max(ahead, st.Ahead)
+			}
+			if free >= d.quorum {
+				return s.yield(ahead)
+			}
+		case <-ctx.Done():
+			return &failure{kind: final, err: ctx.Err()}
+		case <-d.ctx.Done():
+			return &failure{kind: final, err: unavailable(errClosed)}
+		}
+	}
+	f.after = d.quorumth(waits)
+	s.heard = s.heard || free+len(waits)-len(failed) >= d.quorum
+	if len(failed) > len(d.members)-d.quorum {
+		f.kind, f.err = silent, failed.as(driver.ErrUnavailable, d, d.timeout(s.req.TTL))
+		d.probe()
+	}
+	return f
+}
+
+// longestYield bounds the time in which waiters that are before another one should have proposed:
+// they may be gone, and the name free.
+const longestYield = 200 * time.Millisecond
+
+// yield returns nil if it is the turn of this waiter to propose, where others are before it in the
+// queues of free nodes, as when many come at once. It lets them propose, once: one
+// that is gone does not hold up the others.
+func (s *search) yield(ahead int) *failure {
+	if ahead == 0 || s.yielded {
+		s.yielded = false
+		return nil
+	}
+	s.yielded, s.heard = true, true
+	return &failure{kind: held, after: min(time.Duration(ahead)*max(2*s.d.round(), time.Millisecond), longestYield)}
+}
+
+// states asks all nodes for the state of the name. A waiter for an exclusive lease is in
+// their queues then, and leaves or renews its wish if readers were found.
+func (s *search) states() (<-chan reading, error) {
+	timeout := s.d.timeout(s.req.TTL)
+	if s.req.Shared {
+		return s.d.read([]string{s.req.Name}, timeout), nil
+	}
+	answers, err := s.enqueue(timeout)
+	if s.readers && err == nil {
+		s.wished = true
+		answers = s.want(s.placeFor(), timeout)
+	}
+	return answers, err
+}
+
+// want sends a wish to each node once the node has answered the wish before: the end of
+// a wish must not arrive before the wish.
+func (s *search) want(long, timeout time.Duration) <-chan reading {
+	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
+	answers := make(chan reading, len(s.d.members))
+	all := s.d.together(timeout)
+	for i, m := range s.d.members {
+		before, answered := s.wants[i], make(chan struct{})
+		s.wants[i] = answered
+		r := reading{node: i}
+		m.send(all, func(ctx context.Context) error {
+			if before != nil {
+				select {
+				case <-before:
+				case <-ctx.Done():
+				}
+			}
+			st, err := m.Want(ctx, w)
+			r.states = []State{st}
+			return err
+		}, func(err error) {
+			close(answered)
+			r.err = err
+			answers <- r
+		})
+	}
+	return answers
+}
+
+// saw records whether readers were found to keep a writer out.
+func (s *search) saw(states []State) {
+	s.foreign = false
+	for _, st := range states {
+		s.foreign = s.foreign || len(st.Locks) > 0 && st.Locks[0].Record == ""
+		s.readers = s.readers || !s.req.Shared && len(st.Locks) > 0 && st.Locks[0].Shared
+	}
+}
+
+// giveUp leaves the queues and takes the wish away, and waits as long as a node may take
+// to answer, so that a waiter that has given up no longer keeps others out.
+func (s *search) giveUp() {
+	timer := time.NewTimer(s.d.timeout(s.req.TTL))
+	defer timer.Stop()
+	var left <-chan ended
+	if c := s.standing; c != nil {
+		s.leave()
+		left = c.end("")
+	}
+	if s.wished {
+		taken := s.want(0, endTimeout)
+		awaitQuorum(s.d, taken, timer)
+	}
+	if left != nil {
+		awaitQuorum(s.d, left, timer)
+	}
+}
+
+// awaitQuorum waits until a quorum has answered, or timer.
+func awaitQuorum[T any](d *Driver, answers <-chan T, timer *time.Timer) {
+	for range d.quorum {
+		select {
+		case <-answers:
+		case <-timer.C:
+			timer.Reset(0)
+			return
+		}
+	}
+}

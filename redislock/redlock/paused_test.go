@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// paused stands still once, when the driver has granted.
+type paused struct {
+	*Driver
+	pause func()
+}
+
+func (p *paused) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := p.Driver.Acquire(ctx, req)
+	if g != nil && p.pause != nil {
+		pause := p.pause
+		p.pause = nil
+		pause()
+	}
+	return g, err
+}
+
+// TestPausedAfterTurn: a process stands still when it was handed a lease, until that is over. The
+// lease that it gets then is not ended by what still ends its first attempt at a node that did not
+// answer.
+func TestPausedAfterTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		wan(all, 200*time.Microsecond, 1)
+		x := try(t, start(t, all, nil))
+		all[2].set(always(fault{lost: true}))
+		d := &paused{Driver: start(t, all, nil), pause: func() {
+			time.Sleep(15 * time.Second)
+			wan(all, 200*time.Microsecond, 2)
+			all[1].set(always(fault{refused: true}))
+		}}
+		locks, err := pawl.New(d, &pawl.Options{TTL: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close()
+		got := make(chan *pawl.Lease)
+		go func() {
+			l, err := locks.Acquire(t.Context(), name)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		time.Sleep(100 * time.Millisecond)
+		if err := x.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l := <-got
+		if l == nil {
+			return
+		}
+		wan(all, 200*time.Microsecond, 3)
+		other := start(t, all, nil)
+		for range 60 {
+			time.Sleep(50 * time.Millisecond)
+			if g, err := other.TryAcquire(t.Context(), request()); err == nil && l.Err() == nil {
+				t.Fatalf("two have the name, with the tokens %d and %d", l.Token(), g.Token())
+			}
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestToldAndGone: the first waiter is told that the name is free, and gives up. The next one is
+// told.
+func TestToldAndGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		wan(all, 2*time.Millisecond, 1)
+		g := try(t, start(t, all, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		first := acquire(ctx, start(t, all, nil), request())
+		time.Sleep(50 * time.Millisecond)
+		next := acquire(t.Context(), start(t, all, nil), request())
+		time.Sleep(50 * time.Millisecond)
+		for _, m := range all {
+			m.Listen(name, func() {}) // so that nothing is handed over
+		}
+		began := driver.Now()
+		go g.Release(t.Context())
+		time.Sleep(5 * time.Millisecond)
+		cancel()
+		if g := <-first; g != nil {
+			t.Fatal("the first waiter has the name though it gave up")
+		}
+		n := <-next
+		if took := driver.Now().Sub(began); took > 200*time.Millisecond {
+			t.Errorf("the next waiter had the name after %v", took)
+		}
+		if err := n.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// renewing is a request of a caller that renews.
+func renewing() *driver.Request {
+	req := request()
+	req.Renewed = true
+	return req
+}
+
+// TestHandOver: a release is the grant of the first waiter, without a proposal.
+func TestHandOver(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			const waiters, way = 8, 200 * time.Microsecond
+			all := masters(n)
+			wan(all, way, uint64(n))
+			var g driver.Grant = try(t, start(t, all, nil))
+			var ds []*Driver
+			var got []<-chan driver.Grant
+			for range waiters {
+				d := start(t, all, nil)
+				ds = append(ds, d)
+				got = append(got, acquire(t.Context(), d, renewing()))
+				time.Sleep(50 * time.Millisecond) // all of them have seen the same token
+			}
+			rounds := func() (sum int64) {
+				for _, d := range ds {
+					sum += d.Stats().Rounds
+				}
+				return sum
+			}
+			before, order := rounds(), make(map[int]bool)
+			for range waiters {
+				token, released := g.Token(), driver.Now()
+				if err := g.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				g = nil
+				deadline := time.After(time.Second)
+				for g == nil {
+					for i := range got {
+						select {
+						case g = <-got[i]:
+							order[i] = true
+						default:
+						}
+					}
+					select {
+					case <-time.After(time.Millisecond):
+					case <-deadline:
+						t.Fatal("nobody was handed the name")
+					}
+				}
+				if took := driver.Now().Sub(released); took > 5*time.Millisecond {
+					t.Errorf("%d nodes: a hand-over took %v", n, took)
+				}
+				if g.Token() <= token {
+					t.Errorf("%d nodes: token %d after %d", n, g.Token(), token)
+				}
+				if left := g.(*grant).until.Sub(driver.Now()); left > claimFor || left < claimFor/2 {
+					t.Errorf("%d nodes: the grant is trusted for %v; want the claim", n, left)
+				}
+			}
+			if r := rounds() - before; r > 0 {
+				t.Errorf("%d nodes: %d rounds of proposals for %d hand-overs", n, r, waiters)
+			}
+			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+				t.Errorf("Renew = %v", err)
+			}
+			if err := g.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			for i, m := range all {
+				if s := m.stateOf(name); len(s.Locks) > 0 || s.Waiters > 0 {
+					t.Errorf("node %d still has %+v", i, s)
+				}
+			}
+		})
+	}
+}
+
+// TestOrderOfPlaces: a waiter that came during an earlier lease is first.
+func TestOrderOfPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		wan(all, 200*time.Microsecond, 1)
+		wait := func() <-chan driver.Grant {
+			got := acquire(t.Context(), start(t, all, nil), renewing())
+			time.Sleep(20 * time.Millisecond)
+			return got
+		}
+		var g driver.Grant = try(t, start(t, all, nil))
+		early := []<-chan driver.Grant{wait(), wait()}
+		g.Release(t.Context())
+		select {
+		case g = <-early[0]:
+			early = early[1:]
+		case g = <-early[1]:
+		}
+		var late []<-chan driver.Grant
+		for range 6 {
+			late = append(late, wait())
+		}
+		g.Release(t.Context())
+		select {
+		case g = <-early[0]:
+		case <-time.After(100 * time.Millisecond):
+			t.Fatal("a waiter that came later was first")
+		}
+		for range late {
+			g.Release(t.Context())
+			g = nil
+			for i := 0; g == nil; i++ {
+				select {
+				case g = <-late[i%len(late)]:
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}
+		g.Release(t.Context())
+	})
+}
+
+// TestTurnCountsFromTheRequest: a vote is trusted from the sending of the request that it follows, not from that
+// of a later one, nor from its coming.
+func TestTurnCountsFromTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := &turn{quorum: 2, wake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
+		first := driver.Now()
+		old := tr.asks()
+		time.Sleep(300 * time.Millisecond)
+		now := tr.asks()
+		time.Sleep(300 * time.Millisecond)
+		tr.told(Message{Lease: "x", Token: 7, Seq: now, Run: "one"})
+		tr.told(Message{Lease: "x", Token: 7, Seq: old, Run: "two"})
+		token, until, ok := tr.won(10 * time.Second)
+		if want := trust(first, claimFor); !ok || token != 7 || until != want {
+			t.Errorf("won = %d, %v, %t; want 7, %v", token, until-want, ok, want)
+		}
+		if _, until, _ = tr.won(100 * time.Millisecond); until != trust(first, 100*time.Millisecond) {
+			t.Error("a claim is longer than the TTL")
+		}
+		// Of another server, another token, a request that was not made.
+		for _, m := range []Message{{Token: 9, Seq: now, Run: "one"}, {Token: 9, Seq: now, Run: "one"}, {Token: 8, Seq: now, Run: "two"}, {Token: 9, Seq: 2, Run: "two"}} {
+			tr.told(m)
+			if token, _, ok := tr.won(time.Second); ok && token == 9 {
+				t.Errorf("%+v has made a quorum", m)
+			}
+		}
+		tr.told(Message{Token: 9, Seq: now, Run: "two"})
+		if token, _, ok := tr.won(time.Second); !ok || token != 9 {
+			t.Errorf("won = %d, %t; want 9", token, ok)
+		}
+	})
+}
+
+// TestSettled: a waiter that has votes waits for no more once a quorum has voted, or a node has told
+// that the name may be free there.
+func TestSettled(t *testing.T) {
+	for _, votes := range []bool{true, false} {
+		tr := &turn{quorum: 2, wake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
+		m := Message{Token: 7, Seq: tr.asks(), Run: "one"}
+		tr.told(m)
+		if len(tr.settled) > 0 || !tr.voted() {
+			t.Error("settled by one vote")
+		}
+		if m.Run = "two"; !votes {
+			m.Token = 0
+		}
+		tr.told(m)
+		if len(tr.settled) == 0 {
+			t.Errorf("not settled by %+v", m)
+		}
+	}
+}
+
+// TestLateTurn: a waiter that hears of its turn when little is left of the claim, or whose caller
+// does not renew, proposes.
+func TestLateTurn(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			g := try(t, start(t, all, nil))
+			d := start(t, all, nil)
+			req := request()
+			req.Renewed = late
+			got := acquire(t.Context(), d, req)
+			synctest.Wait()
+			before := d.Stats().Rounds
+			if late {
+				// The messages are held up for most of the claim.
+				for _, m := range all {
+					m.mu.Lock()
+					for i, f := range m.tells {
+						m.tells[i] = func(msg Message) { time.AfterFunc(700*time.Millisecond, func() { f(msg) }) }
+					}
+					m.mu.Unlock()
+				}
+			}
+			if err := g.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			next := (<-got).(*grant)
+			if rounds := d.Stats().Rounds - before; rounds != 1 {
+				t.Errorf("late %t: %d rounds of proposals; want one", late, rounds)
+			}
+			if left := next.until.Sub(driver.Now()); left < 9*time.Second {
+				t.Errorf("late %t: it is trusted for %v; want the TTL", late, left)
+			}
+			next.Release(t.Context())
+		})
+	}
+}
+
+// TestLostMessages: a waiter that is not told finds that it has the name when it looks.
+func TestLostMessages(t *testing.T) {
+	for lost := 1; lost <= 3; lost++ {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			g := try(t, start(t, all, nil))
+			got := acquire(t.Context(), start(t, all, nil), renewing())
+			synctest.Wait()
+			for _, m := range all[:lost] {
+				m.mu.Lock()
+				m.tells = nil
+				m.mu.Unlock()
+			}
+			began := driver.Now()
+			g.Release(t.Context())
+			next := <-got
+			took := driver.Now().Sub(began)
+			if took > lookEvery || lost == 1 && took > 10*time.Millisecond {
+				t.Errorf("without the messages of %d nodes it took %v", lost, took)
+			}
+			next.Release(t.Context())
+		})
+	}
+}
+
+// TestNodesDisagree: nodes that have different waiters first let nobody starve.
+func TestNodesDisagree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		wan(all, 200*time.Microsecond, 3)
+		g := try(t, start(t, all, nil))
+		a, b := acquire(t.Context(), start(t, all, nil), renewing()), acquire(t.Context(), start(t, all, nil), renewing())
+		time.Sleep(50 * time.Millisecond)
+		for _, m := range all[:3] { // as if a request of the first had been lost
+			m.mu.Lock()
+			q := m.at(name).queue
+			q[0], q[1] = q[1], q[0]
+			m.mu.Unlock()
+		}
+		all[2].mu.Lock()
+		all[2].at(name).queue = nil
+		all[2].mu.Unlock()
+		began := driver.Now()
+		g.Release(t.Context())
+		for range 2 {
+			var next driver.Grant
+			select {
+			case next = <-a:
+			case next = <-b:
+			}
+			if took := driver.Now().Sub(began); took > 8*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			next.Release(t.Context())
+			began = driver.Now()
+		}
+	})
+}
+
+// TestNoOldToken: a waiter is handed no token that it would not propose: one whose clock has gone
+// on, after the releaser's clock has stopped.
+func TestNoOldToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		then := time.Now()
+		g := try(t, start(t, all, &Options{WallClock: func() time.Time { return then }}))
+		time.Sleep(time.Second)
+		began := uint64(time.Now().UnixMicro())
+		got := acquire(t.Context(), start(t, all, nil), renewing())
+		synctest.Wait()
+		g.Release(t.Context())
+		if next := <-got; next.Token() < began {
+			t.Errorf("token %d; want one of the waiter's clock, %d", next.Token(), began)
+		} else {
+			next.Release(t.Context())
+		}
+	})
+}

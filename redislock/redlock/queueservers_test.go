@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQueuesDoWhatNodeSays: the same as TestScriptsDoWhatNodeSays, of exclusive locks and their queues.
+func TestQueuesDoWhatNodeSays(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	node := single(t, f[0], opts)
+	handed := 0
+	for seed := range uint64(20) {
+		f[0].do("flushall")
+		fleet(f[:1]).oneByOne(t, opts)
+		model, r := masters(1)[0], rand.New(rand.NewPCG(seed, 1))
+		lease := func() string { return fmt.Sprint("lease", r.IntN(5)) }
+		shown := func(n Node) string {
+			s, err := n.Read(t.Context(), []string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(seen(s[0], time.Minute), " ", s[0].Waiters)
+		}
+		for i := range 60 {
+			var did any
+			var err error
+			token := uint64(1 + i/6 + r.IntN(6))
+			switch r.IntN(3) {
+			case 0:
+				p := Place{Name: name, Lease: lease(), Place: r.Uint64N(4), For: time.Duration(r.IntN(5)) * time.Minute, Token: token, TTL: time.Minute, Record: "{}"}
+				did = p
+				_, _ = model.Enqueue(t.Context(), p)
+				_, err = node.Enqueue(t.Context(), p)
+			case 1:
+				p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Lease: lease(), Queued: r.IntN(4) > 0, Token: token, TTL: time.Minute, Record: "{}"}
+				did = p
+				_, _ = model.Propose(t.Context(), p)
+				_, err = node.Propose(t.Context(), p)
+			default:
+				l := lease()
+				if locks := model.stateOf(name).Locks; len(locks) > 0 && r.IntN(2) == 0 {
+					l = locks[0].Lease
+				}
+				e := Ending{Name: name, Lease: l, Bar: r.IntN(9) == 0, Held: r.IntN(2) == 0, Next: token}
+				did = e
+				_, want, _ := model.End(t.Context(), e)
+				var got bool
+				if _, got, err = node.End(t.Context(), e); got != want {
+					t.Errorf("seed %d: %+v hands over: %t; want %t", seed, e, got, want)
+				}
+				if got {
+					handed++
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want, got := shown(model), shown(node); got != want {
+				t.Fatalf("seed %d: after %+v: %s; want %s", seed, did, got, want)
+			}
+		}
+	}
+	if handed < 20 {
+		t.Errorf("%d locks were handed over; want many", handed)
+	}
+}
+
+// TestPlacesAtServers: what a server looks at before it hands over a lock.
+func TestPlacesAtServers(t *testing.T) {
+	t.Parallel()
+	opts := patient()
+	f := startFleet(t, 3, opts)
+	node := single(t, f[0], opts)
+	key := "pawl:{" + name + "}"
+	bar := false
+	released := func(what string, want bool, change func()) {
+		t.Helper()
+		f[0].do("del", key, key+":waiters")
+		token := uint64(time.Now().UnixMicro())
+		if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "old", Token: token, TTL: time.Minute}); err != nil || !v.Has {
+			t.Fatalf("%s: Propose = %+v, %v", what, v, err)
+		}
+		for i, lease := range []string{"first", "second"} {
+			p := Place{Name: name, Lease: lease, Place: uint64(i), For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}
+			if _, err := node.Enqueue(t.Context(), p); err != nil {
+				t.Fatalf("%s: Enqueue = %v", what, err)
+			}
+		}
+		change()
+		had, next, err := node.End(t.Context(), Ending{Name: name, Lease: "old", Bar: bar, Held: true, Next: token + 1})
+		if err != nil || !had || next != want {
+			t.Errorf("%s: End = %t, %t, %v; want that it hands over: %t", what, had, next, err, want)
+		}
+	}
+	place := func() string { return f[0].do("get", key+":waiters:first") }
+	set := func(old, new string) {
+		s := place()
+		if c := strings.Replace(s, old, new, 1); c == s {
+			t.Fatalf("%q has no %q", s, old)
+		} else {
+			f[0].do("set", key+":waiters:first", c)
+		}
+	}
+	has := func(lease string) bool { return f[0].has(name) && f[0].do("get", key)[:len(lease)] == lease }
+	released("as it should be", true, func() { f[0].do("zadd", key+":wishes", "9e15", "first") })
+	if !has("first") {
+		t.Error("the first waiter has not got it")
+	}
+	if f[0].do("exists", key+":wishes") != "0" {
+		t.Error("the wishes do not end with the writer")
+	}
+	released("a client that is gone", true, func() { set(node.server.ID, "gone") })
+	if !has("second") {
+		t.Error("the waiter behind one that is gone has not got it")
+	}
+	released("a client with other nodes", true, func() { set(" 60000 ", " 60000 9:other") })
+	if !has("second") {
+		t.Error("the waiter behind a stranger has not got it")
+	}
+	released("a waiter with a longer TTL than the store allows", false, func() { set(" 60000 ", " 60001 ") })
+	if place() == "" || f[0].do("zrank", key+":waiters", "first") != "0" {
+		t.Error("the waiter that may not have it has lost its place")
+	}
+	for _, bar = range []bool{false, true} {
+		released("readers", false, func() { f[0].do("sadd", key+":listeners", "reader") })
+		f[0].do("del", key+":listeners", key+":ended:old")
+	}
+	bar = false
+	released("a place that is over, of a waiter with a short TTL", true, func() {
+		p := Place{Name: name, Lease: "short", Place: 9, For: 20 * time.Millisecond, Token: 1, TTL: time.Minute, Record: "{}"}
+		if _, err := node.Enqueue(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if !eventually(patience, func() bool { return f[0].do("exists", key+":waiters:short") == "0" }) {
+			t.Fatal("a place does not end")
+		}
+	})
+	if !has("first") {
+		t.Error("the first waiter has not got it beside a place that is over")
+	}
+	released("a clock beyond 2^53", false, func() { set(" 1 60000 ", fmt.Sprintf(" %d 60000 ", uint64(MaxToken+1))) })
+
+	// A renewal gives a waiter the lock that it has not got here, and it stays in the queue.
+	released("whoever is in the queue itself", true, func() {})
+	token := uint64(time.Now().UnixMicro()) + 1000
+	f[0].do("del", key)
+	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "second", Token: token, TTL: time.Minute}); err != nil || !v.Has {
+		t.Fatalf("Propose = %+v, %v", v, err)
+	}
+	if had, next, err := node.End(t.Context(), Ending{Name: name, Lease: "second", Held: true, Next: token + 1}); err != nil || !had || next || f[0].has(name) {
+		t.Errorf("End = %t, %t, %v; want that a lease that is released does not get the name again", had, next, err)
+	}
+
+	// A server without memory tells a waiter how the name is, though it cannot queue.
+	f[0].do("config", "set", "maxmemory", "1")
+	if _, err := node.Enqueue(t.Context(), Place{Name: name, Lease: "late", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
+		t.Errorf("without memory: Enqueue = %v", err)
+	}
+	f[0].do("config", "set", "maxmemory", "0")
+
+	// In quarantine, with a lock that it has kept.
+	released("once more", true, func() {})
+	value := f[0].do("get", key)
+	f[0].restart()
+	f[0].do("set", key, "old"+value[len("first"):], "px", "60000")
+	if _, err := node.Enqueue(t.Context(), Place{Name: name, Lease: "first", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
+		t.Fatal(err)
+	}
+	had, next, err := node.End(t.Context(), Ending{Name: name, Lease: "old", Held: true, Next: uint64(time.Now().UnixMicro())})
+	if err != nil || !had || next {
+		t.Errorf("in quarantine: End = %t, %t, %v; want that it hands over to nobody", had, next, err)
+	}
+}
+
+// TestHandOverByServers: a release is the grant of a client that waits, also where servers do not say
+// which run they are in.
+func TestHandOverByServers(t *testing.T) {
+	t.Parallel()
+	for _, guarded := range []bool{true, false} {
+		opts := patient()
+		var args []string
+		if !guarded {
+			opts.AllowUnguarded, args = true, []string{"--rename-command", "INFO", ""}
+		}
+		f := startFleet(t, 3, opts, args...)
+		a, b := dialFleet(t, f, opts), dialFleet(t, f, opts)
+		var took time.Duration
+		handed := eventually(patience, func() bool { // a message may be lost while a client begins to listen
+			g, err := a.Acquire(t.Context(), long())
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := long()
+			req.Renewed = true
+			got := acquire(t.Context(), b, req)
+			if !eventually(patience, func() bool { return f[0].do("zcard", "pawl:{"+name+"}:waiters") == "1" }) {
+				t.Fatal("nobody waits")
+			}
+			rounds, began := b.Stats().Rounds, time.Now()
+			if err := g.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			next := <-got
+			took = time.Since(began)
+			if next == nil {
+				t.Fatal("no lease")
+			}
+			if err := next.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return b.Stats().Rounds == rounds
+		})
+		if !handed {
+			t.Errorf("guarded %t: each time the waiter had to propose, the last after %v", guarded, took)
+		}
+	}
+}
