@@ -6,6 +6,7 @@ package etcdlock
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,15 +37,20 @@ const (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, harness())
+	drivertest.Run(t, harness(startServer(t)))
 }
 
-func harness() drivertest.Harness {
+// harness is for tests that use the shared server, if there is one, unless they restart
+// it, and say so in their names.
+func harness(shared *member) drivertest.Harness {
 	opts := new(Options)
 	opts.TTL = suiteTTL
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
-			m := startServer(t)
+			m := shared
+			if m == nil || strings.Contains(t.Name(), "restart") {
+				m = startServer(t)
+			}
 			return drivertest.Store{
 				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, m.Addr), opts) },
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },

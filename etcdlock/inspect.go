@@ -29,12 +29,12 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 
 // queue reads the keys of one name.
 func (s *store) queue(ctx context.Context, name string) (queue, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := cmp.Or(s.usable(ctx), s.layout.check(name)); err != nil {
 		return nil, err
 	}
 	rctx, cancel := s.request(ctx)
 	defer cancel()
-	from, to := s.place(name).all()
+	from, to := s.layout.place(name).all()
 	resp, err := s.client.Get(rctx, from, clientv3.WithRange(to),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	from := s.prefix + lockPart + escape(prefix)
+	from := s.layout.head + escape(prefix)
 	end := clientv3.GetPrefixRangeEnd(from)
 	names := make(map[string][]*mvccpb.KeyValue)
 	for more, rev := true, int64(0); more; {
@@ -108,13 +108,16 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 			return &driver.HeldError{Info: q.info(name)}
 		}
 		victim := holders[i]
+		ops := []clientv3.Op{clientv3.OpDelete(string(victim.kv.Key))}
+		if victim.kind != "" { // the other library does not listen
+			ops = append(ops,
+				clientv3.OpDelete(s.mark(victim.record.Client, victim.kv.Lease)),
+				clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(victim.kv.Lease))))
+		}
 		rctx, cancel := s.request(ctx)
 		resp, err := s.client.Txn(rctx).
 			If(clientv3.Compare(clientv3.ModRevision(string(victim.kv.Key)), "=", victim.kv.ModRevision)).
-			Then(
-				clientv3.OpDelete(string(victim.kv.Key)),
-				clientv3.OpDelete(s.mark(victim.record.Client, victim.kv.Lease)),
-				clientv3.OpPut(s.brokenKey(lease), encode(news{by, why}), clientv3.WithLease(clientv3.LeaseID(victim.kv.Lease)))).
+			Then(ops...).
 			Commit()
 		cancel()
 		switch {

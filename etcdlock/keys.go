@@ -39,15 +39,6 @@ var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 // beginning of the escaped form.
 func escape(name string) string { return escaper.Replace(name) }
 
-// place is where the keys of one name are.
-type place struct {
-	dir string // all of them begin with it
-}
-
-func (s *store) place(name string) place {
-	return place{s.prefix + lockPart + escape(name) + "/"}
-}
-
 // all is the range of all keys of the name.
 func (p place) all() (from, to string) { return p.dir, p.dir[:len(p.dir)-1] + "0" }
 
@@ -92,16 +83,20 @@ type entry struct {
 // parse reads a key and its value, if it was asked for. Whatever is no key of
 // ours is left out, by ok.
 func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
-	rest, ok := strings.CutPrefix(string(kv.Key), s.prefix+lockPart)
-	parts := strings.Split(rest, "/")
-	if !ok || len(parts) != 3 {
+	name, kind, backing, ok := s.layout.split(string(kv.Key))
+	if !ok {
 		return e, false
 	}
-	e = entry{name: unescape(parts[0]), kind: parts[1], kv: kv}
+	e = entry{name: name, kind: kind, kv: kv}
+	if kind == "" {
+		// A session has one key for all its leases of a name, so that alone says not which.
+		e.record.Who, e.record.Lease = "a client of another library", backing+"-"+strconv.FormatInt(kv.CreateRevision, 10)
+		return e, true
+	}
 	if len(kv.Value) > 0 {
 		_ = json.Unmarshal(kv.Value, &e.record) // what cannot be read is shown as nobody
 	}
-	e.record.Lease = cmp.Or(e.record.Lease, parts[2])
+	e.record.Lease = cmp.Or(e.record.Lease, backing)
 	n, isSlots := strings.CutPrefix(e.kind, kindSlots)
 	switch {
 	case e.kind == kindShared:
@@ -117,7 +112,7 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	default:
 		return e, false
 	}
-	return e, parts[2] != ""
+	return e, true
 }
 
 // unescape undoes escape, in one pass.
@@ -142,6 +137,8 @@ type stamp struct {
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
 	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
 	Shared   bool   `json:"shared,omitempty"`   // an exclusive lease that has become shared
+	// Holds are the leases that it holds while it waits.
+	Holds []driver.Hold `json:"holds,omitempty"`
 }
 
 // draft is a record to be written.
@@ -167,7 +164,7 @@ func (s *store) newRecord(req *driver.Request) draft {
 		k = &known{req.Holder, req.Why, encode(a)}
 		s.known.Store(k)
 	}
-	return draft{k, stamp{Lease: req.Lease, Since: time.Now().UnixMicro()}}
+	return draft{k, stamp{Lease: req.Lease, Since: time.Now().UnixMicro(), Holds: req.Holds}}
 }
 
 // String returns the JSON of both in one object. Neither is ever empty.

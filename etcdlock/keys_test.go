@@ -25,8 +25,8 @@ func FuzzKeys(f *testing.F) {
 		if driver.CheckName(one) != nil || driver.CheckName(two) != nil {
 			t.Skip()
 		}
-		s := &store{prefix: defaultPrefix}
-		p, other := s.place(one), s.place(two)
+		s := &store{prefix: defaultPrefix, layout: layout{head: defaultPrefix + lockPart}}
+		p, other := s.layout.place(one), s.layout.place(two)
 		for _, req := range []driver.Request{{}, {Shared: true}, {Slots: 1}, {Slots: 12}} {
 			req.Name = one
 			key := p.key(&req, 0xfeed)
@@ -52,7 +52,7 @@ func FuzzKeys(f *testing.F) {
 }
 
 func TestForeignKeysAreIgnored(t *testing.T) {
-	s := &store{prefix: defaultPrefix}
+	s := &store{prefix: defaultPrefix, layout: layout{head: defaultPrefix + lockPart}}
 	for _, key := range []string{"pawl/lock/a/x", "pawl/lock/a/x/", "pawl/lock/a/x/b/c", "pawl/lock/a/q/b", "pawl/lock/a/s0/b",
 		"pawl/lock/a/s-1/b", "pawl/lock/a/sx/b", "pawl/client/a/x/b", "other/lock/a/x/b", ""} {
 		if e, ok := s.parse(&mvccpb.KeyValue{Key: []byte(key)}); ok {

@@ -11,5 +11,5 @@ import (
 )
 
 func TestLinearizable(t *testing.T) {
-	linear.Run(t, harness())
+	linear.Run(t, harness(nil))
 }

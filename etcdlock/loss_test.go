@@ -173,7 +173,7 @@ func TestExtend(t *testing.T) {
 		t.Errorf("TryAcquire = %v; want ErrHeld", err)
 	}
 	info, err := b.Inspect(t.Context(), "deploy")
-	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != g.Token() {
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(g.Token()) {
 		t.Errorf("Inspect = %+v, %v; want token %d", info, err, g.Token())
 	}
 	release(t, g)

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -30,6 +31,14 @@ type Options struct {
 	// Prefix begins every key; "pawl/" unless set. Clients with the same prefix on
 	// the same cluster exclude each other. No prefix should begin with another.
 	Prefix string
+
+	// Pattern, such as /locks/*, is where the keys of a lock are, with one * in the place of the
+	// name. Set it while programs lock by the Mutex of etcd's concurrency package, or by etcdctl lock:
+	// concurrency.NewMutex(session, "/locks/deploy") and the name deploy exclude each other
+	// then. Unless set they are below PREFIXlock/. All clients must have the same: nothing
+	// compares them. With a Pattern all leases are exclusive, and names have neither / nor %.
+	// See docs/migrating.md.
+	Pattern string
 
 	// Username and Password are sent to the cluster if the URL has none. Without a
 	// password here, in the URL or in a file, that in $PAWL_ETCD_PASSWORD is used.
@@ -55,7 +64,7 @@ const (
 //	etcd://[user[:password]@]host[:port][,host[:port]…][/prefix]
 //	etcds://…                                                     with TLS
 //
-// with the parameters connect_timeout, password_file, ca_file, cert_file, key_file,
+// with the parameters pattern, connect_timeout, password_file, ca_file, cert_file, key_file,
 // server_name. It connects, for at most ConnectTimeout and until ctx ends, and
 // returns an error that says what to do if that fails or if the user lacks rights;
 // and the errors of pawl.New. No error contains the password.
@@ -114,6 +123,11 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 
 // NewDriverFor is NewDriver for a client of the caller's, which it never closes.
 func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error) {
+	// Some requests go past client.KV, so what wraps it, as package namespace does, would
+	// leave the holder's key and what is read of it in two places.
+	if kv := clientv3.NewKV(client); reflect.TypeOf(client.KV) != reflect.TypeOf(kv) {
+		return nil, fmt.Errorf("etcdlock: the client's KV is a %T: use a client without a namespace, and write that into Prefix and Pattern", client.KV)
+	}
 	s, err := newStore(orDefault(opts))
 	if err != nil {
 		return nil, err
@@ -153,6 +167,10 @@ func newStore(opts *Options) (*store, error) {
 	if driver.CheckName(s.prefix) != nil {
 		return nil, fmt.Errorf("etcdlock: prefix %q: use printable characters", driver.Shorten(s.prefix))
 	}
+	var err error
+	if s.layout, err = newLayout(s.prefix, opts.Pattern); err != nil {
+		return nil, err
+	}
 	if s.connect < 0 {
 		return nil, fmt.Errorf("etcdlock: connect timeout %v is negative", s.connect)
 	}
@@ -183,7 +201,7 @@ func (s *store) start(ctx context.Context) error {
 			return s.unrecorded(ctx, err).err
 		}
 	}
-	if _, err := s.client.Get(rctx, s.prefix+lockPart, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); err != nil {
+	if _, err := s.client.Get(rctx, s.layout.head, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); err != nil {
 		return s.unrecorded(ctx, err).err
 	}
 	s.work.Go(s.reconcile)

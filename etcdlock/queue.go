@@ -71,11 +71,12 @@ func (q queue) info(name string) *driver.Info {
 	n := q.holders()
 	for _, e := range q[:n] {
 		info.Holders = append(info.Holders, e.held())
-		info.Token = max(info.Token, tokenOf(e.kv.CreateRevision))
+		info.Token = max(info.Token, driver.Token(tokenOf(e.kv.CreateRevision)))
 	}
 	for _, e := range q[n:] {
 		info.Waiters = append(info.Waiters, driver.Waiter{
-			Holder: e.record.Holder, Since: instant(e.record.Since), Why: e.record.Why, Shared: e.shared, Slots: e.slots,
+			Holder: e.record.Holder, Lease: e.record.Lease, Since: instant(e.record.Since), Why: e.record.Why, Holds: e.record.Holds,
+			Shared: e.shared, Slots: e.slots,
 		})
 	}
 	return info
@@ -83,7 +84,7 @@ func (q queue) info(name string) *driver.Info {
 
 func (e entry) held() driver.Held {
 	return driver.Held{
-		Holder: e.record.Holder, Lease: e.record.Lease, Token: tokenOf(e.kv.CreateRevision), Why: e.record.Why,
+		Holder: e.record.Holder, Lease: e.record.Lease, Token: driver.Token(tokenOf(e.kv.CreateRevision)), Why: e.record.Why,
 		Acquired: instant(cmp.Or(e.record.Acquired, e.record.Since)), Shared: e.shared, Slots: e.slots,
 	}
 }

@@ -23,7 +23,8 @@ type store struct {
 	links   *links        // of our own client; nil if it is the caller's
 	session *session      // of our own client, if it has a user
 	id      string        // of this participant
-	prefix  string        // of all keys
+	prefix  string        // of all keys but those of locks
+	layout  layout        // of those
 	connect time.Duration // to make a connection
 	leases  pb.LeaseClient
 	kv      pb.KVClient
@@ -59,7 +60,7 @@ var (
 func (s *store) Guarantees() driver.Guarantees {
 	return driver.Guarantees{
 		Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
-		Shared: true, Slots: true,
+		Shared: !s.layout.mixed, Slots: !s.layout.mixed, // the other library knows neither
 	}
 }
 
@@ -148,7 +149,10 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 	if req.Lease == "" || strings.ContainsAny(req.Lease, "/ \n") {
 		return nil, &failure{err: fmt.Errorf("etcdlock: lease id %q: use letters and digits", driver.Shorten(req.Lease)), lasting: true}
 	}
-	p := s.place(req.Name)
+	if err := s.layout.check(req.Name); err != nil {
+		return nil, &failure{err: err, lasting: true}
+	}
+	p := s.layout.place(req.Name)
 	for {
 		b := s.takeSpare(seconds(req.TTL))
 		known := b == nil || !b.fresh(driver.Now(), req.TTL)

@@ -72,7 +72,7 @@ func (s *store) tidyLease(id clientv3.LeaseID) {
 		return
 	}
 	for _, key := range resp.Keys {
-		if strings.HasPrefix(string(key), s.prefix+lockPart) && s.stray(string(key), id) {
+		if strings.HasPrefix(string(key), s.layout.head) && s.stray(string(key), id) {
 			s.sweep(ctx, string(key), id)
 		}
 	}

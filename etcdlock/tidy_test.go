@@ -21,7 +21,7 @@ func TestStrays(t *testing.T) {
 	w := wait(t, a, request("held"))
 	release(t, spare)
 	for name, id := range map[string]clientv3.LeaseID{"one": held.backing.id, "two": spare.backing.id} {
-		key := a.place(name).key(request(name), id)
+		key := a.layout.place(name).key(request(name), id)
 		if _, err := a.client.Put(t.Context(), key, "{}", clientv3.WithLease(id)); err != nil {
 			t.Fatal(err)
 		}

@@ -91,7 +91,8 @@ func (a *address) endpoints(scheme, hosts string) error {
 func (a *address) params(query string) error {
 	var files storekit.TLSFiles
 	err := storekit.ReadQuery(query, append([]storekit.Param{
-		storekit.Set("connect_timeout", &a.opts.ConnectTimeout, time.ParseDuration),
+		storekit.Set("pattern", &a.opts.Pattern, storekit.Text),
+		storekit.Set("connect_timeout", &a.opts.ConnectTimeout, storekit.Duration),
 		storekit.Set("password_file", &a.opts.Password, storekit.ReadPassword),
 	}, files.Params()...)...)
 	switch {

@@ -27,7 +27,7 @@ func checkDir(dir string, shared bool) error {
 		return err
 	}
 	if !fi.IsDir() {
-		return fmt.Errorf("%s is not a directory: remove it, %s", dir, elsewhere)
+		return fmt.Errorf("%s is not a directory: name one, as in --store file:///var/lib/pawl", dir)
 	}
 	st := fi.Sys().(*syscall.Stat_t)
 	owned := int(st.Uid) == os.Geteuid() || st.Uid == 0

@@ -47,7 +47,7 @@ func (h *hold) write(req *driver.Request) error {
 	rec := record{
 		Name: req.Name,
 		Held: driver.Held{
-			Holder: *req.Holder, Lease: req.Lease, Token: token, Why: req.Why, Acquired: now,
+			Holder: *req.Holder, Lease: req.Lease, Token: driver.Token(token), Why: req.Why, Acquired: now,
 			Shared: req.Shared, Slots: req.Slots,
 		},
 		Process: self(),
@@ -66,7 +66,7 @@ func (h *hold) record(rec record) error {
 		h.erase(slot)
 		return err
 	}
-	h.st = state{rec: rec, slot: slot, last: rec.Token, durable: true}
+	h.st = state{rec: rec, slot: slot, last: uint64(rec.Token), durable: true}
 	return nil
 }
 
@@ -88,7 +88,7 @@ var living sync.Map
 
 func (h *hold) grant(since driver.Instant) *grant {
 	living.Store(h, nil)
-	h.current = &grant{hold: h, token: h.st.rec.Token, lease: h.st.rec.Lease, name: h.st.rec.Name, since: since}
+	h.current = &grant{hold: h, token: uint64(h.st.rec.Token), lease: h.st.rec.Lease, name: h.st.rec.Name, since: since}
 	return h.current
 }
 
@@ -103,7 +103,7 @@ func (h *hold) grant(since driver.Instant) *grant {
 func (h *hold) end() {
 	living.Delete(h)
 	if !h.inherited {
-		h.note(note{Released: h.st.rec.Token})
+		h.note(note{Released: uint64(h.st.rec.Token)})
 		h.member.free()
 		unflock(h.lock)
 	}

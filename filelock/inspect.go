@@ -123,7 +123,7 @@ func (s *store) look(name string) (*driver.Info, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	info.Token = st.last
+	info.Token = driver.Token(st.last)
 	switch {
 	case st.rec.Shared || st.rec.Slots > 0:
 		for _, m := range s.members(enc) {

@@ -30,7 +30,7 @@ func (h *hold) sitDown(enc string) error {
 	m := h.member
 	m.place = place{
 		queue:  h.store.seats(enc),
-		ticket: ticket{h.st.rec.Token, os.Getpid()},
+		ticket: ticket{uint64(h.st.rec.Token), os.Getpid()},
 		who:    memberText(h.st.rec),
 		fd:     -1,
 	}
@@ -106,7 +106,7 @@ func (s *store) members(enc string) []seat {
 		if text, err := os.Readlink(m.path + whoSuffix); err == nil {
 			m.known = json.Unmarshal([]byte(text), &m.record) == nil
 		}
-		m.Token = t.seq
+		m.Token = driver.Token(t.seq)
 		m.PID = cmp.Or(m.PID, t.pid)
 		members = append(members, m)
 	}

@@ -76,6 +76,10 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 	}
 	if opts.Logger != nil {
 		warnNetwork(dir, opts.Logger)
+		if opts.AllowShared && forOneUser(dir) {
+			opts.Logger.Warn("AllowShared (?shared=true) is set, but no other user can write to the directory of the locks, and so take one; "+
+				"let its owner type chmod 1777, or leave the setting out", "dir", dir)
+		}
 	}
 	s := &store{dir: dir, shared: opts.AllowShared}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -155,6 +159,12 @@ func tempDir() string {
 }
 
 var warned sync.Map // directories
+
+// forOneUser reports whether nobody but the owner can write to a directory.
+func forOneUser(dir string) bool {
+	fi, err := os.Stat(dir)
+	return err == nil && fi.Mode().Perm()&0o022 == 0
+}
 
 // warnNetwork tells once per process of a directory that is not on a local disk.
 func warnNetwork(dir string, log *slog.Logger) {

@@ -78,10 +78,10 @@ func readState(f io.ReaderAt) (state, error) {
 	var nt note
 	if decodeSlot(buf[noteSlot*slotSize:], &nt) {
 		// Only a holder writes it, and there is none before its grant is durable.
-		st.released = nt.Released == st.rec.Token
-		st.durable = st.released || nt.Inherited == st.rec.Token
+		st.released = nt.Released == uint64(st.rec.Token)
+		st.durable = st.released || nt.Inherited == uint64(st.rec.Token)
 	}
-	st.last = max(st.rec.Token, nt.Released, nt.Inherited)
+	st.last = max(uint64(st.rec.Token), nt.Released, nt.Inherited)
 	// Zeros are what a crash leaves of the first record of all, which was not
 	// returned to anybody.
 	if st.last == 0 && len(bytes.Trim(buf, "\x00")) > 0 {

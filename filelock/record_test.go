@@ -100,7 +100,7 @@ func TestUnsyncedRecord(t *testing.T) {
 		t.Errorf("state %+v, %v; want one that need not be durable", st, err)
 	}
 	time.Sleep(time.Millisecond) // time for reserved tokens
-	if g := acquire(t, s, "deploy"); g.Token() != rec.Token-rec.Token%span+span {
+	if g := acquire(t, s, "deploy"); driver.Token(g.Token()) != rec.Token-rec.Token%span+span {
 		t.Errorf("token %d after %d", g.Token(), rec.Token)
 	}
 }

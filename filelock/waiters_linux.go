@@ -21,14 +21,19 @@ const whoSuffix = ".who"
 // maxTarget is below the 4095 bytes that Linux grants to a link's target.
 const maxTarget = 4000
 
-// waiterText is what others are shown of a waiter.
+// waiterText is what others are shown of a waiter. It leaves out leases that it holds rather
+// than cut their names.
 func waiterText(req *driver.Request) string {
 	var text []byte
-	shorten(*req.Holder, req.Why, func(h driver.Holder, why string) bool {
-		text, _ = json.Marshal(driver.Waiter{Holder: h, Why: why, Shared: req.Shared, Slots: req.Slots})
-		return len(text) <= maxTarget
-	})
-	return string(text)
+	for holds := req.Holds; ; holds = holds[1:] {
+		shorten(*req.Holder, req.Why, func(h driver.Holder, why string) bool {
+			text, _ = json.Marshal(driver.Waiter{Holder: h, Lease: req.Lease, Why: why, Shared: req.Shared, Slots: req.Slots, Holds: holds})
+			return len(text) <= maxTarget
+		})
+		if len(text) <= maxTarget || len(holds) == 0 {
+			return string(text)
+		}
+	}
 }
 
 // waiters describes the live waiters in order.

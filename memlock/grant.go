@@ -26,6 +26,12 @@ type grant struct {
 	since    driver.Instant // when the TTL began
 	ttl      time.Duration
 
+	spare  uint64              // tokens after its own that are its own too
+	others bool                // somebody was waiting when it was granted
+	keeps  bool                // its client may keep it when nobody uses it
+	wanted func(driver.Recall) // from OnWanted
+	early  []driver.Recall     // what it is to be called with, if others came before
+
 	lost     *driver.LostError // why it ended, unless by Release
 	notify   func(error)       // from OnLost, until called
 	released bool

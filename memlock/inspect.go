@@ -83,11 +83,11 @@ func (p *participant) Break(ctx context.Context, name, lease string, by *driver.
 func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
 	wall := time.Now().Round(0)
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
-	info := &driver.Info{Name: l.name, Token: l.token}
+	info := &driver.Info{Name: l.name, Token: driver.Token(l.token)}
 	for _, g := range l.holders {
 		h := driver.Held{
-			Holder: *g.holder, Lease: g.lease, Token: g.token, Why: g.why, Acquired: at(g.acquired),
-			Shared: g.shared, Slots: g.slots,
+			Holder: *g.holder, Lease: g.lease, Token: driver.Token(g.token), Why: g.why, Acquired: at(g.acquired),
+			Shared: g.shared, Slots: g.slots, Keeps: g.keeps,
 		}
 		if !g.owner.store.NoExpiry {
 			h.Renewed, h.Expires = at(g.since), at(g.expires())
@@ -97,8 +97,8 @@ func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
 	if queue {
 		for w := l.head; w != nil; w = w.next {
 			info.Waiters = append(info.Waiters, driver.Waiter{
-				Holder: *w.req.Holder, Since: at(w.since), Why: w.req.Why,
-				Shared: w.req.Shared, Slots: w.req.Slots,
+				Holder: *w.req.Holder, Lease: w.req.Lease, Since: at(w.since), Why: w.req.Why,
+				Shared: w.req.Shared, Slots: w.req.Slots, Holds: slices.Clone(w.req.Holds),
 			})
 		}
 	}

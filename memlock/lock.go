@@ -128,6 +128,11 @@ func (l *lock) grant(p *participant, req *driver.Request, now driver.Instant) *g
 		owner: p, lock: l,
 		lease: req.Lease, holder: req.Holder, why: req.Why, shared: req.Shared, slots: req.Slots,
 		token: l.token, acquired: now, since: now, ttl: req.TTL,
+		others: l.head != nil, keeps: req.Keeps,
+	}
+	if req.Keeps {
+		g.spare = reserved
+		l.token += reserved
 	}
 	l.holders = append(l.holders, g)
 	return g

@@ -75,6 +75,7 @@ var (
 	_ driver.Queuer    = (*participant)(nil)
 	_ driver.Inspector = (*participant)(nil)
 	_ driver.Sets      = (*participant)(nil)
+	_ driver.Recaller  = (*participant)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -113,9 +114,10 @@ func (p *participant) TryAcquire(ctx context.Context, req *driver.Request) (driv
 	case err != nil:
 		return nil, err
 	case g == nil:
+		l.recall(driver.Asks)
 		return nil, &driver.HeldError{Info: l.info(now, false)}
 	}
-	return g, nil
+	return g.shown(), nil
 }
 
 // TryAcquireAll implements driver.Sets.
@@ -158,8 +160,9 @@ func (p *participant) Acquire(ctx context.Context, req *driver.Request) (driver.
 		return nil, err
 	case g != nil:
 		s.mu.Unlock()
-		return g, nil
+		return g.shown(), nil
 	}
+	l.recall(driver.Waits)
 	w := l.enqueue(p, req, now)
 	s.mu.Unlock()
 	return w.wait(ctx)

@@ -76,7 +76,7 @@ func (w *waiter) wait(ctx context.Context) (driver.Grant, error) {
 	for {
 		g, left, watch := w.look()
 		if g != nil {
-			return g, nil
+			return g.shown(), nil
 		}
 		var expiry <-chan time.Time
 		if watch {

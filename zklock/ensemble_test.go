@@ -5,6 +5,7 @@
 package zklock
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
@@ -160,10 +162,16 @@ func (e *ensemble) url(which ...int) string {
 }
 
 // openURL returns a participant of the servers at url.
+// openURL bears an election: a server that was cut off may say that it follows, and find soon
+// after that it has no leader.
 func openURL(t testing.TB, url string, ttl time.Duration) *store {
 	t.Helper()
-	d, err := NewDriver(t.Context(), url, options(ttl))
-	if err != nil {
+	var d driver.Driver
+	var err error
+	if !eventually(patience, func() bool {
+		d, err = NewDriver(t.Context(), url, options(ttl))
+		return !errors.Is(err, driver.ErrUnavailable)
+	}) || err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })

@@ -142,7 +142,7 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 		}
 		conn, err = (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", addr)
 	} else {
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+		conn, err = s.store.dial(ctx, "tcp", addr)
 	}
 	if err != nil {
 		s.trouble(err)

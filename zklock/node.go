@@ -53,7 +53,7 @@ type made struct {
 func (s *session) newNode(req *driver.Request) *node {
 	n := &node{
 		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), ttl: req.TTL, renew: req.Renewed,
-		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why}, sure: errYoung,
+		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why, Holds: req.Holds}, sure: errYoung,
 	}
 	s.mu.Lock()
 	d := s.doubts[n.dir+"/"+n.prefix]

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,6 +43,10 @@ type Options struct {
 	// system trusts.
 	TLS *tls.Config
 
+	// Dial makes the connections instead of a net.Dialer. It gets "tcp" and the address of a
+	// server, and makes TLS, too, if that is needed: the URL is one of zk://.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	// ConnectTimeout bounds the beginning of a session; 5 s unless set.
 	ConnectTimeout time.Duration
 }
@@ -65,7 +70,8 @@ const (
 // of pawl.New. No error contains the password.
 //
 // There is no way to use a *zk.Conn of the caller's: it does not say how long its
-// session lasts, and begins another one unasked.
+// session lasts, and begins another one unasked. What it was made with goes in here: the
+// servers, Dial, and a user.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, err := NewDriver(ctx, url, opts)
@@ -120,6 +126,7 @@ func newStore(p *place) (*store, error) {
 		shown:    p.shown,
 		root:     cmp.Or(o.Root, defaultRoot),
 		tls:      o.TLS,
+		dial:     o.Dial,
 		acl:      zk.WorldACL(zk.PermAll),
 		ttl:      cmp.Or(o.TTL, pawl.DefaultTTL),
 		tick:     cmp.Or(o.TickTime, defaultTick),
@@ -128,6 +135,9 @@ func newStore(p *place) (*store, error) {
 	}
 	if s.ttl < driver.MinTTL || s.tick < time.Millisecond || s.timeout < 0 {
 		return nil, fmt.Errorf("zklock: TTL %v, tick time %v or connect timeout %v is too short", s.ttl, s.tick, s.timeout)
+	}
+	if s.dial == nil {
+		s.dial = new(net.Dialer).DialContext
 	}
 	if o.Username != "" {
 		s.auth = []byte(o.Username + ":" + o.Password)

@@ -17,6 +17,8 @@ type record struct {
 	driver.Holder
 	Lease string `json:"lease,omitempty"`
 	Why   string `json:"why,omitempty"`
+	// Holds are the leases that it holds while it waits.
+	Holds []driver.Hold `json:"holds,omitempty"`
 	// Acquired is when a lease that had to wait was granted. It is written with the
 	// first renewal, as those behind are woken by it; until then, and for leases that
 	// did not have to wait, it is when the node was made.
@@ -59,7 +61,7 @@ func held(c child, data []byte, stat *zk.Stat) driver.Held {
 		r.Acquired = time.UnixMilli(stat.Ctime)
 	}
 	return driver.Held{
-		Holder: r.Holder, Lease: r.Lease, Token: tokenOf(stat.Czxid), Why: r.Why,
+		Holder: r.Holder, Lease: r.Lease, Token: driver.Token(tokenOf(stat.Czxid)), Why: r.Why,
 		Acquired: r.Acquired,
 		Shared:   c.kind.shared || r.Downgraded, Slots: c.kind.slots,
 	}
@@ -68,7 +70,7 @@ func held(c child, data []byte, stat *zk.Stat) driver.Held {
 func waiter(c child, data []byte, stat *zk.Stat) driver.Waiter {
 	r := readRecord(c, data)
 	return driver.Waiter{
-		Holder: r.Holder, Why: r.Why, Since: time.UnixMilli(stat.Ctime),
+		Holder: r.Holder, Lease: r.Lease, Why: r.Why, Holds: r.Holds, Since: time.UnixMilli(stat.Ctime),
 		Shared: c.kind.shared, Slots: c.kind.slots,
 	}
 }

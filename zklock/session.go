@@ -76,6 +76,7 @@ func (s *store) newSession(ttl time.Duration) (*session, error) {
 	}
 	n.conn = conn
 	close(made)
+	s.work.Add(1) // for end, which may come beside Wait
 	s.work.Go(n.begin)
 	return n, nil
 }
@@ -217,7 +218,10 @@ func (s *session) end(why error) {
 	}
 	s.mu.Unlock()
 	s.store.forget(s)
-	s.store.work.Go(s.conn.Close)
+	go func() {
+		defer s.store.work.Done()
+		s.conn.Close()
+	}()
 }
 
 func (s *session) isDead() bool {

@@ -5,10 +5,14 @@
 package zklock
 
 import (
+	"context"
 	"errors"
+	"io"
 	"maps"
+	"net"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -138,7 +142,7 @@ func TestRefusedTTL(t *testing.T) {
 	if err := l.Extend(t.Context(), 6*time.Second); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Extend to more than the session gives = %v; want it refused", err)
 	}
-	if l.State() != pawl.Held {
+	if l.State() != pawl.StateHeld {
 		t.Errorf("after that the lease is %v; want it held", l.State())
 	}
 	time.Sleep(1500 * time.Millisecond)
@@ -251,4 +255,37 @@ func TestTrustFromSending(t *testing.T) {
 		return since
 	})
 	release(t, g)
+}
+
+// TestCloseBesideAnEnd: a session may end in the instant of Close, as a server says so.
+// Close waits for its connection even if all else that the session does is over by then.
+func TestCloseBesideAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{addrs: []string{"127.0.0.1:1"}}
+		p.opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
+		s, err := newStore(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := s.sessionFor(s.ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-n.away // from now on it sleeps and tries again
+		s.cancel()
+		synctest.Wait()
+		waited := make(chan struct{})
+		go func() {
+			s.work.Wait()
+			close(waited)
+		}()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("Close would not wait for a session that ends now")
+		default:
+		}
+		n.end(errSession)
+		<-waited
+	})
 }

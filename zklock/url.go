@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -68,8 +67,8 @@ func parseURL(s string, opts *Options) (*place, error) {
 func (p *place) params(query string, useTLS bool) error {
 	var files storekit.TLSFiles
 	err := storekit.ReadQuery(query, append([]storekit.Param{
-		storekit.Set("tick_time", &p.opts.TickTime, time.ParseDuration),
-		storekit.Set("connect_timeout", &p.opts.ConnectTimeout, time.ParseDuration),
+		storekit.Set("tick_time", &p.opts.TickTime, storekit.Duration),
+		storekit.Set("connect_timeout", &p.opts.ConnectTimeout, storekit.Duration),
 		storekit.Set("password_file", &p.opts.Password, storekit.ReadPassword),
 	}, files.Params()...)...)
 	if err != nil {
@@ -80,6 +79,9 @@ func (p *place) params(query string, useTLS bool) error {
 			return errors.New("use zks:// for TLS")
 		}
 		return nil
+	}
+	if p.opts.Dial != nil {
+		return errors.New("use zk:// with a Dial, which makes TLS")
 	}
 	p.opts.TLS, err = files.Apply(p.opts.TLS)
 	return err

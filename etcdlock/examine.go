@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var _ driver.Examiner = (*store)(nil)
+
+// Examine implements driver.Examiner. It asks the members that the URL names.
+func (s *store) Examine(ctx context.Context) []driver.Finding {
+	endpoints := s.client.Endpoints()
+	each := make([][]driver.Finding, len(endpoints))
+	var all sync.WaitGroup
+	for i, at := range endpoints {
+		all.Go(func() { each[i] = s.member(ctx, at) })
+	}
+	all.Wait()
+	found := slices.Concat(each...)
+	answer, err := s.client.AlarmList(ctx)
+	if err != nil {
+		return append(found, driver.Finding{Check: "alarms", Level: driver.Warning, Text: "the cluster does not say whether there is an alarm: " + err.Error(),
+			Do: "see: etcdctl endpoint health --cluster"})
+	}
+	return append(found, alarms(answer.Alarms)...)
+}
+
+// member tells of one member. A cluster works with a majority of them.
+func (s *store) member(ctx context.Context, at string) []driver.Finding {
+	ctx, cancel := context.WithTimeout(ctx, s.connect)
+	defer cancel()
+	began := time.Now()
+	is, err := s.client.Status(ctx, at)
+	if err != nil {
+		return []driver.Finding{{Check: "member", Server: at, Level: driver.Warning, Text: "it does not say how it is: " + err.Error(),
+			Do: "check that it runs, and the network on the way: etcdctl endpoint status --cluster"}}
+	}
+	trip := time.Since(began).Round(100 * time.Microsecond)
+	f := driver.Finding{Check: "member", Server: at}
+	switch {
+	case is.Leader == 0:
+		f.Level, f.Text, f.Do = driver.Problem, "it knows no leader: nothing is granted without one", "see whether a majority of the members runs: etcdctl endpoint status --cluster"
+	case is.IsLearner:
+		f.Level, f.Text, f.Do = driver.Warning, "it is a learner, which does not vote and answers few requests", "name another member, or promote it: etcdctl member promote"
+	case is.Leader == is.Header.GetMemberId():
+		f.Text = fmt.Sprintf("etcd %s, the leader, answers within %v", is.Version, trip)
+	default:
+		f.Text = fmt.Sprintf("etcd %s, a follower, answers within %v", is.Version, trip)
+	}
+	found := []driver.Finding{f}
+	if quota := is.DbSizeQuota; quota > 0 && is.DbSize > quota/10*9 {
+		found = append(found, driver.Finding{Check: "space", Server: at, Level: driver.Warning,
+			Text: fmt.Sprintf("its database has %d of %d bytes; when it is full the cluster refuses to write", is.DbSize, quota),
+			Do:   "compact and defragment it: etcdctl compact, etcdctl defrag"})
+	}
+	return found
+}
+
+func alarms(list []*pb.AlarmMember) []driver.Finding {
+	if len(list) == 0 {
+		return []driver.Finding{{Check: "alarms", Text: "the cluster has raised no alarm"}}
+	}
+	var found []driver.Finding
+	for _, a := range list {
+		f := driver.Finding{Check: "alarms", Level: driver.Problem, Text: fmt.Sprintf("member %x has raised the alarm %v", a.MemberID, a.Alarm), Do: "see: etcdctl alarm list"}
+		if a.Alarm == pb.AlarmType_NOSPACE {
+			f.Text += ": its database is full, and the cluster refuses to write"
+			f.Do = "etcdctl compact, etcdctl defrag, and then etcdctl alarm disarm"
+		}
+		found = append(found, f)
+	}
+	return found
+}

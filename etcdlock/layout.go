@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// layout is where the keys of locks are. Those of one name begin with head, the name, tail and a
+// slash. What follows it is KIND/BACKING, or, of etcd's concurrency package, BACKING alone: its
+// locks take the key that was created first for the holder's, as ours do, whatever its name is.
+type layout struct {
+	head, tail string
+	mixed      bool // there may be keys of the concurrency package
+}
+
+// newLayout returns that of a pattern, and without one that of our own keys.
+func newLayout(prefix, pattern string) (layout, error) {
+	if pattern == "" {
+		return layout{head: prefix + lockPart}, nil
+	}
+	head, tail, ok := strings.Cut(pattern, "*")
+	switch {
+	case !ok || head == "" || strings.Contains(tail, "*") || tail != "" && tail[0] != '/' || driver.CheckName(pattern) != nil:
+		return layout{}, fmt.Errorf("etcdlock: pattern %q: write one with a * in the place of the name, as /locks/*", driver.Shorten(pattern))
+	case strings.HasPrefix(head, prefix) || strings.HasPrefix(prefix, head):
+		return layout{}, fmt.Errorf("etcdlock: the locks of the pattern %q would be among our keys, which begin with %q: use another Prefix", driver.Shorten(pattern), driver.Shorten(prefix))
+	}
+	return layout{head: head, tail: tail, mixed: true}, nil
+}
+
+// place is where the keys of one name are.
+type place struct {
+	dir string // all of them begin with it
+}
+
+func (l layout) place(name string) place { return place{l.head + escape(name) + l.tail + "/"} }
+
+// check returns why there can be no lease on name: the key of the other library has it as it is.
+func (l layout) check(name string) error {
+	if l.mixed && escape(name) != name {
+		return fmt.Errorf("etcdlock: name %q: with a Pattern it cannot have / or %%", driver.Shorten(name))
+	}
+	return nil
+}
+
+// split takes a key apart. One without a kind is of the other library.
+func (l layout) split(key string) (name, kind, backing string, ok bool) {
+	rest, ok := strings.CutPrefix(key, l.head)
+	name, rest, there := strings.Cut(rest, l.tail+"/")
+	if !ok || !there || strings.Contains(name, "/") {
+		return "", "", "", false
+	}
+	kind, backing, ours := strings.Cut(rest, "/")
+	if !ours {
+		kind, backing = "", rest
+	}
+	if !l.mixed {
+		name = unescape(name)
+	}
+	return name, kind, backing, backing != "" && !strings.Contains(backing, "/") && (kind != "" || l.mixed)
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"bufio"
+	"errors"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestMutexOfConcurrency: locks of etcd's own package and ours stand in one queue. The
+// second pattern has the key that its example has, with a slash at the end.
+func TestMutexOfConcurrency(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	for pattern, key := range map[string]string{"/locks/*": "/locks/deploy", "/my-*/": "/my-deploy/"} {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, m.url()+"?pattern="+pattern)
+			theirs := concurrency.NewMutex(otherSession(t, m), key)
+			if err := theirs.Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("TryAcquire = %v; want ErrHeld", err)
+			}
+			info, err := s.Inspect(t.Context(), "deploy")
+			if err != nil || len(info.Holders) != 1 || info.Holders[0].Who != "a client of another library" || info.Holders[0].Expires.IsZero() {
+				t.Errorf("Inspect = %+v, %v; want another library's", info, err)
+			}
+			if all, err := s.List(t.Context(), "dep"); err != nil || len(all) != 1 || all[0].Name != "deploy" {
+				t.Errorf("List = %v, %v", all, err)
+			}
+
+			// Ours behind theirs, theirs behind ours, and ours again.
+			w := wait(t, s, request("deploy"))
+			locked := make(chan error, 1)
+			again := concurrency.NewMutex(otherSession(t, m), key)
+			go func() { locked <- again.Lock(t.Context()) }()
+			if !eventually(patience, func() bool { return len(keys(t, s, key)) == 3 }) {
+				t.Fatal("the other does not come into the queue")
+			}
+			last := wait(t, s, request("deploy"))
+			if !w.waits() || !last.waits() {
+				t.Error("we got the lock while the other had it")
+			}
+			if err := theirs.Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			g := w.granted(patience)
+			third := concurrency.NewMutex(otherSession(t, m), key)
+			if err := third.TryLock(t.Context()); !errors.Is(err, concurrency.ErrLocked) {
+				t.Errorf("TryLock = %v while we had it; want ErrLocked", err)
+			}
+			select {
+			case err := <-locked:
+				t.Errorf("the other got the lock while we had it (%v)", err)
+			default:
+			}
+			release(t, g)
+			if err := <-locked; err != nil {
+				t.Fatal(err)
+			}
+			if !last.waits() {
+				t.Error("we got the lock while the other had it")
+			}
+			if err := again.Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			release(t, last.granted(patience))
+		})
+	}
+}
+
+func otherSession(t *testing.T, m *member) *concurrency.Session {
+	t.Helper()
+	s, err := concurrency.NewSession(openStore(t, m.url()).client, concurrency.WithTTL(60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// TestEtcdctlLock: so does the lock of the command of etcd. If it is killed, ours waits until
+// its etcd lease has ended.
+func TestEtcdctlLock(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url()+"?pattern=locks/*")
+	cmd := exec.Command("etcdctl", "--endpoints", m.Addr, "lock", "--ttl", "3", "locks/deploy")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "locks/deploy/") {
+		t.Fatalf("etcdctl lock says %q, %v", line, err)
+	}
+	w := wait(t, s, request("deploy"))
+	if !w.waits() {
+		t.Error("we got the lock while the other had it")
+	}
+	cmd.Process.Kill()
+	release(t, w.granted(patience))
+}
+
+// TestPatternIsForOneKind: what the other library cannot heed, or keys cannot say, is refused.
+func TestPatternIsForOneKind(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	c := openClient(t, m.url()+"?pattern=/locks/*", time.Minute)
+	for _, opt := range []pawl.Option{pawl.Shared(), pawl.Slots(2)} {
+		if _, err := c.TryAcquire(t.Context(), "deploy", opt); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("TryAcquire(%v) = %v; want ErrUnsupported", opt, err)
+		}
+	}
+	for _, name := range []string{"a/b", "100%"} {
+		if _, err := c.TryAcquire(t.Context(), name); err == nil || !strings.Contains(err.Error(), "Pattern") {
+			t.Errorf("TryAcquire(%q) = %v; want an error", name, err)
+		}
+	}
+	for _, pattern := range []string{"/locks", "*", "/*/*", "/locks/*.lock", "p*", "pawl/*", "pawl/lock/*", "/\x00*"} {
+		if _, err := newLayout(defaultPrefix, pattern); err == nil {
+			t.Errorf("the pattern %q is taken", pattern)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// TestDial: the dialer of the program makes all connections, to names that only it knows.
+func TestDial(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	var dialled atomic.Int64
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != "zk.example:2181" {
+			return nil, errors.New("not the address of the program: " + addr)
+		}
+		dialled.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, s.Addr)
+	}
+	locks, err := Open(t.Context(), "zk://zk.example", &Options{Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.Context(), s.url(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+	before := dialled.Load()
+	s.restart(t)
+	if !eventually(patience, func() bool { return dialled.Load() > before }) {
+		t.Error("the connection after a restart is not the dialer's")
+	}
+	if err := lease.Err(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(t.Context(), "zks://zk.example", &Options{Dial: dial}); err == nil || !strings.Contains(err.Error(), "zk://") {
+		t.Errorf("with TLS of ours: %v; want an error", err)
+	}
+	if _, err := Open(t.Context(), "zk://another.example", &Options{Dial: dial, ConnectTimeout: time.Second}); err == nil || !strings.Contains(err.Error(), "not the address of the program") {
+		t.Errorf("Open = %v; want the dialer's error", err)
+	}
+}

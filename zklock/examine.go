@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var _ driver.Examiner = (*store)(nil)
+
+// Examine implements driver.Examiner. It asks the servers that the URL names, with the word
+// srvr, which they answer unless told otherwise, but not over TLS.
+func (s *store) Examine(ctx context.Context) []driver.Finding {
+	if s.tls != nil {
+		return []driver.Finding{{Check: "server", Text: "over TLS servers do not say how they are"}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	found := make([]driver.Finding, len(s.addrs))
+	var all sync.WaitGroup
+	for i, at := range s.addrs {
+		all.Go(func() { found[i] = examine(ctx, at) })
+	}
+	all.Wait()
+	return found
+}
+
+func examine(ctx context.Context, at string) driver.Finding {
+	began := time.Now()
+	text, err := srvr(ctx, at)
+	is := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ": "); ok {
+			is[key] = strings.TrimSpace(value)
+		}
+	}
+	if err == nil && is["Mode"] == "" { // it says why
+		err = errors.New(strings.TrimSpace(text))
+	}
+	if err != nil {
+		return driver.Finding{Check: "server", Server: at, Level: driver.Warning, Text: "it does not say how it is: " + err.Error(),
+			Do: "check that it runs and serves requests, and that 4lw.commands.whitelist has srvr"}
+	}
+	version, _, _ := strings.Cut(is["Zookeeper version"], "-")
+	return driver.Finding{Check: "server", Server: at, Text: fmt.Sprintf("ZooKeeper %s, %s, %s connections, answers within %v",
+		version, is["Mode"], is["Connections"], time.Since(began).Round(100*time.Microsecond))}
+}
+
+// srvr returns what a server says of itself.
+func srvr(ctx context.Context, at string) (string, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if end, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(end) // it fails only where reading and writing do
+	}
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(conn, 64<<10))
+	return string(text), err
+}
