@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// run is one life of the data: a server, and the timeline on which it writes. A replica
+// that is promoted, and a backup that is restored, begin a new timeline.
+type run struct {
+	system   string
+	timeline int
+}
+
+// make makes the schema if it is missing or old.
+func (s *store) make(ctx context.Context, c *conn) error {
+	check := "SELECT version, oldest FROM " + quote(s.schema) + ".meta"
+	res := c.ExecParams(ctx, check, nil, nil, nil, nil).Read()
+	var pe *pgconn.PgError
+	missing := errors.As(res.Err, &pe) && (pe.Code == "42P01" || pe.Code == "3F000")
+	switch {
+	case res.Err != nil && !missing:
+		return s.classify(ctx, res.Err).err
+	case res.Err == nil && len(res.Rows) == 1:
+		have, _ := strconv.Atoi(string(res.Rows[0][0]))
+		oldest, _ := strconv.Atoi(string(res.Rows[0][1]))
+		switch {
+		case oldest > version:
+			return storekit.OfKind(storekit.ErrConfig, fmt.Errorf("%w: %s: the schema %s is of version %d, and this client knows %d: use a newer client",
+				driver.ErrUnavailable, s.where, s.schema, have, version))
+		case have >= version:
+			return nil
+		}
+	}
+	// One at a time: two that make the same would disturb each other. All in one
+	// transaction, as it is one message.
+	sql := "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0));\n" + Schema(s.schema)
+	if err := c.Exec(ctx, sql).Close(); err != nil {
+		f := s.classify(ctx, err)
+		if errors.As(err, &pe) && pe.Code == "42501" {
+			return fmt.Errorf("%w (making the schema %s; a user with the right to create it may apply pglock.Schema instead)", f.err, s.schema)
+		}
+		return f.err
+	}
+	return nil
+}
+
+// bind learns in which run the server is, and makes its record if there is none. asked
+// is when the request was sent that found another run: another call may have bound the
+// store since.
+func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
+	s.binding.Lock()
+	defer s.binding.Unlock()
+	if s.boundAt > asked {
+		return nil
+	}
+	rows, sent, f := s.exec(ctx, s.sql.bind, string(s.mode), num(s.limit.own.Microseconds()), s.limit.who)
+	if f != nil {
+		return f
+	}
+	if len(rows) != 1 || len(rows[0]) != 11 {
+		return &failure{err: unavailable(errors.New("the server's answer has another form")), lasting: true}
+	}
+	row := rows[0]
+	is := run{string(row[0]), integer(row[1])}
+	mode := Mode(row[2])
+	term := term{time.Duration(long(row[3])) * time.Microsecond, string(row[4])}
+	closed := time.Duration(max(0, long(row[5])-long(row[9]))) * time.Microsecond
+	switch old := s.replaced(is); {
+	case old != nil:
+		s.pool.drop()
+		return &failure{err: unavailable(fmt.Errorf("%s: %w", s.where, old))}
+	case string(row[10]) != "read committed":
+		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[10])
+	case mode != s.mode:
+		return &failure{err: &disagreement{fmt.Sprintf("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode)}, lasting: true}
+	}
+	s.boundAt = sent
+	s.limit.learn(term)
+	s.mu.Lock()
+	moved := s.run.timeline != 0 && s.run != is
+	s.run = is
+	s.mu.Unlock()
+	if moved {
+		s.pool.drop()
+		s.ear.again()
+		s.confirmAll()
+	}
+	if closed > 0 {
+		s.report(driver.News{Server: s.where, Closed: closed})
+	}
+	s.clock.saw(sent, driver.Now(), long(row[9]))
+	return nil
+}
+
+// replaced returns an error if the store was bound to another server, or to a later timeline
+// of it: then leases may be missing there, and others may be there that have ended.
+func (s *store) replaced(is run) error {
+	switch was := s.now(); {
+	case was.system != "" && was.system != is.system:
+		return fmt.Errorf("this is another server than before (%s instead of %s), which knows no lease", is.system, was.system)
+	case was.timeline > is.timeline:
+		return fmt.Errorf("this server was replaced: it is on timeline %d, and the store on %d", is.timeline, was.timeline)
+	}
+	return nil
+}
+
+// wrong is the failure of a server that must not be used.
+func (s *store) wrong(format string, args ...any) *failure {
+	return &failure{lasting: true, err: storekit.OfKind(storekit.ErrConfig,
+		fmt.Errorf("%w: %s: %s", driver.ErrUnavailable, s.where, fmt.Sprintf(format, args...)))}
+}
+
+// now returns the run that the store is bound to.
+func (s *store) now() run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// participant is a store with a link that can be cut.
+type participant struct {
+	*store
+	link *drivertest.Link
+}
+
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
+	t.Helper()
+	d, err := NewDriver(context.Background(), "postgres://pawl@"+link.Addr()+"/postgres?sslmode=disable", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &participant{store: d.(*store), link: link}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, harness(wide))
+}
+
+func harness(opts *Options) drivertest.Harness {
+	return drivertest.Harness{
+		Start: func(t testing.TB) drivertest.Store {
+			p := server(t)
+			if restarts(t.Name()) {
+				p = servers.StartPostgres(t)
+			}
+			return drivertest.Store{
+				Open:  func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, p.Addr), opts) },
+				Crash: func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
+				Restart: func(t testing.TB) {
+					if err := p.Restart(); err != nil {
+						t.Error(err)
+					}
+				},
+				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
+				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
+				Left: func(t testing.TB, prefix string) []string { return left(t, p, opts, prefix) },
+			}
+		},
+		Slack:     2 * time.Second,
+		Histories: 8,
+		Parallel:  true,
+	}
+}
+
+// restarts reports whether a test restarts its server, which must then be its own.
+func restarts(test string) bool {
+	return slices.ContainsFunc(drivertest.Tests, func(known drivertest.Test) bool {
+		return known.Name == path.Base(test) && slices.Contains(known.Needs, "Restart")
+	})
+}
+
+// left returns what the store keeps of names that begin with prefix, but for the row
+// with the last token and, for a while, tombstones.
+func left(t testing.TB, p *servers.Postgres, opts *Options, prefix string) []string {
+	out := sql(t, p, strings.ReplaceAll(`SELECT 'lock ' || name FROM pawl.lock WHERE starts_with(name, '`+prefix+`') AND (lease IS NOT NULL OR sharers > 0 OR waiters > 0)
+		UNION ALL SELECT 'sharer ' || name FROM pawl.sharer WHERE starts_with(name, '`+prefix+`')
+		UNION ALL SELECT 'waiter ' || name FROM pawl.waiter WHERE starts_with(name, '`+prefix+`')`, "pawl.", quote(cmp.Or(opts.Schema, defaultSchema))+"."))
+	return strings.Fields(out)
+}

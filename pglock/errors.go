@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+var errClosed = fmt.Errorf("pglock: %w", driver.ErrClosed)
+
+// failure is a request without a result.
+type failure struct {
+	err     error
+	maybe   bool // it may have been carried out
+	lasting bool // repeating it does not help
+	silent  bool // the server has not answered at all
+	repeat  bool // the server rolled it back because of another transaction
+	drop    bool // the connections lead to the wrong server
+}
+
+func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
+func uncertain(err error) error   { return fmt.Errorf("%w: %w", driver.ErrUncertain, err) }
+
+// classify turns the error of a statement that was sent, or was about to be, into a
+// failure. A statement that the server has refused was rolled back. Only if the server
+// ends the connection, with FATAL, may that have been after the commit.
+func (s *store) classify(ctx context.Context, err error) *failure {
+	var pe *pgconn.PgError
+	var before *unsent
+	switch {
+	case errors.As(err, &pe) && !fatal(pe):
+		f := refused(pe)
+		f.err = unavailable(storekit.OfKind(kindOfRefusal(pe), fmt.Errorf("%s: %w", s.where, f.err)))
+		return f
+	case ctx.Err() != nil:
+		return &failure{err: ctx.Err(), maybe: !errors.As(err, &before) && !pgconn.SafeToRetry(err)}
+	case s.ctx.Err() != nil:
+		return &failure{err: unavailable(errClosed), lasting: true, maybe: true}
+	case errors.As(err, &before), pgconn.SafeToRetry(err):
+		return &failure{err: unavailable(s.explain(err)), silent: true}
+	}
+	return &failure{err: uncertain(s.explain(err)), maybe: true, silent: true}
+}
+
+// fatal reports whether an error has ended the connection. Those of class 08 come from a
+// pooler that has lost its server.
+func fatal(pe *pgconn.PgError) bool {
+	return pe.Severity == "FATAL" || pe.Severity == "PANIC" || strings.HasPrefix(pe.Code, "08") || strings.HasPrefix(pe.Code, "57P")
+}
+
+// refused is a failure of a statement that was rolled back.
+func refused(pe *pgconn.PgError) *failure {
+	f := &failure{err: pe}
+	switch pe.Code {
+	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+		f.repeat = true
+	case "25006", "55000": // a replica
+		f.drop = true
+		f.err = fmt.Errorf("this server is a replica, or was made read-only: %w", pe)
+	case "0A000": // the functions were replaced
+		f.drop = true
+	case "42501":
+		f.lasting = true
+		f.err = fmt.Errorf("%w: grant this user USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables", pe)
+	case "3F000", "42P01", "42883", "42703":
+		f.lasting = true
+		f.err = fmt.Errorf("%w: the schema is missing or is of another version: apply pglock.Schema", pe)
+	case "25000", "25P01":
+		f.lasting = true
+		f.err = fmt.Errorf("%w: leave default_transaction_isolation as it is for this user", pe)
+	}
+	return f
+}
+
+// kindOfRefusal is what programs may want to know of a refusal.
+func kindOfRefusal(pe *pgconn.PgError) error {
+	switch {
+	case pe.Code == "42501", strings.HasPrefix(pe.Code, "28"):
+		return storekit.ErrDenied
+	case strings.HasPrefix(pe.Code, "3"), strings.HasPrefix(pe.Code, "42"), strings.HasPrefix(pe.Code, "25") && pe.Code != "25006":
+		return storekit.ErrConfig
+	}
+	return nil
+}
+
+// dialFailure is that of a connection that could not be made.
+func dialFailure(err error) *failure {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) {
+		kind := kindOfRefusal(pe)
+		return &failure{err: unavailable(storekit.OfKind(kind, hint(err))), lasting: kind != nil}
+	}
+	return &failure{err: unavailable(hint(err)), silent: true}
+}
+
+// explain adds which server it was. It hides that the request had a deadline of its own:
+// context errors are the caller's alone.
+func (s *store) explain(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) {
+		return fmt.Errorf("%s: no answer in time: does the server run, and does it wait for a replica?", s.where)
+	}
+	return fmt.Errorf("%s: %s", s.where, err.Error())
+}
+
+// hint says what to do about a connection that could not be made. It does not wrap the
+// error, which may be that of a context that is not the caller's.
+func hint(err error) error {
+	text := strings.Join(strings.Fields(err.Error()), " ") // pgx writes a line for each attempt
+	for _, c := range []struct{ part, hint string }{
+		{"connection refused", "is the server running, and is this its address?"},
+		{"no such file or directory", "is the server running, and is this the directory of its socket?"},
+		{"no such host", "check the name of the host"},
+		// With sslmode=prefer there is an error of the attempt with TLS besides.
+		{"28P01", "check the user and the password"},
+		{"28000", "check the user, and the server's pg_hba.conf"},
+		{"3D000", "name a database that exists"},
+		{"53300", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
+		{"certificate", "see sslrootcert and sslmode"},
+		{"server refused TLS connection", "this server has no TLS: use sslmode=prefer"},
+		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them"},
+		{"deadline exceeded", "is a firewall in between?"},
+		{"i/o timeout", "is a firewall in between?"},
+	} {
+		if strings.Contains(text, c.part) {
+			return errors.New(text + ": " + c.hint)
+		}
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+var _ driver.Examiner = (*store)(nil)
+
+const examineSQL = `SELECT current_setting('server_version'),
+	(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint,
+	(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+	pg_is_in_recovery()::int, (current_setting('fsync') = 'on')::int, (current_setting('full_page_writes') = 'on')::int,
+	current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+	current_setting('max_connections')::bigint`
+
+// Examine implements driver.Examiner, with no rights but those that locks need.
+func (s *store) Examine(ctx context.Context) []driver.Finding {
+	before := time.Now()
+	rows, _, f := s.exec(ctx, examineSQL)
+	after := time.Now()
+	if f == nil && len(rows) != 1 {
+		f = &failure{err: fmt.Errorf("it has answered with %d rows", len(rows))}
+	}
+	if f != nil {
+		return []driver.Finding{s.finding("server", driver.Problem, "it does not say how it is: "+f.err.Error(), "check that it runs, and the network on the way")}
+	}
+	row := rows[0]
+	up := time.Duration(long(row[1])) * time.Microsecond
+	return []driver.Finding{
+		s.finding("server", driver.Fine, fmt.Sprintf("PostgreSQL %s, up for %v", row[0], up.Truncate(time.Second)), ""),
+		s.role(long(row[3]) != 0, string(row[6])),
+		s.persistence(long(row[4]) != 0, long(row[5]) != 0),
+		s.connections(long(row[7]), long(row[8])),
+		storekit.Clock(s.where, time.UnixMicro(long(row[2])), before, after),
+	}
+}
+
+func (s *store) finding(check string, level driver.Level, text, do string) driver.Finding {
+	return driver.Finding{Check: check, Server: s.where, Level: level, Text: text, Do: do}
+}
+
+func (s *store) role(standby bool, synchronous string) driver.Finding {
+	switch {
+	case standby:
+		return s.finding("role", driver.Problem, "it is a standby, which grants nothing", "name the primary, or several hosts with target_session_attrs=read-write")
+	case s.mode == Synchronous && synchronous == "":
+		return s.finding("role", driver.Problem, "it waits for no standby (synchronous_standby_names), and grants nothing in the mode synchronous",
+			"set synchronous_standby_names, or leave ?mode= out")
+	}
+	return s.finding("role", driver.Fine, "a primary", "")
+}
+
+func (s *store) persistence(fsync, pages bool) driver.Finding {
+	const check = "persistence"
+	switch {
+	case !fsync && s.mode != Async:
+		return s.finding(check, driver.Problem, "it does not wait for the disk (fsync is off): a crash of its machine may lose leases, and then two can hold one",
+			"set fsync = on, or use ?mode=async, which waits after a crash")
+	case !pages && s.mode != Async:
+		return s.finding(check, driver.Warning, "a crash of its machine may damage its data (full_page_writes is off)", "set full_page_writes = on, unless the file system does without")
+	case s.mode == Async:
+		return s.finding(check, driver.Fine, "leases are granted without waiting for the disk; after a crash nothing is granted for the longest TTL", "")
+	}
+	return s.finding(check, driver.Fine, "a lease is on disk before it is granted", "")
+}
+
+func (s *store) connections(have, limit int64) driver.Finding {
+	text := fmt.Sprintf("%d of %d connections are in use", have, limit)
+	if have > limit/10*9 {
+		return s.finding("connections", driver.Warning, text+"; when all are, it refuses clients", "raise max_connections, or put PgBouncer before it")
+	}
+	return s.finding("connections", driver.Fine, text, "")
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/pglock"
+)
+
+// The lock and the data are in one database: what the holder writes is committed only if it has
+// the lock.
+func Example() {
+	ctx := context.Background()
+	const url = "postgres://app@localhost/app"
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	locks, err := pglock.Open(ctx, url, nil)
+	if err != nil {
+		log.Fatal(err) // which says what to do
+	}
+	defer locks.Close()
+	err = locks.Do(ctx, "invoice/42", func(ctx context.Context, lease *pawl.Lease) error {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback(ctx)
+		if err := lease.Guard(ctx, tx); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "update invoices set paid = true where id = 42"); err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"context"
+	"crypto/rand"
+	dbsql "database/sql"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// request is an attempt to get name for ttl.
+func request(name string, ttl time.Duration) *driver.Request {
+	return &driver.Request{Name: name, Lease: rand.Text(), TTL: ttl, Holder: &driver.Holder{Who: "test"}}
+}
+
+func take(t testing.TB, d driver.Driver, name string, ttl time.Duration) driver.Grant {
+	t.Helper()
+	g, err := d.TryAcquire(t.Context(), request(name, ttl))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// isHeld checks that the name is held.
+func isHeld(t testing.TB, d driver.Driver, name string) {
+	t.Helper()
+	if _, err := d.TryAcquire(t.Context(), request(name, time.Second)); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire = %v; want ErrHeld", err)
+	}
+}
+
+// isOver waits until the time of the leases on a name is over at the server.
+func isOver(t testing.TB, d *store, name string) {
+	t.Helper()
+	if !eventually(patience, func() bool {
+		info, err := d.Inspect(t.Context(), name)
+		return err == nil && len(info.Holders) == 0
+	}) {
+		t.Fatalf("%s is held for ever", name)
+	}
+}
+
+// transaction is one of pgx, or of database/sql.
+type transaction struct {
+	tx     any
+	exec   func(sql string) error
+	commit func() error
+	abort  func()
+}
+
+// begin returns ways to begin a transaction, by their name.
+func beginners(t testing.TB, p *servers.Postgres) map[string]func() *transaction {
+	db, err := dbsql.Open("pgx", p.URL("pawl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	ctx := context.Background()
+	return map[string]func() *transaction{
+		"pgx": func() *transaction {
+			c, err := pgx.Connect(ctx, p.URL("pawl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close(ctx) })
+			tx, err := c.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &transaction{tx, func(q string) error { _, err := tx.Exec(ctx, q); return err },
+				func() error { return tx.Commit(ctx) }, func() { tx.Rollback(ctx) }}
+		},
+		"sql": func() *transaction {
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &transaction{tx, func(q string) error { _, err := tx.Exec(q); return err }, tx.Commit, func() { tx.Rollback() }}
+		},
+	}
+}
+
+// TestGuard: from Guard to the end of the transaction nobody else is granted the name,
+// whatever happens to the lease, and whoever has lost it cannot commit.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
+	guard := func(g driver.Grant, tx any) error { return g.(driver.Guarder).Guard(t.Context(), tx) }
+	const ttl = 500 * time.Millisecond
+	for way, begin := range beginners(t, p) {
+		t.Run(way, func(t *testing.T) {
+			name := func(s string) string { return "guard/" + way + "/" + s }
+			sql(t, p, fmt.Sprintf("CREATE TABLE IF NOT EXISTS guarded_%s (token bigint)", way))
+			write := func(tx *transaction, g driver.Grant) error {
+				return tx.exec(fmt.Sprintf("INSERT INTO guarded_%s VALUES (%d)", way, g.Token()))
+			}
+			for what, end := range map[string]func(g driver.Grant, name string){
+				"expired": func(_ driver.Grant, name string) { isOver(t, other, name) },
+				"released": func(g driver.Grant, _ string) {
+					if err := g.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				},
+				"broken": func(g driver.Grant, name string) {
+					if err := other.Break(t.Context(), name, g.(*grant).lease, nil, "test"); err != nil {
+						t.Errorf("Break: %v", err)
+					}
+				},
+			} {
+				last := time.Minute
+				if what == "expired" {
+					last = ttl
+				}
+				g := take(t, mine, name(what), last)
+				tx := begin()
+				if err := guard(g, tx.tx); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if tokens, _ := g.(driver.Reserver).Reserved(); tokens != 0 {
+					t.Errorf("%d tokens are reserved for hand-overs; want none", tokens)
+				}
+				end(g, name(what))
+				isHeld(t, other, name(what))
+				if err := write(tx, g); err != nil {
+					t.Error(err)
+				}
+				if err := tx.commit(); err != nil {
+					t.Errorf("%s: commit = %v", what, err)
+				}
+				next := take(t, other, name(what), time.Minute)
+				// The first one is late now.
+				tx = begin()
+				if err := write(tx, g); err != nil {
+					t.Error(err)
+				}
+				late := &grant{s: mine, name: name(what), lease: g.(*grant).lease, token: g.Token()} // knows of no loss
+				if err := guard(late, tx.tx); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("%s: Guard = %v; want ErrLost", what, err)
+				}
+				if err := tx.commit(); err == nil {
+					t.Errorf("%s: the late transaction was committed", what)
+				}
+				if n := sql(t, p, fmt.Sprintf("SELECT count(*) FROM guarded_%s WHERE token = %d", way, g.Token())); n != "1" {
+					t.Errorf("%s: %s writes are there; want 1", what, n)
+				}
+				next.Release(t.Context())
+			}
+
+			over := take(t, mine, name("over"), ttl)
+			isOver(t, other, name("over"))
+			tx := begin()
+			if err := guard(over, tx.tx); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("Guard of a lease whose time is over = %v; want ErrLost", err)
+			}
+			tx.abort()
+
+			g := take(t, mine, name("renewed"), time.Minute)
+			tx = begin()
+			if err := guard(g, tx.tx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+				t.Errorf("Renew while a transaction guards the lease: %v", err)
+			}
+			if _, err := g.(driver.Passer).Pass(t.Context(), request(name("renewed"), time.Minute)); err == nil {
+				t.Error("the lease was passed on while a transaction guards it")
+			}
+			tx.abort()
+			if err := g.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			take(t, other, name("renewed"), time.Second)
+		})
+	}
+	if err := guard(take(t, mine, "guard/pool", time.Minute), open(t, p.URL("pawl"), wide)); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Guard with something else: %v; want ErrUnsupported", err)
+	}
+}
+
+// TestGuardSharers: a reader and a slot are guarded as a writer is.
+func TestGuardSharers(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
+	const ttl = 500 * time.Millisecond
+	for what, kind := range map[string]driver.Request{"reader": {Shared: true}, "slot": {Slots: 1}} {
+		req := request("guard/"+what, ttl)
+		req.Shared, req.Slots = kind.Shared, kind.Slots
+		g, err := mine.TryAcquire(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx := beginners(t, p)["pgx"]()
+		if err := g.(driver.Guarder).Guard(t.Context(), tx.tx); err != nil {
+			t.Fatal(err)
+		}
+		isOver(t, other, req.Name)
+		isHeld(t, other, req.Name)
+		if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release of a lease whose time is over = %v; want ErrLost", err)
+		}
+		isHeld(t, other, req.Name)
+		if err := tx.commit(); err != nil {
+			t.Error(err)
+		}
+		take(t, other, req.Name, time.Second)
+	}
+}
+
+// TestGuardLease: the same through the API.
+func TestGuardLease(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	locks, err := Open(t.Context(), p.URL("pawl"), wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Acquire(t.Context(), "guard/lease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := beginners(t, p)["pgx"]()
+	if err := lease.Guard(t.Context(), tx.tx); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Guard(t.Context(), tx.tx); !errors.Is(err, pawl.ErrReleased) {
+		t.Errorf("Guard = %v; want ErrReleased", err)
+	}
+	got := make(chan error, 1)
+	go func() { _, err := locks.Acquire(t.Context(), "guard/lease"); got <- err }()
+	select {
+	case err := <-got:
+		t.Errorf("Acquire = %v before the transaction has ended", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := tx.commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuardNoLateCommit: clients that hold a name for a moment, and are stopped before,
+// within and after their transactions for longer than that, commit in the order of their
+// tokens. Each reads what the one before has written, and adds to it.
+func TestGuardNoLateCommit(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	const clients, ttl = 6, 30 * time.Millisecond
+	sql(t, p, "CREATE TABLE guarded (n bigserial, token bigint, before bigint)")
+	begin := beginners(t, p)
+	var mu sync.Mutex
+	var lost, done int
+	var all sync.WaitGroup
+	end := time.Now().Add(3 * time.Second)
+	for i := range clients {
+		d := open(t, p.URL("pawl"), wide)
+		start := begin["pgx"]
+		if i%2 == 0 {
+			start = begin["sql"]
+		}
+		all.Go(func() {
+			pause := func() {
+				if mrand.N(3) == 0 {
+					time.Sleep(mrand.N(3 * ttl))
+				}
+			}
+			for time.Now().Before(end) {
+				g, err := d.TryAcquire(context.Background(), request("guard/late", ttl))
+				if err != nil {
+					time.Sleep(mrand.N(ttl / 3))
+					continue
+				}
+				pause()
+				tx := start()
+				pause()
+				err = g.(driver.Guarder).Guard(context.Background(), tx.tx)
+				if err == nil {
+					pause()
+					err = tx.exec(fmt.Sprintf("INSERT INTO guarded(token, before) SELECT %d, coalesce(max(token), 0) FROM guarded", g.Token()))
+				}
+				if err == nil {
+					pause()
+					err = tx.commit()
+				} else {
+					tx.abort()
+				}
+				mu.Lock()
+				if err != nil {
+					lost++
+				} else {
+					done++
+				}
+				mu.Unlock()
+				pause()
+				g.Release(context.Background())
+			}
+		})
+	}
+	all.Wait()
+	if done == 0 || lost == 0 {
+		t.Errorf("%d transactions were committed and %d refused; want some of both", done, lost)
+	}
+	if n := sql(t, p, "SELECT count(*) FROM guarded"); n != fmt.Sprint(done) {
+		t.Errorf("%s writes are there; want %d", n, done)
+	}
+	late := sql(t, p, "SELECT count(*) FROM (SELECT token, before, lag(token, 1, 0) OVER (ORDER BY n) AS last FROM guarded) g WHERE token <= last OR before <> last")
+	if late != "0" {
+		t.Errorf("%s writes were late, or did not see the one before; want none", late)
+	}
+	t.Logf("%d committed, %d refused", done, lost)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// shownLease is a lease as the store describes it. Times are by the server's clock.
+type shownLease struct {
+	Lease  string `json:"lease"`
+	Token  uint64 `json:"token"`
+	Until  int64  `json:"until"`
+	Since  int64  `json:"since"`
+	Record string `json:"record"`
+	Kind   int    `json:"kind"`
+}
+
+// shownName is what pawl.look returns.
+type shownName struct {
+	Name    string       `json:"name"`
+	Token   uint64       `json:"token"`
+	At      int64        `json:"at"`
+	Holders []shownLease `json:"holders"`
+	Waiters []shownLease `json:"waiters"`
+}
+
+func (l shownLease) held() driver.Held {
+	r := readRecord(l.Record)
+	return driver.Held{
+		Holder: r.Holder, Lease: l.Lease, Token: driver.Token(l.Token), Why: r.Why,
+		Acquired: time.UnixMicro(l.Since), Expires: time.UnixMicro(l.Until), Shared: l.Kind == shared, Slots: max(l.Kind, 0),
+	}
+}
+
+func readHolders(b []byte) (holders []driver.Held) {
+	var some []shownLease
+	_ = json.Unmarshal(b, &some) // unreadable ones are not shown
+	for _, l := range some {
+		holders = append(holders, l.held())
+	}
+	return holders
+}
+
+// Inspect implements driver.Inspector.
+func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	infos, err := s.look(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) == 0 {
+		return &driver.Info{Name: name, Holders: []driver.Held{}}, nil
+	}
+	return infos[0], nil
+}
+
+// List implements driver.Inspector.
+func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	infos, err := s.look(ctx, nil, prefix)
+	if err != nil {
+		return nil, err
+	}
+	some := infos[:0]
+	for _, i := range infos {
+		if len(i.Holders)+len(i.Waiters) > 0 {
+			some = append(some, i)
+		}
+	}
+	return some, nil
+}
+
+// look describes names. One of name and prefix is a string, the other nil.
+func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, error) {
+	if err := s.usable(ctx, nil); err != nil {
+		return nil, err
+	}
+	rows, _, f := s.exec(ctx, s.sql.look, name, prefix)
+	if f != nil {
+		return nil, readError(ctx, f)
+	}
+	var infos []*driver.Info
+	for _, row := range rows {
+		var n shownName
+		if err := json.Unmarshal(row[0], &n); err != nil {
+			return nil, unavailable(fmt.Errorf("%s: %w", s.where, err))
+		}
+		info := &driver.Info{Name: n.Name, Token: driver.Token(n.Token), Holders: []driver.Held{}}
+		for _, l := range n.Holders {
+			info.Holders = append(info.Holders, l.held())
+			info.Token = max(info.Token, driver.Token(l.Token))
+		}
+		for _, l := range n.Waiters {
+			r := readRecord(l.Record)
+			info.Waiters = append(info.Waiters, driver.Waiter{
+				Holder: r.Holder, Lease: l.Lease, Since: time.UnixMicro(l.Since), Why: r.Why, Holds: r.Holds, Shared: l.Kind == shared, Slots: max(l.Kind, 0),
+			})
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// readError returns the error of a request that records nothing anyway.
+func readError(ctx context.Context, f *failure) error {
+	if f.maybe && ctx.Err() == nil && !f.lasting {
+		return unavailable(f.err)
+	}
+	return f.err
+}
+
+// Break implements driver.Inspector.
+func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	if err := s.usable(ctx, nil); err != nil {
+		return err
+	}
+	if by == nil {
+		by = &driver.Holder{}
+	}
+	row, _, f := s.call(ctx, s.sql.brk, name, lease, claimMicros, newRecord(by, why, nil), num(s.limit.longest().Microseconds()))
+	if f != nil {
+		return f.err
+	}
+	if integer(row[0]) == 1 {
+		return nil
+	}
+	if holders := readHolders(row[1]); len(holders) > 0 {
+		return &driver.HeldError{Info: turn{holders: holders}.info(name)}
+	}
+	return driver.ErrReleased
+}
+
+// Describe implements driver.Describer.
+func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
+	if err := s.usable(ctx, nil); err != nil {
+		return nil, err
+	}
+	rows, _, f := s.exec(ctx, "SELECT m.max_ttl, m.set_by, coalesce(e.closed, 0) - "+quote(s.schema)+".us(), coalesce(e.why, '') FROM "+
+		quote(s.schema)+".meta m LEFT JOIN "+quote(s.schema)+".epoch e ON true")
+	if f != nil {
+		return nil, readError(ctx, f)
+	}
+	if len(rows) != 1 {
+		return nil, unavailable(fmt.Errorf("%s: the schema has no record of what clients have agreed on", s.where))
+	}
+	row := rows[0]
+	t := term{time.Duration(long(row[0])) * time.Microsecond, string(row[1])}
+	info := &driver.StoreInfo{MaxTTL: t.ttl, SetBy: t.holder()}
+	if left := long(row[2]); left > 0 {
+		info.Closed, info.Why = time.Duration(left)*time.Microsecond, string(row[3])
+	}
+	return info, nil
+}

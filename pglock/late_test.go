@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// blocker is a transaction that has the row of a name, as one of a server that is slow.
+func blocker(t testing.TB, name string) pgx.Tx {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), server(t).URL("pawl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(t.Context()) })
+	tx, err := c.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), "SELECT FROM pawl.lock WHERE name = $1 FOR UPDATE", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// blocked waits until a request waits for the row.
+func blocked(t testing.TB, function string) {
+	t.Helper()
+	if !eventually(patience, func() bool {
+		return sql(t, server(t), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"+function+"%' AND pid <> pg_backend_pid()") != "0"
+	}) {
+		t.Fatal("nothing waits for the row")
+	}
+}
+
+// TestClockAfterTheRow: what a request decides by is the time at which it has the row, not
+// that at which it came.
+func TestClockAfterTheRow(t *testing.T) {
+	const ttl = time.Second
+	d, other := open(t, server(t).URL("pawl"), wide), open(t, server(t).URL("pawl"), wide)
+	g := take(t, d, "clock", ttl)
+	tx := blocker(t, "clock")
+	acquired, renewed := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := other.TryAcquire(t.Context(), request("clock", ttl)); acquired <- err }()
+	blocked(t, ".acquire(")
+	go func() { _, err := g.Renew(t.Context(), ttl); renewed <- err }()
+	blocked(t, ".renew(")
+	time.Sleep(g.Since().Add(ttl + 50*time.Millisecond).Sub(driver.Now()))
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-acquired; err != nil {
+		t.Errorf("TryAcquire = %v; want the lease, as the one before is over", err)
+	}
+	if err := <-renewed; !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew = %v; want ErrLost", err)
+	}
+}
+
+// TestLateAttempt: an attempt that was given up while it waited for the row, and then was
+// released, is granted nothing when it gets the row.
+func TestLateAttempt(t *testing.T) {
+	d := open(t, server(t).URL("pawl"), wide)
+	if err := take(t, d, "late", time.Minute).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Released first, and then carried out.
+	req := request("late", time.Minute)
+	g := &grant{s: d, name: req.Name, lease: req.Lease, unsure: true, doubt: true}
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := d.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("TryAcquire = %v, %v; want ErrUncertain", g, err)
+	}
+	// Released while it waits for the row that the release has.
+	req = request("late", time.Minute)
+	tx := blocker(t, "late")
+	if _, err := tx.Exec(t.Context(), "INSERT INTO pawl.ended(lease, until) VALUES ($1, pawl.us() + 60000000)", req.Lease); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "UPDATE pawl.lock SET used = used + 1 WHERE name = 'late'"); err != nil {
+		t.Fatal(err)
+	}
+	late := make(chan error, 1)
+	go func() { _, err := d.TryAcquire(t.Context(), req); late <- err }()
+	blocked(t, ".acquire(")
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late; !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("TryAcquire of a lease that was released meanwhile = %v; want ErrUncertain", err)
+	}
+	if err := take(t, d, "late", time.Minute).Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// term is a MaxTTL, and the driver.Holder that has set it, as JSON.
+type term struct {
+	ttl time.Duration
+	by  string
+}
+
+func (t term) holder() *driver.Holder {
+	var h driver.Holder
+	if json.Unmarshal([]byte(t.by), &h) != nil || h == (driver.Holder{}) {
+		return nil
+	}
+	return &h
+}
+
+func (t term) String() string {
+	if h := t.holder(); h != nil {
+		return fmt.Sprintf("%v, set by %v", t.ttl, h)
+	}
+	return t.ttl.String()
+}
+
+// limit is what a participant knows of MaxTTL. The store has it, and each grant is
+// checked against it there. Other than a Redis, a server that may lack leases still has
+// MaxTTL: so the participants need not have the same, and use the store's.
+type limit struct {
+	own      time.Duration
+	explicit bool
+	who      string
+	note     func(text string) // nil: nobody wants to know
+
+	mu     sync.Mutex
+	learnt term
+}
+
+func newLimit(own time.Duration, who driver.Holder) *limit {
+	who.Command = "" // its arguments may be private
+	if who == (driver.Holder{}) {
+		if u, err := user.Current(); err == nil {
+			who.User = u.Username
+		}
+	}
+	if who.Host == "" {
+		who.Host, _ = os.Hostname()
+	}
+	who.PID = cmp.Or(who.PID, os.Getpid())
+	by, _ := json.Marshal(who)
+	return &limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: string(by)}
+}
+
+// disagreement is driver.ErrDisagree with what to do.
+type disagreement struct{ text string }
+
+func (d *disagreement) Error() string        { return d.text }
+func (d *disagreement) Is(target error) bool { return target == driver.ErrDisagree }
+
+// check returns an error for a TTL that is longer than the participant may use.
+func (l *limit) check(ttl time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ttl <= max(l.own, l.learnt.ttl) {
+		return nil
+	}
+	here := "here"
+	if !l.explicit {
+		here = "here, as none is set"
+	}
+	return &disagreement{fmt.Sprintf("TTL %v is longer than MaxTTL, which is %v %s: use a shorter TTL, which is renewed, or set MaxTTL to %v (?max_ttl=%v) "+
+		"for all clients of the store, and there, unless it has as much, with pawl max-ttl %v", ttl, l.own, here, ttl, ttl, ttl)}
+}
+
+// tooLong is what the store says of a TTL.
+func (l *limit) tooLong(ttl, longest time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.learnt.ttl != longest {
+		l.learnt = term{ttl: longest}
+	}
+	return &disagreement{fmt.Sprintf("TTL %v is longer than the store's MaxTTL of %v: use a shorter TTL, which is renewed, "+
+		"or raise MaxTTL for all: pawl max-ttl %v", ttl, l.learnt, ttl)}
+}
+
+// learn adopts the store's MaxTTL.
+func (l *limit) learn(t term) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.note != nil && l.learnt != t && l.explicit && l.own > t.ttl {
+		l.note(fmt.Sprintf("MaxTTL is %v here, but %v in the store: longer TTLs are refused; set it here (?max_ttl=), or for all with pawl max-ttl %v", l.own, t, l.own))
+	}
+	l.learnt = t
+}
+
+// longest returns for how long leases in the store may last, as far as is known.
+func (l *limit) longest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.own, l.learnt.ttl)
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver/drivertest/linear"
+)
+
+func TestLinearizable(t *testing.T) {
+	linear.Run(t, harness(wide))
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// closed returns for how much longer the store grants nothing.
+func closed(t testing.TB, d driver.Driver) time.Duration {
+	t.Helper()
+	var left time.Duration
+	if !eventually(patience, func() bool {
+		g, err := d.TryAcquire(t.Context(), request("is it closed", time.Second))
+		var c *driver.ClosedError
+		switch {
+		case err == nil:
+			left = 0
+			return g.Release(t.Context()) == nil
+		case errors.As(err, &c):
+			left = c.Left
+			return true
+		}
+		return false
+	}) {
+		t.Fatal("the store does not answer")
+	}
+	return left
+}
+
+// renewed checks that a lease is there. The first requests may still find the old
+// connections.
+func renewed(t testing.TB, g driver.Grant) {
+	t.Helper()
+	var err error
+	if !eventually(patience, func() bool {
+		_, err = g.Renew(t.Context(), time.Minute)
+		return err == nil || errors.Is(err, driver.ErrLost)
+	}) || err != nil {
+		t.Errorf("Renew = %v", err)
+	}
+}
+
+// TestModeAfterACrash: what is on disk is there after a crash. If it may not be, nothing
+// is granted for MaxTTL. An orderly restart forgets nothing.
+func TestModeAfterACrash(t *testing.T) {
+	t.Parallel()
+	const maxTTL = 3 * time.Minute
+	p := servers.StartPostgres(t)
+	for _, c := range []struct {
+		mode   Mode
+		closed bool
+	}{{Durable, false}, {Async, true}} {
+		opts := &Options{Schema: "of " + string(c.mode), Mode: c.mode, MaxTTL: maxTTL}
+		d := open(t, p.URL("pawl"), opts)
+		g := take(t, d, "kept", time.Minute)
+		if _, err := NewDriver(t.Context(), p.URL("pawl"), &Options{Schema: opts.Schema, Mode: Synchronous, MaxTTL: maxTTL}); !errors.Is(err, driver.ErrDisagree) {
+			t.Errorf("another mode: %v; want ErrDisagree", err)
+		}
+		if left := closed(t, d); left != 0 {
+			t.Errorf("%s: a new store is closed for %v", c.mode, left)
+		}
+		if c.mode == Durable {
+			defer func() {
+				renewed(t, g)
+			}()
+		}
+	}
+	if err := p.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[Mode]bool{Durable: false, Async: true} {
+		opts := &Options{Schema: "of " + string(mode), Mode: mode, MaxTTL: maxTTL}
+		d := open(t, p.URL("pawl"), opts)
+		left := closed(t, d)
+		if got := left > maxTTL-time.Minute && left <= maxTTL; got != want {
+			t.Errorf("%s: closed for %v after a crash", mode, left)
+		}
+		if mode == Async {
+			info, err := d.Describe(t.Context())
+			if err != nil || info.Closed == 0 || info.Why == "" {
+				t.Errorf("Describe = %+v, %v", info, err)
+			}
+			if err := Bless(t.Context(), p.URL("pawl"), opts); err != nil {
+				t.Error(err)
+			}
+			if left := closed(t, d); left != 0 {
+				t.Errorf("closed for %v after Bless", left)
+			}
+		}
+	}
+}
+
+// TestModeSynchronous: a server that should wait for a replica and does not grants nothing.
+func TestModeSynchronous(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), &Options{Schema: "of nobody", Mode: Synchronous})
+	if _, err := d.TryAcquire(t.Context(), request("x", time.Second)); !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, os.ErrInvalid) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+}

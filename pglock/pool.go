@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// pool has the connections of a store. When one of them breaks, the idle ones that are
+// as old are dropped too: they lead to a server that has gone.
+type pool struct {
+	config  *pgconn.Config
+	timeout time.Duration // to make a connection
+	check   func(run) error
+	slots   chan struct{} // one for each connection in use
+
+	mu     sync.Mutex
+	idle   []*conn
+	broken driver.Instant // connections that were made before are not used again
+	closed bool
+}
+
+type conn struct {
+	*pgconn.PgConn
+	made   driver.Instant
+	notes  notes
+	pooled bool              // behind a pooler: no session of its own
+	known  map[string]string // the names of prepared statements
+}
+
+// notes has what the server said besides its answers. Only the goroutine that reads from
+// the connection touches it.
+type notes struct {
+	unconfirmed string // the commit may not have reached a replica
+}
+
+func newPool(config *pgconn.Config, n int, timeout time.Duration, check func(run) error) *pool {
+	return &pool{config: config.Copy(), timeout: timeout, check: check, slots: make(chan struct{}, n)}
+}
+
+// dial makes a connection to the first host that the URL and the store accept.
+func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.NotificationHandler) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	c := &conn{made: driver.Now(), known: make(map[string]string)}
+	config = config.Copy()
+	config.OnNotification = hear
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		// The server has committed without the replica: somebody has cancelled the wait.
+		if n.Severity == "WARNING" && strings.Contains(n.Detail, "already committed locally") {
+			c.notes.unconfirmed = n.Message
+		}
+	}
+	wanted := config.ValidateConnect // by target_session_attrs
+	config.ValidateConnect = func(ctx context.Context, pc *pgconn.PgConn) error {
+		if wanted != nil {
+			if err := wanted(ctx, pc); err != nil {
+				return err
+			}
+		}
+		return c.look(ctx, pc, p.check)
+	}
+	pc, err := pgconn.ConnectConfig(ctx, config)
+	c.PgConn = pc
+	return c, err
+}
+
+// look refuses a replica, and a server that was replaced, so that the next host is tried;
+// and finds out whether the connection leads to the server itself: a pooler makes up the
+// number of its backend.
+func (c *conn) look(ctx context.Context, pc *pgconn.PgConn, check func(run) error) error {
+	res := pc.ExecParams(ctx, lookAtServer, nil, nil, nil, nil).Read()
+	if res.Err != nil {
+		return res.Err
+	}
+	c.pooled = string(res.Rows[0][0]) != strconv.FormatUint(uint64(pc.PID()), 10)
+	if string(res.Rows[0][1]) == "t" {
+		return errReplica
+	}
+	return check(run{string(res.Rows[0][2]), integer(res.Rows[0][3])})
+}
+
+const lookAtServer = `SELECT pg_backend_pid(), r.only, system_identifier,
+	CASE WHEN NOT r.only THEN ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END
+	FROM pg_control_system(), (SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool AS only) r`
+
+var errReplica = errors.New("read only connection")
+
+// get returns a connection that nobody else uses until put.
+func (p *pool) get(ctx context.Context) (*conn, *failure) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, &failure{err: ctx.Err()}
+	}
+	p.mu.Lock()
+	var old []*conn
+	for len(p.idle) > 0 {
+		c := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		if c.made > p.broken && !c.IsClosed() {
+			p.mu.Unlock()
+			closeAll(old)
+			return c, nil
+		}
+		old = append(old, c)
+	}
+	closed := p.closed
+	p.mu.Unlock()
+	closeAll(old)
+	if closed {
+		<-p.slots
+		return nil, &failure{err: unavailable(errClosed), lasting: true}
+	}
+	c, err := p.dial(ctx, p.config, nil)
+	if err != nil {
+		<-p.slots
+		if ctx.Err() != nil {
+			return nil, &failure{err: ctx.Err()}
+		}
+		return nil, dialFailure(err)
+	}
+	return c, nil
+}
+
+// put gives a connection back. One that is not good any more takes those of its age along.
+func (p *pool) put(c *conn, good bool) {
+	p.mu.Lock()
+	if good && !p.closed && !c.IsClosed() && c.made > p.broken {
+		p.idle = append(p.idle, c)
+		c = nil
+	} else if !good {
+		p.broken = max(p.broken, c.made)
+	}
+	p.mu.Unlock()
+	if c != nil {
+		closeAll([]*conn{c})
+	}
+	<-p.slots
+}
+
+// drop ends all connections, those in use when they are put back.
+func (p *pool) drop() {
+	p.mu.Lock()
+	p.broken = driver.Now()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	closeAll(idle)
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	closeAll(idle)
+}
+
+// closeAll says goodbye, and does not wait for the server to hear it.
+func closeAll(some []*conn) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range some {
+		c.Close(ctx)
+	}
+}
+
+// exec sends one statement and returns its rows. sent is before it was sent. Statements
+// are prepared, unless the connection leads to a pooler.
+func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][]byte, sent driver.Instant, err error) {
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		if a != nil {
+			values[i] = []byte(*a)
+		}
+	}
+	c.notes.unconfirmed = ""
+	sent = driver.Now()
+	var res *pgconn.Result
+	switch {
+	case c.pooled:
+		res = c.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	default:
+		name, ok := c.known[sql]
+		if !ok {
+			name = "pawl" + strconv.Itoa(len(c.known))
+			if _, err := c.Prepare(ctx, name, sql, nil); err != nil {
+				return nil, sent, &unsent{err}
+			}
+			c.known[sql] = name
+			sent = driver.Now()
+		}
+		res = c.ExecPrepared(ctx, name, values, nil, nil).Read()
+	}
+	if res.Err == nil && c.notes.unconfirmed != "" {
+		return nil, sent, errors.New(c.notes.unconfirmed)
+	}
+	return res.Rows, sent, res.Err
+}
+
+// unsent is the error of something that came before the statement.
+type unsent struct{ err error }
+
+func (e *unsent) Error() string { return e.err.Error() }
+func (e *unsent) Unwrap() error { return e.err }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// TestPooled: through PgBouncer in transaction mode everything goes as without it, but
+// waiters look; with an address to listen on they hear.
+func TestPooled(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	b := servers.StartPgBouncer(t, p, "")
+	for what, address := range map[string]string{
+		"looks": b.URL() + "&target_session_attrs=read-write",
+		"hears": b.URL() + "&listen=" + url.QueryEscape(p.URL("pawl")),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d, other := open(t, address, wide), open(t, address, wide)
+			for _, req := range []*driver.Request{request(what+"/one", time.Minute), request(what+"/one", time.Minute), request(what+"/two", time.Minute)} {
+				g, err := d.TryAcquire(t.Context(), req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				isHeld(t, other, req.Name)
+				if err := g.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g := take(t, d, what, time.Minute)
+			for range 20 {
+				type result struct {
+					g   driver.Grant
+					err error
+				}
+				got := make(chan result, 1)
+				next := d
+				d, other = other, d
+				go func() { g, err := d.Acquire(t.Context(), request(what, time.Minute)); got <- result{g, err} }()
+				if !eventually(patience, func() bool {
+					info, err := next.Inspect(t.Context(), what)
+					return err == nil && len(info.Waiters) == 1
+				}) {
+					t.Fatal("nobody waits")
+				}
+				began := time.Now()
+				if err := g.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				r := <-got
+				if r.err != nil || r.g.Token() <= g.Token() {
+					t.Fatalf("%v, %v after token %d", r.g, r.err, g.Token())
+				}
+				if took := time.Since(began); took > patience/10 {
+					t.Errorf("the waiter got it after %v", took)
+				}
+				g = r.g
+			}
+			if d.ear.listening() != (what == "hears") {
+				t.Errorf("it listens: %v", d.ear.listening())
+			}
+			config, err := pgx.ParseConfig(b.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.DefaultQueryExecMode = pgx.QueryExecModeExec // as PgBouncer wants it
+			c, err := pgx.ConnectConfig(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			tx, err := c.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := g.(driver.Guarder).Guard(t.Context(), tx); err != nil {
+				t.Errorf("Guard = %v", err)
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := g.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPoolerRestarts: a pooler that is killed costs no lease, and no waiter its place.
+func TestPoolerRestarts(t *testing.T) {
+	t.Parallel()
+	b := servers.StartPgBouncer(t, server(t), "")
+	d, other := open(t, b.URL(), wide), open(t, b.URL(), wide)
+	g := take(t, d, "pooler", time.Minute)
+	got := make(chan driver.Grant)
+	go func() {
+		req := request("pooler", time.Minute)
+		g, err := other.Acquire(t.Context(), req)
+		if errors.Is(err, driver.ErrUncertain) {
+			// The pooler ended with the waiter's look under way: whoever called asks again.
+			g, err = other.Acquire(t.Context(), req)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		got <- g
+	}()
+	if !eventually(patience, func() bool {
+		info, err := d.Inspect(t.Context(), "pooler")
+		return err == nil && len(info.Waiters) == 1
+	}) {
+		t.Fatal("nobody waits")
+	}
+	if err := b.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	renewed(t, g)
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if g := <-got; g != nil {
+		renewed(t, g)
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLeastRights: a user who may not create anything, on a schema that somebody else has
+// made, can do everything. One without rights is told what is missing.
+func TestLeastRights(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	sql(t, p, "CREATE USER little; CREATE USER nothing; REVOKE CREATE ON DATABASE postgres FROM PUBLIC")
+	if _, err := NewDriver(t.Context(), p.URL("little"), &Options{Schema: "made"}); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("without a schema: %v", err)
+	}
+	sql(t, p, Schema("made"))
+	sql(t, p, "GRANT USAGE ON SCHEMA made TO little; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA made TO little")
+	d := open(t, p.URL("little"), &Options{Schema: "made"})
+	g := take(t, d, "x", time.Second)
+	isHeld(t, d, "x")
+	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 {
+		t.Errorf("List = %v, %v", infos, err)
+	}
+	if err := d.Break(t.Context(), "x", g.(*grant).lease, nil, "test"); err != nil {
+		t.Error(err)
+	}
+	if g, err := d.Acquire(t.Context(), request("x", time.Second)); err != nil || g.Release(t.Context()) != nil {
+		t.Errorf("Acquire = %v", err)
+	}
+	if _, err := NewDriver(t.Context(), p.URL("nothing"), &Options{Schema: "made"}); err == nil {
+		t.Error("a user without rights is let in")
+	}
+}
+
+// TestTidy: names that were not used for long leave nothing, those in use stay, and a
+// waiter whose client is gone is removed.
+func TestTidy(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	d := open(t, p.URL("pawl"), &Options{Schema: "tidy"})
+	held := take(t, d, "held", 30*time.Second)
+	for i := range 30 {
+		if err := take(t, d, "old"+string(rune('a'+i)), time.Second).Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.tidyOnce(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := sql(t, p, "SELECT count(*) FROM tidy.lock"); n != "31" {
+		t.Errorf("%s names are there; want 31, used just now", n)
+	}
+	sql(t, p, "INSERT INTO tidy.waiter VALUES ('held', 'gone', 1, 'nobody', 0, '{}', 1, NULL); UPDATE tidy.lock SET waiters = 1, used = 1 WHERE name = 'held'")
+	if err := d.tidyOnce(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if left := sql(t, p, "SELECT name, waiters FROM tidy.lock"); left != "held|0" {
+		t.Errorf("left: %q; want the lease that is held", left)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

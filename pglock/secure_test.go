@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// secureServer is a server with TLS. The user certified has to show a certificate, the
+// user secret a password; both are let in with TLS only.
+func secureServer(t *testing.T) (p *servers.Postgres, cert, key string) {
+	t.Helper()
+	p = servers.StartPostgres(t)
+	sql(t, p, "CREATE USER certified SUPERUSER; CREATE USER secret SUPERUSER PASSWORD 'pa/ss'")
+	cert, key, _ = servers.Certificate(t)
+	info, err := os.Stat(p.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	put := func(name string, data []byte) {
+		t.Helper()
+		file := filepath.Join(p.Dir, name)
+		if err := errors.Join(os.WriteFile(file, data, 0o600), os.Chown(file, int(owner.Uid), int(owner.Gid))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, from := range map[string]string{"server.crt": cert, "server.key": key} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(name, data)
+	}
+	put("pg_hba.conf", []byte("hostssl all certified all trust clientcert=verify-ca\nhostssl all secret all scram-sha-256\nhost all pawl all trust\n"))
+	p.Kill()
+	p.Args = append(p.Args, "-c", "ssl=on", "-c", "ssl_ca_file=server.crt")
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p, cert, key
+}
+
+// TestTLS: everything goes over TLS, the connection that listens too, with the certificates
+// that PostgreSQL's own parameters name.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	p, cert, key := secureServer(t)
+	files := "&sslrootcert=" + cert + "&sslcert=" + cert + "&sslkey=" + key
+	url := "postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full" + files
+	d, other := open(t, url, wide), open(t, url, wide)
+	g := take(t, d, "x", time.Minute)
+	got := make(chan driver.Grant, 1)
+	go func() {
+		g, err := other.Acquire(t.Context(), request("x", time.Minute))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- g
+	}()
+	if !eventually(patience, func() bool {
+		info, err := d.Inspect(t.Context(), "x")
+		return err == nil && len(info.Waiters) == 1
+	}) {
+		t.Fatal("nobody waits")
+	}
+	if n := sql(t, p, "SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'certified'"); n != "3|0" {
+		t.Errorf("connections with and without TLS: %s; want two to ask, and one to listen", n)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if g := <-got; g != nil {
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	_, port, _ := strings.Cut(p.Addr, ":")
+	for url, want := range map[string]string{
+		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full":                                                          "see sslrootcert",
+		"postgres://certified@localhost:" + port + "/postgres?sslmode=verify-full" + files:                                          "see sslrootcert",
+		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert:                                      "certificate",
+		"postgres://certified@" + p.Addr + "/postgres?sslmode=disable":                                                              "pg_hba.conf",
+		"postgres://certified@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=/no/such/file":                                "no such file",
+		"postgres://secret:wrong@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert:                                   "check the user and the password",
+		"postgres://secret@" + p.Addr + "/postgres?sslmode=verify-full&sslrootcert=" + cert + "&password_file=" + filepath.Dir(key): "password_file",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		d, err := NewDriver(ctx, url, wide)
+		cancel()
+		if err == nil {
+			d.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong") {
+			t.Errorf("%s: %v; want an error with %q", url, err, want)
+		}
+	}
+	with := *wide
+	with.Password = "pa/ss"
+	for _, c := range []struct {
+		user string
+		opts *Options
+	}{{"secret:pa%2Fss", wide}, {"secret", &with}} {
+		d := open(t, "postgres://"+c.user+"@"+p.Addr+"/postgres?sslmode=verify-full&sslrootcert="+cert, c.opts)
+		if err := take(t, d, c.user, time.Minute).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

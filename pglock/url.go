@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+func init() {
+	pawl.Register("postgres", openByURL)
+	pawl.Register("postgresql", openByURL)
+}
+
+// openByURL is Open for pawl.Open.
+func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
+	return NewDriver(ctx, url, &Options{Options: *opts})
+}
+
+// address is what a URL comes to.
+type address struct {
+	shown  string // for people
+	opts   Options
+	config *pgconn.Config
+	listen *pgconn.Config // nil: that of config
+}
+
+var errURL = errors.New("pglock: this is not a URL like postgres://user:password@host:5432/database; " +
+	"write special characters of the password as %xx")
+
+// parseURL reads a URL. Its errors do not repeat it: it may contain a password, and
+// where that ends in a wrong URL nobody can tell.
+func parseURL(s string, opts *Options) (*address, error) {
+	u, err := storekit.ParseURL(s)
+	if err != nil {
+		return nil, errURL
+	}
+	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("pglock: use a URL with the scheme postgres")
+	}
+	a := &address{opts: *opts}
+	rest, err := a.params(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("pglock: %w", err)
+	}
+	u.RawQuery = rest
+	if a.config, err = parseConfig(u, &a.opts); err != nil {
+		return nil, err
+	}
+	a.shown = shown(a.config)
+	if a.opts.Listen != "" {
+		u, err := storekit.ParseURL(a.opts.Listen)
+		if err != nil {
+			return nil, errURL
+		}
+		if a.listen, err = parseConfig(u, &a.opts); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// params reads our own parameters, and returns the others.
+func (a *address) params(query string) (rest string, err error) {
+	all, err := url.ParseQuery(query)
+	if err != nil {
+		return "", storekit.ErrQuery
+	}
+	ours := []storekit.Param{
+		storekit.Set("schema", &a.opts.Schema, storekit.Text),
+		storekit.Set("max_ttl", &a.opts.MaxTTL, storekit.Duration),
+		storekit.Set("mode", &a.opts.Mode, func(v string) (Mode, error) { return Mode(v), nil }),
+		storekit.Set("listen", &a.opts.Listen, storekit.Text),
+		storekit.Set("max_conns", &a.opts.MaxConns, strconv.Atoi),
+		storekit.Set("password_file", &a.opts.Password, storekit.ReadPassword),
+		// As the other stores have it. PostgreSQL's own is in seconds, without a unit.
+		storekit.Set("connect_timeout", &a.opts.ConnectTimeout, func(v string) (time.Duration, error) {
+			if _, err := strconv.Atoi(v); err == nil {
+				v += "s"
+			}
+			return storekit.Duration(v)
+		}),
+	}
+	mine := url.Values{}
+	for _, p := range ours {
+		if v, ok := all[p.Name]; ok {
+			mine[p.Name] = v
+			delete(all, p.Name)
+		}
+	}
+	return all.Encode(), storekit.ReadQuery(mine.Encode(), ours...)
+}
+
+// parseConfig reads what PostgreSQL knows of a URL, its variables and its files.
+func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
+	one := *u
+	hosts := one.Host
+	one.Host = ""
+	text := one.String() // without hosts, which it would take for one
+	if user := one.User; user != nil {
+		text = strings.Replace(text, "@", "@"+hosts, 1)
+	} else {
+		text = strings.Replace(text, "//", "//"+hosts, 1)
+	}
+	conf, err := pgconn.ParseConfig(text)
+	if err != nil {
+		if cause := errors.Unwrap(err); cause != nil && !strings.Contains(cause.Error(), "postgres") {
+			return nil, fmt.Errorf("pglock: %w", storekit.OfKind(storekit.ErrConfig, cause))
+		}
+		return nil, errURL
+	}
+	if _, ok := u.User.Password(); !ok {
+		conf.Password = cmp.Or(opts.Password, os.Getenv(passwordEnv), conf.Password)
+	}
+	if conf.RuntimeParams["application_name"] == "" {
+		conf.RuntimeParams["application_name"] = "pawl"
+	}
+	return conf, nil
+}
+
+// shown returns the hosts and the database.
+func shown(conf *pgconn.Config) string {
+	at := func(host string, port uint16) string {
+		if strings.HasPrefix(host, "/") {
+			return host
+		}
+		return net.JoinHostPort(host, strconv.Itoa(int(port)))
+	}
+	hosts := []string{at(conf.Host, conf.Port)}
+	for _, f := range conf.Fallbacks {
+		if next := at(f.Host, f.Port); next != hosts[len(hosts)-1] { // the same without TLS
+			hosts = append(hosts, next)
+		}
+	}
+	return strings.Join(hosts, ", ") + "/" + conf.Database
+}
