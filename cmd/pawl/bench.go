@@ -34,7 +34,8 @@ trip, which is to ask who has a lock that nobody has; the same after a rest of
 10 ms, when everything takes longer; acquire and release, one after the other;
 the same by 64 at a time, each with a lock of its own; and the hand-off of a
 lock, from release to the return of the other client's acquire. Locks that are
-handed off were held for 10 ms, so hand-offs are compared with rested round trips.
+handed off were held for 10 ms, so hand-offs are compared with rested round
+trips.
 
 The locks are called pawl-bench/…, and are given back at the end. What stays is
 what a store keeps of any name: its token, in Redis for a day. Only one bench
@@ -50,7 +51,7 @@ may notice.`,
 			return a.bench(cmd.Context(), each)
 		},
 	}
-	cmd.Flags().DurationVar(&each, "for", 2*time.Second, "`DURATION` of each of the five parts")
+	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the five parts")
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -22,8 +22,8 @@ have forgotten: for the longest --ttl in use.
 Say --yes only if nobody can hold such a lease: the server is new, or every
 program that held a lock has ended since. Otherwise two can hold the same lock.
 
-If the URL of the store says ?max_ttl=, that is the store's longest --ttl from then
-on; see pawl max-ttl --help.`,
+If the URL of the store says ?max_ttl=, that is the store's longest --ttl from
+then on; see pawl max-ttl --help.`,
 		Example: `  pawl bless --store redis://localhost:6379 --yes`,
 		Args:    args(0, 0, "try: pawl bless --store redis://localhost:6379 --yes"),
 		RunE:    func(*cobra.Command, []string) error { return a.bless(yes) },

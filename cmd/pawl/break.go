@@ -35,6 +35,9 @@ func (a *app) breakCommand() *cobra.Command {
 With --lease nothing happens if another lease than the one you looked at is
 the holder by now. --force breaks whatever is there.
 
+A program that holds the key by another library, which ?pattern= allows, is
+not told, and may go on.
+
 In a file store only the holder itself can let go. It is asked to, and
 "break" returns when it has.
 
@@ -54,19 +57,20 @@ may be misspelt.`,
 	fs.StringVar(&b.lease, "lease", "", "break this lease only: the `ID` from pawl show")
 	fs.BoolVar(&b.force, "force", false, "break whatever lease is there")
 	fs.StringVar(&b.why, "why", "", "`TEXT` for the holder (required)")
-	fs.DurationVarP(&b.wait, "wait", "w", 30*time.Second, "wait at most this `DURATION` until the lease has ended")
+	b.wait = 30 * time.Second
+	fs.VarP((*durationValue)(&b.wait), "wait", "w", "wait at most this `DURATION` until the lease has ended")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
 func (b *breakArgs) check(store string) error {
-	again := "pawl break " + shellQuote(b.name)
+	again := "pawl break " + shellQuote(b.name) + sameStore(store)
 	switch err := checkName(b.name, store); {
 	case err != nil:
 		return err
 	case (b.lease == "") == !b.force:
 		return usage("say which lease to break: either --lease ID or --force",
-			"see its id with: pawl show "+shellQuote(b.name))
+			"see its id with: pawl show "+shellQuote(b.name)+sameStore(store))
 	case strings.TrimSpace(b.why) == "":
 		return usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
 	case b.wait <= 0:
@@ -105,7 +109,7 @@ func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
 			continue // it was there a moment ago, and has ended by itself
 		}
 		if err != nil {
-			return b.failure(s, err)
+			return b.failure(ctx, s, err)
 		}
 		out.Broken = append(out.Broken, id)
 	}
@@ -129,12 +133,12 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 		return nil, storeFailure(err, s.url.String())
 	}
 	if len(info.Holders) == 0 {
-		return nil, b.nobody()
+		return nil, b.nobody(ctx, s)
 	}
 	var ids []string
 	for _, h := range info.Holders {
 		if h.Lease == "" {
-			return nil, fail(exitBusy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, heldBy(info)), b.end(h))
+			return nil, fail(exitBusy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, heldBy(info)), b.end(h, s))
 		}
 		ids = append(ids, h.Lease)
 	}
@@ -143,23 +147,27 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 
 // nobody is no success: whoever breaks a lock expects that there was one, and the name may be
 // misspelt.
-func (b *breakArgs) nobody() error {
-	return fail(exitNobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), "see which names there are: pawl ls")
+func (b *breakArgs) nobody(ctx context.Context, s *store) error {
+	hint := "see which names there are: pawl ls" + s.flag
+	if meant := s.meant(ctx, b.name); meant != "" {
+		hint = "did you mean " + shellQuote(meant) + "? " + hint
+	}
+	return fail(exitNobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
 }
 
 // end says how to end a process that knows nothing of leases.
-func (b *breakArgs) end(h driver.Held) string {
+func (b *breakArgs) end(h driver.Held, s *store) string {
 	if h.PID == 0 {
-		return "look again: pawl show " + shellQuote(b.name)
+		return "look again: " + s.show(b.name)
 	}
 	return fmt.Sprintf("end it with: kill %d", h.PID)
 }
 
-func (b *breakArgs) failure(s *store, err error) error {
-	look := "look again: pawl show " + shellQuote(b.name)
+func (b *breakArgs) failure(ctx context.Context, s *store, err error) error {
+	look := "look again: " + s.show(b.name)
 	switch {
 	case errors.Is(err, pawl.ErrReleased):
-		return b.nobody()
+		return b.nobody(ctx, s)
 	case errors.Is(err, pawl.ErrHeld):
 		return fail(exitBusy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -177,4 +185,26 @@ func heldErr(err error) string {
 		return h.Error()
 	}
 	return pawl.ErrHeld.Error()
+}
+
+// meant returns the name that is held and most like one that nobody holds, or "".
+func (s *store) meant(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	infos, _ := s.List(ctx, "") // without it there is no name to propose
+	var names []string
+	for _, info := range infos {
+		names = append(names, info.Name)
+	}
+	return nearest(name, names, nil)
+}
+
+// misspelt says on w which name may be meant, if nobody has had the lock of the name lately.
+func (s *store) misspelt(ctx context.Context, w io.Writer, info *pawl.Info) {
+	if info.Token != 0 || len(info.Holders)+len(info.Waiters) > 0 {
+		return
+	}
+	if meant := s.meant(ctx, info.Name); meant != "" {
+		fmt.Fprintf(w, "pawl: nobody has had %q lately: did you mean %s?\n", printable(info.Name), shellQuote(meant))
+	}
 }

@@ -43,7 +43,7 @@ func (a *app) names(prefix string) []string {
 // completeRun completes the line of "pawl run". cobra cannot, because "run"
 // parses its flags itself.
 func (a *app) completeRun(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	r := &runArgs{elect: cmd.Name() == "elect"}
+	r := &runArgs{elect: cmd.Name() == "elect", turns: cmd.Name() == "once"}
 	fs := newRunFlags(r)
 	words, pending := runWords(fs, args)
 	if pending != nil {

@@ -39,7 +39,7 @@ func (a *app) electCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			return a.runner(e)
+			return a.runner(e, (*runner).run)
 		},
 	}
 	(&runArgs{elect: true}).flags(cmd.Flags()) // for the help text only

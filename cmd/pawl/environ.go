@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"runtime"
 	"slices"
@@ -19,10 +20,32 @@ const heldVar = "PAWL_HELD"
 
 func held() []string { return strings.Fields(os.Getenv(heldVar)) }
 
+// heldNamesVar has the names of those leases, escaped as in the path of a URL. By them an
+// inner "pawl run" sees that somebody waits for what is held around it.
+const heldNamesVar = "PAWL_HELD_NAMES"
+
+// holding says which leases are held around us. A pawl that does not know the names hands them
+// on as they were: then they are fewer than the leases, and nothing is known.
+func holding() (opts []pawl.Option) {
+	names := strings.Fields(os.Getenv(heldNamesVar))
+	leases := held()
+	if len(names) != len(leases) {
+		return nil
+	}
+	for i, lease := range leases {
+		name, err := url.PathUnescape(names[i])
+		if err != nil {
+			return nil
+		}
+		opts = append(opts, pawl.Holding(name, lease))
+	}
+	return opts
+}
+
 // outputs are the variables by which the command is told of its lease. No pawl reads
 // one of them to find its store: a script takes the same lock whether or not it
 // runs beneath another "pawl run".
-var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, keepersVar}
+var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, heldNamesVar, keepersVar}
 
 // environ returns the environment of the command.
 func (r *runner) environ(lease *pawl.Lease) []string {
@@ -42,6 +65,7 @@ func (r *runner) environ(lease *pawl.Lease) []string {
 		"PAWL_LEASE="+lease.ID(),
 		"PAWL_LEASE_STORE="+r.store.url.String(),
 		heldVar+"="+strings.Join(append(held(), lease.ID()), " "),
+		heldNamesVar+"="+strings.TrimPrefix(os.Getenv(heldNamesVar)+" "+url.PathEscape(r.name), " "),
 	)
 	if lease.Token() != 0 {
 		env = append(env, "PAWL_TOKEN="+strconv.FormatUint(uint64(lease.Token()), 10))
@@ -56,7 +80,7 @@ func (r *runner) environ(lease *pawl.Lease) []string {
 // them: what a command has in its environment ends up in logs. A "pawl run"
 // inside of it needs them all the same, and finds them where the kernel keeps what
 // the outer one was started with, which only the same user can read.
-var passwords = []string{"PAWL_ETCD_PASSWORD", "PAWL_REDIS_PASSWORD", "PAWL_ZK_PASSWORD"}
+var passwords = []string{"PAWL_ETCD_PASSWORD", "PAWL_POSTGRES_PASSWORD", "PAWL_REDIS_PASSWORD", "PAWL_ZK_PASSWORD"}
 
 // keepersVar has the process ids of those "pawl run" around us that have been given passwords.
 const keepersVar = "PAWL_KEEPERS"

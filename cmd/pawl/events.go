@@ -12,27 +12,29 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
 // event is one change of the state of "pawl run" or "pawl elect", as --events and --json tell
 // it. It obeys the rule for schema.
 type event struct {
-	Schema     int          `json:"schema"`
-	Time       time.Time    `json:"time"`
-	Event      string       `json:"event"` // waiting acquired started suspect leftovers lost released exited failed clock
-	Name       string       `json:"name"`
-	Lease      string       `json:"lease,omitempty"`
-	Token      uint64       `json:"token,omitempty"`
-	Holders    []holderJSON `json:"holders,omitempty"`    // waiting: who has it
-	Ahead      *int         `json:"ahead,omitempty"`      // waiting: how many come before us
-	Closed     float64      `json:"closed,omitempty"`     // waiting: for how many seconds the store grants nothing
-	Unanswered float64      `json:"unanswered,omitempty"` // waiting: for how many seconds the store has not answered; error says why
-	Left       []leftJSON   `json:"left,omitempty"`       // leftovers: what the command has left running
-	PID        int          `json:"pid,omitempty"`        // started, exited: the command
-	Code       *int         `json:"code,omitempty"`       // exited, failed: exit code
-	Signal     int          `json:"signal,omitempty"`     // exited: that ended the command
-	Kind       string       `json:"kind,omitempty"`       // failed: busy, lost, unavailable …
-	Error      string       `json:"error,omitempty"`      // suspect, lost, released, failed: why; clock: what
+	Schema     int             `json:"schema"`
+	Time       time.Time       `json:"time"`
+	Event      string          `json:"event"` // waiting acquired started suspect leftovers lost released exited failed clock
+	Name       string          `json:"name"`
+	Lease      string          `json:"lease,omitempty"`
+	Token      uint64          `json:"token,omitempty"`
+	Holders    []report.Holder `json:"holders,omitempty"`    // waiting: who has it
+	Ahead      *int            `json:"ahead,omitempty"`      // waiting: how many come before us
+	Closed     float64         `json:"closed,omitempty"`     // waiting: for how many seconds the store grants nothing
+	Unanswered float64         `json:"unanswered,omitempty"` // waiting: for how many seconds the store has not answered; error says why
+	Left       []leftJSON      `json:"left,omitempty"`       // leftovers: what the command has left running
+	PID        int             `json:"pid,omitempty"`        // started, exited: the command
+	Code       *int            `json:"code,omitempty"`       // exited, failed: exit code
+	Signal     int             `json:"signal,omitempty"`     // exited: that ended the command
+	Kind       string          `json:"kind,omitempty"`       // failed: busy, lost, unavailable …
+	Error      string          `json:"error,omitempty"`      // suspect, lost, released, failed: why; clock: what
 }
 
 type leftJSON struct {

@@ -71,8 +71,9 @@ var flagNames = strings.NewReplacer(
 	"for as long as MaxHold allows", "for as long as --max-hold allows",
 	"took longer than its TTL of", "took longer than its --ttl of",
 	" (Options.AllowShared)", "",
-	"filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock and memlock have them", "stores of kind file, redis (without ?mode=), redlock, zk and etcd have them",
-	"filelock, redislock (not with Mode Efficiency), zklock, etcdlock and memlock have them", "stores of kind file, redis (without ?mode=), zk and etcd have them",
+	", which this caller holds", ", which is held around this one",
+	"filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), redlock, zk, etcd and postgres have them",
+	"filelock, redislock (not with Mode Efficiency), zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), zk, etcd and postgres have them",
 )
 
 // line is the one line that the user gets. It is one, so that the last line

@@ -195,7 +195,7 @@ func TestProcessOfAnotherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := w.sh(`mkdir b && cp ` + program + ` b/pawl && cp ` + setpriv + ` su && chmod 4755 su && chmod 711 .. && chmod 777 . && mkdir -m 700 locks && chown 65534 locks`)
+	s := w.sh(`mkdir b && cp ` + program + ` b/pawl && cp ` + setpriv + ` su && chmod 4755 su && chmod 711 .. && chmod 777 . && chown 65534 locks`)
 	s.end(0)
 	p := w.sh(`exec setpriv --reuid 65534 --regid 65534 --clear-groups ./b/pawl run x --max-hold 1s --grace 300ms -- ./su --reuid 0 sh -c 'touch here; while ! test -e out; do sleep 0.02; done'`)
 	w.until("pawl gives up", func() bool { return strings.Contains(p.stderr(), "stays locked") })

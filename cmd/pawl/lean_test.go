@@ -16,18 +16,18 @@ func TestBinaryIsLean(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the whole command")
 	}
-	const megabytes, tags = 15, "grpcnotrace"
+	const megabytes, tags, gcflags = 17, "grpcnotrace", "google.golang.org/...=-l"
 	config, err := os.ReadFile("../../.goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"tags: [" + tags + "]", "flags: [-trimpath]", "-s -w "} {
+	for _, want := range []string{"tags: [" + tags + "]", "flags: [-trimpath]", "gcflags: [" + gcflags + "]", "-s -w "} {
 		if !strings.Contains(string(config), want) {
 			t.Errorf(".goreleaser.yaml has no %q, which this test builds with", want)
 		}
 	}
 	binary := filepath.Join(t.TempDir(), "pawl")
-	cmd := exec.Command("go", "build", "-tags", tags, "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	cmd := exec.Command("go", "build", "-tags", tags, "-trimpath", "-gcflags", gcflags, "-ldflags", "-s -w", "-o", binary, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOOS=linux", "GOARCH=amd64")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -4,23 +4,38 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
 func (a *app) lsCommand() *cobra.Command {
+	order, watch := lsOrder("name"), false
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that somebody holds or waits for",
 		Long: `List the locks that somebody holds or waits for, and whose names begin with
-PREFIX. Nothing is printed if there are none.`,
+PREFIX. Nothing is printed if there are none.
+
+On a terminal long holders and reasons are shortened, so that each lock has a
+line. Everything is in the output of "pawl show" and of --json.
+
+With --watch they are listed every two seconds, until Ctrl-C: on a terminal on
+the same screen, else one list below the other with an empty line between. What
+happens in between is told by "pawl watch".`,
 		Example: `  pawl ls
   pawl ls deploy/
+  pawl ls --sort age                 what has been held for longest comes first
+  pawl ls --watch
   pawl ls --json | jq -r '.locks[].name'`,
 		Args:              args(0, 1, "see pawl ls --help"),
 		ValidArgsFunction: a.completeName,
@@ -28,59 +43,125 @@ PREFIX. Nothing is printed if there are none.`,
 			prefix := ""
 			if len(args) > 0 {
 				prefix = args[0]
+				if what, write := likeStore(prefix); what != "" && a.store == "" {
+					return usage("an argument is the "+what, "name it with: pawl ls "+write)
+				}
 			}
-			return a.ls(cmd, prefix)
+			switch {
+			case watch && a.json:
+				return usage("--watch and --json contradict each other", "try: pawl watch --json")
+			case watch:
+				return a.lsWatch(cmd.Context(), prefix, order)
+			}
+			return a.ls(cmd.Context(), prefix, order)
 		},
 	}
+	cmd.Flags().Var(&order, "sort", "sort by `COLUMN`: name, age (held for longest first) or waiting (most first)")
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "age", "waiting"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	cmd.Flags().BoolVar(&watch, "watch", false, "list them again every two seconds")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-func (a *app) ls(cmd *cobra.Command, prefix string) error {
+func (a *app) ls(ctx context.Context, prefix string, order lsOrder) error {
 	s, err := a.open()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	infos, failed := s.List(cmd.Context(), prefix)
-	if failed != nil {
-		failed = storeFailure(failed, s.url.String())
-	}
-	if len(infos) == 0 && failed != nil {
-		return failed
-	}
-	state, err := s.state(cmd.Context())
+	l, err := s.list(ctx, prefix, order)
 	if err != nil {
 		return err
 	}
-	out := lsJSON{Schema: schema, Store: s.url.String(), Locks: []lockJSON{}, State: state}
-	for _, info := range infos {
-		out.Locks = append(out.Locks, lock(info))
+	out := lsJSON{Schema: schema, Store: s.url.String(), Locks: []report.Lock{}, State: l.state}
+	for _, info := range l.infos {
+		out.Locks = append(out.Locks, report.LockOf(info))
 	}
 	err = a.print(out, func(w io.Writer) error {
-		if state != nil && state.Closed != "" {
-			fmt.Fprintln(a.stderr, state.line())
+		if l.state != nil && l.state.Closed != "" {
+			fmt.Fprintln(a.stderr, closed(l.state))
 		}
-		return printTable(w, infos)
+		width, _ := sizeOf(w)
+		return printTable(w, width, l.infos)
 	})
-	return cmp.Or(err, failed) // what could not be read is told beside the rest
+	return cmp.Or(err, l.failed) // what could not be read is told beside the rest
 }
 
-func printTable(w io.Writer, infos []*pawl.Info) error {
+// listing is what a store has listed.
+type listing struct {
+	infos  []*pawl.Info
+	state  *report.State
+	failed error // to read some of it
+}
+
+// list returns an error if there is nothing to show.
+func (s *store) list(ctx context.Context, prefix string, order lsOrder) (l listing, err error) {
+	l.infos, err = s.List(ctx, prefix)
+	if err != nil {
+		l.failed = storeFailure(err, s.url.String())
+	}
+	if len(l.infos) == 0 && l.failed != nil {
+		return l, l.failed
+	}
+	if l.state, err = s.state(ctx); err != nil {
+		return l, err
+	}
+	slices.SortStableFunc(l.infos, lsOrders[order])
+	return l, nil
+}
+
+func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 	if len(infos) == 0 {
 		return nil
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tTOKEN\tKIND\tFOR\tWAITING\tHOLDER\tWHY")
+	const name, holder, why = 0, 4, 5
+	t := table{{"NAME", "KIND", "FOR", "WAITING", "HOLDER", "WHY"}}
 	for _, info := range infos {
+		waiting := strconv.Itoa(len(info.Waiters))
 		for _, h := range info.Holders {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n", printable(info.Name), h.Token,
-				cmp.Or(kindText(h.Shared, h.Slots), "exclusive"), age(h.Acquired), len(info.Waiters),
-				printable(h.Holder.String()), printable(cmp.Or(h.Why, "-")))
+			kind := cmp.Or(kindText(h.Shared, h.Slots), "exclusive")
+			if h.Slots > 0 {
+				kind = fmt.Sprintf("%d slots", h.Slots)
+			}
+			t = append(t, []string{printable(info.Name), kind, age(h.Acquired), waiting,
+				printable(h.Holder.String()), printable(cmp.Or(h.Why, "-"))})
 		}
 		if len(info.Holders) == 0 {
-			fmt.Fprintf(t, "%s\t%d\t-\t-\t%d\t-\t-\n", printable(info.Name), info.Token, len(info.Waiters))
+			t = append(t, []string{printable(info.Name), "-", "-", waiting, "-", "-"})
 		}
 	}
-	return t.Flush()
+	return t.print(w, width, []int{holder, why}, name)
+}
+
+// lsOrder is what the list is sorted by.
+type lsOrder string
+
+// lsOrders has what sorts the list, which comes sorted by name.
+var lsOrders = map[lsOrder]func(a, b *pawl.Info) int{
+	"name":    func(a, b *pawl.Info) int { return cmp.Compare(a.Name, b.Name) },
+	"age":     func(a, b *pawl.Info) int { return oldest(a).Compare(oldest(b)) },
+	"waiting": func(a, b *pawl.Info) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) },
+}
+
+func (o *lsOrder) Set(s string) error {
+	if lsOrders[lsOrder(s)] == nil {
+		return errors.New("use name, age or waiting")
+	}
+	*o = lsOrder(s)
+	return nil
+}
+
+func (o *lsOrder) String() string { return string(*o) }
+
+func (o *lsOrder) Type() string { return "string" }
+
+// oldest returns since when a lock has been held. One that is not held comes last.
+func oldest(info *pawl.Info) time.Time {
+	first := time.Now()
+	for _, h := range info.Holders {
+		if !h.Acquired.IsZero() && h.Acquired.Before(first) {
+			first = h.Acquired
+		}
+	}
+	return first
 }

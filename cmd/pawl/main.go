@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
@@ -31,8 +33,21 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		return a.code
 	}
 	f := asFailure(err)
+	if word := unknownWord(root, args); word != "" {
+		f = unknownCommand(root, word)
+	}
 	if !f.told {
 		fmt.Fprintln(stderr, f.line())
 	}
 	return f.code
+}
+
+// unknownWord returns the word of the command line that should be a command and is none, or "".
+func unknownWord(root *cobra.Command, args []string) string {
+	if _, _, err := root.Find(args); err == nil {
+		return ""
+	}
+	root.Flags().SetInterspersed(false)
+	_ = root.ParseFlags(args) // up to that word
+	return root.Flags().Arg(0)
 }

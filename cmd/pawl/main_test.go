@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,11 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	if programs[filepath.Base(os.Args[0])] == nil {
 		heedSignals()
+		flag.Parse()
+		// The tests wait for processes and for time to pass.
+		if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+			flag.Set("test.parallel", "6")
+		}
 	}
 	testscript.Main(m, programs)
 }
@@ -54,9 +60,11 @@ func TestScript(t *testing.T) {
 func scripts(store func(workDir string) string) testscript.Params {
 	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", os.Getenv("GORACE"))
+			for _, key := range []string{"GORACE", "PAWL_MUTANT"} { // the latter is internal/mutants'
+				env.Setenv(key, os.Getenv(key))
+			}
 			env.Setenv("PAWL_STORE", store(env.WorkDir))
-			return nil
+			return os.Mkdir(filepath.Join(env.WorkDir, "locks"), 0o700)
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {

@@ -18,7 +18,6 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the manual pages",
-		Hidden:  true,
 		Args:    args(1, 1, "try: pawl man ."),
 		PreRunE: noStore,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -3,15 +3,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -20,25 +24,29 @@ func (a *app) maxTTLCommand() *cobra.Command {
 		Use:   "max-ttl [DURATION]",
 		Short: "Show or change the longest --ttl that a Redis store allows",
 		Long: `Show or change the longest --ttl that a Redis store allows, which is 30s unless
-changed. For so long it grants nothing after it has lost its data, as it may have
-forgotten a lock; so all programs that use the store have to know it. They find it
-there. After a loss of data it is not there any more: so each program whose URL says
-less (?max_ttl=; 30s without) is refused from the beginning.
+changed. For so long it grants nothing after it has lost its data, as it may
+have forgotten a lock; so all programs that use the store have to know it. They
+find it there. After a loss of data it is not there any more: so each program
+whose URL says less (?max_ttl=; 30s without) is refused from the beginning.
 
-To raise it: first give all programs the new value, with ?max_ttl= in the URL of the
-store, in any order, at any time; then say it here. Programs that run go along.
+To raise it: first give all programs the new value, with ?max_ttl= in the URL
+of the store, in any order, at any time; then say it here. Programs that run go
+along.
 To lower it: say it here, then change the URLs. Leases with a longer --ttl are
 renewed no more, and waited for until they have ended.`,
 		Example: `  pawl max-ttl -s redis://localhost
   pawl max-ttl -s redis://localhost 5m`,
-		Args: args(0, 1, "try: pawl max-ttl 5m"),
+		Args: args(0, 1, "try: pawl max-ttl -s redis://HOST 5m"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.showMaxTTL(cmd.Context())
 			}
-			ttl, err := time.ParseDuration(args[0])
+			if what, write := likeStore(args[0]); what != "" {
+				return usage("an argument is the "+what, "name it with: pawl max-ttl "+write+" 5m")
+			}
+			ttl, err := parseDuration(args[0])
 			if err != nil || ttl < driver.MinTTL {
-				return usage(fmt.Sprintf("%q is no duration that a lease can have", shorten(args[0], 40)), "try: pawl max-ttl 5m")
+				return usage(fmt.Sprintf("%q is no duration that a lease can have", shorten(args[0], 40)), "try: pawl max-ttl -s redis://HOST 5m")
 			}
 			return a.setMaxTTL(ttl)
 		},
@@ -49,13 +57,13 @@ renewed no more, and waited for until they have ended.`,
 
 // maxTTLJSON is what max-ttl prints.
 type maxTTLJSON struct {
-	Schema int        `json:"schema"`
-	Store  string     `json:"store"`
-	State  *stateJSON `json:"state"`
+	Schema int           `json:"schema"`
+	Store  string        `json:"store"`
+	State  *report.State `json:"state"`
 }
 
 func (a *app) setMaxTTL(ttl time.Duration) error {
-	_, err := reach(a.store, a.connect, func(ctx context.Context, u *storeURL) error {
+	u, err := reach(a.store, a.connect, func(ctx context.Context, u *storeURL) error {
 		if maxTTLs[u.scheme] == nil {
 			return noMaxTTL(u)
 		}
@@ -64,7 +72,17 @@ func (a *app) setMaxTTL(ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if u.refused(ttl) {
+		slog.New(warnings{a.stderr}).Warn(fmt.Sprintf("programs without ?max_ttl=%v in their URL are refused from now on, and it is not in this one; those that run go along", ttl))
+	}
 	return a.showMaxTTL(context.Background())
+}
+
+// refused reports whether programs with this URL are refused where the longest TTL is longest: they
+// would not wait for all leases when the store has lost it. PostgreSQL does not lose it.
+func (s *storeURL) refused(longest time.Duration) bool {
+	own, _ := time.ParseDuration(s.url.Query().Get("max_ttl")) // the store has parsed it before
+	return cmp.Or(own, pawl.DefaultTTL) < longest && !strings.HasPrefix(s.scheme, "postgres")
 }
 
 func noMaxTTL(u *storeURL) error {
@@ -85,24 +103,13 @@ func (a *app) showMaxTTL(ctx context.Context) error {
 		return err
 	}
 	return a.print(maxTTLJSON{schema, s.url.String(), state}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, state.limit())
+		_, err := fmt.Fprintln(w, limit(state))
 		return err
 	})
 }
 
-// stateJSON is how a store is.
-type stateJSON struct {
-	MaxTTL string      `json:"max_ttl,omitempty"` // empty: nobody has set it
-	SetBy  *personJSON `json:"max_ttl_set_by,omitempty"`
-	Closed string      `json:"closed,omitempty"` // for so long it grants nothing
-	Until  time.Time   `json:"closed_until,omitzero"`
-	Why    string      `json:"closed_because,omitempty"`
-
-	by string
-}
-
 // state asks the store how it is. It is nil where that has no meaning.
-func (s *store) state(ctx context.Context) (*stateJSON, error) {
+func (s *store) state(ctx context.Context) (*report.State, error) {
 	info, err := s.Store(ctx)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -110,37 +117,21 @@ func (s *store) state(ctx context.Context) (*stateJSON, error) {
 	case err != nil:
 		return nil, storeFailure(err, s.url.String())
 	}
-	return stateOf(info), nil
-}
-
-func stateOf(info *pawl.StoreInfo) *stateJSON {
-	out := &stateJSON{Why: info.Why}
-	if info.MaxTTL != 0 {
-		out.MaxTTL = info.MaxTTL.String()
-	}
-	if info.SetBy != nil {
-		p := person(*info.SetBy, "")
-		out.SetBy, out.by = &p, info.SetBy.String()
-	}
-	if info.Closed > 0 {
-		left := max(info.Closed.Round(time.Second), time.Second)
-		out.Closed, out.Until = left.String(), time.Now().Add(left)
-	}
-	return out
+	return report.StateOf(info), nil
 }
 
 // limit says what the longest --ttl is.
-func (s *stateJSON) limit() string {
+func limit(s *report.State) string {
 	switch {
 	case s.MaxTTL == "":
 		return "nobody has used the store yet: the first program sets the longest --ttl, to 30s unless its URL says ?max_ttl="
-	case s.by == "":
+	case s.SetBy == nil:
 		return "the longest --ttl is " + s.MaxTTL
 	}
-	return fmt.Sprintf("the longest --ttl is %s, set by %s", s.MaxTTL, s.by)
+	return fmt.Sprintf("the longest --ttl is %s, set by %s", s.MaxTTL, s.SetBy)
 }
 
-// line says why nothing is granted.
-func (s *stateJSON) line() string {
-	return printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, s.limit()))
+// closed says why nothing is granted.
+func closed(s *report.State) string {
+	return printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, limit(s)))
 }

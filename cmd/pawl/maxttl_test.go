@@ -31,7 +31,7 @@ func TestMaxTTL(t *testing.T) {
 
 	long := run("", "--ttl", "2m", "job", "true")
 	long.end(exitConfig)
-	says(long.stderr(), "2m0s", "30s", "max_ttl=2m0s", "pawl max-ttl 2m0s")
+	says(long.stderr(), "2m0s", "30s here, as none is set", "unless it has as much,", "max_ttl=2m0s", "pawl max-ttl 2m0s")
 	long = run("?max_ttl=12h", "-n", "--ttl", "12h", "nightly", "true")
 	long.end(exitConfig)
 	says(long.stderr(), "12h0m0s", "30s, set by", "pawl max-ttl 12h0m0s")
@@ -42,6 +42,18 @@ func TestMaxTTL(t *testing.T) {
 	raise := w.pawl("max-ttl", "-s", store, "2m")
 	raise.end(0)
 	says(raise.stdout(), "the longest --ttl is 2m0s, set by")
+	says(raise.stderr(), "pawl: warning: programs without ?max_ttl=2m0s in their URL are refused from now on")
+	again := w.pawl("max-ttl", "-s", store+"?max_ttl=2m", "2m")
+	again.end(0)
+	if again.stderr() != "" {
+		t.Errorf("it says %q, though its URL has all", again.stderr())
+	}
+	bad := w.diagnosis(store, 2)
+	w.wants(bad, "max-ttl: the longest --ttl is 2m0s, set by")
+	w.wants(bad, ", and this URL lacks ?max_ttl=2m0s: programs with it are refused")
+	if bad = w.diagnosis(store+"?max_ttl=3m", 0); len(bad) > 0 {
+		t.Errorf("it is well, but for %q", bad)
+	}
 	late := run("", "job", "true")
 	late.end(exitConfig)
 	says(late.stderr(), "30s", "2m0s, set by", "max_ttl=2m0s")

@@ -20,15 +20,16 @@ func (a *app) nodesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes [--to URL]",
 		Short: "Show the nodes of a redlock store, or change them",
-		Long: `Show the nodes of a redlock store, or change them while it is in use: replace one,
-or go from three to five and back.
+		Long: `Show the nodes of a redlock store, or change them while it is in use: replace
+one, or go from three to five and back.
 
-All programs have to use the same nodes; the nodes know which, and refuse others. To
-change them, say what they are with --store and what they are to be with --to. That
-makes one step, and prints what programs are to use from then on. When all of them do,
-whatever the order, say the same again, until it says that this was the last step. The
-second step takes a while: for the longest --ttl of the store. Programs that still use
-what was before the last step are refused then, and lose their locks.
+All programs have to use the same nodes; the nodes know which, and refuse
+others. To change them, say what they are with --store and what they are to be
+with --to. That makes one step, and prints what programs are to use from then
+on. When all of them do, whatever the order, say the same again, until it says
+that this was the last step. The second step takes a while: for the longest
+--ttl of the store. Programs that still use what was before the last step are
+refused then, and lose their locks.
 
 A node that has died may be among those of --store. See docs/redlock-nodes.md.`,
 		Example: `  pawl nodes -s redlock://a,b,c

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t, dir, dir + "/pawl"}
 	exe, err := exec.LookPath("pawl")
 	if err == nil {
-		err = os.Symlink(exe, w.exe)
+		err = errors.Join(os.Symlink(exe, w.exe), os.Mkdir(dir+"/locks", 0o700))
 	}
 	if err != nil {
 		t.Fatal(err)

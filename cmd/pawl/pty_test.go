@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 )
@@ -30,7 +31,7 @@ func (w *world) terminal(path string, words ...string) *screen {
 	w.Helper()
 	c := exec.Command(path, words...)
 	c.Dir, c.Env = w.dir, append(w.env(), "PS1=$ ", "TERM=dumb", "HISTFILE=")
-	f, err := pty.Start(c)
+	f, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -195,4 +196,21 @@ func TestStopWithoutShell(t *testing.T) {
 	s.typing("one\n")
 	s.shows("got one")
 	s.end("0")
+}
+
+// On a terminal, what somebody has to know of a lock is on its line, however long the rest is.
+func TestListOnATerminal(t *testing.T) {
+	w := newWorld(t)
+	holder := w.pawl("run", "deploy", "--publish-command-line", "--why", "release 7", "--", "sh", "-c", holdUntil, strings.Repeat("x", 150))
+	w.appears("in")
+	s := w.terminal(w.exe, "ls")
+	s.shows("release 7")
+	s.end("0")
+	for line := range strings.Lines(s.text()) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\r\n")); n > 80 {
+			t.Errorf("a line has %d characters: %s", n, line)
+		}
+	}
+	w.create("out")
+	holder.end(0)
 }

@@ -118,7 +118,7 @@ func candidate() {
 			locks, err = openCut(os.Args[1], os.Args[4] == "blind", opts)
 		} else {
 			var s *store
-			if s, err = open(os.Args[1], time.Minute, opts); err == nil {
+			if s, err = open(os.Args[1], time.Minute, opts, true); err == nil {
 				locks = s.Client
 			}
 		}

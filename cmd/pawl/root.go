@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -52,11 +53,19 @@ machine; --store or $PAWL_STORE names another one by URL:
                           may be in $PAWL_ZK_PASSWORD, or in a file as above
   etcd://h1:2379,h2:2379/prefix
                           an etcd cluster; etcds:// with TLS; passwords
-                          likewise, or in $PAWL_ETCD_PASSWORD`,
+                          likewise, or in $PAWL_ETCD_PASSWORD
+  postgres://user@host/database
+                          a PostgreSQL database; passwords likewise, or in
+                          $PAWL_POSTGRES_PASSWORD`,
 		Example: `  pawl run deploy -- make deploy            wait for the lock, run, give it back
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
+  pawl once --per 24h nightly -- ./backup   once a day, on one of many machines
+  pawl hold deploy --for 10m --why "moves"  hold the lock by hand
+  pawl wait deploy                          until nobody has it
   pawl ls                                   who holds what
-  pawl show deploy                          who holds it, since when, why, who waits
+  pawl watch                                what happens to locks, as it happens
+  pawl serve                                the same in a browser, live
+  pawl show deploy                          who has it, why, and who waits
   pawl break deploy --force --why "hangs"   end somebody's lease
   pawl bless -s redis://localhost --yes     a new Redis server need not wait
   pawl max-ttl -s redis://localhost 5m      allow leases of five minutes there
@@ -69,10 +78,19 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.lsCommand(), a.showCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(shorten(err.Error(), 200), "see "+cmd.CommandPath()+" --help")
+		if errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		return usage(shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
 	})
+	root.SetUsageFunc(printUsage)
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that its arguments are looked at
+	}
 	return root
 }
 
@@ -81,10 +99,10 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 }
 
 // open opens the store of a command that is not "run".
-func (a *app) open() (*store, error) { return open(a.store, a.connect, &pawl.Options{}) }
+func (a *app) open() (*store, error) { return open(a.store, a.connect, &pawl.Options{}, false) }
 
 func connectFlag(fs *pflag.FlagSet, d *time.Duration) {
-	fs.DurationVar(d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
+	durationVar(fs, d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
 }
 
 // noStore refuses flags of the store before a command that asks none.
@@ -117,6 +135,9 @@ func args(low, high int, hint string) cobra.PositionalArgs {
 			return usage("an argument is missing", hint)
 		}
 		if len(args) > high {
+			if what, write := likeStore(args[high]); what != "" {
+				return usage("an argument is the "+what, "name it with: "+cmd.CommandPath()+" "+write)
+			}
 			return usage(fmt.Sprintf("unexpected argument %q", shorten(args[high], 40)), hint)
 		}
 		return nil

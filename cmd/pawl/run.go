@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -32,6 +32,7 @@ func (a *app) runCommand() *cobra.Command {
   pawl run nightly --no-wait -- ./backup.sh
   pawl run migrate --wait 5m --why "release 7" -- ./migrate up
   pawl run reports --max-hold 1h -- ./reports
+  pawl run nightly -q -E 0 -n --min-hold 5m -- ./job
   pawl run backup --shared -- ./read-only-copy
   pawl run crawl --slots 3 -- ./crawl
   pawl run deploy --events fd:3 -- make deploy 3>events.json`,
@@ -46,7 +47,7 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.runner(r)
+			return a.runner(r, (*runner).run)
 		},
 	}
 	new(runArgs).flags(cmd.Flags()) // for the help text only
@@ -54,14 +55,14 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runner(args *runArgs) (err error) {
+func (a *app) runner(args *runArgs, do func(*runner) (int, error)) (err error) {
 	r := &runner{runArgs: args, stderr: a.stderr}
-	a.code, err = r.run()
+	a.code, err = do(r)
 	a.interrupted, a.keyboard = r.interrupted, r.keyboard
 	return err
 }
 
-// runner is one "pawl run" or "pawl elect".
+// runner is one "pawl run", "pawl elect", "pawl once" or "pawl hold".
 type runner struct {
 	*runArgs
 	stderr  io.Writer
@@ -84,11 +85,26 @@ func (r *runner) run() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	shown := publicCommand(r.command)
+	if r.publish {
+		shown = commandLine(r.command)
+	}
+	return r.telling(shown, func() (int, error) {
+		if r.elect {
+			return r.terms(path)
+		}
+		return r.once(path)
+	})
+}
+
+// telling calls do with events and store open, and tells of its failure. Others are shown
+// the command.
+func (r *runner) telling(command string, do func() (int, error)) (int, error) {
 	if err := r.openEvents(); err != nil {
 		return 0, err
 	}
 	defer r.events.close()
-	code, err := r.locked(path)
+	code, err := r.opened(command, do)
 	if err == nil {
 		return code, nil
 	}
@@ -100,20 +116,6 @@ func (r *runner) run() (int, error) {
 	r.tell(event{Event: "failed", Kind: f.kind, Code: &f.code, Error: f.Error()})
 	f.told = f.told || r.json
 	return 0, f
-}
-
-// lookPath returns the executable file of a command.
-func lookPath(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		return path, nil
-	case errors.Is(err, exec.ErrDot):
-		return "", fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
-	case errors.Is(err, exec.ErrNotFound):
-		err = fs.ErrNotExist
-	}
-	return "", fail(job.ExecError(name, err))
 }
 
 func (r *runner) openEvents() error {
@@ -137,20 +139,16 @@ func (r *runner) tell(e event) {
 	r.events.tell(e)
 }
 
-// locked does what it is all about with an open store.
-func (r *runner) locked(path string) (int, error) {
-	shown := publicCommand(r.command)
-	if r.publish {
-		shown = commandLine(r.command)
-	}
+// opened calls do with an open store, and with signals that go to r.
+func (r *runner) opened(command string, do func() (int, error)) (int, error) {
 	opts := &pawl.Options{
 		TTL:      r.ttl,
-		Holder:   pawl.Holder{Who: r.who, Command: shown},
+		Holder:   pawl.Holder{Who: r.who, Command: command},
 		Observer: pawl.Observer{Suspect: r.suspect, Closed: r.closed, Stepped: r.stepped, Silent: r.silent},
 	}
 	r.news = make(chan struct{}, 1)
 	var err error
-	if r.store, err = open(r.runArgs.store, r.connect, opts); err != nil {
+	if r.store, err = open(r.runArgs.store, r.connect, opts, true); err != nil {
 		return 0, err
 	}
 	defer r.store.Close()
@@ -159,10 +157,7 @@ func (r *runner) locked(path string) (int, error) {
 	r.signals = make(chan os.Signal, 16)
 	listen(r.signals, ending)
 	defer signal.Stop(r.signals)
-	if r.elect {
-		return r.terms(path)
-	}
-	return r.once(path)
+	return do()
 }
 
 // once acquires, runs, releases.
@@ -172,6 +167,7 @@ func (r *runner) once(path string) (int, error) {
 		return 0, err
 	}
 	r.known = true
+	least := driver.Now().Add(r.minHold)
 	r.tell(event{Event: "acquired", Lease: lease.ID(), Token: uint64(lease.Token())})
 	listen(r.signals, others)
 	defer unlisten()
@@ -179,6 +175,16 @@ func (r *runner) once(path string) (int, error) {
 	if err != nil {
 		_ = lease.Release(context.Background())
 		return 0, err
+	}
+	if s.asked.IsZero() && status.Signal != syscall.SIGINT { // nobody wants it to end
+		left := least.Sub(driver.Now())
+		why := r.keeps(status, left)
+		if why != "" && left > patience && !r.quiet && !r.json {
+			r.say(fmt.Sprintf("pawl: the command has ended; %q is kept for %v (%s), a signal gives it back", r.name, driver.ForPeople(left), why))
+		}
+		if why != "" {
+			_ = r.keep(lease, least) // release tells of a loss
+		}
 	}
 	if err := s.release(status); err != nil {
 		return 0, err
@@ -258,7 +264,7 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	}
 	j, err := job.Start(spec)
 	if err != nil {
-		return nil, status, fail(exitSystem, err.Error(), "see ulimit -u, and free memory")
+		return nil, status, fail(exitSystem, err.Error(), startHint(err))
 	}
 	defer func() {
 		r.keyboard = j.Close()
@@ -270,13 +276,25 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	return s, status, err
 }
 
+// released tells of the release, which may have failed.
+func (r *runner) released(lease *pawl.Lease, err error) {
+	r.tell(event{Event: "released", Lease: lease.ID(), Token: uint64(lease.Token()), Error: errorText(err)})
+	if err != nil && !r.json {
+		select { // the process is about to end, but does not wait for a reader for ever
+		case <-r.say(fmt.Sprintf("pawl: warning: %s; the store ends the lease when its time is over",
+			strings.TrimPrefix(err.Error(), "pawl: "))):
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // lost returns the failure for a lost lease.
 func (r *runner) lost(err error, then string) error {
 	text := err.Error()
 	if l := new(pawl.LostError); errors.As(err, &l) {
 		text = l.Error()
 	}
-	return fail(exitLost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: pawl show "+shellQuote(r.name))
+	return fail(exitLost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.show(r.name))
 }
 
 // signalled returns the failure of a signal that ends us while there is no command.

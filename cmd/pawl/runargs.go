@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// runArgs is the command line of "pawl run" or "pawl elect".
+// runArgs is the command line of "pawl run", "pawl elect", "pawl once" or "pawl hold".
 type runArgs struct {
 	elect   bool
+	turns   bool          // of once
+	holdFor time.Duration // of hold, which has no command
 	name    string
 	command []string
 
@@ -28,6 +31,8 @@ type runArgs struct {
 	ttl      time.Duration
 	grace    time.Duration
 	maxHold  time.Duration
+	minHold  time.Duration
+	per      time.Duration // of once
 	shared   bool
 	slots    int
 	why, who string
@@ -38,6 +43,7 @@ type runArgs struct {
 
 	leftovers     leftovers
 	keepPasswords bool
+	inDeadlock    bool // wait also there
 	publish       bool
 }
 
@@ -49,15 +55,24 @@ const (
 func (a *runArgs) flags(fs *pflag.FlagSet) {
 	a.wait, a.busyCode, a.leftovers = forEver, exitBusy, waitLeftovers
 	fs.VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
-	if !a.elect {
-		fs.VarP((*waitValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock (default for ever, as long as the store answers)")
-		fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	plain := !a.elect && !a.turns
+	if a.turns {
+		a.wait, a.busyCode = 0, 0
+		durationVar(fs, &a.per, "per", 0, "run it once in each turn of this `DURATION` (required)")
 	}
-	fs.DurationVar(&a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
-	fs.DurationVar(&a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
-	fs.DurationVar(&a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+	if plain {
+		a.waitFlags(fs)
+	}
+	durationVar(fs, &a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
+	durationVar(fs, &a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
+	if !a.turns {
+		durationVar(fs, &a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+	}
+	if plain {
+		durationVar(fs, &a.minHold, "min-hold", 0, "have the lock for this `DURATION` at least, also if the command ends before")
+	}
 	fs.Var(&a.leftovers, "leftovers", "what the command leaves running when it ends: `HOW` is wait (keep the lock until it ends), kill, or release (it goes on without the lock)")
-	if !a.elect {
+	if plain {
 		fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
 		fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
 	}
@@ -70,37 +85,19 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit $PAWL_REDIS_PASSWORD and its kind")
 	connectFlag(fs, &a.connect)
 	if !a.elect {
-		fs.IntVarP(&a.busyCode, "busy-code", "E", exitBusy, "exit code `N` if the lock was busy")
+		fs.IntVarP(&a.busyCode, "busy-code", "E", a.busyCode, "exit code `N` if the lock was busy")
 	}
-}
-
-// waitValue is a duration that is not negative, unlike its default.
-type waitValue time.Duration
-
-func (w *waitValue) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if err == nil && d < 0 {
-		err = errNegative
-	}
-	*w = waitValue(d)
-	return err
-}
-
-var errNegative = errors.New("it is negative")
-
-func (w *waitValue) Type() string { return "duration" }
-
-func (w *waitValue) String() string {
-	if *w < 0 {
-		return ""
-	}
-	return time.Duration(*w).String()
 }
 
 // verb is the word that the command line begins with.
 func (a *runArgs) verb() string {
-	if a.elect {
+	switch {
+	case a.elect:
 		return "elect"
+	case a.turns:
+		return "once"
+	case a.holdFor > 0:
+		return "hold"
 	}
 	return "run"
 }
@@ -116,7 +113,7 @@ func parseRun(args []string) (*runArgs, error) {
 func (a *runArgs) parse(args []string) error {
 	fs := newRunFlags(a)
 	if err := fs.Parse(args); err != nil {
-		return a.flagError(err)
+		return a.flagError(fs, args, err)
 	}
 	words := fs.Args()
 	if len(words) == 0 {
@@ -134,7 +131,7 @@ func (a *runArgs) parse(args []string) error {
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
-			return a.flagError(err)
+			return a.flagError(fs, words, err)
 		}
 		words = fs.Args()
 	}
@@ -153,7 +150,7 @@ func newRunFlags(a *runArgs) *pflag.FlagSet {
 
 // flagError says what to type instead. pflag's words are kept: they name the
 // flag.
-func (a *runArgs) flagError(err error) error {
+func (a *runArgs) flagError(fs *pflag.FlagSet, args []string, err error) error {
 	help := "see pawl " + a.verb() + " --help"
 	var missing *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -161,8 +158,12 @@ func (a *runArgs) flagError(err error) error {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &missing):
-		return usage(shorten(err.Error(), 200), help+`; put "--" before a command that begins with "-"`)
-	case errors.Is(err, errNegative):
+		help = likeFlag(err, fs) + help
+		if !slices.Contains(args, "--") {
+			help += `; put "--" before a command that begins with "-"`
+		}
+		return usage(shorten(err.Error(), 200), help)
+	case errors.Is(err, errNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
 		return usage(shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
 		return usage(shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
@@ -174,7 +175,7 @@ func (a *runArgs) flagError(err error) error {
 
 // check looks at what the parser cannot.
 func (a *runArgs) check(fs *pflag.FlagSet) error {
-	if err := checkName(a.name, a.store); err != nil {
+	if err := a.checkLease(fs); err != nil {
 		return err
 	}
 	if len(a.command) == 0 {
@@ -183,12 +184,6 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 	}
 	if a.command[0] == "" {
 		return usage("the command's name is empty", "is a variable of your script empty?")
-	}
-	if a.noWait {
-		if fs.Changed("wait") && a.wait != 0 {
-			return usage("--no-wait and --wait contradict each other", "use one of them")
-		}
-		a.wait = 0
 	}
 	if a.busyCode < 0 || a.busyCode > 255 {
 		return usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
@@ -199,19 +194,39 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 	if fs.Changed("slots") && a.slots < 1 {
 		return usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
 	}
-	if len(a.why) > 512 || strings.ContainsRune(a.why, 0) {
-		return usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+	if err := a.checkTurn(); err != nil {
+		return err
 	}
 	return a.checkTimes(fs)
 }
 
-func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
+// checkLease looks at what is said of the lease, with or without a command.
+func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
+	if err := checkName(a.name, a.store); err != nil {
+		return err
+	}
+	if a.noWait {
+		if fs.Changed("wait") && a.wait != 0 {
+			return usage("--no-wait and --wait contradict each other", "use one of them")
+		}
+		a.wait = 0
+	}
+	if len(a.why) > 512 || strings.ContainsRune(a.why, 0) {
+		return usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+	}
 	if a.ttl < driver.MinTTL {
 		return usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
 			fmt.Sprintf("use at least %v; 10s to 60s suits most work", driver.MinTTL))
 	}
+	return nil
+}
+
+func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 	if a.maxHold < 0 || fs.Changed("max-hold") && a.maxHold < driver.MinTTL {
 		return usage(fmt.Sprintf("--max-hold %v is too short", a.maxHold), "use something like 1h, or leave it out")
+	}
+	if a.maxHold > 0 && a.minHold >= a.maxHold {
+		return usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.maxHold), "use less, or leave it out")
 	}
 	// The command is asked to stop one grace before the end. It must have some
 	// time to work before that, also when one renewal comes late.

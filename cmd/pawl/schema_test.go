@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/adapt/adapthttp"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -35,7 +36,7 @@ func TestMiddlewareHasTheSchemaOfShow(t *testing.T) {
 	answer := httptest.NewRecorder()
 	m.Handler(nil).ServeHTTP(answer, httptest.NewRequest("GET", "/", nil))
 
-	shown, err := json.Marshal(showJSON{Schema: schema, Lock: lock(full)})
+	shown, err := json.Marshal(showJSON{Schema: schema, Lock: report.LockOf(full)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,4 +46,15 @@ func (w *world) serves(store, addr, name, ttl string) {
 	}
 	waiter.end(0)
 	w.appears("next")
+
+	// Another master of a cluster may be in quarantine for a moment longer.
+	w.until("the doctor finds nothing", func() bool {
+		doctor := run("doctor")
+		<-doctor.done
+		return doctor.err == nil && strings.HasSuffix(doctor.stdout(), "nothing is wrong\n")
+	})
+	hold := run("hold", name, "--ttl", ttl, "--for", "1s", "--why", "maintenance")
+	w.until("it is held", func() bool { return strings.Contains(hold.stderr(), "holding") })
+	run("wait", name, "-w", "20s").end(0)
+	hold.end(0)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -50,9 +51,10 @@ func (a *app) show(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	return a.print(showJSON{schema, s.url.String(), lock(info), state}, func(w io.Writer) error {
+	s.misspelt(cmd.Context(), a.stderr, info)
+	return a.print(showJSON{schema, s.url.String(), report.LockOf(info), state}, func(w io.Writer) error {
 		if state != nil && state.Closed != "" {
-			fmt.Fprintln(a.stderr, state.line())
+			fmt.Fprintln(a.stderr, closed(state))
 		}
 		return describe(w, info)
 	})
@@ -72,6 +74,9 @@ func describe(w io.Writer, info *pawl.Info) error {
 	}
 	for _, h := range info.Holders {
 		row("held by", "%v", h.Holder)
+		if h.Keeps {
+			row("", "if nobody uses it, its program gives it back as soon as others want it")
+		}
 		if h.Orphan {
 			row("", "this process has ended; what it started goes on and holds the lock")
 		}

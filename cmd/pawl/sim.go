@@ -23,13 +23,14 @@ func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Show what happens to Redlock when things go wrong",
-		Long: `Show a run of Redlock on simulated masters, clocks and networks: who held the lock
-when, which tokens the resource took, and the story in sentences. The client is
-the one that runs in production; what goes wrong is made up, by a scenario.
+		Long: `Show a run of Redlock on simulated masters, clocks and networks: who held the
+lock when, which tokens the resource took, and the story in sentences. The
+client is the one that runs in production; what goes wrong is made up, by a
+scenario.
 
-The runs are recorded. pawl's tests run the scenarios anew, and fail if something
-else happens than what is recorded. To run plans of your own, or those that are
-drawn from a seed, see package sim.
+The runs are recorded. pawl's tests run the scenarios anew, and fail if
+something else happens than what is recorded. To run plans of your own, or
+those that are drawn from a seed, see package sim.
 
 With --unsafe the protection is switched off that the scenario is about.
 
@@ -60,7 +61,7 @@ func scenarioNames() (names []string) {
 func scenarioList() string {
 	var b strings.Builder
 	for _, s := range sim.Scenarios() {
-		fmt.Fprintf(&b, "  %-13s %s\n", s.Name, s.Title)
+		fmt.Fprintf(&b, "  %-13s %s\n", s.Name, wrap(s.Title, strings.Repeat(" ", 16)))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

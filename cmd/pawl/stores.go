@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/filelock"
 )
 
@@ -35,8 +36,13 @@ var maxTTLs = map[string]func(context.Context, *storeURL, time.Duration) error{
 }
 
 // openStore opens the store at u, and completes the URL of a directory, for those who are
-// told which it is.
-func openStore(ctx context.Context, u *storeURL, opts *pawl.Options) (*pawl.Client, error) {
+// told which it is. A directory that is missing is made only if create is set, and not in
+// silence: its name may be misspelt.
+func openStore(ctx context.Context, u *storeURL, opts *pawl.Options, create bool) (*store, error) {
+	own := *opts
+	// The client itself stays silent: the command tells what happens to leases.
+	own.Logger = slog.New(warnings{os.Stderr})
+	made := ""
 	if u.scheme == "file" {
 		dir, shared, err := filelock.ParseURL(u.url.String())
 		if err != nil {
@@ -46,15 +52,25 @@ func openStore(ctx context.Context, u *storeURL, opts *pawl.Options) (*pawl.Clie
 		if shared {
 			u.url.RawQuery = "shared=true"
 		}
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !shared {
+			if !create {
+				return nil, fail(exitConfig, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run makes it")
+			}
+			made = dir
+		}
 	}
-	// The client itself stays silent: the command tells what happens to leases.
-	own := *opts
-	own.Logger = slog.New(warnings{os.Stderr})
 	d, err := pawl.OpenDriver(ctx, u.within(ctx), &own)
 	if err != nil {
 		return nil, err
 	}
-	return pawl.New(d, opts)
+	if made != "" {
+		own.Logger.Warn("made the directory " + made + " for locks, as there was none")
+	}
+	client, err := pawl.New(d, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &store{Client: client, url: u, driver: d}, nil
 }
 
 // within returns the URL with a time to connect that ends before ctx does, unless it has
@@ -75,20 +91,29 @@ func (s *storeURL) within(ctx context.Context) string {
 // store is an open store.
 type store struct {
 	*pawl.Client
-	url *storeURL
+	url    *storeURL
+	driver driver.Driver
+	flag   string // as sameStore returns it
 }
 
-// open opens the store that the user asked for, within connect.
-func open(text string, connect time.Duration, opts *pawl.Options) (*store, error) {
-	var client *pawl.Client
-	u, err := reach(text, connect, func(ctx context.Context, u *storeURL) (err error) {
-		client, err = openStore(ctx, u, opts)
+// show is what to type to see a lock.
+func (s *store) show(name string) string { return "pawl show " + shellQuote(name) + s.flag }
+
+// open opens the store that the user asked for, within connect. See openStore for create.
+func open(text string, connect time.Duration, opts *pawl.Options, create bool) (*store, error) {
+	var s *store
+	_, err := reach(text, connect, func(ctx context.Context, u *storeURL) (err error) {
+		if s, err = openStore(ctx, u, opts, create); err == nil {
+			s.flag = sameStore(text)
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &store{client, u}, nil
+	return s, err
+}
+
+// chosenStore returns the URL of the store that the user asked for.
+func chosenStore(text string) (*storeURL, error) {
+	return parseStore(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
 }
 
 // reach calls f with the URL of the store that the user asked for and a context
@@ -98,7 +123,7 @@ func reach(text string, connect time.Duration, f func(context.Context, *storeURL
 		return nil, usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
 	}
 	recallPasswords()
-	u, err := parseStore(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
+	u, err := chosenStore(text)
 	if err != nil {
 		return nil, err
 	}

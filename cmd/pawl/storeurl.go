@@ -3,10 +3,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"os"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-go/pawl"
@@ -28,6 +33,9 @@ func (v *storeValue) Set(s string) error {
 	if s == "" {
 		return errors.New("it is empty: is a variable of your script empty?")
 	}
+	if *v != "" {
+		return errors.New("it is given twice: name one store")
+	}
 	*v = storeValue(s)
 	return nil
 }
@@ -42,7 +50,11 @@ func parseStore(text string) (*storeURL, error) {
 	const hint = `use a URL such as file:///var/lib/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
-		return nil, fail(exitConfig, "the store is not a URL: it has no scheme", hint)
+		what := "the store"
+		if text == os.Getenv("PAWL_STORE") {
+			what = "$PAWL_STORE"
+		}
+		return nil, fail(exitConfig, what+" is not a URL: it has no scheme", didYouMean(text)+hint)
 	}
 	scheme = strings.ToLower(scheme)
 	if known := pawl.Schemes(); !slices.Contains(known, scheme) {
@@ -50,14 +62,24 @@ func parseStore(text string) (*storeURL, error) {
 			return nil, fail(exitConfig, "this pawl was built without the client of etcd",
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
-		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)),
-			"known are: "+strings.Join(known, ", ")+"; write it as in redis://localhost:6379")
+		if scheme == "postgres" || scheme == "postgresql" {
+			return nil, fail(exitConfig, "this pawl was built without the client of PostgreSQL",
+				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
+		}
+		hint := "known are: " + strings.Join(known, ", ") + "; write it as in redis://localhost:6379"
+		if meant := nearest(scheme, known, otherSchemes); meant != "" {
+			hint = "did you mean " + meant + "://? " + hint
+		}
+		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)), didYouMean(text)+hint)
 	}
 	parse := storekit.ParseURL
 	if scheme == "file" {
 		parse = url.Parse // in the name of a directory an @ is nothing special
 	}
 	u, err := parse(text)
+	if scheme != "file" && scheme != "mem" && !strings.HasPrefix(text[len(scheme)+1:], "//") {
+		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), fmt.Sprintf("write it as in %s://HOST:PORT", scheme))
+	}
 	if err != nil {
 		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
 			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
@@ -65,18 +87,60 @@ func parseStore(text string) (*storeURL, error) {
 	return &storeURL{scheme, u}, nil
 }
 
+// didYouMean asks for the URL that was meant by the path of a directory, or by the address of a server.
+// It returns "" for what may be anything else, such as a password.
+func didYouMean(text string) string {
+	host, port, err := net.SplitHostPort(text)
+	if _, number := strconv.ParseUint(port, 10, 16); err == nil && number == nil && (host == "localhost" || net.ParseIP(host) != nil) {
+		return "did you mean " + cmp.Or(ports[port], "redis") + "://" + text + "? "
+	}
+	parent := path.Dir(text)
+	if !path.IsAbs(text) || parent == "/" || strings.ContainsAny(text, ":@") {
+		return ""
+	}
+	if dir, err := os.Stat(parent); err != nil || !dir.IsDir() {
+		return ""
+	}
+	return "did you mean " + (&url.URL{Scheme: "file", Path: text}).String() + "? "
+}
+
+// sameStore returns --store as it was given, less the password, for a command that is to be typed next;
+// or "" if it was not given: $PAWL_STORE and the default hold there too.
+func sameStore(given string) string {
+	u, err := parseStore(given)
+	if given == "" || err != nil {
+		return ""
+	}
+	return " -s " + shellQuote(u.String())
+}
+
 // checkName returns an error unless name can be that of a lock. The URL of a store was
 // more likely meant for --store, unless that is there. It may contain a password.
 func checkName(name, store string) error {
-	scheme, _, _ := strings.Cut(name, "://")
-	if store == "" && scheme != name && slices.Contains(pawl.Schemes(), scheme) {
-		return usage("the name of the lock is the URL of a store", fmt.Sprintf("name both, as in: --store %s://… NAME", scheme))
+	if what, write := likeStore(name); what != "" && store == "" {
+		return usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
 	}
 	if err := driver.CheckName(name); err != nil {
 		return usage(err.Error(), "")
 	}
 	return nil
 }
+
+// likeStore returns what an argument is that was likely meant for --store, and how to write it then; or "".
+// It repeats nothing but the scheme: the rest may be a password.
+func likeStore(arg string) (what, write string) {
+	if scheme, _, ok := strings.Cut(arg, "://"); ok && slices.Contains(pawl.Schemes(), scheme) {
+		return "URL of a store", "--store " + scheme + "://…"
+	}
+	host, port, err := net.SplitHostPort(arg)
+	if scheme := ports[port]; err == nil && scheme != "" && host != "" {
+		return "address of a store", "--store " + scheme + "://HOST:" + port
+	}
+	return "", ""
+}
+
+// ports are those that servers have unless told otherwise.
+var ports = map[string]string{"6379": "redis", "2181": "zk", "2379": "etcd"}
 
 // isScheme reports whether s is a scheme by RFC 3986.
 func isScheme(s string) bool {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -107,20 +106,8 @@ func (s *supervisor) release(status job.Status) error {
 	if errors.Is(err, pawl.ErrLost) {
 		return s.lost(err, fmt.Sprintf("by then the command had ended (%v)", status))
 	}
-	s.released(err)
+	s.released(s.lease, err)
 	return nil
-}
-
-// released tells of the release, which may have failed.
-func (s *supervisor) released(err error) {
-	s.tell(event{Event: "released", Lease: s.lease.ID(), Token: uint64(s.lease.Token()), Error: errorText(err)})
-	if err != nil && !s.json {
-		select { // the process is about to end, but does not wait for a reader for ever
-		case <-s.say(fmt.Sprintf("pawl: warning: %s; the store ends the lease when its time is over",
-			strings.TrimPrefix(err.Error(), "pawl: "))):
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 // clear ends all processes of the job and returns what has happened: then,

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -125,7 +126,7 @@ var testScheme = sync.OnceFunc(func() {
 // TestEveryStoreIsIn: no store is left out of the command.
 func TestEveryStoreIsIn(t *testing.T) {
 	known := slices.DeleteFunc(pawl.Schemes(), func(s string) bool { return s == "test" || s == "mem" || s == "memory" })
-	if got := strings.Join(known, " "); got != "etcd etcds file redis rediss redlock unix zk zks" {
+	if got := strings.Join(known, " "); got != "etcd etcds file postgres postgresql redis rediss redlock unix zk zks" {
 		t.Errorf("the schemes are %s", got)
 	}
 }
@@ -272,7 +273,7 @@ func TestNoticeOfOwnLease(t *testing.T) {
 }
 
 func TestFlagNames(t *testing.T) {
-	f := asFailure((&runner{runArgs: &runArgs{name: "TTL"}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
+	f := asFailure((&runner{runArgs: &runArgs{name: "TTL"}, store: &store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
 	if got := f.line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
 		t.Errorf("%s", got)
 	}
@@ -331,4 +332,18 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+func TestStartHint(t *testing.T) {
+	for want, err := range map[string]error{
+		"ulimit -n": &os.PathError{Op: "open", Path: "/dev/null", Err: syscall.EMFILE},
+		"ulimit -u": errors.New("cannot start /bin/true: " + syscall.EAGAIN.Error()), // from the guard
+		"ulimit -v": os.NewSyscallError("fork", syscall.ENOMEM),
+		"/dev":      &os.PathError{Op: "open", Path: "/dev/null", Err: syscall.ENOENT},
+		"try again": errors.New("the guard has ended"),
+	} {
+		if got := startHint(err); !strings.Contains(got, want) {
+			t.Errorf("%v: the hint is %q, want one with %q", err, got, want)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -88,25 +89,32 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 // within returns an error if we are part of a command that runs under the very
 // lock, which would never end.
 func (r *runner) within(ctx context.Context) error {
-	outer := held()
-	if len(outer) == 0 {
+	if len(held()) == 0 {
 		return nil
 	}
-	n := r.look(ctx)
-	if n.info == nil {
-		return nil // acquiring will tell why
+	return surrounding(r.look(ctx).info, "pawl "+r.verb())
+}
+
+// surrounding returns an error if the lock is held by a "pawl run" around us. inner is the command
+// that would wait for it in vain. It is nil if info is: acquiring will tell why.
+func surrounding(info *pawl.Info, inner string) error {
+	if info == nil {
+		return nil
 	}
-	for _, h := range n.info.Holders {
-		if slices.Contains(outer, h.Lease) {
-			return fail(exitBusy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", r.name, h.PID),
-				"use another name, or leave the inner pawl run out")
+	for _, h := range info.Holders {
+		if slices.Contains(held(), h.Lease) {
+			return fail(exitBusy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
+				"use another name, or leave the inner "+inner+" out")
 		}
 	}
 	return nil
 }
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
-	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
+	opts := append(holding(), pawl.Why(r.why), pawl.MaxHold(r.maxHold))
+	if r.inDeadlock {
+		opts = append(opts, pawl.WaitInDeadlock())
+	}
 	if r.shared {
 		opts = append(opts, pawl.Shared())
 	}
@@ -139,17 +147,22 @@ func (r *runner) whole(ctx context.Context, lease *pawl.Lease) bool {
 
 // refused returns the failure for an error of acquiring.
 func (r *runner) refused(err error) error {
-	show := "see: pawl show " + shellQuote(r.name)
+	show := "see: " + r.store.show(r.name)
 	var held *pawl.HeldError
 	var closed *pawl.ClosedError
+	var dead *pawl.DeadlockError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return r.inVain(err)
 	case errors.As(err, &closed):
 		return r.closedFailure(closed.Left, "")
+	case errors.As(err, &dead):
+		return fail(exitBusy, fmt.Sprintf("%q: %v", r.name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
 	case errors.As(err, &held):
-		return fail(exitBusy, fmt.Sprintf("%q: %s", r.name, heldBy(held.Info)),
-			"wait for it with --wait 5m, or "+show)
+		if !r.turns {
+			show = "wait for it with --wait 5m, or " + show
+		}
+		return fail(exitBusy, fmt.Sprintf("%q: %s", r.name, heldBy(held.Info)), show)
 	}
 	return storeFailure(err, r.store.url.String())
 }
@@ -170,7 +183,7 @@ func (r *runner) inVain(err error) error {
 	} else if n.info != nil && len(n.info.Holders) > 0 {
 		text += "; " + heldBy(n.info)
 	}
-	return fail(exitBusy, text, "wait longer, or see: pawl show "+shellQuote(r.name))
+	return fail(exitBusy, text, "wait longer, or see: "+r.store.show(r.name))
 }
 
 func (r *runner) closedFailure(left time.Duration, before string) error {
@@ -238,7 +251,7 @@ func (r *runner) announce(n notice) {
 		e.Ahead = &n.ahead
 	}
 	if n.info != nil {
-		e.Holders = lock(n.info).Holders
+		e.Holders = report.LockOf(n.info).Holders
 	}
 	if n.failed != nil {
 		e.Unanswered, e.Error = n.away.Round(time.Millisecond).Seconds(), n.failed.Error()

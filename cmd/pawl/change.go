@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// change is one event of "pawl watch". It obeys the rule for schema.
+type change struct {
+	Schema  int            `json:"schema"`
+	Time    time.Time      `json:"time"`  // when pawl saw it
+	Event   string         `json:"event"` // as in watchHelp
+	Store   string         `json:"store"`
+	Name    string         `json:"name,omitempty"` // none: it is about the store
+	Holder  *report.Holder `json:"holder,omitempty"`
+	Waiter  *report.Waiter `json:"waiter,omitempty"`  // granted: as the holder waited, if it was seen
+	Seconds float64        `json:"seconds,omitempty"` // for how long, as far as pawl saw it
+	State   *report.State  `json:"state,omitempty"`   // closed
+	Error   string         `json:"error,omitempty"`   // silent: why
+
+	said string // silent: the same for people
+}
+
+// eventOrder is the order of what one look has shown of a name: a lock is released before it
+// is granted to the next.
+var eventOrder = strings.Fields("silent answers closed open released expired held granted overdue renewed left waiting")
+
+func inOrder(a, b change) int {
+	rank := func(c change) int { return slices.Index(eventOrder, c.Event) }
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.token(), b.token()), a.since().Compare(b.since()))
+}
+
+func (c *change) token() uint64 {
+	if c.Holder == nil {
+		return 0
+	}
+	return uint64(c.Holder.Token)
+}
+
+func (c *change) since() time.Time {
+	if c.Waiter == nil {
+		return time.Time{}
+	}
+	return c.Waiter.Since
+}
+
+// tell prints an event.
+func (w *watching) tell(c change) error {
+	if !w.json {
+		width, _ := sizeOf(w.stdout)
+		_, err := fmt.Fprintln(w.stdout, c.line(width))
+		return err
+	}
+	enc := json.NewEncoder(w.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(c)
+}
+
+// line returns the event in one line, of at most width characters unless that is 0. What it leaves out
+// first is the token, and then the end of whoever it is about.
+func (c *change) line(width int) string {
+	line := func(person, token string) string {
+		return printable(fmt.Sprintf("%s  %-8s  %s%s", c.Time.Local().Format(time.TimeOnly), c.Event, c.text(person), token))
+	}
+	person, token := c.person(), ""
+	if n := c.token(); n != 0 {
+		token = fmt.Sprintf(", token %d", n)
+	}
+	full := line(person, token)
+	if width == 0 || utf8.RuneCountInString(full) <= width {
+		return full
+	}
+	over := max(utf8.RuneCountInString(line(person, ""))-width, 0)
+	return cut(line(cut(person, max(utf8.RuneCountInString(person)-over, cellLeast)), ""), width)
+}
+
+func (c *change) person() string {
+	switch {
+	case c.Holder != nil:
+		return c.Holder.String()
+	case c.Waiter != nil:
+		return c.Waiter.String()
+	}
+	return ""
+}
+
+func (c *change) text(person string) string {
+	lasted := "less than 1s"
+	if d := time.Duration(c.Seconds * float64(time.Second)).Truncate(time.Second); d > 0 {
+		lasted = d.String()
+	}
+	switch c.Event {
+	case "silent":
+		return c.said
+	case "answers":
+		return fmt.Sprintf("%s answers again, after %s", c.Store, lasted)
+	case "closed":
+		return fmt.Sprintf("%s grants nothing for %s, until %s: %s", c.Store, c.State.Closed, c.State.Until.Local().Format(time.TimeOnly), c.State.Why)
+	case "open":
+		return fmt.Sprintf("%s grants leases again, after %s", c.Store, lasted)
+	case "waiting", "left":
+		return c.Name + "  " + person + c.wait(lasted)
+	}
+	return c.Name + "  " + person + c.lease(lasted)
+}
+
+// wait says what there is to say of a wait, after whose it is.
+func (c *change) wait(lasted string) string {
+	text := kindOf(c.Waiter.Shared, c.Waiter.Slots)
+	switch {
+	case c.Event == "left":
+		return text + ", after " + lasted
+	case c.Seconds > 0:
+		text += ", for " + lasted
+	}
+	return text + because(c.Waiter.Why)
+}
+
+// lease says what there is to say of a lease, after whose it is.
+func (c *change) lease(lasted string) string {
+	h := c.Holder
+	text := kindOf(h.Shared, h.Slots)
+	left := h.Expires.Sub(c.Time)
+	switch {
+	case c.Event == "released", c.Event == "expired":
+		text += ", held for " + lasted
+	case c.Event == "overdue" && left > 0:
+		text += fmt.Sprintf(", ends in %v", inSeconds(left))
+	case c.Event == "held":
+		text += ", for " + lasted + because(h.Why)
+	case c.Event == "granted" && c.Seconds > 0:
+		text += ", waited " + lasted + because(h.Why)
+	case c.Event == "granted":
+		text += because(h.Why)
+	}
+	return text
+}
+
+func kindOf(shared bool, slots int) string {
+	if kind := kindText(shared, slots); kind != "" {
+		return ", " + kind
+	}
+	return ""
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (why: " + why + ")"
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// trips measures round trips, and reports whether the store answers.
+func (d *doctor) trips(ctx context.Context) bool {
+	const count = 10
+	var list []time.Duration
+	for range count {
+		began := time.Now()
+		if _, err := d.store.Inspect(ctx, "pawl-doctor"); err != nil {
+			f := storeFailure(err, d.out.Store)
+			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.text, Do: f.hint})
+			return false
+		}
+		list = append(list, time.Since(began))
+	}
+	slices.Sort(list)
+	median, slowest := list[(count-1)/2], list[count-1]
+	d.out.RoundTrip = &tripJSON{millis(median), millis(slowest)}
+	d.tell(tripFinding(median, slowest, d.store.Guarantees().Expiry))
+	return true
+}
+
+func millis(t time.Duration) float64 {
+	return float64(t.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+// tripFinding says what round trips mean for leases: a renewal falls due at a third of the TTL, and
+// what is left of that is the time to get an answer.
+func tripFinding(median, slowest time.Duration, expiry bool) driver.Finding {
+	round := func(t time.Duration) time.Duration { return t.Round(max(t/100, time.Microsecond)) }
+	f := driver.Finding{Check: "round trip", Text: fmt.Sprintf("a round trip takes %v, the slowest of some %v", round(median), round(slowest))}
+	if !expiry {
+		return f
+	}
+	const answers = 20 // in two thirds of a TTL
+	shortest := max((slowest*answers*3/2 + time.Second - 1).Truncate(time.Second), time.Second)
+	f.Text += fmt.Sprintf("; a --ttl of %v or more leaves room for %d such answers", shortest, answers)
+	if shortest > pawl.DefaultTTL {
+		f.Level, f.Do = driver.Warning, fmt.Sprintf("use a --ttl of %v, or see what makes the network or the server slow", shortest)
+	}
+	return f
+}
+
+// grants tells whether the store grants anything, and on what its clients have agreed.
+func (d *doctor) grants(ctx context.Context) {
+	state, err := d.store.state(ctx)
+	switch {
+	case err != nil:
+		f := asFailure(err)
+		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.text, Do: f.hint})
+		return
+	case state == nil:
+		return // it always does
+	}
+	d.out.State = state
+	longest, _ := time.ParseDuration(state.MaxTTL) // 0 as long as nobody has set it
+	if d.store.url.refused(longest) {
+		d.tell(driver.Finding{Check: "max-ttl", Level: driver.Problem,
+			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", limit(state), longest),
+			Do:   "add it, in all programs, or lower the store's with pawl max-ttl"})
+	} else {
+		d.tell(driver.Finding{Check: "max-ttl", Text: limit(state)})
+	}
+	if state.Closed == "" {
+		d.tell(driver.Finding{Check: "quarantine", Text: "the store grants leases"})
+		return
+	}
+	d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem,
+		Text: fmt.Sprintf("the store grants nothing for %s, until %s: %s", state.Closed, state.Until.Local().Format(time.TimeOnly), state.Why),
+		Do:   "wait, or, if nobody can hold a lock, see: pawl bless --help"})
+}
+
+// mostLocks is how many locks are told of. Whatever is wrong with more is wrong with the store.
+const mostLocks = 20
+
+// locks looks for locks and queues that are stuck.
+func (d *doctor) locks(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a full server takes long
+	defer cancel()
+	infos, err := d.store.List(ctx, "")
+	if err != nil {
+		f := storeFailure(err, d.out.Store)
+		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.text, Do: f.hint})
+	}
+	for _, info := range infos {
+		if len(info.Holders) > 0 {
+			d.out.Held++
+		}
+		d.out.Waiting += len(info.Waiters)
+	}
+	d.tell(driver.Finding{Check: "locks", Text: fmt.Sprintf("locks held: %d, waiting: %d", d.out.Held, d.out.Waiting)})
+	d.deadlocks(ctx, infos)
+	told := 0
+	for _, info := range d.settled(ctx, infos) {
+		found := d.stuck(info)
+		told += len(found)
+		if told > mostLocks {
+			d.tell(driver.Finding{Check: "locks", Level: driver.Warning, Text: "there are more such locks", Do: "see: pawl ls --sort age" + d.store.flag})
+			return
+		}
+		for _, f := range found {
+			d.tellOf(info.Name, f)
+		}
+	}
+}
+
+// settled looks once more at locks that nobody holds though somebody waits: they may have been on
+// their way from one to the next.
+func (d *doctor) settled(ctx context.Context, infos []*pawl.Info) []*pawl.Info {
+	between := func(info *pawl.Info) bool { return len(info.Holders) == 0 }
+	if !slices.ContainsFunc(infos, between) {
+		return infos
+	}
+	time.Sleep(2 * time.Second) // longer than a hand-off may take
+	for i, info := range infos {
+		if !between(info) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, d.connect)
+		again, err := d.store.Inspect(ctx, info.Name)
+		cancel()
+		if err == nil && (len(again.Holders) > 0 || !sameQueue(info, again)) {
+			infos[i] = &pawl.Info{Name: info.Name} // it goes on
+		}
+	}
+	return infos
+}
+
+// sameQueue reports whether the first waiter is still the first.
+func sameQueue(before, after *pawl.Info) bool {
+	if len(before.Waiters) == 0 || len(after.Waiters) == 0 {
+		return false
+	}
+	was, is := before.Waiters[0], after.Waiters[0]
+	return was.Lease == is.Lease && was.Holder == is.Holder && was.Since.Equal(is.Since)
+}
+
+// stuck returns what is wrong with a lock.
+func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
+	warn := func(check, text, do string) {
+		found = append(found, driver.Finding{Check: check, Level: driver.Warning, Text: fmt.Sprintf("%q ", info.Name) + text, Do: do})
+	}
+	for _, h := range info.Holders {
+		show := "see: " + d.store.show(info.Name)
+		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, shellQuote(info.Name), d.store.flag, h.Lease)
+		switch {
+		case h.Orphan:
+			warn("orphan", fmt.Sprintf("is held by what %v has left running", h.Holder), end)
+		case gone(h.Holder):
+			warn("holder", fmt.Sprintf("is held by %v, and there is no such process here", h.Holder), "the store ends it when its TTL is over; "+show)
+		case !h.Acquired.IsZero() && time.Since(h.Acquired) >= d.long:
+			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)
+		}
+	}
+	if len(info.Holders) == 0 && len(info.Waiters) > 0 && (d.out.State == nil || d.out.State.Closed == "") {
+		warn("queue", fmt.Sprintf("is held by nobody; waiting for it all the same: %d", len(info.Waiters)), "see who they are, and whether they live: "+d.store.show(info.Name))
+	}
+	dead := 0
+	for _, w := range info.Waiters {
+		if gone(w.Holder) {
+			dead++
+		}
+	}
+	if dead > 0 {
+		warn("queue", fmt.Sprintf("has waiters whose process is here no more: %d", dead), "look again when a TTL is over: "+d.store.show(info.Name))
+	}
+	return found
+}
+
+// gone reports whether a process was on this machine and is no more, as far as can be seen from
+// here: not into other containers.
+func gone(h pawl.Holder) bool {
+	host, err := os.Hostname()
+	return err == nil && h.Host == host && h.PID > 0 && processGone(h.PID)
+}

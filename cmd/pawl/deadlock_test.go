@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestDeadlock: of two commands that each take the lock of the other inside their own, the one
+// that comes last is told, and the other goes on. If both are told to wait, doctor sees them.
+func TestDeadlock(t *testing.T) {
+	for _, store := range []string{"file", "redis"} {
+		t.Run(store, func(t *testing.T) {
+			w := newWorld(t)
+			url := "file://" + w.dir + "/locks"
+			if store == "redis" {
+				url = w.blessed("redis://" + startRedis(t))
+			}
+			// crossing takes the second lock when there is a file of that name.
+			crossing := func(first, second, flags string) *proc {
+				p := w.sh(`export PAWL_STORE=` + url + `; exec $P run '` + first + `' -- sh -c 'touch "in ` + first + `"; until test -e "go ` + first +
+					`"; do sleep 0.02; done; exec $P run ` + flags + ` "` + second + `" true'`)
+				w.appears("in " + first)
+				return p
+			}
+			waits := func(name, held string) {
+				w.sh(`until $P show -s ` + url + ` --json '` + name + `' | grep -q '"name": "` + held + `"'; do sleep 0.05; done`).end(0)
+			}
+			// Only b looks: on a slow machine it may not be the first one to see the circle.
+			a, b := crossing("a lock", "b", "--wait-in-deadlock"), crossing("b", "a lock", "")
+			w.create("go a lock")
+			waits("b", "a lock")
+			w.create("go b")
+			b.end(exitBusy)
+			if got := b.stderr(); !strings.Contains(got, `pawl: busy: "a lock": deadlock: `) ||
+				!strings.Contains(got, `holds "a lock" and waits for "b", which is held around this one; take these locks in one order`) {
+				t.Errorf("stderr: %s", got)
+			}
+			a.end(0)
+			w.remove("in a lock", "in b", "go a lock", "go b")
+
+			a, b = crossing("a lock", "b", "--wait-in-deadlock"), crossing("b", "a lock", "--wait-in-deadlock")
+			w.create("go a lock")
+			w.create("go b")
+			waits("b", "a lock")
+			waits("a lock", "b")
+			doctor := w.pawl("doctor", "-s", url)
+			<-doctor.done
+			if got := strings.Join(strings.Fields(doctor.stdout()), " "); !strings.Contains(got, `WARNING these wait for each other, for ever: `) ||
+				!strings.Contains(got, ` waits for "b", which `) || !strings.Contains(got, ` waits for "a lock", which `) || !strings.Contains(got, "-> end one of them, or its lock: pawl break 'a lock' --lease ") {
+				t.Errorf("doctor: %s", got)
+			}
+			b.signal(syscall.SIGTERM)
+			<-b.done
+			a.end(0)
+		})
+	}
+}

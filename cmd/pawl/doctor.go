@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
+)
+
+const doctorHelp = `Look at a store from here, and say in words what is wrong and what to do:
+whether it answers and how fast, what its servers say of themselves (version,
+role, persistence, eviction, clock), whether it grants locks, and which locks
+and queues are stuck. Nothing is changed.
+
+Servers are asked with no rights but those that locks need. What a server would
+only say to others is not looked at.
+
+Exit codes, as monitoring systems have them:
+  0        everything is as it should be
+  1        there is a warning: it works, but not as well, or not for long
+  2        there is a problem: the store does not answer, grants nothing, or
+           does not keep what it promises
+  64, 78   mistake in the command line, or in the URL`
+
+func (a *app) doctorCommand() *cobra.Command {
+	d := &doctor{app: a}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is wrong with a store, and what to do",
+		Long:  doctorHelp,
+		Example: `  pawl doctor -s redis://localhost
+  pawl doctor --json | jq -r '.findings[] | select(.level != "fine") | .text'`,
+		Args: args(0, 0, "try: pawl doctor --store redis://HOST"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if d.long <= 0 {
+				return usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
+			}
+			return d.run(cmd.Context())
+		},
+	}
+	durationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks that have been held for this `DURATION`")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// doctor is one "pawl doctor".
+type doctor struct {
+	*app
+	long     time.Duration
+	store    *store
+	findings []driver.Finding
+	out      doctorJSON
+}
+
+// doctorJSON is what doctor prints. It obeys the rule for schema.
+type doctorJSON struct {
+	Schema    int           `json:"schema"`
+	Store     string        `json:"store"`
+	Level     string        `json:"level"` // of the worst finding: fine warning problem
+	Findings  []findingJSON `json:"findings"`
+	RoundTrip *tripJSON     `json:"round_trip,omitempty"`
+	Held      int           `json:"held"`    // locks
+	Waiting   int           `json:"waiting"` // waiters for all locks
+	State     *report.State `json:"state,omitempty"`
+}
+
+type findingJSON struct {
+	Check  string `json:"check"` // what was looked at, in a word
+	Server string `json:"server,omitempty"`
+	Lock   string `json:"lock,omitempty"`
+	Level  string `json:"level"`
+	Text   string `json:"text"`
+	Do     string `json:"do,omitempty"`
+}
+
+type tripJSON struct {
+	Median  float64 `json:"median_ms"`
+	Slowest float64 `json:"slowest_ms"`
+}
+
+func (d *doctor) run(ctx context.Context) error {
+	u, err := chosenStore(d.app.store)
+	if err != nil {
+		return err
+	}
+	d.out = doctorJSON{Schema: schema, Store: u.String(), Findings: []findingJSON{}}
+	if d.store, err = d.open(); err != nil {
+		f := asFailure(err)
+		if f.code == exitUsage {
+			return err
+		}
+		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.text, Do: cmp.Or(f.hint, "see pawl --help")})
+	} else {
+		defer d.store.Close()
+		d.out.Store = d.store.url.String()
+		d.examine(ctx)
+	}
+	worst := driver.Fine
+	for _, f := range d.findings {
+		worst = max(worst, f.Level)
+	}
+	d.code, d.out.Level = int(worst), worst.String()
+	return d.print(d.out, d.describe)
+}
+
+// tell adds a finding.
+func (d *doctor) tell(f driver.Finding) { d.tellOf("", f) }
+
+func (d *doctor) tellOf(lock string, f driver.Finding) {
+	d.findings = append(d.findings, f)
+	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), flagNames.Replace(f.Text), f.Do})
+}
+
+// examine does all that there is to do with a store that could be opened.
+func (d *doctor) examine(ctx context.Context) {
+	within := func(f func(context.Context)) {
+		ctx, cancel := context.WithTimeout(ctx, d.connect)
+		defer cancel()
+		f(ctx)
+	}
+	if e, ok := d.store.driver.(driver.Examiner); ok {
+		within(func(ctx context.Context) {
+			for _, f := range e.Examine(ctx) {
+				d.tell(f)
+			}
+		})
+	}
+	answers := false
+	within(func(ctx context.Context) { answers = d.trips(ctx) })
+	if !answers {
+		return // all else would fail in the same way
+	}
+	within(d.grants)
+	d.locks(ctx)
+}
+
+// describe prints the findings for people.
+func (d *doctor) describe(w io.Writer) error {
+	const indent = "         "
+	fmt.Fprintln(w, printable(d.out.Store))
+	counts := make(map[driver.Level]int)
+	for i, f := range d.findings {
+		counts[f.Level]++
+		text := d.out.Findings[i].Text
+		if f.Server != "" {
+			text = f.Server + ": " + text
+		}
+		label := map[driver.Level]string{driver.Fine: "ok", driver.Warning: "WARNING", driver.Problem: "PROBLEM"}[f.Level]
+		fmt.Fprintf(w, "%-8s %s\n", label, wrap(printable(text), indent))
+		if f.Do != "" {
+			fmt.Fprintf(w, "%s%s\n", indent, wrap(printable("-> "+f.Do), indent+"   "))
+		}
+	}
+	var sum []string
+	for _, level := range []driver.Level{driver.Problem, driver.Warning} {
+		switch n := counts[level]; n {
+		case 0:
+		case 1:
+			sum = append(sum, "1 "+level.String())
+		default:
+			sum = append(sum, fmt.Sprintf("%d %vs", n, level))
+		}
+	}
+	_, err := fmt.Fprintln(w, cmp.Or(strings.Join(sum, ", "), "nothing is wrong"))
+	return err
+}

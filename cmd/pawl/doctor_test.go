@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestTripFinding(t *testing.T) {
+	for _, c := range []struct {
+		slowest time.Duration
+		expiry  bool
+		level   driver.Level
+		want    string
+	}{
+		{300 * time.Microsecond, true, driver.Fine, "a --ttl of 1s or more"},
+		{90 * time.Millisecond, true, driver.Fine, "a --ttl of 3s or more"},
+		{time.Second, true, driver.Fine, "a --ttl of 30s or more"},
+		{1100 * time.Millisecond, true, driver.Warning, "a --ttl of 33s or more"},
+		{1100 * time.Millisecond, false, driver.Fine, "the slowest of some 1.1s"},
+	} {
+		f := tripFinding(200*time.Microsecond, c.slowest, c.expiry)
+		if f.Level != c.level || !strings.Contains(f.Text, c.want) || (f.Do == "") != (c.level == driver.Fine) {
+			t.Errorf("slowest %v: %+v, want %v %q", c.slowest, f, c.level, c.want)
+		}
+	}
+}
+
+func TestStuck(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := func(h driver.Held) *pawl.Info { return &pawl.Info{Name: "x", Holders: []driver.Held{h}} }
+	const nobody = 1 << 22 // more than the kernel gives a process
+	for _, c := range []struct {
+		name string
+		info *pawl.Info
+		want string // the checks that warn
+	}{
+		{"held", held(driver.Held{Acquired: time.Now().Add(-time.Minute)}), ""},
+		{"held for long", held(driver.Held{Acquired: time.Now().Add(-time.Hour)}), "held long"},
+		{"since when is not known", held(driver.Held{}), ""},
+		{"an orphan", held(driver.Held{Orphan: true, Acquired: time.Now().Add(-time.Hour)}), "orphan"},
+		{"of ours", held(driver.Held{Holder: pawl.Holder{Host: host, PID: os.Getpid()}}), ""},
+		{"of one that has gone", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody}}), "holder"},
+		{"of one elsewhere", held(driver.Held{Holder: pawl.Holder{Host: "x" + host, PID: nobody}}), ""},
+		{"nobody's", &pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}, "queue"},
+		{"with a queue", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}}}, ""},
+		{"with a dead waiter", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}, {Holder: pawl.Holder{Host: host, PID: nobody}}}}, "queue"},
+	} {
+		d := &doctor{store: &store{flag: " -s file:///x"}, long: time.Hour}
+		var checks []string
+		for _, f := range d.stuck(c.info) {
+			checks = append(checks, f.Check)
+			if f.Level != driver.Warning || !strings.Contains(f.Do, " x -s file:///x") || !strings.HasPrefix(f.Text, `"x" `) {
+				t.Errorf("%s: %+v", c.name, f)
+			}
+		}
+		if got := strings.Join(checks, ", "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	d := &doctor{store: &store{}, long: time.Hour, out: doctorJSON{State: &report.State{Closed: "3s"}}}
+	if found := d.stuck(&pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}); len(found) > 0 {
+		t.Errorf("in quarantine a queue waits for good reason: %+v", found)
+	}
+}
+
+// The names of the fields are what programs read: none is renamed or removed while schema is 1.
+func TestDoctorSchema(t *testing.T) {
+	out := doctorJSON{Findings: []findingJSON{{}}, RoundTrip: &tripJSON{}, State: &report.State{}}
+	fill(t, reflect.ValueOf(&out.Findings[0]).Elem())
+	b, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top map[string]any
+	if err := json.Unmarshal(b, &top); err != nil {
+		t.Fatal(err)
+	}
+	fields := func(v any) string {
+		var names []string
+		for name := range v.(map[string]any) {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for _, c := range []struct{ got, want string }{
+		{fields(top), "findings held level round_trip schema state store waiting"},
+		{fields(top["findings"].([]any)[0]), "check do level lock server text"},
+		{fields(top["round_trip"]), "median_ms slowest_ms"},
+	} {
+		if c.got != c.want {
+			t.Errorf("fields %s, want %s", c.got, c.want)
+		}
+	}
+}
+
+// On a terminal of 80 columns no line wraps, and what to do stands below what there is.
+func TestDoctorDescribes(t *testing.T) {
+	d := &doctor{out: doctorJSON{Store: "redis://h"}}
+	d.tell(driver.Finding{Check: "server", Server: "h:6379", Text: "Redis 7.2.4"})
+	d.tell(driver.Finding{Check: "eviction", Server: "h:6379", Level: driver.Problem, Text: strings.Repeat("it throws locks away ", 8) + "\x1b[2J", Do: strings.Repeat("set noeviction ", 10)})
+	d.tell(driver.Finding{Check: "clock", Level: driver.Warning, Text: "late", Do: "wait"})
+	var b strings.Builder
+	if err := d.describe(&b); err != nil {
+		t.Fatal(err)
+	}
+	got := b.String()
+	for line := range strings.Lines(got) {
+		if n := len([]rune(line)) - 1; n > 80 {
+			t.Errorf("a line has %d characters: %s", n, line)
+		}
+	}
+	for _, want := range []string{"redis://h\nok       h:6379: Redis 7.2.4\nPROBLEM  h:6379: it throws", "\n         -> set noeviction", "\n            ", "WARNING  late\n         -> wait\n1 problem, 1 warning\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "\x1b") {
+		t.Errorf("it controls the terminal: %q", got)
+	}
+}

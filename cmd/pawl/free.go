@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+const waitHelp = `Wait until the lock NAME is free: nobody holds it, nobody waits for it, and the
+store is not one that has just started and may have forgotten a lock.
+
+It takes no lock, and another may have it by the time that pawl returns. What
+has to run alone is run by "pawl run", which waits as well.
+
+pawl asks the store about once a second. After a second it says for whom it
+waits. A lease that a program keeps unused (KeepIdle) counts as held.
+--json prints what "pawl show --json" prints, also if the time is over.
+
+Exit codes:
+  0        the lock is free
+  69       the store cannot be reached, or has not answered for 30s
+  75       busy: it was not free within --wait
+The others are those of "pawl run".`
+
+// freeing is one "pawl wait".
+type freeing struct {
+	*app
+	name  string
+	wait  time.Duration // negative: for ever
+	quiet bool
+	store *store
+
+	noWait bool
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	f := &freeing{app: a, wait: forEver}
+	cmd := &cobra.Command{
+		Use:   "wait NAME",
+		Short: "Wait until a lock is free",
+		Long:  waitHelp,
+		Example: `  pawl wait deploy
+  pawl wait deploy --wait 5m && echo "nobody deploys"`,
+		Args:              args(1, 1, "try: pawl wait deploy"),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.name = args[0]
+			if f.noWait && f.wait > 0 {
+				return usage("--no-wait and --wait contradict each other", "use one of them")
+			}
+			if f.noWait {
+				f.wait = 0
+			}
+			return f.run(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	fs.VarP((*durationValue)(&f.wait), "wait", "w", "wait at most this `DURATION` (default for ever, as long as the store answers)")
+	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while waiting")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (f *freeing) run(ctx context.Context) (err error) {
+	if err := checkName(f.name, f.app.store); err != nil {
+		return err
+	}
+	if f.store, err = f.open(); err != nil {
+		return err
+	}
+	defer f.store.Close()
+	n, err := f.until(ctx)
+	if n.info == nil {
+		return err
+	}
+	if err == nil && !f.quiet {
+		f.store.misspelt(ctx, f.stderr, n.info)
+	}
+	if told := f.print(showJSON{schema, f.store.url.String(), report.LockOf(n.info), n.state}, func(io.Writer) error { return nil }); told != nil {
+		return told
+	}
+	return err
+}
+
+// until looks until the lock is free or the time is over, and returns what it has seen last.
+func (f *freeing) until(ctx context.Context) (seen, error) {
+	began, pause, told := time.Now(), 20*time.Millisecond, false
+	watch := outage{servers: f.store.Guarantees().CrossHost}
+	for first := true; ; first = false {
+		n, err := f.look(ctx)
+		if err == nil {
+			err = surrounding(n.info, "pawl wait")
+		}
+		if err != nil || n.free {
+			return n, err
+		}
+		waited := time.Since(began)
+		n.tell = !told && waited >= patience
+		if watch.told(&n.notice, time.Now()) && !f.quiet {
+			told = true
+			fmt.Fprintln(f.stderr, printable(n.line(f.name, f.store.url)))
+		}
+		left := time.Hour
+		if f.wait >= 0 {
+			left = f.wait - waited
+		}
+		switch {
+		case n.failed != nil && (first || n.away > pawl.DefaultTTL || left <= 0):
+			return n, fail(exitUnavailable, fmt.Sprintf("%q: %s", f.name, n.silence(f.store.url)), "check it, and the network on the way")
+		case left <= 0:
+			return n, f.inVain(n)
+		}
+		time.Sleep(min(pause, left))
+		pause = min(2*pause, pace(n.notice))
+	}
+}
+
+// seen is what one look at the store has shown.
+type seen struct {
+	notice
+	state *report.State
+	free  bool
+}
+
+// look returns an error if asking again will not help.
+func (f *freeing) look(ctx context.Context) (seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	n := seen{notice: notice{ahead: -1, began: time.Now()}}
+	info, err := f.store.Inspect(ctx, f.name)
+	switch {
+	case errors.Is(err, pawl.ErrDenied):
+		return n, storeFailure(err, f.store.url.String())
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		n.failed = err
+		return n, nil
+	case err != nil:
+		return n, storeFailure(err, f.store.url.String())
+	}
+	state, err := f.store.Store(ctx)
+	if err == nil {
+		n.state, n.quarantine = report.StateOf(state), state.Closed
+	} else if !errors.Is(err, errors.ErrUnsupported) {
+		n.failed = err
+		return n, nil
+	}
+	n.info = info
+	n.free = len(info.Holders)+len(info.Waiters) == 0 && n.quarantine <= 0
+	return n, nil
+}
+
+// inVain returns the failure when the time is over.
+func (f *freeing) inVain(n seen) error {
+	text := fmt.Sprintf("%q: waited %v in vain", f.name, f.wait)
+	switch {
+	case len(n.info.Holders) > 0:
+		return fail(exitBusy, text+"; "+heldBy(n.info), "wait longer, or see: "+f.store.show(f.name))
+	case n.quarantine > 0:
+		return fail(exitUnavailable, text+"; "+closedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
+	}
+	return fail(exitBusy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.show(f.name))
+}

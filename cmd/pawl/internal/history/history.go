@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history turns looks at stores into what happens to their locks.
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// Span is a lease, a wait or a quarantine, from its begin to its end. Instants are by our
+// clock, in milliseconds.
+type Span struct {
+	ID     uint64     `json:"id"`
+	Store  string     `json:"store"`
+	Name   string     `json:"name"` // empty for a quarantine, which is of the whole store
+	What   string     `json:"what"` // lease, wait, quarantine
+	Person string     `json:"person,omitempty"`
+	Host   string     `json:"host,omitempty"`
+	Kind   string     `json:"kind,omitempty"`
+	Why    string     `json:"why,omitempty"`
+	Token  pawl.Token `json:"token,omitempty"`
+	From   int64      `json:"from"`
+	To     int64      `json:"to,omitempty"`   // 0: it goes on
+	Late   int64      `json:"late,omitempty"` // since when it is overdue, or was at its end
+	// State of a lease is held, overdue (not renewed for half of its time), ended (released or
+	// broken) or expired (overdue when it was seen last); that of a wait waiting, granted or
+	// left; that of a quarantine closed or ended.
+	State string `json:"state"`
+
+	// What was seen of it last, for whoever is told what has changed; spans that are kept have
+	// neither.
+	Holder *report.Holder `json:"-"`
+	Waiter *report.Waiter `json:"-"`
+
+	who  report.Person
+	left time.Duration // the most that the lease had left when it was looked at
+}
+
+// Bytes bounds the spans that have ended, for whoever shows them. They are the only thing here
+// that grows with time.
+const Bytes = 4 << 20
+
+// History has the spans of all stores that have ended, oldest first.
+type History struct {
+	last  uint64
+	most  int
+	ended []*Span
+	bytes int
+}
+
+// New returns a History that keeps as many spans that have ended as fit into so many bytes.
+func New(bytes int) *History { return &History{most: bytes} }
+
+// Ended returns the spans that have ended and are kept.
+func (h *History) Ended() []*Span { return h.ended }
+
+// size is about what a span takes in memory.
+func (s *Span) size() int {
+	return 320 + len(s.Name) + len(s.Person) + len(s.Host) + len(s.Kind) + len(s.Why)
+}
+
+func (h *History) begin(sp Span) *Span {
+	h.last++
+	sp.ID = h.last
+	return &sp
+}
+
+func (h *History) end(sp *Span, at time.Time, state string) {
+	sp.To, sp.State = at.UnixMilli(), state
+	kept := *sp
+	kept.Holder, kept.Waiter = nil, nil
+	h.ended = append(h.ended, &kept)
+	h.bytes += kept.size()
+	n := 0
+	for ; h.bytes > h.most; n++ {
+		h.bytes -= h.ended[n].size()
+		h.ended[n] = nil
+	}
+	h.ended = h.ended[n:]
+}
+
+// follow compares the spans of l with those who hold it and wait for it now, and returns
+// those that have begun, changed or ended since the look before.
+func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
+	there := map[string]bool{}
+	granted := map[report.Person]bool{}
+	for i := range l.Holders {
+		held := &l.Holders[i]
+		key := fmt.Sprintf("lease %s %d", held.Lease, held.Token)
+		there[key] = true
+		sp := l.Spans[key]
+		if sp == nil {
+			sp = h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: kind(held.Shared, held.Slots), Why: held.Why,
+				Token: held.Token, From: between(s.Asked, held.Acquired, now), State: "held"})
+			sp.by(held.Person)
+			l.Spans[key] = sp
+			granted[sp.who] = true
+			news = append(news, sp)
+		}
+		sp.Holder = held
+		if sp.look(held.Expires, now) {
+			news = append(news, sp)
+		}
+	}
+	nameless := map[string]bool{}
+	for i := range l.Waiters {
+		w := &l.Waiters[i]
+		key := "wait " + cmp.Or(w.Lease, fmt.Sprintf("%v %q %v %d", w.Person, w.Why, w.Shared, w.Slots))
+		for there[key] { // another one of the same process
+			key += "+"
+		}
+		if w.Lease == "" && w.Who == "" && w.User == "" {
+			nameless[key] = true
+			if !l.nameless[key] {
+				continue // a store may show a waiter before it shows whose it is, and after
+			}
+		}
+		there[key] = true
+		sp := l.Spans[key]
+		if sp == nil {
+			sp = h.begin(Span{Store: s.Name, Name: l.Name, What: "wait", Kind: kind(w.Shared, w.Slots), Why: w.Why,
+				From: between(s.Asked, w.Since, now), State: "waiting"})
+			sp.by(w.Person)
+			l.Spans[key] = sp
+			news = append(news, sp)
+		}
+		sp.Waiter = w
+	}
+	l.nameless = nameless
+	for key, sp := range l.Spans {
+		if !there[key] {
+			h.end(sp, now, sp.last(granted))
+			delete(l.Spans, key)
+			news = append(news, sp)
+		}
+	}
+	return news
+}
+
+func (s *Span) by(p report.Person) {
+	p.Why = ""
+	s.who, s.Person, s.Host = p, p.String(), p.Host
+}
+
+// look notes how long the lease has left, and reports whether its state has changed. A
+// lease is renewed at a third of its TTL, so one that has less than half is overdue. Where
+// leases do not expire, none is.
+func (s *Span) look(expires, now time.Time) bool {
+	if expires.IsZero() {
+		return false
+	}
+	left := expires.Sub(now)
+	s.left = max(s.left, left)
+	overdue := 2*left < s.left
+	switch {
+	case overdue == (s.State == "overdue"):
+		return false
+	case overdue:
+		s.State, s.Late = "overdue", now.UnixMilli()
+	default:
+		s.State, s.Late = "held", 0
+	}
+	return true
+}
+
+// last returns the state of a span that has ended, when those in granted have got a lease.
+func (s *Span) last(granted map[report.Person]bool) string {
+	switch {
+	case s.State == "overdue":
+		return "expired"
+	case s.What == "lease":
+		return "ended"
+	case granted[s.who]:
+		return "granted"
+	}
+	return "left"
+}
+
+// closed notes a quarantine.
+func (h *History) closed(s *Store, now time.Time) []*Span {
+	sp, shut := s.Shut, s.State != nil && s.State.Closed != ""
+	switch {
+	case shut && sp == nil:
+		sp = h.begin(Span{Store: s.Name, What: "quarantine", Why: s.State.Why, From: now.UnixMilli(), State: "closed"})
+		s.Shut = sp
+	case !shut && sp != nil:
+		s.Shut = nil
+		h.end(sp, now, "ended")
+	default:
+		return nil
+	}
+	return []*Span{sp}
+}
+
+// between returns when something began that was not there at prev and is there now.
+// Others' clocks may be wrong, so what they say counts only in between.
+func between(prev, said, now time.Time) int64 {
+	if said.IsZero() || said.After(now) {
+		said = now
+	}
+	if said.Before(prev) {
+		said = prev
+	}
+	return said.UnixMilli()
+}
+
+func kind(shared bool, slots int) string {
+	switch {
+	case shared:
+		return "shared"
+	case slots > 0:
+		return fmt.Sprintf("one of %d", slots)
+	}
+	return "exclusive"
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+const (
+	// Every is how often a store is asked while somebody looks.
+	Every = time.Second
+	// Patience is for how long. A store that has not answered then is away.
+	Patience = 10 * time.Second
+	// To ask a store takes at most one part of so many of the time: a list goes through
+	// all keys of a Redis server.
+	share = 10
+)
+
+// Look is what a store has told.
+type Look struct {
+	At    time.Time
+	Took  time.Duration
+	Infos []*pawl.Info
+	State *report.State
+	Err   error
+}
+
+// Ask asks a store once: for the locks by list, and how it is.
+func Ask(ctx context.Context, client *pawl.Client, list func(context.Context) ([]*pawl.Info, error)) (l Look) {
+	began := time.Now()
+	defer func() { l.At, l.Took = time.Now(), time.Since(began) }()
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if l.Infos, l.Err = list(ctx); l.Err != nil {
+		return l
+	}
+	info, err := client.Store(ctx)
+	switch {
+	case err == nil:
+		l.State = report.StateOf(info)
+	case !errors.Is(err, errors.ErrUnsupported):
+		l.Err = err
+	}
+	return l
+}
+
+// Pace is the time from the begin of a look that took so long to the next one.
+func Pace(took time.Duration) time.Duration { return max(Every, share*took) }
+
+// Store is what is known of a store.
+type Store struct {
+	Name  string
+	Asked time.Time // when it answered last
+	Locks map[string]*Lock
+	State *report.State // nil: it has none
+	Shut  *Span         // a quarantine that goes on
+}
+
+// Lock is what is known of a name.
+type Lock struct {
+	report.Lock
+	Spans map[string]*Span // that go on
+
+	nameless map[string]bool // waiters of the last look of whom nothing is known
+}
+
+// Take makes l what is known of s. It returns the spans that have begun, changed or ended since
+// the look before, and the names that nobody holds or waits for any more.
+func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
+	if s.Locks == nil {
+		s.Locks = map[string]*Lock{}
+	}
+	for _, info := range l.Infos {
+		lock := s.Locks[info.Name]
+		if lock == nil {
+			lock = &Lock{Spans: map[string]*Span{}}
+			s.Locks[info.Name] = lock
+		}
+		lock.Lock = report.LockOf(info)
+		news = append(news, h.follow(s, lock, l.At)...)
+	}
+	if l.Err == nil { // else what is missing was not read
+		gone = s.missing(l.Infos)
+		for _, name := range gone {
+			lock := s.Locks[name]
+			lock.Holders, lock.Waiters = nil, nil
+			news = append(news, h.follow(s, lock, l.At)...)
+			delete(s.Locks, name)
+		}
+		s.Asked, s.State = l.At, l.State
+	}
+	return append(news, h.closed(s, l.At)...), gone
+}
+
+// missing returns the names that are not in infos any more.
+func (s *Store) missing(infos []*pawl.Info) []string {
+	gone := maps.Clone(s.Locks)
+	for _, info := range infos {
+		delete(gone, info.Name)
+	}
+	return slices.Sorted(maps.Keys(gone))
+}
+
+// Names returns the names of the locks in order.
+func (s *Store) Names() []string { return slices.Sorted(maps.Keys(s.Locks)) }
+
+// Spans returns the spans that go on.
+func (s *Store) Spans() (all []*Span) {
+	for _, name := range s.Names() {
+		for _, sp := range s.Locks[name].Spans {
+			all = append(all, sp)
+		}
+	}
+	if s.Shut != nil {
+		all = append(all, s.Shut)
+	}
+	return all
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report has the JSON in which the command describes locks and stores. It is
+// separate from the types of package driver, so that it stays what it is when they change:
+// fields may be added, none is renamed, removed or given another meaning while Schema is 1.
+package report
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Schema is the number of this form.
+const Schema = 1
+
+// Lock is one name.
+type Lock struct {
+	Name    string     `json:"name"`
+	Held    bool       `json:"held"`
+	Token   pawl.Token `json:"token"` // the largest so far
+	Holders []Holder   `json:"holders"`
+	Waiters []Waiter   `json:"waiters"` // first come first
+}
+
+// Person is whoever holds a lease, or waits for one.
+type Person struct {
+	Who     string `json:"who,omitempty"`
+	User    string `json:"user,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Command string `json:"command,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// Holder is one lease.
+type Holder struct {
+	Person
+	Lease    string     `json:"lease"`
+	Token    pawl.Token `json:"token,omitempty"`
+	Acquired time.Time  `json:"acquired,omitzero"`
+	Renewed  time.Time  `json:"renewed,omitzero"`
+	Expires  time.Time  `json:"expires,omitzero"`
+	Orphan   bool       `json:"orphan,omitempty"` // the process has ended, what it started goes on
+	Shared   bool       `json:"shared,omitempty"`
+	Slots    int        `json:"slots,omitempty"` // how many the lock has, if this is one of them
+}
+
+// Waiter is one waiter.
+type Waiter struct {
+	Person
+	Lease  string    `json:"lease,omitempty"` // that it would have
+	Since  time.Time `json:"since,omitzero"`
+	Shared bool      `json:"shared,omitempty"`
+	Slots  int       `json:"slots,omitempty"`
+	Holds  []Hold    `json:"holds,omitempty"` // while it waits
+}
+
+// Hold is a lease that a waiter holds.
+type Hold struct {
+	Name  string `json:"name"`
+	Lease string `json:"lease"`
+}
+
+// State is how a store is.
+type State struct {
+	MaxTTL string    `json:"max_ttl,omitempty"` // empty: nobody has set it
+	SetBy  *Person   `json:"max_ttl_set_by,omitempty"`
+	Closed string    `json:"closed,omitempty"` // for so long it grants nothing
+	Until  time.Time `json:"closed_until,omitzero"`
+	Why    string    `json:"closed_because,omitempty"`
+}
+
+// PersonOf describes h; why is the reason that it gave.
+func PersonOf(h pawl.Holder, why string) Person {
+	return Person{Who: h.Who, User: h.User, Host: h.Host, PID: h.PID, Command: h.Command, Why: why}
+}
+
+// String returns the person in one line: alice@ci-7 (pid 812, "terraform apply").
+func (p Person) String() string {
+	return pawl.Holder{Who: p.Who, User: p.User, Host: p.Host, PID: p.PID, Command: p.Command}.String()
+}
+
+// LockOf describes a name.
+func LockOf(info *pawl.Info) Lock {
+	l := Lock{
+		Name:    info.Name,
+		Held:    len(info.Holders) > 0,
+		Token:   info.Token,
+		Holders: []Holder{},
+		Waiters: []Waiter{},
+	}
+	for _, h := range info.Holders {
+		l.Holders = append(l.Holders, Holder{PersonOf(h.Holder, h.Why), h.Lease, h.Token,
+			instant(h.Acquired), instant(h.Renewed), instant(h.Expires), h.Orphan, h.Shared, h.Slots})
+	}
+	for _, w := range info.Waiters {
+		waiter := Waiter{Person: PersonOf(w.Holder, w.Why), Lease: w.Lease, Since: instant(w.Since), Shared: w.Shared, Slots: w.Slots}
+		for _, h := range w.Holds {
+			waiter.Holds = append(waiter.Holds, Hold(h))
+		}
+		l.Waiters = append(l.Waiters, waiter)
+	}
+	return l
+}
+
+// instant returns t, or that it is not known if JSON cannot have it. Others have written
+// it, and may have written anything.
+func instant(t time.Time) time.Time {
+	if y := t.UTC().Year(); y < 0 || y > 9998 {
+		return time.Time{}
+	}
+	return t
+}
+
+// StateOf describes a store.
+func StateOf(info *pawl.StoreInfo) *State {
+	out := &State{Why: info.Why}
+	if info.MaxTTL != 0 {
+		out.MaxTTL = info.MaxTTL.String()
+	}
+	if info.SetBy != nil {
+		p := PersonOf(*info.SetBy, "")
+		out.SetBy = &p
+	}
+	if info.Closed > 0 {
+		left := max(info.Closed.Round(time.Second), time.Second)
+		out.Closed, out.Until = left.String(), time.Now().Add(left)
+	}
+	return out
+}

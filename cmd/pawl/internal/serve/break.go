@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// breakRequest is what /api/break takes.
+type breakRequest struct {
+	Store string `json:"store"`
+	Name  string `json:"name"`
+	Lease string `json:"lease"` // the one that was looked at: no other is broken
+	Why   string `json:"why"`
+}
+
+// breakJSON is what it answers.
+type breakJSON struct {
+	Schema int      `json:"schema"`
+	Store  string   `json:"store"`
+	Name   string   `json:"name"`
+	Broken []string `json:"broken"`
+}
+
+const maxBody = 32 << 10 // bytes
+
+// breakWait is for how long a holder is asked to let go, where only it can do that.
+const breakWait = 30 * time.Second
+
+func (s *Server) breakLease(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != "POST":
+		w.Header().Set("Allow", "POST")
+		refuse(w, http.StatusMethodNotAllowed, "a lease is broken by POST")
+		return
+	case !ownPage(r):
+		refuse(w, http.StatusForbidden, "another site may have sent this: send it from the page, or with the headers Content-Type: application/json and X-Pawl: break")
+		return
+	}
+	var b breakRequest
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&b); err != nil {
+		refuse(w, http.StatusBadRequest, "the body is no request to break a lease: "+err.Error())
+		return
+	}
+	code, err := s.doBreak(r.Context(), &b)
+	if err != nil {
+		refuse(w, code, strings.TrimPrefix(err.Error(), "pawl: "))
+		return
+	}
+	replyJSON(w, breakJSON{report.Schema, b.Store, b.Name, []string{b.Lease}})
+}
+
+func (s *Server) doBreak(ctx context.Context, b *breakRequest) (code int, err error) {
+	i := slices.IndexFunc(s.stores, func(sh *shown) bool { return sh.Name == b.Store })
+	switch {
+	case i < 0:
+		return http.StatusNotFound, errors.New("no store of this name is shown here")
+	case strings.TrimSpace(b.Why) == "":
+		return http.StatusBadRequest, errors.New("say why: the holder is told")
+	}
+	client := s.stores[i].client.Load()
+	if client == nil {
+		return http.StatusServiceUnavailable, errors.New("the store does not answer")
+	}
+	ctx, cancel := context.WithTimeout(ctx, breakWait)
+	defer cancel()
+	switch err = client.Break(ctx, b.Name, b.Lease, b.Why); {
+	case err == nil:
+		return http.StatusOK, nil
+	case errors.Is(err, pawl.ErrHeld), errors.Is(err, pawl.ErrReleased):
+		return http.StatusConflict, err
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout, err
+	case errors.Is(err, pawl.ErrUnavailable):
+		return http.StatusServiceUnavailable, err
+	}
+	return http.StatusBadRequest, err
+}
+
+// ownPage reports whether r cannot be the work of another site. A browser lets a site send
+// what a form can send, and that has neither this type nor this header; for anything else
+// it asks us first, and gets no leave. It also says where the request comes from.
+func ownPage(r *http.Request) bool {
+	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+	from, err := url.Parse(origin)
+	return r.Header.Get("Content-Type") == "application/json" && r.Header.Get("X-Pawl") == "break" &&
+		(site == "" || site == "same-origin") && (origin == "" || err == nil && from.Host == r.Host)
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// What browsers may do with what we send: show it, with our own script and style, and with
+// no site around it.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cache-Control":                "no-store",
+}
+
+// handle answers a request.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	for key, value := range headers {
+		w.Header().Set(key, value)
+	}
+	switch path := r.URL.Path; {
+	case !s.known(r.Host):
+		refuse(w, http.StatusForbidden, "this name is not known here: start pawl serve with --host "+hostName(r.Host))
+	case path == "/api/break" && s.may:
+		s.withToken(w, r, (*Server).breakLease)
+	case strings.HasPrefix(path, statePath) && s.terraform != nil:
+		s.withToken(w, r, (*Server).states)
+	case r.Method != "GET" && r.Method != "HEAD":
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "nothing can be changed here")
+	case path == "/healthz":
+		reply(w, "text/plain; charset=utf-8", []byte("ok\n"))
+	case pages[path].file != "":
+		s.page(w, pages[path])
+	case routes[path] == nil:
+		refuse(w, http.StatusNotFound, "there is the page / and there are /api/locks, /api/events, /metrics and /healthz")
+	default:
+		s.withToken(w, r, routes[path])
+	}
+}
+
+// withToken lets f answer whoever may see locks.
+func (s *Server) withToken(w http.ResponseWriter, r *http.Request, f func(*Server, http.ResponseWriter, *http.Request)) {
+	_, password, basic := r.BasicAuth() // Terraform has no other way
+	basic = basic && strings.HasPrefix(r.URL.Path, statePath) && s.allowed("Bearer "+password)
+	if !basic && !s.allowed(r.Header.Get("Authorization")) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		refuse(w, http.StatusUnauthorized, "send the token of pawl serve --token-file: Authorization: Bearer TOKEN")
+		return
+	}
+	f(s, w, r)
+}
+
+var routes = map[string]func(*Server, http.ResponseWriter, *http.Request){
+	"/api/locks":  (*Server).locks,
+	"/api/events": (*Server).events,
+	"/metrics":    (*Server).metrics,
+}
+
+type page struct{ file, kind string }
+
+// pages are not secret: what is in them comes from /api/events.
+var pages = map[string]page{
+	"/":            {"index.html", "text/html; charset=utf-8"},
+	"/style.css":   {"style.css", "text/css; charset=utf-8"},
+	"/icon.svg":    {"icon.svg", "image/svg+xml"},
+	"/page.js":     {"page.js", "text/javascript; charset=utf-8"},
+	"/table.js":    {"table.js", "text/javascript; charset=utf-8"},
+	"/detail.js":   {"detail.js", "text/javascript; charset=utf-8"},
+	"/graph.js":    {"graph.js", "text/javascript; charset=utf-8"},
+	"/text.js":     {"text.js", "text/javascript; charset=utf-8"},
+	"/timeline.js": {"timeline.js", "text/javascript; charset=utf-8"},
+}
+
+//go:embed page
+var files embed.FS
+
+func (s *Server) page(w http.ResponseWriter, p page) {
+	data, err := files.ReadFile("page/" + p.file)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	reply(w, p.kind, data)
+}
+
+// locksJSON is the answer of /api/locks.
+type locksJSON struct {
+	Schema int         `json:"schema"`
+	Stores []storeJSON `json:"stores"`
+}
+
+type storeJSON struct {
+	Store string `json:"store"`
+	storeReport
+	Locks []report.Lock `json:"locks"`
+}
+
+func (s *Server) locks(w http.ResponseWriter, r *http.Request) {
+	s.refresh(r.Context())
+	s.mu.Lock()
+	out := locksJSON{Schema: report.Schema, Stores: []storeJSON{}}
+	for _, sh := range s.stores {
+		st := storeJSON{Store: sh.Name, storeReport: sh.report(), Locks: []report.Lock{}}
+		for _, name := range sh.Names() {
+			st.Locks = append(st.Locks, sh.Locks[name].Lock)
+		}
+		out.Stores = append(out.Stores, st)
+	}
+	s.mu.Unlock()
+	replyJSON(w, out)
+}
+
+func replyJSON(w http.ResponseWriter, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	reply(w, "application/json", data)
+}
+
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == "GET" {
+		s.stream(r.Context(), flushed{w})
+	}
+}
+
+func reply(w http.ResponseWriter, kind string, body []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	_, _ = w.Write(body) // whoever asked is gone, if it fails
+}
+
+func refuse(w http.ResponseWriter, code int, text string) {
+	text = "pawl: " + text + "\n"
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text))
+}
+
+// known reports whether host, of a request, is us. A site of somebody else can give its
+// own name our address and have a browser ask us by it, as if we were that site. It cannot
+// do that with an address.
+func (s *Server) known(host string) bool {
+	name := hostName(host)
+	_, err := netip.ParseAddr(name)
+	return err == nil || s.hosts[name]
+}
+
+// hostName returns host without a port, in one way of writing.
+func hostName(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// allowed reports whether a request with this header may see locks.
+func (s *Server) allowed(authorization string) bool {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	got := sha256.Sum256([]byte(token))
+	return s.open || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], s.token[:]) == 1
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+const (
+	maxConns  = 128              // at a time: others wait
+	maxHeader = 32 << 10         // bytes
+	patient   = 10 * time.Second // for a request to come, and for each write of a stream
+	slowest   = breakWait + patient
+)
+
+// listen answers at l until ctx ends, with TLS if it has a certificate.
+func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle http.HandlerFunc) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l = netutil.LimitListener(l, maxConns)
+	srv := &http.Server{
+		Handler: handle, DisableGeneralOptionsHandler: true,
+		MaxHeaderBytes: maxHeader, ReadTimeout: patient, WriteTimeout: slowest, IdleTimeout: slowest,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+		ErrorLog:    log.New(io.Discard, "", 0),                        // what clients do wrong is told to them
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 16},
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if cert == nil {
+			ended <- srv.Serve(l)
+			return
+		}
+		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*cert}}
+		ended <- srv.ServeTLS(l, "", "")
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	if srv.Shutdown(grace) != nil {
+		srv.Close() // whoever does not let go is cut off
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// flushed is a response of which each write goes out at once. Whoever does not read it
+// keeps us waiting for so long, each time.
+type flushed struct {
+	http.ResponseWriter
+}
+
+func (f flushed) Write(b []byte) (int, error) {
+	c := http.NewResponseController(f.ResponseWriter)
+	if err := c.SetWriteDeadline(time.Now().Add(patient)); err != nil {
+		return 0, err
+	}
+	n, err := f.ResponseWriter.Write(b)
+	if err == nil {
+		err = c.Flush()
+	}
+	return n, err
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serve shows the locks of stores to browsers and to monitoring. It reads, and
+// breaks a lease if it may and somebody asks it to.
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+)
+
+// A Store is one whose locks are shown.
+type Store struct {
+	Name string // its URL, without passwords
+	// Open opens it. It is called again until it succeeds, as the store may be away.
+	Open func() (*pawl.Client, error)
+}
+
+// Options say to whom the locks are shown.
+type Options struct {
+	Token  string   // that everybody has to send; empty: nobody has to
+	Hosts  []string // names, besides localhost and every IP address, by which browsers may call us
+	Break  bool     // whoever may see the locks may break leases
+	States *States  // of Terraform, whose locks are in the first store; nil: there are none
+
+	Certificate *tls.Certificate // nil: nothing is encrypted
+}
+
+// A Server has what the stores have told last, and what has happened since it began.
+type Server struct {
+	hosts map[string]bool
+	token [sha256.Size]byte
+	open  bool // nobody needs a token
+	may   bool // break leases
+	cert  *tls.Certificate
+
+	terraform *terraform // nil: there are no states
+
+	mu       sync.Mutex
+	stores   []*shown
+	history  *history.History
+	watchers map[chan []byte]bool
+}
+
+// New returns a Server of stores, which have different names.
+func New(stores []Store, opts Options) *Server {
+	s := &Server{
+		hosts: map[string]bool{"localhost": true}, token: sha256.Sum256([]byte(opts.Token)), open: opts.Token == "", may: opts.Break, cert: opts.Certificate,
+		watchers: map[chan []byte]bool{}, history: history.New(history.Bytes),
+	}
+	for _, h := range opts.Hosts {
+		s.hosts[hostName(h)] = true
+	}
+	delete(s.hosts, "")
+	for _, st := range stores {
+		s.stores = append(s.stores, &shown{Store: history.Store{Name: st.Name}, open: st.Open, texts: map[string]json.RawMessage{},
+			wake: make(chan struct{}, 1), answered: make(chan struct{})})
+	}
+	if opts.States != nil {
+		s.terraform = &terraform{client: s.stores[0].client.Load, states: opts.States, locks: map[string]*stateLock{}}
+	}
+	return s
+}
+
+// Run asks the stores and answers at l until ctx ends.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var polls sync.WaitGroup
+	defer polls.Wait() // locks of states are given back
+	defer cancel()
+	for i := range s.stores {
+		polls.Go(func() { s.poll(ctx, i) })
+	}
+	return listen(ctx, l, s.cert, s.handle)
+}
+
+// everyIdle is how often a store is asked while nobody looks.
+const everyIdle = 30 * time.Second
+
+// poll asks the store at index i until ctx ends.
+func (s *Server) poll(ctx context.Context, i int) {
+	sh := s.stores[i]
+	defer sh.close()
+	for {
+		began := time.Now()
+		l := sh.ask(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.take(i, l)
+		if !pause(ctx, history.Pace(l.Took)-time.Since(began), nil) {
+			return
+		}
+		if !s.watched() && !pause(ctx, everyIdle-time.Since(began), sh.wake) {
+			return
+		}
+	}
+}
+
+// pause waits for d or until something comes from wake. It returns false if ctx has ended.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func (s *Server) watched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.watchers) > 0
+}
+
+// refresh waits until each store has been asked within the last second, or does not
+// answer for a while.
+func (s *Server) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, sh := range s.stores {
+		s.mu.Lock()
+		fresh, answered := time.Since(sh.tried) < history.Every, sh.answered
+		s.mu.Unlock()
+		if fresh {
+			continue
+		}
+		wakeUp(sh.wake)
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func wakeUp(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}

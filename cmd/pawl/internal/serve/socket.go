@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Listen listens at the address. A socket of network unix is for its owner alone; one that
+// nobody listens at any more is replaced.
+func Listen(network, address string) (net.Listener, error) {
+	if network != "unix" {
+		return net.Listen(network, address)
+	}
+	l, err := listenPrivately(address)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	if c, dialed := net.Dial(network, address); dialed == nil {
+		c.Close()
+		return nil, err
+	} else if !errors.Is(dialed, syscall.ECONNREFUSED) {
+		return nil, err
+	}
+	if st, gone := os.Lstat(address); gone != nil || st.Mode()&os.ModeSocket == 0 {
+		return nil, err
+	}
+	if err := os.Remove(address); err != nil {
+		return nil, err
+	}
+	return listenPrivately(address)
+}

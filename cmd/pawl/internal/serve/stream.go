@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// storeReport is how a store is.
+type storeReport struct {
+	Asked time.Time     `json:"asked,omitzero"` // when it answered last: what is said of it is of then
+	Took  float64       `json:"took"`           // seconds for which it was asked last
+	Error string        `json:"error,omitempty"`
+	State *report.State `json:"state,omitempty"`
+}
+
+func (sh *shown) report() storeReport {
+	return storeReport{sh.Asked, sh.took.Seconds(), sh.err, sh.State}
+}
+
+// message is what watchers get: first all that is known, then what has changed.
+type message struct {
+	Schema int             `json:"schema"`
+	All    bool            `json:"all,omitempty"`   // forget what came before
+	Break  bool            `json:"break,omitempty"` // with all: /api/break is there
+	Now    int64           `json:"now"`             // our clock, in milliseconds
+	Stores []change        `json:"stores"`
+	Spans  []*history.Span `json:"spans,omitempty"` // new and changed ones
+}
+
+// change is what has changed in a store.
+type change struct {
+	Store string `json:"store"`
+	storeReport
+	Locks []json.RawMessage `json:"locks,omitempty"` // as in report.Lock, without the instants that a renewal moves
+	Gone  []string          `json:"gone,omitempty"`  // names that nobody holds or waits for any more
+	// Deadlocks are circles of names: whoever holds one waits for the next.
+	Deadlocks [][]string `json:"deadlocks,omitempty"`
+}
+
+// broadcast sends m to all watchers. One that does not keep up is cut off: it comes again,
+// and begins anew.
+func (s *Server) broadcast(m message) {
+	if len(s.watchers) == 0 {
+		return
+	}
+	data := m.encode()
+	for w := range s.watchers {
+		select {
+		case w <- data:
+		default:
+			close(w)
+			delete(s.watchers, w)
+		}
+	}
+}
+
+func (m message) encode() []byte {
+	m.Schema = report.Schema
+	data, err := json.Marshal(m)
+	if err != nil {
+		data = fmt.Appendf(nil, `{"schema":%d,"stores":[]}`, report.Schema) // no value of these types has an error
+	}
+	return data
+}
+
+// all returns all that is known.
+func (s *Server) all() message {
+	m := message{All: true, Break: s.may, Now: time.Now().UnixMilli()}
+	m.Spans = append(m.Spans, s.history.Ended()...)
+	for _, sh := range s.stores {
+		c := change{Store: sh.Name, storeReport: sh.report(), Deadlocks: sh.deadlocks}
+		for _, name := range sh.Names() {
+			c.Locks = append(c.Locks, sh.texts[name])
+		}
+		m.Spans = append(m.Spans, sh.Spans()...)
+		m.Stores = append(m.Stores, c)
+	}
+	return m
+}
+
+// watch begins to watch.
+func (s *Server) watch() chan []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := make(chan []byte, 8+len(s.stores))
+	w <- s.all().encode()
+	s.watchers[w] = true
+	for _, sh := range s.stores {
+		wakeUp(sh.wake)
+	}
+	return w
+}
+
+func (s *Server) unwatch(w chan []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watchers, w)
+}
+
+// stream writes server-sent events to out until that fails or ctx ends.
+func (s *Server) stream(ctx context.Context, out io.Writer) {
+	w := s.watch()
+	defer s.unwatch(w)
+	alive := time.NewTicker(5 * time.Second)
+	defer alive.Stop()
+	for {
+		var err error
+		select {
+		case data, ok := <-w:
+			if !ok {
+				return
+			}
+			_, err = fmt.Fprintf(out, "data: %s\n\n", data)
+		case <-alive.C:
+			_, err = io.WriteString(out, ": alive\n\n")
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}

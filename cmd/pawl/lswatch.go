@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+)
+
+// lsEvery is how often "pawl ls --watch" lists the locks.
+const lsEvery = 2 * time.Second
+
+// lsWatch lists the locks until the output is closed. A signal ends it.
+func (a *app) lsWatch(ctx context.Context, prefix string, order lsOrder) error {
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for first := true; ; first = false {
+		began := time.Now()
+		l, err := a.ask(ctx, s, prefix, order)
+		if err != nil && first {
+			return err
+		}
+		if err == nil {
+			err = l.failed
+		}
+		took := time.Since(began)
+		if err := a.draw(s, &l, err, first); err != nil {
+			return err
+		}
+		if f, ok := a.stdout.(*os.File); ok && nobodyReads(f) {
+			return nil
+		}
+		time.Sleep(max(lsEvery, history.Pace(took)) - time.Since(began))
+	}
+}
+
+func (a *app) ask(ctx context.Context, s *store, prefix string, order lsOrder) (listing, error) {
+	ctx, cancel := context.WithTimeout(ctx, history.Patience)
+	defer cancel()
+	return s.list(ctx, prefix, order)
+}
+
+// draw draws the list anew on a terminal, and adds it elsewhere. failed is why some or all of it is
+// missing.
+func (a *app) draw(s *store, l *listing, failed error, first bool) error {
+	var notes []string
+	if l.state != nil && l.state.Closed != "" {
+		notes = append(notes, closed(l.state))
+	}
+	if failed != nil {
+		notes = append(notes, asFailure(failed).line())
+	}
+	columns, rows := sizeOf(a.stdout)
+	var list bytes.Buffer
+	if err := printTable(&list, columns, l.infos); err != nil {
+		return err
+	}
+	if rows == 0 || os.Getenv("TERM") == "dumb" {
+		for _, note := range notes {
+			fmt.Fprintln(a.stderr, note)
+		}
+		text := list.String()
+		if !first {
+			text = "\n" + text
+		}
+		_, err := io.WriteString(a.stdout, text)
+		return err
+	}
+	if len(l.infos) == 0 && failed == nil {
+		notes = append(notes, "nobody holds a lock or waits for one")
+	}
+	notes = append([]string{s.url.String() + "  " + time.Now().Format(time.TimeOnly)}, notes...)
+	_, err := io.WriteString(a.stdout, drawn(notes, list.String(), columns, rows))
+	return err
+}
+
+const (
+	home       = "\x1b[H"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+)
+
+// drawn returns what draws notes and the lines of a table on a terminal, as far as they fit. Nothing is
+// cleared that is drawn again, so it does not flicker.
+func drawn(notes []string, list string, columns, rows int) string {
+	var b strings.Builder
+	b.WriteString(home)
+	left := rows - 2 // for the line after the last, and for that of how many are missing
+	for _, note := range notes {
+		b.WriteString(note + clearLine + "\n")
+		left -= (utf8.RuneCountInString(note) + columns - 1) / columns
+	}
+	lines := strings.SplitAfter(list, "\n")
+	lines = lines[:len(lines)-1]
+	for i, line := range lines {
+		if i >= left && i+1 < len(lines) {
+			fmt.Fprintf(&b, "… and %d more%s\n", len(lines)-i, clearLine)
+			break
+		}
+		b.WriteString(strings.TrimSuffix(line, "\n") + clearLine + "\n")
+	}
+	b.WriteString(clearBelow)
+	return b.String()
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+)
+
+const onceHelp = `Run COMMAND once in each turn of length --per, wherever "pawl once NAME" is
+called: whoever comes first runs it, the others do nothing and exit with 0 at
+once. So cron may start it on several machines, whose clocks differ, and one of
+them runs it.
+
+When the command has succeeded, pawl stays and keeps the lock until nine tenths
+of --per are over since it got it: a turn may come early, as when clocks are put
+forward in spring. As it stays for so long, start it from a crontab or a
+service, not in the middle of a script. INT and TERM end the wait, and give the
+lock back.
+
+A command that fails, or that a signal ends, has not been run in this sense:
+pawl gives the lock back and exits with its code at once, and whoever comes next
+in the same turn runs it once more. If it must not be started again even so:
+pawl run NAME -n -E 0 --min-hold 20h -- COMMAND
+
+pawl keeps no record of what has run. If this machine dies, others get the lock
+after --ttl; on a directory at once when pawl is killed.
+
+The flags, the environment of the command and the exit codes are those of
+"pawl run", but that busy is 0: it runs, or has run.`
+
+func (a *app) onceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
+		Short: "Run a command once a day, or so, on one of several machines",
+		Long:  onceHelp,
+		Example: `  pawl once --per 24h nightly -- ./backup.sh
+  pawl once --per 1h -q report -- ./report      in a crontab`,
+		DisableFlagParsing:    true, // see parseRun
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := &runArgs{turns: true}
+			if err := o.parse(args); errors.Is(err, pflag.ErrHelp) {
+				return cmd.Help()
+			} else if err != nil {
+				return err
+			}
+			return a.runner(o, (*runner).run)
+		},
+	}
+	(&runArgs{turns: true}).flags(cmd.Flags()) // for the help text only
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// checkTurn derives from --per for how long the lock is kept.
+func (a *runArgs) checkTurn() error {
+	if !a.turns {
+		return nil
+	}
+	if a.per <= 0 {
+		return usage("say how often", "try: pawl once --per 24h "+shellQuote(a.name)+" -- "+commandLine(a.command))
+	}
+	// The next turn must find the lock free, though it begins a bit early: by a second where cron
+	// is late today, by an hour on the day on which clocks are put forward.
+	a.minHold = a.per - a.per/10
+	return nil
+}
+
+// keeps says why the lock is kept when the command has ended, or returns "" if it is not.
+func (r *runner) keeps(status job.Status, left time.Duration) string {
+	switch {
+	case left <= 0, r.turns && status.ExitCode() != 0:
+		return ""
+	case r.turns:
+		return fmt.Sprintf("--per %v", r.per)
+	}
+	return "--min-hold"
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
+)
+
+type serveFlags struct {
+	listen string
+	token  string // file
+	cert   string // file
+	key    string // file
+	stores storeValues
+	hosts  []string
+	breaks bool
+	states string // directory
+}
+
+// storeValues is the flag --store of a command that reads several.
+type storeValues []string
+
+func (v *storeValues) Set(s string) error {
+	var one storeValue
+	if err := one.Set(s); err != nil {
+		return err
+	}
+	*v = append(*v, s)
+	return nil
+}
+
+func (v *storeValues) String() string { return "" }
+
+func (v *storeValues) Type() string { return "string" }
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Show the locks of one or more stores in a browser",
+		Long: `Show the locks of one or more stores in a browser: a table of who holds what and
+who waits, and a time line of leases and waits. It reads, and changes nothing,
+unless --allow-break is there: then whoever has the token may break leases.
+
+With --terraform it also keeps states of Terraform and OpenTofu, as their
+backend of type http, and their locks in the first store.
+
+It keeps what has happened since it was started, as far as 4 MB go. A store is
+asked once a second while somebody looks, and every 30s while nobody does.
+
+Whoever reaches the address sees all. It is one of this machine's own, unless
+--listen says otherwise; then there has to be a token, and browsers ask for it.
+Nothing is encrypted without --tls-cert: from another machine, go through
+ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
+
+  /              the page
+  /api/locks     what pawl ls --json prints, for all stores
+  /api/events    the same and each change, as server-sent events
+  /metrics       for Prometheus, without names of locks
+  /api/break     ends a lease, with --allow-break
+  /terraform/X   the state X and its lock, with --terraform
+  /healthz       ok, for as long as it runs; it needs no token`,
+		Example: `  pawl serve                         then open http://127.0.0.1:7295/
+  pawl serve -s redis://h1 -s etcd://h2:2379
+  pawl serve --listen :7295 --token-file /etc/pawl/token
+  pawl serve --listen unix:/run/pawl.sock   for you alone, or a proxy`,
+		Args:              args(0, 0, "see pawl serve --help"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
+	}
+	fs := cmd.Flags()
+	fs.VarP(&f.stores, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or else the file store)")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:7295", "`ADDRESS`, HOST:PORT or unix:/PATH")
+	fs.StringVar(&f.token, "token-file", "", "`FILE` with the token that others have to send")
+	fs.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate, and what it needs above it, in PEM")
+	fs.StringVar(&f.key, "tls-key", "", "`FILE` with its key")
+	fs.StringArrayVar(&f.hosts, "host", nil, "`NAME` by which browsers call it, as through a proxy; may be repeated")
+	fs.BoolVar(&f.breaks, "allow-break", false, "let others break leases")
+	fs.StringVar(&f.states, "terraform", "", "`DIR` for states of Terraform: be its backend of type http")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	stores, err := a.served(f.stores)
+	if err != nil {
+		return err
+	}
+	opts := serve.Options{Break: f.breaks}
+	if f.states != "" {
+		if opts.States, err = serve.OpenStates(f.states); err != nil {
+			return fail(exitConfig, strings.TrimPrefix(err.Error(), "fence: "), "name a directory of your own: --terraform DIR")
+		}
+	}
+	if f.token != "" {
+		if opts.Token, err = readToken(f.token); err != nil {
+			return err
+		}
+	}
+	network, address, err := f.address()
+	if err != nil {
+		return err
+	}
+	opts.Hosts = f.hosts
+	if opts.Certificate, err = f.certificate(); err != nil {
+		return err
+	}
+	l, err := serve.Listen(network, address)
+	if err != nil {
+		return fail(exitSystem, "cannot listen: "+err.Error(), "name another address, such as --listen 127.0.0.1:7296")
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	fmt.Fprintln(a.stdout, "listening at "+where(l.Addr(), opts.Certificate != nil))
+	return serve.New(stores, opts).Run(ctx, l)
+}
+
+// served returns the stores at urls. It opens each once: a mistake in a URL ends the
+// command, while a store that is away may come back.
+func (a *app) served(urls []string) ([]serve.Store, error) {
+	if len(urls) == 0 {
+		urls = []string{""}
+	}
+	var stores []serve.Store
+	for _, url := range urls {
+		first, err := open(url, a.connect, &pawl.Options{}, false)
+		if f := new(failure); errors.As(err, &f) && f.code != exitUnavailable {
+			return nil, err
+		}
+		name, err := nameOf(url, first)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(stores, func(s serve.Store) bool { return s.Name == name }) {
+			return nil, usage("--store names "+name+" twice", "leave one out")
+		}
+		stores = append(stores, serve.Store{Name: name, Open: func() (*pawl.Client, error) {
+			s := first
+			if first = nil; s == nil {
+				var err error
+				if s, err = open(url, a.connect, &pawl.Options{}, false); err != nil {
+					return nil, err
+				}
+			}
+			return s.Client, nil
+		}})
+	}
+	return stores, nil
+}
+
+// nameOf returns the name of a store, which may not be open.
+func nameOf(url string, s *store) (string, error) {
+	if s != nil {
+		return s.url.String(), nil
+	}
+	u, err := parseStore(cmp.Or(url, os.Getenv("PAWL_STORE")))
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+// address returns where to listen, if that is safe: other machines need a token.
+func (f *serveFlags) address() (network, address string, err error) {
+	path, unix := strings.CutPrefix(f.listen, "unix:")
+	if path != "" && unix {
+		return "unix", path, nil
+	}
+	if f.breaks && f.token == "" {
+		return "", "", usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
+	}
+	if f.states != "" && f.token == "" {
+		return "", "", usage("--terraform lets everybody on this machine read states, which have secrets", "add --token-file FILE, or listen at unix:/PATH")
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil || unix {
+		return "", "", usage(fmt.Sprintf("--listen %q is no address", shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) && f.token == "" {
+		return "", "", usage(fmt.Sprintf("--listen %s lets other machines see all locks", f.listen),
+			"add --token-file FILE, or listen at 127.0.0.1 or unix:/PATH")
+	}
+	if err != nil {
+		f.hosts = append(f.hosts, host)
+	}
+	return "tcp", f.listen, nil
+}
+
+// minToken is how many characters of a token cannot be guessed.
+const minToken = 16
+
+func readToken(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fail(exitConfig, err.Error(), "make it with: (umask 077; openssl rand -hex 32 >"+shellQuote(file)+")")
+	}
+	if st, err := os.Stat(file); err == nil && st.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
+		return "", fail(exitConfig, "all users of this machine can read "+file+", or write to it", "chmod 600 "+shellQuote(file))
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < minToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fail(exitConfig, fmt.Sprintf("the token in %s is not one word of %d letters and digits or more", file, minToken),
+			"make it with: openssl rand -hex 32")
+	}
+	return token, nil
+}
+
+// certificate returns nil unless there is to be one.
+func (f *serveFlags) certificate() (*tls.Certificate, error) {
+	switch {
+	case f.cert == "" && f.key == "":
+		return nil, nil
+	case f.cert == "" || f.key == "":
+		return nil, usage("one of --tls-cert and --tls-key is missing", "name both files")
+	}
+	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, fail(exitConfig, err.Error(), "name a certificate and its key, both in PEM")
+	}
+	return &cert, nil
+}
+
+// where is what to open in a browser.
+func where(a net.Addr, encrypted bool) string {
+	switch {
+	case a.Network() == "unix":
+		return "unix:" + a.String()
+	case encrypted:
+		return "https://" + a.String() + "/"
+	}
+	return "http://" + a.String() + "/"
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+)
+
+// lookPath returns the executable file of a command.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrDot):
+		return "", fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
+	case errors.Is(err, exec.ErrNotFound) && strings.ContainsAny(name, " \t;&|<>$"):
+		return "", fail(job.NotFound, name, "a line for the shell is run by: sh -c "+shellQuote(name))
+	case errors.Is(err, exec.ErrNotFound):
+		err = fs.ErrNotExist
+	}
+	return "", fail(job.ExecError(name, err))
+}
+
+// startHint says what to do if the system could not start a process. What the guard tells of its
+// own attempt has come through a pipe, as text.
+func startHint(err error) string {
+	is := func(n syscall.Errno) bool { return strings.HasSuffix(err.Error(), n.Error()) }
+	switch {
+	case is(syscall.EMFILE), is(syscall.ENFILE):
+		return "too many files are open: see ulimit -n"
+	case is(syscall.EAGAIN):
+		return "too many processes or threads: see ulimit -u, and the limit of the container"
+	case is(syscall.ENOMEM):
+		return "there is too little memory: see free, and ulimit -v"
+	case is(syscall.ENOENT):
+		return "are /dev and /proc mounted?"
+	}
+	return "try again"
+}

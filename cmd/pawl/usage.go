@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is how wide the help is at most: on a terminal that is narrow, in mail, and in
+// a manual page.
+const helpWidth = 80
+
+// printUsage prints what the help says behind its text. It is cobra's own but for flags, whose
+// lines it breaks.
+func printUsage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s [command]\n", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\nAvailable Commands:\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.Name() == "help" {
+				fmt.Fprintf(&b, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
+			}
+		}
+	}
+	printFlags(&b, "Flags", cmd.LocalFlags())
+	printFlags(&b, "Global Flags", cmd.InheritedFlags())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\nUse \"%s [command] --help\" for more information about a command.\n", cmd.CommandPath())
+	}
+	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+	return err
+}
+
+func printFlags(b *strings.Builder, title string, fs *pflag.FlagSet) {
+	if fs.HasAvailableFlags() {
+		fmt.Fprintf(b, "\n%s:\n%s", title, fs.FlagUsagesWrapped(helpWidth))
+	}
+}
+
+// wrap breaks text that is to stand behind as much as indent into lines that begin with that.
+func wrap(text, indent string) string {
+	var b strings.Builder
+	column := len(indent)
+	for i, word := range strings.Fields(text) {
+		switch n := utf8.RuneCountInString(word); {
+		case i == 0:
+			column += n
+		case column+1+n > helpWidth:
+			b.WriteString("\n" + indent)
+			column = len(indent) + n
+		default:
+			b.WriteString(" ")
+			column += 1 + n
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// helpCommand is cobra's, but it is no success to ask for a command that there is not.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) (words []string, _ cobra.ShellCompDirective) {
+			for _, c := range cmd.Root().Commands() {
+				if len(args) == 0 && c.IsAvailableCommand() && strings.HasPrefix(c.Name(), word) {
+					words = append(words, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return unknownCommand(cmd.Root(), args[0])
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}

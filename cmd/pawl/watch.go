@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+const watchHelp = `Tell what happens to the locks NAME, a line for each event, until Ctrl-C. No
+NAME means all locks, and one that ends in "/" all names that begin with it.
+
+  held      somebody has had the lock since before pawl looked
+  granted   somebody has got the lock, with this token
+  waiting   somebody waits for it
+  left      somebody who waited waits no more, and was not seen to get it
+  overdue   a lease has not been renewed for half of its time
+  renewed   and now it has
+  released  a lease has ended: it was released or broken
+  expired   a lease has ended that was overdue
+  silent    the store does not answer: the locks are not known
+  answers   the store answers again
+  closed    the store grants nothing for a while, as after a restart
+  open      it grants leases again
+
+pawl asks the store once a second, or less often if the list takes long: what is
+over within that time may go unseen. Lines have the time of the day. On a
+terminal they are shortened to fit, without the token if there is no room for
+it; --json prints an object for each event, with all that "pawl show --json" has
+of a holder or waiter.
+
+The exit code is 69 if the store cannot be reached at the beginning. A store
+that falls silent later is waited for. The others are those of "pawl run".`
+
+// watching is one "pawl watch".
+type watching struct {
+	*app
+	names []string
+	store *store
+	past  *history.History
+	seen  history.Store
+	last  uint64 // the span that was begun last
+	out   outage
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch [NAME...]",
+		Short: "Tell what happens to locks: who gets, waits for and releases them",
+		Long:  watchHelp,
+		Example: `  pawl watch
+  pawl watch deploy nightly/
+  pawl watch --json | jq -c 'select(.event == "expired")'`,
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+			return a.completeName(cmd, nil, word)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range args {
+				if err := checkName(name, a.store); err != nil {
+					return err
+				}
+			}
+			w := &watching{app: a, names: args, past: history.New(0)}
+			return w.run(cmd.Context())
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// run tells of each look what has changed, until the output is closed. A signal ends it.
+func (w *watching) run(ctx context.Context) (err error) {
+	if w.store, err = w.open(); err != nil {
+		return err
+	}
+	defer w.store.Close()
+	w.seen.Name = w.store.url.String()
+	for first := true; ; first = false {
+		began := time.Now()
+		look := history.Ask(ctx, w.store.Client, w.list)
+		if first && len(look.Infos) == 0 && look.Err != nil {
+			return storeFailure(look.Err, w.seen.Name)
+		}
+		for _, c := range w.changes(&look, began) {
+			if err := w.tell(c); err != nil {
+				return err
+			}
+		}
+		if first && w.one() && len(look.Infos) > 0 {
+			w.store.misspelt(ctx, w.stderr, look.Infos[0])
+		}
+		if f, ok := w.stdout.(*os.File); ok && nobodyReads(f) {
+			return nil
+		}
+		time.Sleep(history.Pace(look.Took) - time.Since(began))
+	}
+}
+
+// one reports whether a single lock is watched, for which there is a cheaper request.
+func (w *watching) one() bool { return len(w.names) == 1 && !strings.HasSuffix(w.names[0], "/") }
+
+// list returns the locks that are watched.
+func (w *watching) list(ctx context.Context) ([]*pawl.Info, error) {
+	if w.one() {
+		info, err := w.store.Inspect(ctx, w.names[0])
+		if err != nil {
+			return nil, err
+		}
+		return []*pawl.Info{info}, nil
+	}
+	infos, err := w.store.List(ctx, commonPrefix(w.names))
+	return slices.DeleteFunc(infos, func(info *pawl.Info) bool { return !w.wants(info.Name) }), err
+}
+
+func (w *watching) wants(name string) bool {
+	return len(w.names) == 0 || slices.ContainsFunc(w.names, func(want string) bool {
+		return name == want || strings.HasSuffix(want, "/") && strings.HasPrefix(name, want)
+	})
+}
+
+// commonPrefix returns what all names begin with.
+func commonPrefix(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	prefix := names[0]
+	for _, name := range names {
+		for !strings.HasPrefix(name, prefix) {
+			prefix = prefix[:len(prefix)-1]
+		}
+	}
+	return strings.ToValidUTF8(prefix, "")
+}
+
+// changes returns what has changed with a look that began then.
+func (w *watching) changes(look *history.Look, began time.Time) []change {
+	all := w.silence(look, began)
+	first := w.seen.Asked.IsZero()
+	spans, _ := w.past.Take(&w.seen, look)
+	for _, sp := range spans {
+		c := change{Event: w.event(sp, first), Name: sp.Name, Holder: sp.Holder, Waiter: sp.Waiter}
+		if sp.To != 0 {
+			c.Seconds = float64(sp.To-sp.From) / 1000
+		} else if first {
+			c.Seconds = float64(look.At.UnixMilli()-sp.From) / 1000
+		}
+		if c.Event == "closed" {
+			c.State = w.seen.State
+		}
+		all = append(all, c)
+	}
+	all = w.granted(all)
+	slices.SortStableFunc(all, inOrder)
+	for i := range all {
+		all[i].Schema, all[i].Time, all[i].Store = schema, look.At, w.seen.Name
+	}
+	return all
+}
+
+// event returns what has happened to a span.
+func (w *watching) event(sp *history.Span, first bool) string {
+	begun, ended := sp.ID > w.last, sp.To != 0
+	w.last = max(w.last, sp.ID)
+	switch {
+	case sp.What == "quarantine" && ended:
+		return "open"
+	case sp.What == "quarantine":
+		return "closed"
+	case sp.What == "wait" && ended:
+		return "left" // see granted
+	case sp.What == "wait":
+		return "waiting"
+	case ended && sp.State == "expired":
+		return "expired"
+	case ended:
+		return "released"
+	case begun && first:
+		return "held"
+	case begun:
+		return "granted"
+	case sp.State == "overdue":
+		return "overdue"
+	}
+	return "renewed"
+}
+
+// granted makes one event of a wait that has ended and the lease that ended it. It leaves out what
+// a store shows of a wait whose lease is there already.
+func (w *watching) granted(all []change) (out []change) {
+	wait := func(c change) bool { return c.Event == "left" || c.Event == "waiting" }
+	out = slices.DeleteFunc(slices.Clone(all), wait)
+	for _, c := range all {
+		if wait(c) && !joined(out, &c) && !w.has(c.Name, c.Waiter.Lease) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// joined adds a wait that has ended to the grant in all that has ended it, and reports whether
+// there is one.
+func joined(all []change, left *change) bool {
+	for i := range all {
+		if c := &all[i]; left.Event == "left" && c.Event == "granted" && c.Waiter == nil && c.Name == left.Name && got(left.Waiter, c.Holder) {
+			c.Waiter, c.Seconds = left.Waiter, left.Seconds
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a lease holds the lock.
+func (w *watching) has(name, lease string) bool {
+	lock := w.seen.Locks[name]
+	return lock != nil && slices.ContainsFunc(lock.Holders, func(h report.Holder) bool { return h.Lease == lease })
+}
+
+// got reports whether a lease is the one that was waited for.
+func got(w *report.Waiter, h *report.Holder) bool {
+	if w.Lease != "" {
+		return w.Lease == h.Lease
+	}
+	waited, holds := w.Person, h.Person
+	waited.Why, holds.Why = "", ""
+	return waited == holds
+}
+
+// silence tells that the store does not answer, or does again.
+func (w *watching) silence(look *history.Look, began time.Time) []change {
+	n := notice{failed: look.Err, began: began}
+	if !w.out.told(&n, look.At) {
+		return nil
+	}
+	if n.failed == nil {
+		return []change{{Event: "answers", Seconds: n.back.Seconds()}}
+	}
+	c := change{Event: "silent", Seconds: n.away.Seconds(), Error: plain(n.failed), said: plain(n.failed)}
+	if errors.Is(n.failed, pawl.ErrUnavailable) || errors.Is(n.failed, context.DeadlineExceeded) {
+		c.said = n.silence(w.store.url)
+	}
+	return []change{c}
+}

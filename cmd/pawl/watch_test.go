@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// told returns the events of a "pawl watch --json".
+func told(t *testing.T, p *proc) (all []change) {
+	t.Helper()
+	text := p.stdout()
+	text = text[:strings.LastIndex(text, "\n")+1]
+	for line := range strings.Lines(text) {
+		var c change
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Schema != schema || c.Time.IsZero() {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// TestWatch: on files and on a server, events come in the order in which they happened, with
+// tokens that grow.
+func TestWatch(t *testing.T) {
+	for _, kind := range []string{"file", "redis"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			url := "file://" + w.dir + "/locks"
+			if kind == "redis" {
+				url = w.blessed("redis://" + startRedis(t))
+			}
+			run := func(name, why, in, out string) *proc {
+				return w.pawl("run", "-q", "-s", url, "--why", why, name, "--", "sh", "-c", "touch "+in+"; until test -e "+out+"; do sleep 0.02; done")
+			}
+			old := run("old", "since long", "in0", "out0")
+			w.appears("in0")
+			text, all, one := w.pawl("watch", "-s", url), w.pawl("watch", "-s", url, "--json"), w.pawl("watch", "-s", url, "--json", "deploy")
+			// says waits until each of them has seen it: what is over before that they may never see.
+			seen := map[string]int{}
+			says := func(event, why string) {
+				t.Helper()
+				seen[event]++
+				has := func(p *proc) bool {
+					return slices.ContainsFunc(told(t, p), func(c change) bool {
+						return c.Event == event && (c.Holder != nil && c.Holder.Why == why || c.Holder == nil && c.Waiter.Why == why)
+					})
+				}
+				w.until(event+" "+why, func() bool {
+					return has(all) && (has(one) || why == "since long") && strings.Count(text.stdout(), "  "+event+" ") >= seen[event]
+				})
+			}
+			says("held", "since long")
+			first := run("deploy", "release 7", "in1", "out1")
+			says("granted", "release 7")
+			second := run("deploy", "release 8", "in2", "out2")
+			says("waiting", "release 8")
+			hasty := run("deploy", "hasty", "in3", "out3")
+			says("waiting", "hasty")
+			hasty.signal(syscall.SIGTERM)
+			hasty.end(128 + int(syscall.SIGTERM))
+			says("left", "hasty")
+			w.create("out1")
+			first.end(0)
+			says("granted", "release 8")
+			w.pawl("break", "-s", url, "deploy", "--force", "--why", "it hangs").end(0)
+			second.end(exitLost)
+			says("released", "release 8")
+			w.create("out0")
+			old.end(0)
+			says("released", "since long")
+
+			const want = "granted release 7, waiting release 8, waiting hasty, left hasty, released release 7, granted release 8, released release 8"
+			check := func(p *proc) {
+				t.Helper()
+				var got []string
+				var tokens []uint64
+				for _, c := range told(t, p) {
+					if c.Name != "deploy" {
+						continue
+					}
+					if c.Holder == nil {
+						got = append(got, c.Event+" "+c.Waiter.Why)
+						continue
+					}
+					got, tokens = append(got, c.Event+" "+c.Holder.Why), append(tokens, c.token())
+					if c.Event == "granted" && c.Holder.Why == "release 8" && (c.Waiter == nil || c.Waiter.Lease != c.Holder.Lease || c.Seconds <= 0) {
+						t.Errorf("granted after %vs as %+v, to %+v", c.Seconds, c.Waiter, c.Holder)
+					}
+				}
+				if strings.Join(got, ", ") != want {
+					t.Errorf("told %q, want %q", got, want)
+				} else if tokens[0] == 0 || tokens[0] != tokens[1] || tokens[1] >= tokens[2] || tokens[2] != tokens[3] {
+					t.Errorf("the tokens are %d", tokens)
+				}
+			}
+			check(all)
+			check(one)
+			for line := range strings.Lines(one.stdout()) {
+				if !strings.Contains(line, `"name":"deploy"`) {
+					t.Errorf("it was not asked for %s", line)
+				}
+			}
+			for _, p := range []*proc{text, all, one} {
+				p.signal(syscall.SIGINT)
+				p.end(-int(syscall.SIGINT))
+				if got := p.stderr(); got != "" {
+					t.Errorf("stderr is %q", got)
+				}
+			}
+		})
+	}
+}
+
+// TestWatchOfAStoreThatIsGone: it is told, and when the store answers again, and what has happened
+// in between; and that a store is closed.
+func TestWatchOfAStoreThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	addr := startRedis(t)
+	link := drivertest.NewLink(t, addr)
+	p := w.pawl("watch", "-s", "redis://"+link.Addr())
+	says := func(text string) {
+		t.Helper()
+		w.until(text, func() bool {
+			if p.ended() {
+				t.Fatalf("it has ended: %v, stderr %q", p.err, p.stderr())
+			}
+			return strings.Contains(p.stdout(), text)
+		})
+	}
+	says("  closed    redis://" + link.Addr() + " grants nothing for ")
+	store := w.blessed("redis://" + addr)
+	says("  open      ")
+	holder := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", holdUntil)
+	says("  granted   deploy  ")
+	link.Set(drivertest.Resets)
+	says("  silent    redis://" + link.Addr() + " does not answer")
+	w.create("out")
+	holder.end(0)
+	if strings.Contains(p.stdout(), "released") {
+		t.Errorf("it tells what it cannot know:\n%s", p.stdout())
+	}
+	link.Set(drivertest.Healthy)
+	says("  answers   ")
+	says("  released  deploy  ")
+	p.signal(syscall.SIGTERM)
+	p.end(-int(syscall.SIGTERM))
+}
