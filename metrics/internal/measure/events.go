@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Group is what is counted together.
+type Group struct{ Class, Kind string }
+
+// GroupOf returns the group of an event. The class of all names is "" if class is nil.
+func GroupOf(e pawl.Event, class func(string) string) Group {
+	g := Group{Kind: "exclusive"}
+	switch {
+	case e.Shared:
+		g.Kind = "shared"
+	case e.Slots > 0:
+		g.Kind = "slots"
+	}
+	if class != nil {
+		g.Class = class(e.Name)
+	}
+	return g
+}
+
+// The outcomes of a wait and of a hold.
+const (
+	Granted = "granted"
+	GaveUp  = "gave_up" // its context ended
+	Failed  = "failed"
+
+	Released = "released"
+	WasLost  = "lost"
+)
+
+// NotGranted returns the outcome of a wait that ended with err.
+func NotGranted(err error) string {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return GaveUp
+	}
+	return Failed
+}
+
+// Reasons are those for which a lease can be lost.
+var Reasons = []pawl.Reason{pawl.ReasonExpired, pawl.ReasonBroken, pawl.ReasonGone, pawl.ReasonLimit, pawl.ReasonStuck}
+
+// ReasonOf returns the reason of a Lost.
+func ReasonOf(err error) pawl.Reason {
+	var lost *pawl.LostError
+	if errors.As(err, &lost) {
+		return lost.Reason
+	}
+	return pawl.ReasonGone
+}
+
+// Margin returns the RenewalMargin of a Renewed.
+func Margin(e pawl.Event) float64 { return e.Left.Seconds() / e.TTL.Seconds() }
+
+// DirectionOf returns the direction of a Stepped.
+func DirectionOf(e pawl.Event) string {
+	if e.Step < 0 {
+		return "back"
+	}
+	return "forward"
+}

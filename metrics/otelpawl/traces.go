@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otelpawl
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/metrics/internal/measure"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Traces returns an Observer that makes a span "pawl.wait" of each call of Acquire, and a
+// span "pawl.hold" of each lease, below the span of the call's context. It may be given to
+// several clients.
+func Traces(opts *Options) pawl.Observer {
+	if opts == nil {
+		opts = &Options{}
+	}
+	t := &spans{Tracer: opts.tracer(), class: opts.Class, names: opts.Names, held: map[string]*held{}}
+	return pawl.Observer{
+		Acquired: t.acquired,
+		Waited:   func(e pawl.Event) { t.wait(e, measure.NotGranted(e.Err)) },
+		Renewed:  t.renewed,
+		Suspect:  t.suspect,
+		Lost:     t.end,
+		Released: t.end,
+	}
+}
+
+type spans struct {
+	trace.Tracer
+	class func(string) string
+	names bool
+
+	mu   sync.Mutex
+	held map[string]*held // by Event.Lease, which no two leases have at the same time
+}
+
+type held struct {
+	trace.Span
+	suspect bool
+}
+
+// start begins a span that began so long ago.
+func (t *spans) start(e pawl.Event, name string, ago time.Duration) trace.Span {
+	g := measure.GroupOf(e, t.class)
+	all := []attribute.KeyValue{attribute.String("pawl.kind", g.Kind)}
+	if g.Class != "" {
+		all = append(all, attribute.String("pawl.class", g.Class))
+	}
+	if t.names {
+		all = append(all, attribute.String("pawl.name", e.Name))
+	}
+	if e.Token != 0 {
+		all = append(all, attribute.Int64("pawl.token", int64(e.Token)))
+	}
+	_, span := t.Start(e.Context, name, trace.WithTimestamp(time.Now().Add(-ago)), trace.WithAttributes(all...))
+	return span
+}
+
+// wait makes the span of a wait when it has ended: an event does not say to which Waiting it
+// belongs, but for how long the call has waited.
+func (t *spans) wait(e pawl.Event, outcome string) {
+	span := t.start(e, "pawl.wait", e.Waited)
+	span.SetAttributes(attribute.String("pawl.outcome", outcome))
+	var busy *pawl.HeldError
+	if errors.As(e.Err, &busy) && busy.Info != nil && len(busy.Info.Holders) > 0 {
+		span.SetAttributes(attribute.String("pawl.holder", busy.Info.Holders[0].Holder.String()))
+	}
+	t.fail(span, e.Err, outcome)
+	span.End()
+}
+
+func (t *spans) acquired(e pawl.Event) {
+	if !e.Tried {
+		t.wait(e, measure.Granted)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held[e.Lease] = &held{Span: t.start(e, "pawl.hold", 0)}
+}
+
+func (t *spans) suspect(e pawl.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.held[e.Lease]; h != nil {
+		h.suspect = true
+		h.AddEvent("suspect", trace.WithAttributes(attribute.Float64("pawl.left", e.Left.Seconds())))
+	}
+}
+
+func (t *spans) renewed(e pawl.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.held[e.Lease]; h != nil && h.suspect {
+		h.suspect = false
+		h.AddEvent("held again")
+	}
+}
+
+func (t *spans) end(e pawl.Event) {
+	t.mu.Lock()
+	h := t.held[e.Lease]
+	delete(t.held, e.Lease)
+	t.mu.Unlock()
+	if h == nil {
+		return
+	}
+	outcome := measure.Released
+	if errors.Is(e.Err, pawl.ErrLost) {
+		outcome = measure.WasLost
+		h.SetAttributes(attribute.String("pawl.reason", string(measure.ReasonOf(e.Err))))
+	}
+	h.SetAttributes(attribute.String("pawl.outcome", outcome))
+	t.fail(h, e.Err, outcome)
+	h.End()
+}
+
+// fail notes an error, if there is one.
+func (t *spans) fail(span trace.Span, err error, outcome string) {
+	if err == nil {
+		return
+	}
+	if t.names {
+		outcome = err.Error()
+	}
+	span.SetStatus(codes.Error, outcome)
+}
