@@ -29,9 +29,9 @@ type CronJob struct {
 	Wait bool
 
 	// MinHold keeps the name for that long from the beginning of a run, also if the
-	// run takes less. Without it a process whose clock is late runs a short job once
-	// more. It should be more than the clocks differ, and less than the time between
-	// two runs. Closing the client ends it.
+	// run takes less: see pawl.MinHold. Without it a process whose clock is late runs a
+	// short job once more. It should be more than the clocks differ, and less than the
+	// time between two runs.
 	MinHold time.Duration
 
 	// Report is told why a run was skipped (pawl.ErrHeld if another has the lock),
@@ -55,13 +55,12 @@ func (j *CronJob) run(ctx context.Context) (err error) {
 	if j.Wait {
 		acquire = j.Locks.Acquire
 	}
-	lease, err := acquire(ctx, j.Name, j.Options...)
+	lease, err := acquire(ctx, j.Name, runOptions(j.MinHold, j.Options)...)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
 	defer func() {
-		back := giveBack(ctx, lease, began, j.MinHold, j.tell)
+		back := giveBack(ctx, lease)
 		if err == nil {
 			err = back
 		} else if back != nil {

@@ -33,13 +33,13 @@ type GocronLocker[L any] struct {
 	Prefix string
 
 	// MinHold keeps the name for that long from the beginning of a run, also if the
-	// run takes less. Without it a scheduler whose clock is late runs a short job
-	// once more. It should be more than the clocks differ, and less than the time
-	// between two runs. Closing the client ends it.
+	// run takes less: see pawl.MinHold. Without it a scheduler whose clock is late runs
+	// a short job once more. It should be more than the clocks differ, and less than the
+	// time between two runs.
 	MinHold time.Duration
 
 	// Report is told, with the name of the lock, that a lease was lost before its
-	// run was over, or could not be given back. If it is nil, slog.Default() is.
+	// run was over, or could not be given back then. If it is nil, slog.Default() is.
 	Report func(name string, err error)
 
 	Options []pawl.Option
@@ -49,33 +49,30 @@ type GocronLocker[L any] struct {
 // are those of Client.TryAcquire.
 func (g *GocronLocker[L]) Lock(ctx context.Context, key string) (L, error) {
 	var none L
-	run := &gocronRun{name: g.Prefix + key, minHold: g.MinHold, report: g.Report}
+	run := &gocronRun{name: g.Prefix + key, report: g.Report}
 	lock, ok := any(run).(L)
 	if !ok {
 		return none, fmt.Errorf("adapt: GocronLocker[%v]: its type argument must be gocron.Lock", reflect.TypeFor[L]())
 	}
-	lease, err := g.Locks.TryAcquire(ctx, run.name, g.Options...)
+	lease, err := g.Locks.TryAcquire(ctx, run.name, runOptions(g.MinHold, g.Options)...)
 	if err != nil {
 		return none, err
 	}
-	run.lease, run.began = lease, time.Now()
+	run.lease = lease
 	return lock, nil
 }
 
 type gocronRun struct {
-	lease   *pawl.Lease
-	name    string
-	began   time.Time
-	minHold time.Duration
-	report  func(string, error)
+	lease  *pawl.Lease
+	name   string
+	report func(string, error)
 }
 
 // Unlock implements gocron.Lock.
 func (r *gocronRun) Unlock(ctx context.Context) error {
-	report := func(err error) { tell(r.report, r.name, err) }
-	err := giveBack(ctx, r.lease, r.began, r.minHold, report)
+	err := giveBack(ctx, r.lease)
 	if err != nil {
-		report(err)
+		tell(r.report, r.name, err)
 	}
 	return err
 }

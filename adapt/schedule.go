@@ -11,26 +11,19 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// giveBack releases the lease of a run, but not before it has been held for
-// minHold: the clock of another machine may be late, and would then find the name
-// free and run what has just been done. The rest of that time passes in the
-// background; report is told if the release fails then.
-func giveBack(ctx context.Context, lease *pawl.Lease, began time.Time, minHold time.Duration, report func(error)) error {
-	ended := lease.Err() // whoever ended it, the run was not under the lease
-	rest := minHold - time.Since(began)
-	if ended != nil || rest <= 0 {
-		if err := lease.Release(ctx); ended == nil {
-			ended = err
-		}
-		return ended
+// runOptions are the options of a scheduled run. Those of the user win.
+func runOptions(minHold time.Duration, opts []pawl.Option) []pawl.Option {
+	return append([]pawl.Option{pawl.MinHold(minHold)}, opts...)
+}
+
+// giveBack releases the lease of a run. Whoever had ended it before, the run was not under
+// it to the end.
+func giveBack(ctx context.Context, lease *pawl.Lease) error {
+	ended := lease.Err()
+	if err := lease.Release(ctx); ended == nil {
+		ended = err
 	}
-	time.AfterFunc(rest, func() {
-		// A loss does not matter now: the run is over.
-		if err := lease.Release(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased) {
-			report(err)
-		}
-	})
-	return nil
+	return ended
 }
 
 // tell is for errors that a scheduler has nobody to return to.

@@ -39,7 +39,7 @@ type lockedJSON struct {
 type lockJSON struct {
 	Name    string       `json:"name"`
 	Held    bool         `json:"held"`
-	Token   uint64       `json:"token"`
+	Token   pawl.Token   `json:"token"`
 	Holders []holderJSON `json:"holders"`
 	Waiters []waiterJSON `json:"waiters"`
 }
@@ -55,21 +55,23 @@ type personJSON struct {
 
 type holderJSON struct {
 	personJSON
-	Lease    string    `json:"lease"`
-	Token    uint64    `json:"token,omitempty"`
-	Acquired time.Time `json:"acquired,omitzero"`
-	Renewed  time.Time `json:"renewed,omitzero"`
-	Expires  time.Time `json:"expires,omitzero"`
-	Orphan   bool      `json:"orphan,omitempty"`
-	Shared   bool      `json:"shared,omitempty"`
-	Slots    int       `json:"slots,omitempty"`
+	Lease    string     `json:"lease"`
+	Token    pawl.Token `json:"token,omitempty"`
+	Acquired time.Time  `json:"acquired,omitzero"`
+	Renewed  time.Time  `json:"renewed,omitzero"`
+	Expires  time.Time  `json:"expires,omitzero"`
+	Orphan   bool       `json:"orphan,omitempty"`
+	Shared   bool       `json:"shared,omitempty"`
+	Slots    int        `json:"slots,omitempty"`
 }
 
 type waiterJSON struct {
 	personJSON
-	Since  time.Time `json:"since,omitzero"`
-	Shared bool      `json:"shared,omitempty"`
-	Slots  int       `json:"slots,omitempty"`
+	Lease  string      `json:"lease,omitempty"`
+	Since  time.Time   `json:"since,omitzero"`
+	Shared bool        `json:"shared,omitempty"`
+	Slots  int         `json:"slots,omitempty"`
+	Holds  []pawl.Hold `json:"holds,omitempty"`
 }
 
 func person(h pawl.Holder, why string) personJSON {
@@ -84,7 +86,7 @@ func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 			h.Acquired, h.Renewed, h.Expires, h.Orphan, h.Shared, h.Slots})
 	}
 	for _, v := range info.Waiters {
-		l.Waiters = append(l.Waiters, waiterJSON{person(v.Holder, v.Why), v.Since, v.Shared, v.Slots})
+		l.Waiters = append(l.Waiters, waiterJSON{person(v.Holder, v.Why), v.Lease, v.Since, v.Shared, v.Slots, v.Holds})
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

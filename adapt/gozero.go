@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adapt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// GoZeroLock has the methods of go-zero's redis.RedisLock, for code that uses one: put it in
+// the place of redis.NewRedisLock(store, key).
+//
+//	lock := &adapt.GoZeroLock{Locks: locks, Name: "stock/" + id}
+//	lock.SetExpire(30)
+//	if ok, err := lock.AcquireCtx(ctx); !ok || err != nil { … }
+//	defer lock.Release()
+//
+// Like a RedisLock it is one holder, however many goroutines use it: acquiring what it holds
+// returns true. Unlike one it renews its lease, and a Release that comes too late is told
+// apart. That the lock was lost while the work goes on cannot be told: look at Lease.
+// It must not be copied after the first use.
+type GoZeroLock struct {
+	Locks   *pawl.Client
+	Name    string
+	Options []pawl.Option
+
+	mu     sync.Mutex
+	expire time.Duration // 0: with Release only
+	lease  *pawl.Lease   // of the last Acquire; nil after Release
+}
+
+// SetExpire makes the lock end that long after it is acquired next, also if the holder still
+// works. Without it, or with 0, the lock lasts until Release or until its process ends;
+// a RedisLock ends after half a second then.
+func (l *GoZeroLock) SetExpire(seconds int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire = time.Duration(seconds) * time.Second
+}
+
+// Acquire is AcquireCtx without an end.
+func (l *GoZeroLock) Acquire() (bool, error) { return l.AcquireCtx(context.Background()) }
+
+// AcquireCtx asks once for the lock. It returns false if another has it. The errors are the
+// others of Client.TryAcquire.
+func (l *GoZeroLock) AcquireCtx(ctx context.Context) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease != nil {
+		if l.lease.Err() == nil {
+			return true, nil
+		}
+		_ = l.lease.Release(ctx) // which was lost
+		l.lease = nil
+	}
+	lease, err := l.Locks.TryAcquire(ctx, l.Name, append(slices.Clip(l.Options), pawl.MaxHold(l.expire))...)
+	if errors.Is(err, pawl.ErrHeld) {
+		return false, nil
+	}
+	l.lease = lease
+	return err == nil, err
+}
+
+// Release is ReleaseCtx without an end.
+func (l *GoZeroLock) Release() (bool, error) { return l.ReleaseCtx(context.Background()) }
+
+// ReleaseCtx gives the lock back. It returns false if the lock was not held any more: another
+// may have had it meanwhile. The errors are the others of Lease.Release.
+func (l *GoZeroLock) ReleaseCtx(ctx context.Context) (bool, error) {
+	l.mu.Lock()
+	lease := l.lease
+	l.lease = nil
+	l.mu.Unlock()
+	if lease == nil {
+		return false, nil
+	}
+	err := lease.Release(ctx)
+	if errors.Is(err, pawl.ErrLost) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Lease returns the lease of the holder, for its token and its context, or nil.
+func (l *GoZeroLock) Lease() *pawl.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
+}
