@@ -101,6 +101,15 @@ var aims = []aim{
 	least("S7", "commands pipelined (≥ 2 a read of the server)", 2, figure("S7", medianOf(extra("requests a read of the server")))).shown(plain),
 	most("S8/1", "p50 ≤ 1.25 × five parallel round trips", 1.25, toFloor("S8/1", p50)),
 	least("S8/64", "≥ 3 × redsync", 3, toPeer("S8/64", "redsync N=5")),
+	least("S8/2048", "≥ 1.5 × redsync", 1.5, toPeer("S8/2048", "redsync N=5")),
+	least("S11/2", "ahead of redsync", 1, toBest("S11/2")),
+	least("S11/2", "Jain index ≥ 0.95", 0.95, figure("S11/2", medianOf(fairness))).shown(plain),
+	least("S11/8", "ahead of redsync", 1, toBest("S11/8")),
+	least("S11/8", "Jain index ≥ 0.95", 0.95, figure("S11/8", medianOf(fairness))).shown(plain),
+	least("S11/32", "ahead of redsync", 1, toBest("S11/32")),
+	least("S11/32", "Jain index ≥ 0.95", 0.95, figure("S11/32", medianOf(fairness))).shown(plain),
+	least("S11/64", "ahead of redsync", 1, toBest("S11/64")),
+	least("S11/64", "Jain index ≥ 0.95", 0.95, figure("S11/64", medianOf(fairness))).shown(plain),
 	most("S9/zk/1", "p50 ≤ 1.1 × the raw operations", 1.1, toFloor("S9/zk/1", p50)),
 	most("S9/zk/1", "ahead of zk.Lock", 1, toBest("S9/zk/1")),
 	least("S9/zk/64", "≥ 50 × zk.Lock", 50, toBest("S9/zk/64")),
@@ -118,6 +127,8 @@ const (
 	lateHandOff = "as for the median; and of some hundred hand-offs in a run a few that wait for a processor decide: in four runs it was between 1.0 and 2.7 times"
 	etcdPair    = "as many requests and operations as the raw ones, and fewer than concurrency.Mutex, whose first request reads the holder, too. What is left is the client's: " +
 		"13 % more allocations than the raw client's, for the lease, its end, and the record that says who holds it"
+	handOvers = "each lease goes to another process: a quorum of the servers, which share a processor, has to release, and the message has to come. " +
+		"Redsync's client takes the lock again some hundred times, as if nobody else wanted it"
 	thrice = "3 × redislock is more than the floor reaches. Many locks are one call, with two SET for each: for it, and for its token; then the processors of the server and of " +
 		"the client are both busy"
 )
@@ -138,6 +149,10 @@ var causes = map[string]string{
 	"S5/16: p50 ≤ 1.25 × PUBLISH to delivery":   slowHandOff,
 	"S5/1: p99 ≤ 2 × PUBLISH to delivery":       lateHandOff,
 	"S5/16: p99 ≤ 2 × PUBLISH to delivery":      lateHandOff,
+	"S11/2: ahead of redsync":                   handOvers,
+	"S11/8: ahead of redsync":                   handOvers,
+	"S11/32: ahead of redsync":                  handOvers,
+	"S11/64: ahead of redsync":                  handOvers,
 	"S9/etcd/1: p50 ≤ 1.1 × the raw operations": etcdPair,
 	"S9/etcd/1: ahead of concurrency.Mutex":     etcdPair,
 	"S10: ≤ 3 × flock x true": "three Go programs start besides the command: pawl; pawl again as the stub, which names its process group to the guard before it becomes " +

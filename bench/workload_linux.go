@@ -76,6 +76,8 @@ var workloads = []*workload{
 		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
 	{id: "S8/64", title: "64 goroutines, each its own lock, five Redis servers", servers: fiveRedis, by: byRate, load: alone(64),
 		contenders: []string{"pawl redlock", rawRedis5, "redsync N=5", "redsync N=5, 5 ms"}},
+	{id: "S8/2048", title: "2,048 goroutines, each its own lock, five Redis servers", servers: fiveRedis, by: byRate, load: alone(2048),
+		contenders: []string{"pawl redlock", "redsync N=5"}},
 	{id: "S11/2", title: "2 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(2),
 		contenders: []string{"pawl redlock", "redsync N=5"}},
 	{id: "S11/8", title: "8 processes, one lock for 1 ms, five Redis servers", servers: fiveRedis, by: byRate, load: contended(8),

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/pawl-go/pawl v0.1.0
 	github.com/pawl-go/pawl/etcdlock v0.1.0
+	github.com/pawl-go/pawl/pglock v0.1.0
 	github.com/pawl-go/pawl/redislock v0.1.0
 	github.com/pawl-go/pawl/sim v0.1.0
 	github.com/pawl-go/pawl/zklock v0.1.0
@@ -17,6 +18,9 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect

@@ -10,7 +10,7 @@ var mutants = map[string]mutant{
 	"trust": {
 		why:    "a lease is trusted for three times its TTL",
 		stores: []string{"redis", "sentinel", "cluster", "redlock-3", "etcd", "zookeeper"},
-		edits:  []edit{{"internal/trust/trust.go", "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", "l.since.Add(3*l.terms.TTL)"}},
+		edits:  []edit{{"internal/trust/trust.go", "l.since.Add(l.terms.TTL - driver.Drift(l.terms.TTL))", "l.since.Add(3 * l.terms.TTL)"}},
 		faults: []string{"black hole", "client stopped"},
 	},
 	"quarantine": {
@@ -18,6 +18,15 @@ var mutants = map[string]mutant{
 		stores: []string{"redis", "redlock-3"},
 		edits:  []edit{{"redislock/internal/epoch/lua/guard.lua", "return math.max(0, till - at)", "return 0"}},
 		faults: []string{"kill -9, restart empty", "FLUSHALL", "FLUSHALL of a majority"},
+	},
+	"pattern": {
+		why:    "a client with other keys takes the record of the others for its own",
+		stores: []string{"redis", "redlock-3"},
+		edits: []edit{
+			{"redislock/internal/epoch/binding.go", "s.Layout.Version()", `"2"`},
+			{"redislock/internal/epoch/pattern.go", "case own == theirs:", "case own != theirs || own == theirs:"},
+		},
+		faults: []string{"guest: keys of another pattern"},
 	},
 	"quorum": {
 		why:    "a minority of the masters is enough",

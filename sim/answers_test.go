@@ -29,6 +29,7 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 				Propose      *redlock.Proposal
 				End          *redlock.Ending
 				Want         *redlock.Wish
+				Enqueue      *redlock.Place
 				Answer       string
 			}
 			if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
@@ -42,6 +43,7 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 			case a.Closed != 0:
 				// It remembers what has ended for as long as a server does.
 				n = newWorld(Plan{Nodes: 1, Clients: []Script{nil}, TTL: 5 * time.Minute}).nodes[0]
+				n.w.link(1, 1).told = func(redlock.Message) {}
 				n.mu.Lock()
 				n.closed = a.Closed
 			case a.Wait > 0:
@@ -49,7 +51,10 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 			case a.Propose != nil:
 				got = shown(n.propose(1, *a.Propose))
 			case a.End != nil:
-				got = fmt.Sprint(n.end(1, *a.End), " ", nil)
+				had, next := n.end(1, *a.End)
+				got = fmt.Sprint(had, " ", next, " ", nil)
+			case a.Enqueue != nil:
+				got = fmt.Sprint(seen(n.enqueue(1, *a.Enqueue)), " ", nil)
 			default:
 				got = fmt.Sprint(seen(n.want(*a.Want)), " ", nil)
 			}
@@ -61,6 +66,24 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 		}
 		if asked == 0 || lines.Err() != nil {
 			t.Errorf("%d requests: %v", asked, lines.Err())
+		}
+	})
+}
+
+// TestHealBesideReaders: a writer that shares now is healed beside the readers that came after it.
+func TestHealBesideReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newWorld(Plan{Nodes: 1, Clients: []Script{nil}, TTL: time.Minute}).nodes[0]
+		n.w.link(1, 1).told = func(redlock.Message) {}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		p := redlock.Proposal{Name: "deploy", Lease: "writer", Token: 5, TTL: time.Minute}
+		n.propose(1, p)
+		n.end(1, redlock.Ending{Name: "deploy", Lease: "writer", Held: true}) // as if its lock had expired
+		n.propose(1, redlock.Proposal{Name: "deploy", Lease: "reader", Token: 7, Shared: true, TTL: time.Minute})
+		p.Mode, p.Shared = redlock.Heal, true
+		if v := n.propose(1, p); !v.Has {
+			t.Error("the writer that shares is not healed")
 		}
 	})
 }
@@ -87,5 +110,9 @@ func seen(s redlock.State) string {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Millisecond), " ", !l.Granted.IsZero()))
 	}
 	slices.Sort(locks)
-	return fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(time.Millisecond))
+	text := fmt.Sprint(locks, " ", s.Floor, " ", s.Writer, " ", s.Wishes, " ", s.Wished.Round(time.Millisecond))
+	if s.Ahead > 0 {
+		text += fmt.Sprint(" behind ", s.Ahead)
+	}
+	return text
 }

@@ -18,9 +18,10 @@ type link struct {
 	w      *world
 	client int
 	node   *node
+	told   func(redlock.Message)
 }
 
-var _ redlock.Node = (*link)(nil)
+var _ redlock.Teller = (*link)(nil)
 
 var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
 
@@ -126,14 +127,33 @@ func (l *link) push(e *ear) {
 	}
 }
 
+// message carries a message from the node to the client. node.mu is held.
+func (l *link) message(m redlock.Message) {
+	if f := l.fate(9 + l.w.attempt(m.Lease)); !f.lost {
+		time.AfterFunc(f.delay, func() { l.told(m) })
+		if f.twice > 0 {
+			time.AfterFunc(f.delay+f.twice, func() { l.told(m) })
+		}
+	}
+}
+
+// Tell implements redlock.Teller. That a lease was broken is not told.
+func (l *link) Tell(f func(redlock.Message)) { l.told = f }
+
 // Addr implements redlock.Node.
 func (l *link) Addr() string { return l.node.lane }
 
 // Propose implements redlock.Node.
 func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, error) {
 	l.w.asked(l.client, p.Lease)
+	round := l.w.eye.sends(l.client, p)
 	votes := make(chan redlock.Vote, 2)
-	err := l.carry(ctx, 1+uint64(p.Mode)+l.w.attempt(p.Lease), func() { votes <- l.node.propose(l.client, p) })
+	err := l.carry(ctx, 1+uint64(p.Mode)+l.w.attempt(p.Lease), func() {
+		l.w.eye.before(l.node)
+		v := l.node.propose(l.client, p)
+		l.w.eye.voted(l.node, round, p, v)
+		votes <- v
+	})
 	if err != nil {
 		return redlock.Vote{}, err
 	}
@@ -141,16 +161,37 @@ func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, e
 }
 
 // End implements redlock.Node.
-func (l *link) End(ctx context.Context, e redlock.Ending) (bool, error) {
+func (l *link) End(ctx context.Context, e redlock.Ending) (had, next bool, err error) {
 	if l.w.plan.Off.Ending && !l.w.watch.knows(e.Lease) {
-		return false, nil
+		return false, false, nil
 	}
 	l.w.asked(l.client, e.Lease) // or the request that it ends is sent later in this instant
-	done := make(chan bool, 2)
-	if err := l.carry(ctx, 4+l.w.attempt(e.Lease), func() { done <- l.node.end(l.client, e) }); err != nil {
-		return false, err
+	l.w.eye.gives(l.client, e)
+	done := make(chan [2]bool, 2)
+	err = l.carry(ctx, 4+l.w.attempt(e.Lease), func() {
+		l.w.eye.before(l.node)
+		had, next := l.node.end(l.client, e)
+		if !next {
+			l.w.eye.ended(l.node, e)
+		}
+		done <- [2]bool{had, next}
+	})
+	if err != nil {
+		return false, false, err
 	}
-	return <-done, nil
+	d := <-done
+	return d[0], d[1], nil
+}
+
+// Enqueue implements redlock.Node.
+func (l *link) Enqueue(ctx context.Context, p redlock.Place) (redlock.State, error) {
+	l.w.asked(l.client, p.Lease)
+	l.w.eye.queues(p)
+	states := make(chan redlock.State, 2)
+	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.enqueue(l.client, p) }); err != nil {
+		return redlock.State{}, err
+	}
+	return <-states, nil
 }
 
 // Want implements redlock.Node.

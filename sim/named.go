@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/redislock/redlock"
@@ -17,6 +18,7 @@ type named struct {
 	wishes map[string]time.Duration
 	ended  map[string]mark
 	ears   []*ear
+	queue  []*place
 }
 
 // floor is the largest token stored, and the largest that stand, of all and of writers.
@@ -65,6 +67,11 @@ func (s *named) of(lease string) *lock {
 		}
 	}
 	return nil
+}
+
+// dequeue takes a lease out of the queue.
+func (s *named) dequeue(lease string) {
+	s.queue = slices.DeleteFunc(s.queue, func(p *place) bool { return p.Lease == lease })
 }
 
 func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared }

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,6 +57,13 @@ type ear struct {
 	gone   bool
 }
 
+// place is that of a client in the queue.
+type place struct {
+	redlock.Place
+	client int
+	ends   time.Duration
+}
+
 func newNode(w *world, id int) *node {
 	return &node{w: w, id: id, lane: NodeLane(id), run: 1, names: make(map[string]*named)}
 }
@@ -75,6 +83,7 @@ func (n *node) at(name string) *named {
 	now := n.local()
 	s.locks = slices.DeleteFunc(s.locks, func(l *lock) bool { return l.ends <= now })
 	maps.DeleteFunc(s.wishes, func(_ string, ends time.Duration) bool { return ends <= now })
+	s.queue = slices.DeleteFunc(s.queue, func(p *place) bool { return p.ends <= now })
 	maps.DeleteFunc(s.ended, func(_ string, m mark) bool { return m.forget <= now })
 	return s
 }
@@ -95,6 +104,7 @@ func (n *node) look(s *named) redlock.State {
 			st.Waiters++
 		}
 	}
+	st.Waiters += len(s.queue)
 	return st
 }
 
@@ -103,6 +113,54 @@ func (n *node) wake(s *named) {
 	for _, ear := range s.ears {
 		n.w.link(ear.client, n.id).push(ear)
 	}
+	if len(s.queue) > 0 {
+		n.message(s.queue[0], 0)
+	}
+}
+
+// message tells a waiter that it has the lock, with a token, or that the name may be free if that
+// is 0. n.mu is held.
+func (n *node) message(p *place, token uint64) {
+	n.w.link(p.client, n.id).message(redlock.Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: n.runID()})
+}
+
+// hand gives the lock of a lease to the first of the queue. n.mu is held.
+func (n *node) hand(s *named, e redlock.Ending) bool {
+	if len(s.ears) > 0 || len(s.queue) == 0 {
+		return false
+	}
+	p, now := s.queue[0], n.local()
+	token := max(e.Next, p.Token)
+	if token <= s.floor.token || token > redlock.MaxToken || n.closed > now {
+		return false
+	}
+	s.queue = slices.Delete(s.queue, 0, 1)
+	s.floor.store(redlock.Proposal{Lease: p.Lease, Token: token})
+	l := &lock{redlock.Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now + p.TTL}
+	s.locks, s.newest = []*lock{l}, now
+	n.tell(Took, p.client, p.Lease, token, n.w.now()+l.ends-now, sharing(false))
+	n.w.eye.handed(n, e.Lease, p.Place, token)
+	n.message(p, token)
+	return true
+}
+
+// enqueue carries out a request to be in the queue, or not. n.mu is held.
+func (n *node) enqueue(client int, p redlock.Place) redlock.State {
+	s := n.at(p.Name)
+	if _, over := s.ended[p.Lease]; !over && (s.of(p.Lease) == nil || !s.exclusive()) {
+		s.dequeue(p.Lease)
+		if p.For > 0 {
+			s.queue = append(s.queue, &place{p, client, n.local() + p.For})
+			slices.SortFunc(s.queue, func(a, b *place) int {
+				return cmp.Or(cmp.Compare(a.Place.Place, b.Place.Place), cmp.Compare(n.w.number(a.Lease), n.w.number(b.Lease)), cmp.Compare(a.Lease, b.Lease)) // ids are random
+			})
+		}
+	}
+	st := n.look(s)
+	if !s.exclusive() {
+		st.Ahead = max(0, slices.IndexFunc(s.queue, func(w *place) bool { return w.Lease == p.Lease }))
+	}
+	return st
 }
 
 // propose carries out a proposal of client. The numbers are those of the rules of
@@ -143,6 +201,9 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		kind = Took
 	}
 	v.Has = true // 4
+	if p.Queued {
+		s.dequeue(p.Lease)
+	}
 	l.ends = max(l.ends, now+p.TTL)
 	if p.Shared && !l.Shared {
 		l.Shared = true
@@ -163,7 +224,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 }
 
 // end carries out an ending. n.mu is held.
-func (n *node) end(client int, e redlock.Ending) bool {
+func (n *node) end(client int, e redlock.Ending) (had, next bool) {
 	s := n.at(e.Name)
 	if e.Bar || e.News != "" {
 		m := s.ended[e.Lease]
@@ -176,9 +237,14 @@ func (n *node) end(client int, e redlock.Ending) bool {
 	if !e.Held {
 		s.floor.fail(e.Lease)
 	}
+	before := len(s.queue)
+	s.dequeue(e.Lease)
 	l := s.of(e.Lease)
 	if l == nil {
-		return false
+		if len(s.queue) < before && len(s.locks) == 0 {
+			n.wake(s)
+		}
+		return false, false
 	}
 	s.locks = slices.DeleteFunc(s.locks, func(o *lock) bool { return o == l })
 	if !l.Shared && e.Held {
@@ -186,9 +252,11 @@ func (n *node) end(client int, e redlock.Ending) bool {
 	}
 	n.tell(Freed, client, e.Lease, 0, 0, sharing(l.Shared))
 	if len(s.locks) == 0 {
-		n.wake(s)
+		if next = e.Next > 0 && !l.Shared && n.hand(s, e); !next {
+			n.wake(s)
+		}
 	}
-	return true
+	return true, next
 }
 
 // want carries out a wish. n.mu is held.
@@ -242,6 +310,7 @@ func (n *node) crash(until time.Duration) {
 func (n *node) boot(keep func(granted time.Duration) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.w.eye.before(n)
 	n.down = false
 	n.run++
 	for name := range n.names {
@@ -262,11 +331,15 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 	if !n.w.plan.Off.Quarantine {
 		n.closed = n.local() + n.w.plan.TTL
 	}
+	n.w.eye.booted(n)
 	n.tell(Back, 0, "", 0, max(n.w.now(), n.w.now()+n.closed-n.local()), "")
 	for _, s := range n.names {
 		for _, e := range s.ears {
 			n.w.link(e.client, n.id).push(e) // they hear again, and look
 		}
+	}
+	for _, links := range n.w.links {
+		links[n.id-1].message(redlock.Message{})
 	}
 }
 

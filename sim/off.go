@@ -11,14 +11,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// driver returns d without the protections that are switched off. With all of them
-// on it is d itself.
-func (o Off) driver(d *redlock.Driver) driver.Driver {
-	if !o.Elapsed && !o.Deadline {
-		return d
-	}
-	return &credulous{d, o}
-}
+// driver returns d without the protections that are switched off.
+func (o Off) driver(d *redlock.Driver) driver.Driver { return &credulous{d, o} }
 
 // credulous is a driver whose leases are trusted for too long.
 type credulous struct {

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"bufio"
+	"compress/gzip"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -48,17 +49,22 @@ func (s Scenario) plan(safe bool) Plan {
 }
 
 func (s Scenario) recording(safe bool) string {
-	return "recorded/" + s.Name + map[bool]string{true: "-safe.jsonl", false: "-unsafe.jsonl"}[safe]
+	return "recorded/" + s.Name + map[bool]string{true: "-safe.jsonl.gz", false: "-unsafe.jsonl.gz"}[safe]
 }
 
-// A recording has one line for each violation, and then one for each event.
+// A recording has one line for each violation, and then one for each event. It is
+// compressed: the recordings are part of every pawl command.
 type line struct {
 	Violation *Violation `json:",omitempty"`
 	Event     *Event     `json:",omitempty"`
 }
 
 func (h *History) write(w io.Writer) error {
-	out := json.NewEncoder(w)
+	small, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(small)
 	for i := range h.Violations {
 		if err := out.Encode(line{Violation: &h.Violations[i]}); err != nil {
 			return err
@@ -69,11 +75,15 @@ func (h *History) write(w io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	return small.Close()
 }
 
 func (h *History) read(r io.Reader) error {
-	for lines := json.NewDecoder(bufio.NewReader(r)); lines.More(); {
+	plain, err := gzip.NewReader(r)
+	if err != nil {
+		return err
+	}
+	for lines := json.NewDecoder(bufio.NewReader(plain)); lines.More(); {
 		var l line
 		if err := lines.Decode(&l); err != nil {
 			return err

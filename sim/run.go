@@ -28,6 +28,7 @@ type world struct {
 	links    [][]*link // by client and node
 	resource *resource
 	watch    *watch
+	eye      eye
 	begun    bool // the clients are connected; faults may happen
 
 	mu     sync.Mutex
@@ -59,6 +60,7 @@ func newWorld(p Plan) *world {
 	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int), stalls: make(map[int]time.Duration)}
 	w.resource = &resource{w: w}
 	w.watch = &watch{w: w, known: make(map[string]bool)}
+	w.eye = openEye(w)
 	for i := range p.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i+1))
 	}
@@ -126,7 +128,11 @@ func (w *world) connect(id int) *client {
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err)) // no fault has begun yet
 	}
-	c.locks, err = pawl.New(w.plan.Off.driver(d), &opts.Options.Options)
+	seen := w.eye.driver(id, d)
+	if o := w.plan.Off; o.Elapsed || o.Deadline {
+		seen = o.driver(d)
+	}
+	c.locks, err = pawl.New(seen, &opts.Options.Options)
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err))
 	}

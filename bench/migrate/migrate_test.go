@@ -124,6 +124,24 @@ func TestCountTogether(t *testing.T) {
 	}
 }
 
+// TestCountTogetherElsewhere: the same on other stores.
+func TestCountTogetherElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("processes count for minutes")
+	}
+	for _, c := range []struct {
+		theirs, ours string
+		start        func() string
+	}{
+		{"concurrency", "pawl on etcd", func() string { return servers.StartEtcd(t, 1)[0].Addr }},
+		{"go-zookeeper", "pawl on ZooKeeper", func() string { return servers.StartZooKeeper(t).Addr }},
+	} {
+		t.Run(c.theirs+" and "+c.ours, func(t *testing.T) {
+			countTogether(t, 1_000, []string{c.theirs, c.ours}, "/jobs/count", []string{c.start()})
+		})
+	}
+}
+
 func bless(t *testing.T, addrs []string, pattern string) {
 	t.Helper()
 	var err error
@@ -140,7 +158,7 @@ func bless(t *testing.T, addrs []string, pattern string) {
 const each = 8 // processes of each kind
 
 func countTogether(t *testing.T, limit int, kinds []string, key string, addrs []string) {
-	dir := t.TempDir()
+	dir := servers.InMemory(t) // the disk would set the pace
 	if err := os.WriteFile(filepath.Join(dir, "count"), []byte("0"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +173,11 @@ func countTogether(t *testing.T, limit int, kinds []string, key string, addrs []
 	for i := range 2 * each {
 		kind := kinds[i%2]
 		cmd := exec.CommandContext(ctx, os.Args[0])
-		cmd.Env = append(os.Environ(), workerEnv+"="+strings.Join([]string{strings.ReplaceAll(kind, " ", "_"), key, dir, strconv.Itoa(limit), strings.Join(addrs, ",")}, " "))
-		if kind == "redis-py" {
-			cmd = exec.CommandContext(ctx, python(t), "-c", pythonWorker, key, dir, strconv.Itoa(limit), addrs[0])
+		// Of one processor each: it is the processes that run beside each other.
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0", workerEnv+"="+strings.Join([]string{strings.ReplaceAll(kind, " ", "_"), key, dir, strconv.Itoa(limit), strings.Join(addrs, ",")}, " "))
+		if program := programs[kind]; program != nil {
+			args := append(program(t), key, dir, strconv.Itoa(limit), addrs[0])
+			cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		go func() {
@@ -209,15 +229,18 @@ func opened(c *pawl.Client, err error, name string) (func() (func() error, error
 	}, err
 }
 
-func python(t *testing.T) string {
+// programs are the processes in other languages, by their kind.
+var programs = map[string]func(*testing.T) []string{"redis-py": python}
+
+func python(t *testing.T) []string {
 	t.Helper()
 	for _, p := range []string{"python3", "/usr/bin/python3"} { // that of the system may not be the first in PATH
 		if exec.Command(p, "-c", "import redis").Run() == nil {
-			return p
+			return []string{p, "-c", pythonWorker}
 		}
 	}
 	t.Fatal("redis-py is missing: apt-get install python3-redis")
-	return ""
+	return nil
 }
 
 const pythonWorker = `

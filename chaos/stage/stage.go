@@ -107,11 +107,12 @@ func guests(s Settings, direct, elsewhere string) []Guest {
 	}
 }
 
-// redisGuests are those of stores whose clients must agree on MaxTTL.
+// redisGuests are those of stores whose clients must agree on MaxTTL, and on the keys of locks.
 func redisGuests(s Settings, direct string) []Guest {
 	return append(guests(s, direct, direct+"&prefix=elsewhere:"),
 		Guest{Kind: "a longer MaxTTL", URL: strings.Replace(direct, "max_ttl="+s.MaxTTL.String(), "max_ttl="+(5*s.TTL).String(), 1),
 			Args: []string{"-ttl", (5 * s.TTL).String()}},
+		Guest{Kind: "keys of another pattern", URL: direct + "&pattern=other:*"},
 	)
 }
 
@@ -154,6 +155,7 @@ var topologies = map[string]func(Settings) (Topology, error){
 	"redlock-3":  func(s Settings) (Topology, error) { return newRedlock(s, 3) },
 	"redlock-5":  func(s Settings) (Topology, error) { return newRedlock(s, 5) },
 	"etcd":       newEtcd,
+	"postgres":   newPostgres,
 	"zookeeper":  newZooKeeper,
 	"directory":  newDirectory,
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/filelock"
+	"github.com/pawl-go/pawl/pglock"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 	"github.com/pawl-go/pawl/zklock"
@@ -40,6 +41,8 @@ func openStore(ctx context.Context, url string, ttl, wall time.Duration, verbose
 		return zklock.Open(ctx, url, &zklock.Options{Options: opts})
 	case "etcd":
 		return etcdlock.Open(ctx, url, &etcdlock.Options{Options: opts})
+	case "postgres":
+		return pglock.Open(ctx, url, &pglock.Options{Options: opts})
 	case "file":
 		return filelock.Open(strings.TrimPrefix(rest, "//"), &filelock.Options{Options: opts})
 	}
