@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 CHECKED=(README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md AGENTS.md .github Makefile *.go adapt bench chaos cmd docs driver etcdlock fence
-	filelock internal memlock redislock sim spec zklock)
+	filelock internal memlock metrics pglock redislock sim spec zklock)
 [ $# -gt 0 ] || set -- "${CHECKED[@]}"
 
 find "$@" -type f \( -name '*.go' -o -name '*.lua' -o -name '*.md' -o -name '*.sh' -o -name Makefile \) \

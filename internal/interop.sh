@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# interop.sh runs the tests with lock libraries that only npm has. Needs node and npm.
+# interop.sh runs the tests with lock libraries of npm, and with Curator, which Debian has.
+# Needs node, npm, and java with its compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for program in node npm; do
-	command -v "$program" >/dev/null || { echo "missing: apt-get install nodejs npm" >&2; exit 1; }
+for program in node npm javac; do
+	command -v "$program" >/dev/null || { echo "missing: apt-get install nodejs npm default-jdk-headless" >&2; exit 1; }
 done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+(cd "$dir" && apt-get download -qq -o APT::Sandbox::User=root libcurator-{client,framework,recipes}-java)
+for deb in "$dir"/*.deb; do dpkg-deb -x "$deb" "$dir"; done
+PAWL_CURATOR=$dir/usr/share/java go test -count=1 -tags interop -run TestCurator -v ./bench/migrate
 npm install --prefix "$dir" --silent --no-audit --no-fund ioredis@5.11.1 redlock4@npm:redlock@4.2.0 redlock5@npm:redlock@5.0.0-beta.2
-go vet -tags interop ./redislock
 PAWL_NODE_MODULES=$dir/node_modules go test -race -count=1 -tags interop -run TestNodeRedlock -v ./redislock

@@ -18,13 +18,19 @@ func init() {
 	adapt("failed lock that keeps its turn", "turns.go",
 		"if lease == nil { // also if a driver panics", "if false {", "TestMutexPanicsIfTheStoreCannotBeAsked")
 	adapt("scheduled run that is given back at once", "schedule.go",
-		"if ended != nil || rest <= 0 {", "if true {", "TestGocronMinHold")
+		"pawl.MinHold(minHold)", "pawl.MinHold(0 * minHold)", "TestGocronMinHold")
 	adapt("scheduled run whose loss is not told", "gocron.go",
-		"\tif err != nil {\n\t\treport(err)\n\t}\n\treturn err\n}\n", "\treturn err\n}\n", "TestGocronLoss")
+		"\tif err != nil {\n\t\ttell(r.report, r.name, err)\n\t}\n", "", "TestGocronLoss")
 	adapt("scheduled run that counts although its lease was lost", "schedule.go",
-		"ended := lease.Err() // whoever ended it, the run was not under the lease", "ended := error(nil)", "TestGocronLoss")
+		"ended := lease.Err()", "ended := error(nil)", "TestGocronLocker")
 	adapt("cron job that is not stopped", "cron.go",
 		"return j.Do(working, lease)", "_ = working\n\treturn j.Do(ctx, lease)", "TestCronJobStopsWhenItsLeaseIsLost")
+	adapt("go-zero lock that never expires", "gozero.go",
+		"pawl.MaxHold(l.expire)", "pawl.MaxHold(0*l.expire)", "TestGoZeroLock")
+	adapt("go-zero lock that counts after a loss", "gozero.go",
+		"if l.lease.Err() == nil {", "if true {", "TestGoZeroLock")
+	adapt("kratos server that leads after Stop", "kratos.go",
+		"stopped := s.stopped", "stopped := false", "TestKratosServerEnds")
 	adapt("elector that trusts its goroutine", "elector.go",
 		"if problem = lease.Err(); problem == nil {", "if problem = nil; problem == nil {", "TestElectorLooksAtItsLease")
 	adapt("elector that gives up in an outage", "elector.go",

@@ -70,9 +70,9 @@ func (s *shows) by(name string, r result) (missed string) {
 
 var (
 	// What t.Error and its kind print, and what the runtime says of itself.
-	assertion = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: (.*)$|^(?:panic|fatal error): (.*)$|^(WARNING: DATA RACE)$`)
+	assertion = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: (.*)$|^(?:panic|fatal error): (.*)$|^(WARNING: DATA RACE)$|^ +(FAIL: testdata/script/.*)$`)
 	differs   = regexp.MustCompile(`(?:drivertest|history)-[A-Z2-7]+|[0-9][0-9A-Za-zµ.:_+-]*|/tmp/[^ ,;:"')]*|\b[A-Z2-7]{20,}\b|\b[0-9a-f]{16,}\b`)
-	setUp     = regexp.MustCompile(`test timed out after|connect: connection refused|address already in use`)
+	setUp     = regexp.MustCompile(`test timed out after|connect: connection refused|address already in use|^WORK=`)
 )
 
 // assertions returns what a test says that has failed. Time-outs of the test and servers
@@ -80,7 +80,7 @@ var (
 func assertions(out string) []string {
 	var said []string
 	for _, m := range assertion.FindAllStringSubmatch(out, -1) {
-		text := strings.TrimSpace(m[1] + m[2] + m[3])
+		text := strings.TrimSpace(m[1] + m[2] + m[3] + m[4])
 		if text = strings.ReplaceAll(text, "\t", " "); text != "" && !setUp.MatchString(text) {
 			said = append(said, text)
 		}

@@ -89,6 +89,22 @@ func init() {
 		"if s.keys[key] {", "if false {", "TestStrays")
 	etcd("an etcd lease with strays is used again", "tidy.go",
 		"	s.tainted[id] = true\n	for secs, all := range s.spares {", "	for secs, all := range map[int64][]*backing{} {", "TestStrays")
+	etcd("locks of the concurrency package are not seen", "layout.go",
+		"(kind != \"\" || l.mixed)", "kind != \"\"", "TestMutexOfConcurrency")
+	etcd("a name has another key than that of the other library", "layout.go",
+		"l.mixed && escape(name) != name", "l.mixed && name == \"\"", "TestPatternIsForOneKind")
+	etcd("a client with a namespace is taken", "open.go",
+		"reflect.TypeOf(client.KV) != reflect.TypeOf(kv)", "client.KV == nil && kv == nil", "TestNamespaceIsRefused")
+	etcd("all leases of another library's session have one id", "keys.go",
+		`backing+"-"+strconv.FormatInt(kv.CreateRevision, 10)`, "backing", "TestBreakOfAnotherLibrary")
+	etcd("news are left for another library", "inspect.go",
+		`if victim.kind != "" {`, "if true {", "TestBreakOfAnotherLibrary")
+	etcd("with a pattern a name is unescaped", "layout.go",
+		"if !l.mixed {", "if true {", "TestPatternShowsItsNames")
+	etcd("locks may be among our other keys", "layout.go",
+		"strings.HasPrefix(head, prefix) || strings.HasPrefix(prefix, head)", "head == prefix", "TestPatternIsForOneKind")
+	etcd("readers are let in beside the concurrency package", "store.go",
+		"Shared: !s.layout.mixed,", "Shared: true,", "TestPatternIsForOneKind")
 	etcd("who was in the way is forgotten", "wait.go",
 		"s.contended[name] = true", "delete(s.contended, name)", "TestCrowdedName")
 }

@@ -31,7 +31,7 @@ func init() {
 	lua("slots of any number", "acquire.lua",
 		"if slots and place == ''", "if slots and place == 'never'", "TestConformance/slots-of-another-number-are-refused")
 	lua("a reader that asks again is another one", "acquire.lua",
-		"if s.n > 0 and stay(lock, mine, ttl, at) then", "if false then", "TestLostReplyOfAReader")
+		"if shares and shut == 0 and stay(lock, mine, ttl, at) then", "if false then", "TestLostReplyOfAReader")
 	lua("readers get in before forgotten leases have ended", "acquire.lua",
 		"if not value and shut == 0 then", "if not value and (shut == 0 or kind == 'shared') then", "TestForgottenReaders/FLUSHALL")
 	lua("a reader's renewal trips over its successor", "extend.lua",

@@ -6,7 +6,7 @@ var mutants = []mutant{
 	{
 		name: "trust without the drift allowance",
 		file: "internal/trust/trust.go",
-		old:  "l.since.Add(l.terms.TTL-driver.Drift(l.terms.TTL))", new: "l.since.Add(l.terms.TTL)",
+		old:  "l.since.Add(l.terms.TTL - driver.Drift(l.terms.TTL))", new: "l.since.Add(l.terms.TTL)",
 		pkg: ".", test: "TestLeaseEndsAtItsDeadlineBeforeTheStoreLetsAnotherIn",
 	},
 	{
@@ -57,6 +57,42 @@ var mutants = []mutant{
 		file: "acquire.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
 	},
 	{
+		name: "an observer is told of a leader before the last one",
+		file: "observe.go", old: "case !stale && (seen", new: "case (stale || true) && (seen", pkg: ".", test: "TestObserveNeverGoesBack",
+	},
+	{
+		name: "an observer is not told that the outage is over",
+		file: "observe.go", old: "away, seen = true, nil", new: "away = true", pkg: ".", test: "TestObserveInAnOutage",
+	},
+	{
+		name: "a job that was short is given back at once",
+		file: "lease.go", old: "if l.rests() {", new: "if false {", pkg: ".", test: "TestMinHold",
+	},
+	{
+		name: "the store may have little time for a MinHold",
+		file: "acquire.go", old: "!set.noRenew && set.minHold == 0", new: "!set.noRenew", pkg: ".", test: "TestNoRenewIsGrantedWhole",
+	},
+	{
+		name: "Close gives back what MinHold keeps",
+		file: "minhold.go", old: "return l.grant.client.guarantees.Expiry &&", new: "return false &&", pkg: ".", test: "TestMinHoldOfAClosedClient",
+	},
+	{
+		name: "Close leaves what no store ends",
+		file: "minhold.go", old: "return l.grant.client.guarantees.Expiry &&", new: "return true &&", pkg: ".", test: "TestMinHoldOfAClosedClient",
+	},
+	{
+		name: "a MinHold that is lost is not given back",
+		file: "grant.go", old: "\tif l.resting {\n\t\tl.restOver()\n\t}\n", new: "", pkg: ".", test: "TestMinHoldInAnOutage",
+	},
+	{
+		name: "a name is kept for a waiter that has given up",
+		file: "wait.go", old: "\tl.forgo()\n", new: "", pkg: ".", test: "TestMinHoldGivenUp",
+	},
+	{
+		name: "a name is kept although another was missing",
+		file: "minhold.go", old: "if l.Holds() == 1 {", new: "if false {", pkg: ".", test: "TestMinHoldOfNobody",
+	},
+	{
 		name: "whoever gives up is not told who has the name",
 		file: "explain.go", old: "why := c.look(inner, req.Name); why != nil", new: "why := c.look(inner, req.Name); why != nil && false",
 		pkg: ".", test: "TestTimeoutTellsTheHolderAndThePlace",
@@ -68,6 +104,38 @@ var mutants = []mutant{
 	{
 		name: "whoever gives up is not told of the quarantine",
 		file: "explain.go", old: "err == nil && is.Closed > 0", new: "err == nil && is.Closed < 0", pkg: ".", test: "TestTimeoutTellsTheQuarantine",
+	},
+	{
+		name: "a deadlock is not seen",
+		file: "watch.go", old: "\tif circle == nil ||", new: "\tif true || circle == nil ||", pkg: ".", test: "TestDeadlock",
+	},
+	{
+		name: "what was seen once is a deadlock",
+		file: "watch.go", old: "!w.confirm(ctx, circle, by)", new: "by == nil", pkg: ".", test: "TestDeadlockIsSeenTwice",
+	},
+	{
+		name: "a waiter that has given up is a part of a deadlock",
+		file: "deadlock.go", old: "(own || e.waiter.Lease", new: "(true || e.waiter.Lease", pkg: ".", test: "TestDeadlockIsSeenTwice",
+	},
+	{
+		name: "a waiter for one of the slots waits for all",
+		file: "deadlock.go", old: "return h.Slots == 0", new: "return true", pkg: ".", test: "TestNoDeadlock",
+	},
+	{
+		name: "whoever let go of its lease is a part of a deadlock",
+		file: "watch.go", old: "return l.Err() != nil }", new: "return false }", pkg: ".", test: "TestNoDeadlockOfALeaseThatHasEnded",
+	},
+	{
+		name: "every look for a deadlock reads the queue of the name",
+		file: "watch.go", old: "if len(next) == 0 && !slices", new: "if ctx == nil && !slices", pkg: ".", test: "TestLooksOfManyWaiters",
+	},
+	{
+		name: "a caller that holds the name itself waits for ever",
+		file: "watch.go", old: "return h.Name == w.name }", new: "return false }", pkg: ".", test: "TestDeadlockWithItself",
+	},
+	{
+		name: "all that close a deadlock at the same time give up",
+		file: "watch.go", old: ", w.yields(circle, time.Now())", new: ", false", pkg: ".", test: "TestDeadlockOfBothAtOnce",
 	},
 	{
 		name: "a call that has returned looks at a closed store",
@@ -109,7 +177,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was granted is forgotten when it is asked for again",
-		file: "attempt.go", old: "acquire(ctx, &whole); again != nil {", new: "acquire(ctx, &whole); true {", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
+		file: "attempt.go", old: "_ = c.giveBack(ctx, grant)\n\t\treq = renamed(req)", new: "req = renamed(req)", pkg: ".", test: "TestEarlyGrantThatIsOverIsGivenBack",
 	},
 	{
 		name: "extension without a bound",
@@ -130,6 +198,34 @@ var mutants = []mutant{
 		pkg: ".", test: "TestCloseWaitsForReleasesUnderWay",
 	},
 	{
+		name: "close that has new time for each of many leases",
+		file: "context.go",
+		old:  "\tt.closed = true\n", new: "",
+		pkg: ".", test: "TestCloseOfManyLeasesOfAStoreThatHangs",
+	},
+	{
+		name: "close that begins requests when its time is over",
+		file: "attempt.go",
+		old:  "if err := ctx.Err(); err != nil {\n\t\treturn err\n\t}\n\treturn grant.Release(ctx)", new: "return grant.Release(ctx)",
+		pkg: ".", test: "TestCloseOfManyLeasesOfAStoreThatHangs",
+	},
+	{
+		name: "close that gives back one lease after the other",
+		file: "client.go", old: "cl.wg.Go(func() { cl.release(l) })", new: "cl.release(l)", pkg: ".", test: "TestCloseOfAStoreWithADeadPart",
+	},
+	{
+		name: "close whose time a call uses up",
+		file: "client.go", old: "\tcase <-time.After(closeGrace): // a part of the store hangs\n", new: "", pkg: ".", test: "TestCloseBehindACallThatHangs",
+	},
+	{
+		name: "close that ends leases before those that wait under them",
+		file: "client.go", old: "time.After(closeGrace)", new: "time.After(0)", pkg: ".", test: "TestCloseTellsWaitersBeforeTheirLeasesEnd",
+	},
+	{
+		name: "close that leaves what a call got in that instant",
+		file: "client.go", old: "\tall.giveBack(c.allOpen()) // what they have left\n", new: "", pkg: ".", test: "TestCloseGivesBackWhatCallsLeave",
+	},
+	{
 		name: "close that does not wait for the background",
 		file: "client.go",
 		old:  "\tc.background.Wait()\n", new: "",
@@ -140,6 +236,10 @@ var mutants = []mutant{
 		file: "observer.go",
 		old:  "\t\tgo r.work()", new: "\t\tr.mu.Unlock()\n\t\tr.work()\n\t\tr.mu.Lock()",
 		pkg: ".", test: "TestBlockedLoggerDoesNotKeepLeasesAlive",
+	},
+	{
+		name: "call that is told of twice",
+		file: "acquire.go", old: "if l == nil { // or", new: "if true { // or", pkg: ".", test: "TestEveryWaitingEnds",
 	},
 	{
 		name: "late renewal revives a released lease",
@@ -180,7 +280,7 @@ var mutants = []mutant{
 	{
 		name: "line stops at a lost lease",
 		file: "grant.go",
-		old:  "\tc.leave(l)\n\tc.observer.lost", new: "\tc.observer.lost",
+		old:  "\tc.leave(l)\n\tif !l.idle", new: "\tif !l.idle",
 		pkg: ".", test: "TestLostLeaseLetsTheLineGoOn",
 	},
 	{
@@ -216,7 +316,7 @@ var mutants = []mutant{
 	{
 		name: "lease that may be shared is passed on",
 		file: "lease.go",
-		old:  "\tc.leave(l)\n", new: "",
+		old:  "\tc.leave(l)\n\treturn l.lowered", new: "\treturn l.lowered",
 		pkg: ".", test: "TestDowngradeWithoutAnAnswer",
 	},
 	{
@@ -270,7 +370,7 @@ var mutants = []mutant{
 	{
 		name: "token of a killed holder taken for that of the one before",
 		file: "filelock/record.go",
-		old:  "nt.Inherited == st.rec.Token", new: "nt.Inherited > 0",
+		old:  "nt.Inherited == uint64(st.rec.Token)", new: "nt.Inherited > 0",
 		pkg: "filelock", test: "TestPowerCut",
 	},
 	{
@@ -402,7 +502,7 @@ var mutants = []mutant{
 	{
 		name: "extension beyond MaxHold",
 		file: "internal/trust/trust.go",
-		old:  "return min(l.limit, l.since.Add(", new: "return min(Never, l.since.Add(",
+		old:  "return min(l.limit, l.stuck,", new: "return min(Never, l.stuck,",
 		pkg: ".", test: "TestExtendWithinMaxHold",
 	},
 	{
@@ -480,13 +580,13 @@ var mutants = []mutant{
 	{
 		name: "turn of a client that does not end",
 		file: "internal/trust/trust.go",
-		old:  "now >= l.turn || ", new: "",
+		old:  "now < l.turn && ", new: "",
 		pkg: ".", test: "TestTurnOfAClientEnds",
 	},
 	{
 		name: "turn of a client that is as long beside others",
 		file: "internal/trust/trust.go",
-		old:  "if g.Others {", new: "if g.Others && false {",
+		old:  "case g.Others:", new: "case g.Others && false:",
 		pkg: ".", test: "TestTurnOfAClientEnds",
 	},
 	{
@@ -498,13 +598,13 @@ var mutants = []mutant{
 	{
 		name: "more tokens than were set aside",
 		file: "internal/trust/trust.go",
-		old:  "l.tokens == 0 || ", new: "",
+		old:  "return l.tokens > 0 && ", new: "return ",
 		pkg: ".", test: "TestTurnOfAClientEnds",
 	},
 	{
 		name: "lease passed on after its end",
 		file: "internal/trust/trust.go",
-		old:  "now >= l.Deadline() || ", new: "",
+		old:  "now < l.Deadline() && l.state", new: "l.state",
 		pkg: ".", test: "TestNothingIsPassedOnAfterItsEnd",
 	},
 	{

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each source has one test; what it says when it fails decides. The marker file lets a
+// test fail in its first run only.
+const first = `
+func first(t *testing.T) bool {
+	f, err := os.OpenFile("marker", os.O_CREATE|os.O_EXCL, 0o666)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
+}
+`
+
+func TestAgain(t *testing.T) {
+	for _, c := range []struct{ name, body, want string }{
+		{"passes", ``, ""},
+		{"late once", `if first(t) { t.Error("no answer within 5s") }`, ""},
+		{"late once in a subtest", `if first(t) { t.Run("sub", func(t *testing.T) { t.Error("no answer within 5s") }) }`, ""},
+		{"late once beside a subtest that passes", `if first(t) { t.Error("no answer within 5s"); t.Run("sub", func(t *testing.T) {}) }`, ""},
+		{"two holders beside a subtest that passes", `if first(t) { t.Error("two holders at a time"); t.Run("sub", func(t *testing.T) {}) }`, "two holders"},
+		{"late each time", `t.Error("no answer within 5s")`, "fails alone, too"},
+		{"late the second time alone", `f, _ := os.OpenFile("runs", os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o666); f.WriteString("x"); if st, _ := f.Stat(); st.Size() != 2 { t.Error("no answer") }`, "fails alone, too"},
+		{"two holders once", `if first(t) { t.Error("two holders at a time") }`, "is not run again"},
+		{"two holders in a subtest once", `if first(t) { t.Run("sub", func(t *testing.T) { t.Error("token 5 comes twice") }) }`, "is not run again"},
+		{"a race once", `if first(t) { t.Log("x"); println("WARNING: DATA RACE"); t.Error("race detected") }`, "DATA RACE"},
+		{"a panic once", `if first(t) { panic("x") }`, "panic"},
+		{"a race under another test", `t.Run("a", func(t *testing.T) { t.Parallel(); println("WARNING: DATA RACE") })`, "DATA RACE"},
+		{"says nothing of lateness once", `if first(t) { t.Error("TryAcquire = nil") }`, "is not run again"},
+		{"late and stranded once", `if first(t) { t.Error("stranded: no answer within 5s") }`, "is not run again"},
+		{"exits after a late one", `if first(t) { t.Error("no answer") }; }; func TestY(t *testing.T) { os.Exit(3)`, "failed as a whole"},
+		{"exits once", `if first(t) { os.Exit(3) }`, ""},
+		{"does not build", `undefined()`, "failed as a whole"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := againOn(t, c.body)
+			if c.name == "exits once" {
+				if err == nil {
+					t.Errorf("a package that exits in the middle passed:\n%s", out)
+				}
+				return
+			}
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("run = %v; want %q\n%s", err, c.want, out)
+			}
+			notes, _ := os.ReadFile(filepath.Join(".work", "times"))
+			if strings.Contains(string(notes), "flaky: example/p TestX failed") != strings.HasPrefix(c.name, "late once") {
+				t.Errorf("it noted %q", notes)
+			}
+		})
+	}
+}
+
+// againOn runs a module whose one test has a body.
+func againOn(t *testing.T, body string) (string, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	t.Setenv("GOWORK", "off")
+	write(t, "go.mod", "module example\n\ngo 1.26\n")
+	write(t, "p/x_test.go", "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n"+first+"\nfunc TestX(t *testing.T) {\n"+body+"\n}\n")
+	var out strings.Builder
+	err := run([]string{"-timeout", "1m", "--", "./..."}, &out)
+	return out.String(), err
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManyFailuresAreFinal(t *testing.T) {
+	var body strings.Builder
+	for _, n := range []string{"A", "B", "C", "D", "E", "F"} {
+		body.WriteString("}\nfunc Test" + n + "(t *testing.T) { t.Error(\"late\")\n")
+	}
+	if out, err := againOn(t, body.String()); err == nil || !strings.Contains(err.Error(), "6 tests failed") {
+		t.Errorf("run = %v; want an end after six failures\n%s", err, out)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{}, {"-race"}, {"-race", "--"}} {
+		if err := run(args, os.Stdout); err == nil {
+			t.Errorf("run(%q) = nil; want an error", args)
+		}
+	}
+}

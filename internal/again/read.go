@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// test is a test that failed. Of a subtest it is the test that has it.
+type test struct {
+	pkg, name string
+	final     string // the line for which it is not run again, or ""
+}
+
+func (t test) String() string { return t.pkg + " " + t.name }
+
+// event is one of test2json. Of those of the build only Output is of use here.
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// late finds what tests say that have waited in vain. Only such a failure can be the
+// machine's. In a list of what is final instead, a word too few would hide a fault: of the
+// sentences by which mutants are caught hardly two have a word in common.
+var late = regexp.MustCompile(`\.go:\d+: .*(?i:still waits|still so after|deadline exceeded|no answer|does not (come into|join) the queue|i/o timeout|unavailable|too busy|too late|connection refused)`)
+
+// never finds what rules another run out even so.
+var never = regexp.MustCompile(`DATA RACE|race detected|^panic:|^fatal error:|^SIG[A-Z]+|^signal: |\.go:\d+: .*(?i:overlap|\b(two|both|together|at a time|trusted|believed|twice|order|linearizable|holders|tokens?|stranded|leak|left|before|too early|let in|while)\b|late (write|renewal|release)|want (Err|\*?HeldError|no|none|nobody|nothing))`)
+
+// read prints what go test says of packages and of tests that fail, and returns these.
+func read(events io.Reader, out io.Writer) ([]test, error) {
+	said := make(map[test][]string) // by test; lines of a package have no name
+	var failed []test
+	failures := make(map[string]int) // by package
+	open := make(map[test]bool)      // those that run, with subtests
+	var whole error
+	d := json.NewDecoder(events)
+	for {
+		var e event
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return failed, whole
+		} else if err != nil {
+			return nil, fmt.Errorf("output of go test -json: %w", err)
+		}
+		name, _, _ := strings.Cut(e.Test, "/")
+		key := test{pkg: e.Package, name: name}
+		if e.Test != "" {
+			switch run := (test{pkg: e.Package, name: e.Test}); e.Action {
+			case "run":
+				open[run] = true
+			case "pass", "fail", "skip":
+				delete(open, run)
+			}
+		}
+		switch {
+		case e.Action == "build-output":
+			fmt.Fprint(out, e.Output)
+		case e.Action == "output" && name == "":
+			said[key] = append(said[key], e.Output)
+			if e.Output != "PASS\n" {
+				fmt.Fprint(out, e.Output)
+			}
+		case e.Action == "output":
+			said[key] = append(said[key], e.Output)
+		case e.Action == "fail" && e.Test != "" && e.Test == name:
+			fmt.Fprint(out, strings.Join(said[key], ""))
+			failures[e.Package]++
+			failed = append(failed, test{e.Package, name, final(said[key])})
+		case e.Action == "fail" && e.Test == "":
+			ended := true // else it has exited in the middle, and has not run the rest
+			for t := range open {
+				ended = ended && t.pkg != e.Package
+			}
+			if line := rules(said[key]); line != "" || failures[e.Package] == 0 || !ended {
+				whole = cmp.Or(whole, fmt.Errorf("%s failed as a whole %s", e.Package, line))
+			}
+		case e.Action == "pass":
+			// What the race detector says may be under any test that runs beside.
+			if l := rules(said[key]); strings.Contains(l, "DATA RACE") {
+				fmt.Fprint(out, strings.Join(said[key], ""))
+				whole = cmp.Or(whole, fmt.Errorf("%s: %s", e.Package, l))
+			}
+			if e.Test == name { // not of one subtest
+				delete(said, key)
+			}
+		}
+	}
+}
+
+// final returns why there is no other run: a line that rules it out, or that none tells of lateness.
+func final(lines []string) string {
+	if l := rules(lines); l != "" || slices.ContainsFunc(lines, late.MatchString) {
+		return l
+	}
+	return "it does not say that something was late"
+}
+
+// rules returns the first line that rules another run out.
+func rules(lines []string) string {
+	for _, l := range lines {
+		if never.MatchString(l) {
+			return strings.TrimSpace(l)
+		}
+	}
+	return ""
+}

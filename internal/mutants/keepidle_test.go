@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// Leases that a client keeps when nobody uses them.
+func init() {
+	const trust, idle, line = pureTrust + "/trust.go", pureTrust + "/idle.go", pureLine + "/line.go"
+	for _, m := range []mutant{
+		{name: "enumerated: what is kept is renewed", file: idle, old: "idle.renewAt, idle.suspectAt, idle.terms.NoRenew = Never, Never, true", new: "idle.suspectAt = Never"},
+		{name: "enumerated: what is kept has no end", file: idle, old: "min(now.Add(l.terms.Idle), l.turn, half)", new: "min(l.turn, half)"},
+		{name: "enumerated: what is kept is kept beyond half of its TTL", file: idle, old: "min(now.Add(l.terms.Idle), l.turn, half)", new: "min(now.Add(l.terms.Idle), l.turn, half.Add(l.terms.TTL/2))"},
+		{name: "enumerated: what others want is kept", file: idle, old: "\tl.alone = false\n", new: ""},
+		{name: "enumerated: what others wait for is kept", file: trust, old: "g.Recalls && !g.Others", new: "g.Recalls"},
+		{name: "enumerated: what is being given back is used again", file: trust, old: "l.idle && (l.holds == 0 || ", new: "l.idle && ("},
+		{name: "enumerated: what others want is used again", file: trust, old: "!l.alone || now >= l.least", new: "now >= l.least"},
+		{name: "enumerated: what is kept is used too late", file: trust, old: "!l.alone || now >= l.least", new: "!l.alone"},
+		{name: "enumerated: what is kept is used with little left", file: trust, old: "if !t.NoRenew && !l.idle {", new: "if !t.NoRenew {"},
+		{name: "enumerated: what is kept is kept as if for MinHold", file: trust, old: "now < l.Deadline() && !l.idle", new: "now < l.Deadline()"},
+	} {
+		m.pkg, m.test = pureTrust, allEvents
+		mutants = append(mutants, m)
+	}
+	for _, m := range []mutant{
+		{name: "enumerated: what is kept overtakes a call at the store", file: line, old: "l.holder == h && l.asking == 0 && l.first == nil", new: "l.holder == h && l.first == nil"},
+		{name: "enumerated: what is kept overtakes a waiter", file: line, old: "l.holder == h && l.asking == 0 && l.first == nil", new: "l.holder == h && l.asking == 0"},
+	} {
+		m.pkg, m.test = pureLine, allCalls
+		mutants = append(mutants, m)
+	}
+	for _, m := range []mutant{
+		{name: "who keeps a name does not hear of others", file: "wait.go", old: "\tc.heed(l)\n", new: "", test: "TestKeepIdleGivesWayToOthers"},
+		{name: "what nobody uses counts as held", file: "keepidle.go", old: "recallWithin / 400; mayBeKept(err) &&", new: "recallWithin / 400; mayBeKept(nil) &&", test: "TestKeepIdleGivesWayToOthers"},
+		{name: "nobody says that it is in use", file: "keepidle.go", old: "case how == driver.Asks:", new: "case how == driver.Asks && false:", test: "TestKeepIdleInUse"},
+		{name: "others wait for ever when a recall is lost", file: trust, old: "l.turn = now.Add(t.TTL) // others", new: "l.turn = Never // others", test: "TestKeepIdleRecallIsLost"},
+		{name: "Close leaves what is kept", file: trust, old: "now < l.Deadline() && !l.idle", new: "now < l.Deadline()", test: "TestKeepIdleIsGivenBackByClose"},
+		{name: "a late release of what was kept gives back what is used", file: "internal/trust/trust.go", old: "\tl.holds = 0 // a Release of", new: "\t// a Release of", test: "TestKeepIdleReleaseIsLate"},
+		{name: "TryAcquire waits for a store that hangs to take back what was kept", file: "acquire.go", old: "\t\tcase <-returned:\n\t\tcase <-ctx.Done():\n\t\t\treturn nil, ctx.Err()\n", new: "\t\tcase <-returned:\n", test: "TestKeepIdleGivenBackToASilentStore"},
+		{name: "TryAcquire asks for as long as a pause was", file: "keepidle.go", old: "min(4*asked.Sub(began), time.Second)", new: "4*asked.Sub(began)", test: "TestKeepIdleTryAfterAPause"},
+		{name: "a call waits for what its own client keeps", file: "wait.go", old: "l != nil && l.idle {\n\t\tc.returnLater(l)", new: "l != nil && l.idle && false {\n\t\tc.returnLater(l)", test: "TestKeepIdleThatDoesNotFit"},
+		{name: "what others always want is kept", file: "keepidle.go", old: "if news && !reused &&", new: "if news && !reused && false &&", test: "TestKeepIdleLearns"},
+		{name: "what is kept is told twice", file: "lease.go", old: "if !l.idle { // else it was", new: "if true { // else it was", test: "TestKeepIdleIsTold"},
+	} {
+		m.pkg = "."
+		mutants = append(mutants, m)
+	}
+	for _, m := range []mutant{
+		{name: "whoever wants what is kept does not say so", file: "redislock/lua/acquire.lua", old: "if value and not own and string.find(value, KEEPS, 1, true) then", new: "if false then", test: "TestKeepIdle"},
+		{name: "what is kept is kept unheard", file: "redislock/recall.go", old: "\t\t\tg.recall.wanted(driver.Unheard)\n", new: "\t\t\t_ = g.recall\n", test: "TestKeepIdle"},
+		{name: "InUse shortens a lease", file: "redislock/lua/inuse.lua", old: "redis.call('PTTL', lock) + 1", new: "redis.call('PTTL', lock) - 100", test: "TestKeepIdleInUseKeepsTheTTL"},
+		{name: "InUse of what is another's by now", file: "redislock/lua/inuse.lua", old: "if not owned(value, lease) then return {0} end", new: "if not value then return {0} end", test: "TestKeepIdleInUseKeepsTheTTL"},
+	} {
+		m.pkg = "redislock"
+		mutants = append(mutants, m)
+	}
+}

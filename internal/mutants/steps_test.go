@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+import "testing"
+
+// offSteps are mutants that only a run held against the formulas of spec/proof shows: nothing forbidden comes of them
+// while clocks are right.
+var offSteps = func() (all []mutant) {
+	const pkg, propose = "redislock/redlock", "redislock/redlock/lua/propose.lua"
+	for _, m := range []mutant{
+		{
+			name: "steps: a node takes the drift off, too", file: propose, test: "release-frees-the-name",
+			old: "token .. tail, 'PX', ttl, 'NX')", new: "token .. tail, 'PX', math.floor(ttl * 0.99), 'NX')",
+		},
+		{
+			name: "steps: a node takes the drift off for readers, too", file: propose, test: "readers-hold-together",
+			old: "  else\n    till = at + px * 1000\n", new: "  else\n    till = at + px * 990\n",
+		},
+		{
+			name: "steps: a client takes the drift off twice", file: pkg + "/server.go", test: "release-frees-the-name",
+			old: "p.From, epoch.Millis(p.TTL),", new: "p.From, epoch.Millis(p.TTL - driver.Drift(p.TTL)),",
+		},
+		{
+			name: "steps: a lease that was handed over counts as a failed attempt", file: queue, test: "client-waits-for-another-client",
+			old: "\tc.grant()\n\ts.leave()\n", new: "\ts.leave()\n",
+		},
+	} {
+		m.pkg, m.test = pkg, "TestStepsOfServers/"+m.test
+		all = append(all, m)
+	}
+	return all
+}()
+
+// TestStepsOfServersCatchEveryMutant: what holds real servers against the formulas can fail.
+func TestStepsOfServersCatchEveryMutant(t *testing.T) {
+	caught := readCaught(t)
+	b := newBinaries(t, offSteps)
+	for i, m := range offSteps {
+		if !m.changed(t) {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			if out := b.without(t, m).run(m.test, 0, "REDLOCK_STEPS=1"); out.failed {
+				t.Fatalf("%s fails without a mutant:\n%s", m.test, out.out)
+			}
+			if missed := caught.by(m.name, b.with(t, i+1, m).run(m.test, i+1, "REDLOCK_STEPS=1")); missed != "" {
+				t.Fatalf("the formulas did not notice: %s", missed)
+			}
+		})
+	}
+}
