@@ -6,7 +6,7 @@
 # make chaos  clients and servers as processes, and everything fails, five minutes for
 #             each kind of store; CHAOS has its flags: go run ./chaos -help
 # make microbench  benchmarks of all packages, which measure and never fail
-# make spec   the model of Redlock, every state of it, and variants that must fail
+# make spec   the proof of Redlock and its model, every state of it, and variants that must fail
 # make soak   what takes hours: SCHEDULES schedules of the simulator (1,000,000 unless set),
 #             1,000 waiting processes, the whole model, chaos
 # make fuzz   every fuzz target for FUZZTIME
@@ -16,9 +16,12 @@
 #             the deb is installed into an empty root and run there
 # make publish VERSION=v0.1.0  the same of a tag, to GitHub; for the workflow of releases
 # make tidy   every go.mod and go.sum
-# make interop  tests with lock libraries of npm; needs node and npm, and is not part of make test
+# make browser  the page of pawl serve in chromium; PICTURES=FOLDER keeps what it looks
+#             like. It is no part of make test, as a browser is large
+# make interop  tests with lock libraries of npm and with Curator; needs node, npm and javac,
+#             and is not part of make test
 
-SHIPPED     := . redislock redislock/goredis zklock etcdlock sim cmd/pawl
+SHIPPED     := . metrics/otelpawl metrics/prompawl redislock redislock/goredis zklock etcdlock pglock sim cmd/pawl
 # A module stands behind those that it requires: one make tidy is enough.
 MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) adapt/adapttest bench chaos fence/fencetest
 PACKAGES    := $(MODULES:%=./%/...)
@@ -27,37 +30,55 @@ ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.15.1
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Whose tests mostly run in fake time.
-CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./sim ./internal/arch ./internal/docs ./internal/guarantees
-STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock
+CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./sim ./internal/arch ./internal/docs ./internal/guarantees ./internal/line ./internal/schedule ./internal/trust
+STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
+ENSEMBLES   := ./zklock/... ./etcdlock/...
 SINCE       ?= HEAD
+BUBBLES     := '^TestConformanceInMemory$$'
+TIMED       := ./internal/timed.sh
+AGAIN       := go run ./internal/again
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
-.PHONY: quick test suites model deps lint style bench chaos microbench spec soak fuzz tidy interop release release-check snapshot publish
+.PHONY: quick test suites model schedules deps lint style bench chaos microbench spec soak fuzz tidy browser interop release release-check snapshot publish
 
 # No -race, no faults, and of the mutants those of files that differ from SINCE.
 quick: deps style
 	go test -short $(CORE)
-	go test -short -run 'TestConformance$$' $(STORES)
-	go test -timeout 10m -parallel 4 ./internal/mutants -since $(SINCE)
+	go test -short -run 'TestConformance3?$$' $(STORES) # redlock's is of three nodes
+	go test -timeout 10m -parallel 10 ./internal/mutants -since $(SINCE)
 
-test: deps lint release-check
-	# The model and the simulator only compute: they get what the suites leave of the processors.
-	@$(MAKE) --no-print-directory -j2 suites model
-	# Its hundreds of bubbles of fake time at once crash Go 1.26.8's race runtime now and
-	# then, in one run of five. The stores run what it has with -race.
-	go test ./driver/drivertest
+test: deps
+	@./internal/timed.sh --begin
+	@$(TIMED) lint $(MAKE) lint
+	@$(TIMED) release-check $(MAKE) release-check
+	@$(MAKE) --no-print-directory suites
+	@$(MAKE) --no-print-directory -j2 model schedules
+	# Their hundreds of bubbles of fake time crash Go 1.26.8's race runtime now and
+	# then. The stores run what they have with -race.
+	$(TIMED) drivertest go test ./driver/drivertest
+	$(TIMED) "redlock in memory" go test -run $(BUBBLES) ./redislock/redlock
 	# It runs tests of its own, which mostly wait, and gains nothing from -race.
-	go test -timeout 40m -parallel 4 ./internal/mutants
+	$(TIMED) mutants go test -timeout 40m -parallel 10 ./internal/mutants
+	@./internal/timed.sh --end
 
-# One suite after the other: two that start servers keep each other from time.
+# What runs in fake time first: with -race each of these waits a second when it ends.
+# Then the suites with servers, which mostly wait: two at a time, but those of ZooKeeper
+# and etcd alone, as ensembles of three need both processors, or requests time out. What
+# is late there is run again, alone; package again says what is not.
 suites:
-	go test -race -p 1 -timeout 20m $$(go list $(PACKAGES) | grep -v -e /internal/mutants -e '/driver/drivertest$$')
+	$(TIMED) "fake time" go test -race -p 2 $$(go list $(CORE) | grep -v '/driver/drivertest$$')
+	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 1 -timeout 20m -- $(ENSEMBLES)
+	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 20m -skip $(BUBBLES) -- $$(go list $(PACKAGES) | grep -v -e /internal/mutants | grep -vxF "$$(go list $(CORE) $(ENSEMBLES))")
+
+model:
+	$(TIMED) proof go run ./spec/proof -quick
+	$(TIMED) model ./spec/run.sh --quick
 
 # Of the simulator's schedules -race runs a few hundred.
-model:
-	nice -n 19 ./spec/run.sh --quick
-	SIM_SCHEDULES=20000 nice -n 19 go test -count=1 -run TestNothingForbiddenHappens ./sim
+schedules:
+	SIM_SCHEDULES=20000 $(TIMED) simulator go test -count=1 -run TestNothingForbiddenHappens ./sim
+	SIM_SCHEDULES=3000 $(TIMED) formulas go test -count=1 -run TestStepsAreThoseOfTheFormulas ./sim
 
 deps:
 	@./internal/deps.sh
@@ -70,7 +91,8 @@ style:
 lint: style
 	go run $(ACTIONLINT)
 	./internal/english.sh
-	go vet -tags noetcd ./cmd/pawl
+	go vet -tags noetcd,nopostgres ./cmd/pawl
+	go vet -tags interop ./redislock ./bench/migrate
 	GOOS=darwin go vet $(PORTABLE)
 	GOOS=windows go vet $(PORTABLE)
 	./internal/tidy.sh --check $(MODULES)
@@ -85,12 +107,14 @@ microbench:
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 spec: deps
+	go run ./spec/proof
 	./spec/run.sh
 
 soak: deps
-	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./sim
+	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestStepsAreThoseOfTheFormulas|TestSameSeedSameHistory' ./sim
+	REDLOCK_STEPS=1 go test -count=1 -run TestStepsOfServers ./redislock/redlock
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
-	./spec/run.sh
+	./spec/run.sh --full
 	$(MAKE) chaos
 
 fuzz:
@@ -114,6 +138,9 @@ publish:
 
 tidy:
 	./internal/tidy.sh $(MODULES)
+
+browser:
+	@./internal/browser.sh $(PICTURES)
 
 interop:
 	@./internal/interop.sh
