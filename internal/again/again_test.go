@@ -42,7 +42,7 @@ func TestAgain(t *testing.T) {
 		{"does not build", `undefined()`, "failed as a whole"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, err := againOn(t, c.body)
+			out, err := againOn(t, c.body, "1m")
 			if c.name == "exits once" {
 				if err == nil {
 					t.Errorf("a package that exits in the middle passed:\n%s", out)
@@ -61,14 +61,14 @@ func TestAgain(t *testing.T) {
 }
 
 // againOn runs a module whose one test has a body.
-func againOn(t *testing.T, body string) (string, error) {
+func againOn(t *testing.T, body, timeout string) (string, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	t.Setenv("GOWORK", "off")
 	write(t, "go.mod", "module example\n\ngo 1.26\n")
 	write(t, "p/x_test.go", "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n"+first+"\nfunc TestX(t *testing.T) {\n"+body+"\n}\n")
 	var out strings.Builder
-	err := run([]string{"-timeout", "1m", "--", "./..."}, &out)
+	err := run([]string{"-timeout", timeout, "--", "./..."}, &out)
 	return out.String(), err
 }
 
@@ -87,8 +87,16 @@ func TestManyFailuresAreFinal(t *testing.T) {
 	for _, n := range []string{"A", "B", "C", "D", "E", "F"} {
 		body.WriteString("}\nfunc Test" + n + "(t *testing.T) { t.Error(\"late\")\n")
 	}
-	if out, err := againOn(t, body.String()); err == nil || !strings.Contains(err.Error(), "6 tests failed") {
+	if out, err := againOn(t, body.String(), "1m"); err == nil || !strings.Contains(err.Error(), "6 tests failed") {
 		t.Errorf("run = %v; want an end after six failures\n%s", err, out)
+	}
+}
+
+// TestHangIsTold: the last line names the test that hung, and its stack comes before.
+func TestHangIsTold(t *testing.T) {
+	out, err := againOn(t, `t.Run("sub", func(t *testing.T) { select {} })`, "3s")
+	if err == nil || !strings.Contains(err.Error(), "TestX/sub") || !strings.Contains(out, "goroutine ") {
+		t.Errorf("run = %v; want an error that names the test\n%s", err, out)
 	}
 }
 

@@ -74,12 +74,14 @@ func read(events io.Reader, out io.Writer) ([]test, error) {
 			failures[e.Package]++
 			failed = append(failed, test{e.Package, name, final(said[key])})
 		case e.Action == "fail" && e.Test == "":
-			ended := true // else it has exited in the middle, and has not run the rest
-			for t := range open {
-				ended = ended && t.pkg != e.Package
+			// A test that is open has not ended: the package exited in the middle.
+			lines, left := said[key], unfinished(open, e.Package)
+			for _, name := range left {
+				lines = append(lines, said[test{pkg: e.Package, name: name}]...)
+				fmt.Fprint(out, strings.Join(said[test{pkg: e.Package, name: name}], ""))
 			}
-			if line := rules(said[key]); line != "" || failures[e.Package] == 0 || !ended {
-				whole = cmp.Or(whole, fmt.Errorf("%s failed as a whole %s", e.Package, line))
+			if line := rules(lines); line != "" || failures[e.Package] == 0 || len(left) > 0 {
+				whole = cmp.Or(whole, fmt.Errorf("%s failed as a whole: %s", e.Package, cmp.Or(timedOut(lines), line)))
 			}
 		case e.Action == "pass":
 			// What the race detector says may be under any test that runs beside.
@@ -92,6 +94,30 @@ func read(events io.Reader, out io.Writer) ([]test, error) {
 			}
 		}
 	}
+}
+
+// unfinished returns the tests of a package that have begun and not ended, without
+// subtests.
+func unfinished(open map[test]bool, pkg string) []string {
+	var left []string
+	for t := range open {
+		if t.pkg == pkg && !strings.Contains(t.name, "/") {
+			left = append(left, t.name)
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// timedOut returns what go test says of a package that has run for too long, with the
+// tests that ran, or "".
+func timedOut(lines []string) string {
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: test timed out") })
+	if i < 0 {
+		return ""
+	}
+	n := slices.IndexFunc(lines[i+1:], func(l string) bool { return !strings.HasPrefix(l, "\t") })
+	return strings.Join(lines[i:i+1+max(n, 0)], "")
 }
 
 // final returns why there is no other run: a line that rules it out, or that none tells of lateness.
