@@ -132,7 +132,7 @@ func chaos(ctx context.Context, r *redis, links []*drivertest.Link, harm int) {
 	}
 	cli := func(args ...string) { // whether it succeeds does not matter
 		_, port, _ := net.SplitHostPort(r.Addr)
-		_ = exec.Command("redis-cli", append([]string{"-p", port}, args...)...).Run()
+		_ = exec.CommandContext(ctx, "redis-cli", append([]string{"-p", port}, args...)...).Run()
 	}
 	for ctx.Err() == nil {
 		link := links[rand.IntN(len(links))]

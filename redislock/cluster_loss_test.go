@@ -60,6 +60,29 @@ func TestClusterFirstUse(t *testing.T) {
 	}
 }
 
+// TestClusterFirstUseBesideDeadNode: a node that is away while the records are made gets
+// them when it is back, and not when somebody first needs one.
+func TestClusterFirstUseBesideDeadNode(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 0)
+	opts := clusterOptions(3 * time.Second)
+	s := open(t, c.url(), opts)
+	name := c.nameOn(0, "first")
+	c.masters[2].kill()
+	if _, err := s.TryAcquire(t.Context(), requestFor(name, opts.TTL)); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+	if !inTime(patience, func() bool { return strings.Count(c.masters[1].do("keys", "pawl:epoch:*"), "\n") > 5000 }) {
+		t.Error("no answer for most slots of the second node")
+	}
+	if err := c.masters[2].Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !inTime(patience, func() bool { return c.masters[2].do("exists", "pawl:epoch:{0}") == "1" }) {
+		t.Error("the node that was away has no record of the slot of the tag 0")
+	}
+}
+
 // clusterForgets are the ways in which a cluster forgets the leases of one slot.
 var clusterForgets = map[string]func(c *testCluster, name string){
 	"kill -9 and restart empty":   func(c *testCluster, _ string) { c.masters[0].restart() },

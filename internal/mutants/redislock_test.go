@@ -96,6 +96,8 @@ func init() {
 			"if clustered then return 0 end", "if clustered then return 3600 end", "TestClusterForgottenLease/slot_moved_without_its_keys"),
 		mutant{name: "each slot of a cluster waits for itself", file: "redislock/internal/cluster/records.go",
 			old: "c.seedOne(ctx, s, b, from+1)", new: "_ = from", pkg: pkg, test: "TestClusterFirstUse"},
+		mutant{name: "a node that is away gets no records", file: "redislock/internal/cluster/records.go",
+			old: "for err != nil && pause(ctx) {", new: "for false {", pkg: pkg, test: "TestClusterFirstUseBesideDeadNode"},
 		mutant{name: "scripts run in a slot that is moving", file: "redislock/internal/cluster/route.go",
 			old: "if len(keys) > 1 {", new: "if len(keys) > 100 {", pkg: pkg, test: "TestCluster/StuckSlot"},
 		mutant{name: "listeners at other nodes are not counted", file: "redislock/internal/epoch/binding.go",

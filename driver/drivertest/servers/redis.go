@@ -81,11 +81,13 @@ func (r *Redis) Do(args ...string) (string, error) {
 		}
 		return strings.TrimSpace(string(out)), err
 	}
-	c, err := net.Dial("tcp", r.Addr)
+	c, err := net.DialTimeout("tcp", r.Addr, Patience)
 	if err != nil {
 		return "", fmt.Errorf("%v: %w", args, err)
 	}
 	defer c.Close()
+	// Without it a stopped server, or whatever has its port since, holds the test up for ever.
+	_ = c.SetDeadline(time.Now().Add(Patience))
 	request := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
 		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(a), a)

@@ -124,15 +124,35 @@ func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
 	})
 }
 
-// seedOne stops where nothing is left to do: another client may be doing the same.
+// seedOne tries again while the node does not answer: a slot without a record costs its
+// first user a whole quarantine. It stops where nothing is left to do: another client may
+// be doing the same.
 func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server, b *epoch.Binding, from int) {
-	slots := c.slotsOf(s, from)
-	for len(slots) > 0 {
+	for slots := c.slotsOf(s, from); len(slots) > 0; {
 		n := min(len(slots), epochBatch)
-		if _, begun, _ := c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join)); begun == 0 {
+		_, begun, err := c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join))
+		switch {
+		case err == nil && begun == 0:
 			return
+		case err == nil:
+			slots = slots[n:]
+		case !pause(ctx):
+			return
+		default:
+			if again, err := s.Bound(ctx, nil); err == nil {
+				b, slots = again, c.slotsOf(s, slots[0])
+			}
 		}
-		slots = slots[n:]
+	}
+}
+
+// pause returns false if ctx ended meanwhile.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(100 * time.Millisecond):
+		return true
 	}
 }
 
@@ -147,7 +167,11 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 			continue
 		}
 		others.Go(func() {
-			if b, err := other.Bound(ctx, nil); err == nil {
+			b, err := other.Bound(ctx, nil)
+			for err != nil && pause(ctx) {
+				b, err = other.Bound(ctx, nil)
+			}
+			if err == nil {
 				c.seedOne(ctx, other, b, 0)
 			}
 		})
