@@ -410,7 +410,7 @@ func TestClusterMaxTTL(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 0)
 	one, two, three := c.nameOn(0, "one"), c.nameOn(1, "two"), c.nameOn(2, "three")
-	a := open(t, c.url(), withMaxTTL(4*time.Second))
+	a := open(t, c.url(), withMaxTTL(30*time.Second))
 	if _, err := a.TryAcquire(t.Context(), lasting(one, time.Second)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Fatalf("the first TryAcquire = %v; want it to wait", err)
 	}
@@ -431,24 +431,24 @@ func TestClusterMaxTTL(t *testing.T) {
 			t.Errorf("TryAcquire of the other client = %v; want it to wait", err)
 		}
 	}
-	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 4*time.Second || f[4] != "4000" {
-		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 4s", b.limit.Longest(), f[4])
+	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 30*time.Second || f[4] != "30000" {
+		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 30s", b.limit.Longest(), f[4])
 	}
 	_, err := open(t, c.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting(two, time.Second))
-	disagrees(t, "TryAcquire of another with a MaxTTL of 1s", err, "4s")
-	blessWith(t, c.url(), 4*time.Second)
+	disagrees(t, "TryAcquire of another with a MaxTTL of 1s", err, "30s")
+	blessWith(t, c.url(), 30*time.Second)
 	for _, name := range []string{one, two, three} {
-		take(t, a, lasting(name, 4*time.Second))
+		take(t, a, lasting(name, 30*time.Second))
 	}
-	if err := SetMaxTTL(t.Context(), c.url(), 6*time.Second, nil); err != nil {
+	if err := SetMaxTTL(t.Context(), c.url(), 40*time.Second, nil); err != nil {
 		t.Fatal(err)
 	}
-	long := open(t, c.url(), withMaxTTL(6*time.Second))
+	long := open(t, c.url(), withMaxTTL(40*time.Second))
 	for _, name := range []string{one, two, three} {
-		take(t, long, lasting(name+"6", 6*time.Second)).Release(t.Context())
+		take(t, long, lasting(name+"6", 40*time.Second)).Release(t.Context())
 		take(t, a, lasting(name+"7", time.Second))
 	}
-	if info := describe(t, a); info.MaxTTL != 6*time.Second || info.Closed != 0 {
+	if info := describe(t, a); info.MaxTTL != 40*time.Second || info.Closed != 0 {
 		t.Errorf("Describe = %+v", info)
 	}
 }
