@@ -69,7 +69,7 @@ test: deps
 suites:
 	$(TIMED) "fake time" go test -race -p 2 $$(go list $(CORE) | grep -v '/driver/drivertest$$')
 	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 1 -timeout 20m -- $(ENSEMBLES)
-	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 20m -skip $(BUBBLES) -- $$(go list $(PACKAGES) | grep -v -e /internal/mutants | grep -vxF "$$(go list $(CORE) $(ENSEMBLES))")
+	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 15m -skip $(BUBBLES) -- $$(go list $(PACKAGES) | grep -v -e /internal/mutants | grep -vxF "$$(go list $(CORE) $(ENSEMBLES))")
 
 model:
 	$(TIMED) proof go run ./spec/proof -quick

@@ -35,7 +35,8 @@ func TestAgain(t *testing.T) {
 		{"a race once", `if first(t) { t.Log("x"); println("WARNING: DATA RACE"); t.Error("race detected") }`, "DATA RACE"},
 		{"a panic once", `if first(t) { panic("x") }`, "panic"},
 		{"a race under another test", `t.Run("a", func(t *testing.T) { t.Parallel(); println("WARNING: DATA RACE") })`, "DATA RACE"},
-		{"says nothing of lateness once", `if first(t) { t.Error("TryAcquire = nil") }`, "is not run again"},
+		{"says nothing of lateness once", `if first(t) { t.Error("TryAcquire = nil") }`, ""},
+		{"says nothing of lateness in one of the next five", `f, _ := os.OpenFile("runs", os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o666); f.WriteString("x"); if st, _ := f.Stat(); st.Size() == 1 || st.Size() == 6 { t.Error("TryAcquire = nil") }`, "fails alone, too"},
 		{"late and stranded once", `if first(t) { t.Error("stranded: no answer within 5s") }`, "is not run again"},
 		{"exits after a late one", `if first(t) { t.Error("no answer") }; }; func TestY(t *testing.T) { os.Exit(3)`, "failed as a whole"},
 		{"exits once", `if first(t) { os.Exit(3) }`, ""},
@@ -53,7 +54,7 @@ func TestAgain(t *testing.T) {
 				t.Errorf("run = %v; want %q\n%s", err, c.want, out)
 			}
 			notes, _ := os.ReadFile(filepath.Join(".work", "times"))
-			if strings.Contains(string(notes), "flaky: example/p TestX failed") != strings.HasPrefix(c.name, "late once") {
+			if strings.Contains(string(notes), "flaky: example/p TestX failed") != (strings.HasPrefix(c.name, "late once") || c.name == "says nothing of lateness once") {
 				t.Errorf("it noted %q", notes)
 			}
 		})
@@ -92,11 +93,20 @@ func TestManyFailuresAreFinal(t *testing.T) {
 	}
 }
 
-// TestHangIsTold: the last line names the test that hung, and its stack comes before.
-func TestHangIsTold(t *testing.T) {
-	out, err := againOn(t, `t.Run("sub", func(t *testing.T) { select {} })`, "3s")
-	if err == nil || !strings.Contains(err.Error(), "TestX/sub") || !strings.Contains(out, "goroutine ") {
-		t.Errorf("run = %v; want an error that names the test\n%s", err, out)
+// TestHang: the stack is printed, and the package has to pass alone.
+func TestHang(t *testing.T) {
+	const hangs = `t.Run("sub", func(t *testing.T) { select {} })`
+	out, err := againOn(t, "if first(t) { "+hangs+" }", "3s")
+	if notes, _ := os.ReadFile(filepath.Join(".work", "times")); err != nil || !strings.Contains(out, "goroutine ") || !strings.Contains(string(notes), "example/p failed") {
+		t.Errorf("run = %v, and noted %q; want the stack and a note\n%s", err, notes, out)
+	}
+	for what, body := range map[string]string{
+		"hangs after a race":       `println("WARNING: DATA RACE"); ` + hangs,
+		"hangs beside two holders": `t.Run("a", func(t *testing.T) { t.Error("two holders") }); ` + hangs,
+	} {
+		if out, err := againOn(t, "if first(t) { "+body+" }", "3s"); err == nil {
+			t.Errorf("%s: passed\n%s", what, out)
+		}
 	}
 }
 

@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// test is a test that failed. Of a subtest it is the test that has it.
+// test is a test that failed. Of a subtest it is the test that has it. Without a name it is
+// all of a package that took too long.
 type test struct {
 	pkg, name string
 	final     string // the line for which it is not run again, or ""
+	times     int    // how often it has to pass then
 }
 
-func (t test) String() string { return t.pkg + " " + t.name }
+func (t test) String() string { return strings.TrimSpace(t.pkg + " " + t.name) }
 
 // event is one of test2json. Of those of the build only Output is of use here.
 type event struct {
 	Action, Package, Test, Output string
 }
 
-// late finds what tests say that have waited in vain. Only such a failure can be the
-// machine's. In a list of what is final instead, a word too few would hide a fault: of the
-// sentences by which mutants are caught hardly two have a word in common.
+// late finds what tests say that have waited in vain, which is the machine's fault mostly.
 var late = regexp.MustCompile(`\.go:\d+: .*(?i:still waits|still so after|deadline exceeded|no answer|does not (come into|join) the queue|i/o timeout|unavailable|too busy|too late|connection refused)`)
 
-// never finds what rules another run out even so.
+// never finds what rules another run out.
 var never = regexp.MustCompile(`DATA RACE|race detected|^panic:|^fatal error:|^SIG[A-Z]+|^signal: |\.go:\d+: .*(?i:overlap|\b(two|both|together|at a time|trusted|believed|twice|order|linearizable|holders|tokens?|stranded|leak|left|before|too early|let in|while)\b|late (write|renewal|release)|want (Err|\*?HeldError|no|none|nobody|nothing))`)
 
 // read prints what go test says of packages and of tests that fail, and returns these.
@@ -72,7 +72,7 @@ func read(events io.Reader, out io.Writer) ([]test, error) {
 		case e.Action == "fail" && e.Test != "" && e.Test == name:
 			fmt.Fprint(out, strings.Join(said[key], ""))
 			failures[e.Package]++
-			failed = append(failed, test{e.Package, name, final(said[key])})
+			failed = append(failed, test{e.Package, name, rules(said[key]), times(said[key])})
 		case e.Action == "fail" && e.Test == "":
 			// A test that is open has not ended: the package exited in the middle.
 			lines, left := said[key], unfinished(open, e.Package)
@@ -80,8 +80,11 @@ func read(events io.Reader, out io.Writer) ([]test, error) {
 				lines = append(lines, said[test{pkg: e.Package, name: name}]...)
 				fmt.Fprint(out, strings.Join(said[test{pkg: e.Package, name: name}], ""))
 			}
-			if line := rules(lines); line != "" || failures[e.Package] == 0 || len(left) > 0 {
-				whole = cmp.Or(whole, fmt.Errorf("%s failed as a whole: %s", e.Package, cmp.Or(timedOut(lines), line)))
+			switch line := rules(lines); {
+			case line == "" && slices.ContainsFunc(lines, isSlow):
+				failed = append(failed, test{pkg: e.Package, times: 1})
+			case line != "" || failures[e.Package] == 0 || len(left) > 0:
+				whole = cmp.Or(whole, fmt.Errorf("%s failed as a whole: %s", e.Package, line))
 			}
 		case e.Action == "pass":
 			// What the race detector says may be under any test that runs beside.
@@ -109,29 +112,21 @@ func unfinished(open map[test]bool, pkg string) []string {
 	return left
 }
 
-// timedOut returns what go test says of a package that has run for too long, with the
-// tests that ran, or "".
-func timedOut(lines []string) string {
-	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: test timed out") })
-	if i < 0 {
-		return ""
-	}
-	n := slices.IndexFunc(lines[i+1:], func(l string) bool { return !strings.HasPrefix(l, "\t") })
-	return strings.Join(lines[i:i+1+max(n, 0)], "")
-}
+// isSlow finds what go test says of a package that took too long. Its stacks follow.
+func isSlow(line string) bool { return strings.HasPrefix(line, "panic: test timed out") }
 
-// final returns why there is no other run: a line that rules it out, or that none tells of lateness.
-func final(lines []string) string {
-	if l := rules(lines); l != "" || slices.ContainsFunc(lines, late.MatchString) {
-		return l
+// times returns how often a test has to pass when it is run again.
+func times(lines []string) int {
+	if slices.ContainsFunc(lines, late.MatchString) {
+		return 2
 	}
-	return "it does not say that something was late"
+	return 5
 }
 
 // rules returns the first line that rules another run out.
 func rules(lines []string) string {
 	for _, l := range lines {
-		if never.MatchString(l) {
+		if never.MatchString(l) && !isSlow(l) {
 			return strings.TrimSpace(l)
 		}
 	}
