@@ -81,17 +81,19 @@ func TestForgottenLease(t *testing.T) {
 			bless(t, s)
 			a, b := open(t, s.url(), testOptions()), open(t, s.url(), testOptions())
 			old := take(t, a, request("deploy"))
+			ctx, cancel := context.WithTimeout(t.Context(), 2*testMaxTTL+3*patience)
+			defer cancel()
 			var waiters sync.WaitGroup
 			got := make(chan driver.Instant, 3)
 			acquire := func(s *store, name string) {
 				waiters.Go(func() {
-					g, err := s.Acquire(t.Context(), request(name))
+					g, err := acquireAnyhow(ctx, s, name)
 					if err != nil {
 						t.Errorf("Acquire = %v", err)
 						return
 					}
 					got <- driver.Now()
-					g.Release(t.Context())
+					g.Release(ctx)
 				})
 			}
 			acquire(b, "deploy") // waits while it happens
@@ -100,8 +102,9 @@ func TestForgottenLease(t *testing.T) {
 			acquire(b, "deploy")
 			acquire(open(t, s.url(), testOptions()), "deploy") // has never seen the server before
 			waiters.Wait()
-			for range 3 {
-				if early := old.Since().Add(testMaxTTL - driver.Drift(testMaxTTL)).Sub(<-got); early > 0 {
+			close(got) // a waiter that failed has sent nothing
+			for at := range got {
+				if early := old.Since().Add(testMaxTTL - driver.Drift(testMaxTTL)).Sub(at); early > 0 {
 					t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
 				}
 			}
@@ -109,6 +112,21 @@ func TestForgottenLease(t *testing.T) {
 				t.Errorf("Renew of the forgotten lease = %v; want ErrLost", err)
 			}
 		})
+	}
+}
+
+// acquireAnyhow asks again, as clients do: on a busy machine a restart takes longer than the
+// TTL, after which a waiter is told of the silence, or comes between a request and its answer.
+func acquireAnyhow(ctx context.Context, s *store, name string) (driver.Grant, error) {
+	for {
+		g, err := s.Acquire(ctx, request(name))
+		if err == nil || ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+			return g, err
+		}
+		if g != nil {
+			_ = g.Release(ctx)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
