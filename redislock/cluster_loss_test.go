@@ -109,9 +109,11 @@ func TestClusterForgottenLease(t *testing.T) {
 			waiting := wait(t, c.masters[0], b, requestFor(name, opts.TTL))
 			forget(c, name)
 			got := make(chan driver.Instant, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), opts.MaxTTL+3*patience)
+			defer cancel()
 			go func() {
 				defer close(got)
-				for fresh := open(t, c.url(), opts); t.Context().Err() == nil; time.Sleep(20 * time.Millisecond) {
+				for fresh := open(t, c.url(), opts); ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 					if g, err := fresh.TryAcquire(context.Background(), requestFor(name, opts.TTL)); err == nil {
 						got <- driver.Now()
 						g.Release(context.Background())
@@ -120,7 +122,11 @@ func TestClusterForgottenLease(t *testing.T) {
 				}
 			}()
 			release(t, waiting.granted(opts.MaxTTL+3*patience))
-			for _, at := range []driver.Instant{waiting.at, <-got} {
+			fresh, ok := <-got
+			if !ok {
+				t.Fatal("a newcomer still waits")
+			}
+			for _, at := range []driver.Instant{waiting.at, fresh} {
 				if early := old.Since().Add(opts.TTL - driver.Drift(opts.TTL)).Sub(at); early > 0 {
 					t.Errorf("the name was granted %v before the deadline of the forgotten lease", early)
 				}

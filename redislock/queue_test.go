@@ -45,7 +45,9 @@ func wait(t testing.TB, r *redis, s *store, req *driver.Request) *waiting {
 	}()
 	t.Cleanup(func() { cancel(); <-w.done })
 	if !eventually(patience, func() bool { return queueLen(r, req.Name) > before }) {
-		t.Fatal("Acquire does not join the queue")
+		cancel()
+		<-w.done
+		t.Fatalf("Acquire does not join the queue: %v, %v", w.grant, w.err)
 	}
 	return w
 }

@@ -97,6 +97,7 @@ func (s *Server) Launch() (err error) {
 	}
 	out := new(Output)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = Patience // a child of the server may have the pipe still
 	// If we are killed the servers go with us.
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
