@@ -15,7 +15,7 @@ a writer and a reader, downgrade        | holds       | quick | -DREADERS=1 -DCR
 acquisition, extension, tokens, healing | holds       | quick | -DCHECK_HEALING -DCRASHES=0
 the same, a node forgets                | holds       | full  | -DEXTENSIONS=0
 clock read once for two rounds          | old token   |       | -DOLD_CLOCK -DEXTENSIONS=0 -DT_REVERSE
-failed attempts stop healing            | cannot heal |       | -DCHECK_HEALING -DFAILED_FLOORS_STAND -DBFS
+failed attempts stop healing            | cannot heal |       | -DCHECK_HEALING -DFAILED_FLOORS_STAND -DT_REVERSE
 everything at once                      | holds       | full  |
 no quarantine after a restart           | two holders | quick | -DNO_QUARANTINE -DEXTENSIONS=0 -DHOLDERS_ONLY -DBFS
 quarantine ends too early               | two holders |       | -DSHORT_QUARANTINE -DEXTENSIONS=0 -DHOLDERS_ONLY -DBFS
