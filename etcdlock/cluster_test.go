@@ -104,6 +104,9 @@ func TestKilledLeader(t *testing.T) {
 	}
 	select {
 	case l := <-next:
+		if l == nil {
+			t.FailNow()
+		}
 		if l.Token() <= held.Token() {
 			t.Errorf("token %d after %d", l.Token(), held.Token())
 		}

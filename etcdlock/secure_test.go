@@ -116,6 +116,9 @@ func TestUsers(t *testing.T) {
 	}
 	select {
 	case l := <-next:
+		if l == nil {
+			t.FailNow()
+		}
 		info, err := c.Inspect(t.Context(), "deploy")
 		if err != nil || len(info.Holders) != 1 {
 			t.Errorf("Inspect = %v, %v", info, err)

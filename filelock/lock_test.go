@@ -172,7 +172,7 @@ func TestForeignFlock(t *testing.T) {
 	}()
 	eventually(t, "one waits", func() bool { return queueLen(s, "deploy") == 1 })
 	f.Close()
-	g := <-got
+	g := come(t, got)
 	if f, err = s.open(path); err != nil {
 		t.Fatal(err)
 	}

@@ -158,6 +158,7 @@ func TestManyWaiters(t *testing.T) {
 			t.Fatal(err)
 		}
 		all.Go(func() { cmd.Wait() })
+		defer cmd.Process.Kill() // or they wait for ever if the test fails
 	}
 	eventually(t, "all wait", func() bool { return queueLen(s, "many") == n })
 	want := pids(s.waiters(encode("many")))

@@ -61,6 +61,9 @@ func come(t testing.TB, got <-chan driver.Grant) driver.Grant {
 	t.Helper()
 	select {
 	case g := <-got:
+		if g == nil {
+			t.FailNow() // Acquire has failed, and said why
+		}
 		return g
 	case <-time.After(patience):
 		t.Fatalf("it waits still\n%s", stacks())

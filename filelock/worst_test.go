@@ -60,7 +60,7 @@ func TestKeptPresence(t *testing.T) {
 	defer kept.Close()
 	got := waiting(t, s, "deploy")
 	release(t, g)
-	release(t, <-got)
+	release(t, come(t, got))
 }
 
 // TestPassingTrouble: a waiter does not give up at the first thing that fails,
@@ -79,7 +79,7 @@ func TestPassingTrouble(t *testing.T) {
 	got := waiting(t, s, "deploy")
 	failures.Store(3)
 	release(t, g)
-	g = <-got
+	g = come(t, got)
 	if n := failures.Load(); n >= 0 {
 		t.Errorf("%d failures are left", n)
 	}

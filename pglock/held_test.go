@@ -45,6 +45,9 @@ func BenchmarkHeld(b *testing.B) {
 			})
 		}
 		all.Wait()
+		if b.Failed() {
+			b.FailNow()
+		}
 		b.ReportMetric(float64(used()-memory)/leases, "B/lease")
 		client, server := ownCPU(), cpuOf(p.Pid())
 		time.Sleep(length)

@@ -155,6 +155,9 @@ func TestFirstInLine(t *testing.T) {
 					t.Errorf("Release = %v", err)
 				}
 				l := <-next
+				if l == nil {
+					t.FailNow()
+				}
 				late := granted(l) - free
 				if err := l.Release(t.Context()); err != nil {
 					t.Errorf("Release = %v", err)

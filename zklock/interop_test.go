@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -69,6 +70,7 @@ func TestKazoo(t *testing.T) {
 					t.Log(errs.String())
 				}
 			})
+			out.(*os.File).SetReadDeadline(time.Now().Add(3 * patience)) // it may never get the lock
 			return bufio.NewReader(out), func() { fmt.Fprintln(in) }
 		}
 		// Ours first, theirs behind, ours behind that.
@@ -124,8 +126,13 @@ func TestOtherGoLocks(t *testing.T) {
 	default:
 	}
 	release(t, g)
-	if err := <-locked; err != nil {
-		t.Fatal(err)
+	select {
+	case err := <-locked:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the other does not get the lock")
 	}
 	select {
 	case <-w.done:

@@ -72,7 +72,15 @@ func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wra
 	time.Sleep(ttl + wait)
 	if err := held.Err(); err != nil {
 		// The machine is too busy to renew in time. Once more.
-		(<-next).Release(t.Context())
+		select {
+		case l := <-next:
+			if l == nil {
+				t.FailNow()
+			}
+			l.Release(t.Context())
+		case <-time.After(patience):
+			t.Fatal("the waiter waits for ever")
+		}
 		return cutFollower(t, e, name, wait, wrap)
 	}
 	e.outs[follower].set(cut)
@@ -82,6 +90,9 @@ func cutFollower(t *testing.T, e *ensemble, name string, wait time.Duration, wra
 	}()
 	select {
 	case l := <-next:
+		if l == nil {
+			t.FailNow()
+		}
 		if over = held.Err() == nil; !over {
 			by = driver.Now().Sub(<-ended)
 		}

@@ -76,8 +76,11 @@ func (w *worker) molest(r *rand.Rand, p *os.Process, hold time.Duration) {
 	case 0:
 		time.AfterFunc(after, func() { p.Kill() })
 	case 1:
-		time.AfterFunc(after, func() { p.Signal(syscall.SIGSTOP) })
-		time.AfterFunc(after+time.Duration(r.Int64N(int64(2*w.ttl))), func() { p.Signal(syscall.SIGCONT) })
+		pause := time.Duration(r.Int64N(int64(2 * w.ttl)))
+		time.AfterFunc(after, func() {
+			p.Signal(syscall.SIGSTOP)
+			time.AfterFunc(pause, func() { p.Signal(syscall.SIGCONT) }) // never before it
+		})
 	}
 }
 

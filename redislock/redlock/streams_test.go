@@ -92,6 +92,8 @@ func TestStreamOnServers(t *testing.T) {
 	f := startFleet(t, 3, opts)
 	ctx, stop := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
+	defer wait.Wait() // nobody may report an error when the test has ended
+	defer stop()
 	for range 10 {
 		d := dialFleet(t, f, opts)
 		for range 10 {
@@ -128,6 +130,4 @@ func TestStreamOnServers(t *testing.T) {
 		}
 		time.Sleep(2 * hold)
 	}
-	stop()
-	wait.Wait()
 }

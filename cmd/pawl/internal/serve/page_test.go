@@ -52,7 +52,7 @@ func (c *crowd) wait(host, name, why string) {
 func (c *crowd) waiting(name string, n int) {
 	c.Helper()
 	l := c.client("")
-	for {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		info, err := l.Inspect(c.Context(), name)
 		if err != nil {
 			c.Fatal(err)
@@ -60,7 +60,9 @@ func (c *crowd) waiting(name string, n int) {
 		if len(info.Waiters) == n {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		if time.Now().After(end) {
+			c.Fatalf("%d wait for %s; want %d", len(info.Waiters), name, n)
+		}
 	}
 }
 
