@@ -3,6 +3,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ import (
 // that have the property:
 //
 //	old → old, both → both → both, new → new
+//
+// Which generation follows one is decided before any node records it; see decide.go. So
+// two changes at once do not go different ways.
 //
 // One node may take an arrow sooner than another, since the sets that are accepted
 // before and after it have the property. The only exception is leases of clients with
@@ -48,7 +52,7 @@ type Step struct {
 // the node that was replaced is down, it works with the others, and has fewer to spare.
 //
 // A node whose data is lost has to be named by the address by which it was first named.
-// Only one change may be under way: call it for no other before Step.Last is true.
+// While another change is under way its error is ErrOtherChange. To undo a change, swap the URLs.
 func ChangeNodes(ctx context.Context, from, to string, opts *Options) (*Step, error) {
 	c, err := newChange(ctx, from, to, opts)
 	if err != nil {
@@ -92,6 +96,7 @@ func newChange(ctx context.Context, from, to string, opts *Options) (*change, er
 	c := &change{nodes: make(map[string]*redisNode), addrs: make(map[string]string), sets: make(map[string]epoch.Sets),
 		limit: epoch.NewLimit(oldOpts.MaxTTL, oldOpts.Holder)}
 	conf := nodeConfig(oldOpts, c.limit)
+	conf.Scripts = changeScripts
 	all, err := dial(ctx, places, oldOpts, conf)
 	if err != nil {
 		return nil, err
@@ -193,11 +198,15 @@ func (c *change) next(ctx context.Context) (*Step, error) {
 		}
 		return c.done(c.new, true), nil
 	}
-	return nil, fmt.Errorf("the nodes accept %v: this is not on the way from %v to %v; end that change first", c.now.OK, c.old, c.new)
+	return nil, fmt.Errorf("%w: the nodes accept %v, which is not on the way from %v to %v: end that one first, or undo it; see docs/redlock-nodes.md",
+		ErrOtherChange, c.now.OK, c.old, c.new)
 }
 
+// accepts reports whether the nodes accept these sets. Their order is another on the way back.
 func (c *change) accepts(sets ...epoch.Set) bool {
-	return slices.EqualFunc(c.now.OK, sets, func(a, b epoch.Set) bool { return a.String() == b.String() })
+	byText := func(a, b epoch.Set) int { return cmp.Compare(a.String(), b.String()) }
+	return slices.EqualFunc(slices.SortedFunc(slices.Values(c.now.OK), byText), slices.SortedFunc(slices.Values(sets), byText),
+		func(a, b epoch.Set) bool { return a.String() == b.String() })
 }
 
 // step makes the nodes accept these sets; clients has to be the first.
@@ -245,7 +254,11 @@ func (c *change) record(ctx context.Context, e enough, sets ...epoch.Set) error 
 			}
 		}
 	}
-	c.now = epoch.Sets{Gen: c.now.Gen + 1, OK: sets}
+	next := epoch.Sets{Gen: c.now.Gen + 1, OK: sets}
+	if err := c.decide(ctx, next); err != nil {
+		return err
+	}
+	c.now = next
 	return c.tell(ctx, e)
 }
 

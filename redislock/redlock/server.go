@@ -66,6 +66,7 @@ const (
 	markSuffix      = ":ended:" // and the lease
 	listenersSuffix = ":listeners"
 	wishesSuffix    = ":wishes"
+	nextSuffix      = ":next" // beside the epoch
 )
 
 // underWay is how long a request may be under way to a server: as in package redislock.

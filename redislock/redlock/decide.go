@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// Two changes at once must not make two different generations of the same number: their sets
+// need not go together. So a generation is decided before any node records it: by Paxos, among
+// the nodes of one set that the generation before it accepts. As each generation is decided so, all
+// agree on that one, and on its set.
+//
+// A change does not adopt what another has proposed, as Paxos may: it says so and ends. The
+// other change can always go on, whoever makes it.
+
+// ErrOtherChange is the error of a change of the nodes beside which there is another.
+var ErrOtherChange = errors.New("another change of the nodes is under way")
+
+//go:embed lua/decide.lua
+var decideLua string
+
+// changeScripts are those of a change of the nodes.
+var changeScripts = append(slices.Clone(scripts), epoch.Script{Text: decideLua})
+
+const (
+	maxBallots  = 5
+	ballotPause = 100 * time.Millisecond
+)
+
+// ballot is a proposal of what follows the present sets.
+type ballot struct {
+	number uint64
+	id     string
+	next   epoch.Sets
+}
+
+// opinion is what a node says of a ballot.
+type opinion struct {
+	yes    bool
+	has    string // the sets that it has recorded
+	heeded uint64 // the greatest ballot that it has heard of
+
+	accepted   uint64 // the ballot that it has accepted, or 0
+	follow, of string // what that proposes, and the change that it is of
+
+	closed time.Duration
+}
+
+// decide returns nil once it is certain that these sets follow the present ones, and nothing else does.
+func (c *change) decide(ctx context.Context, next epoch.Sets) error {
+	voters := smallest(c.now.OK)
+	need := len(voters.IDs)/2 + 1
+	b := ballot{1, rand.Text(), next}
+	for range maxBallots {
+		said, err := c.ask(ctx, "ask", b, voters)
+		if yeses(said) >= need {
+			if other := latestAccepted(said); other.accepted > 0 && other.follow != content(next) {
+				return fmt.Errorf("%w: %s: end that one first, or undo it; see docs/redlock-nodes.md", ErrOtherChange, other.of)
+			}
+			if said, err = c.ask(ctx, "accept", b, voters); yeses(said) >= need {
+				return nil
+			}
+		}
+		again := false
+		for _, o := range said {
+			if generation(o.has) > c.now.Gen {
+				return fmt.Errorf("%w: it has made a step meanwhile; try again", ErrOtherChange)
+			}
+			again = again || !o.yes && o.heeded >= b.number
+			b.number = max(b.number, o.heeded)
+		}
+		if !again {
+			return fmt.Errorf("%w: %d of the nodes %s have to agree to the step, and %d do; try again: %w",
+				driver.ErrUnavailable, need, strings.Join(voters.IDs, ", "), yeses(said), err)
+		}
+		b.number++
+		select {
+		case <-time.After(mathrand.N(ballotPause)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("%w: it asks the nodes at the same time; try again", ErrOtherChange)
+}
+
+// smallest returns the set whose nodes decide what follows.
+func smallest(sets []epoch.Set) epoch.Set {
+	return slices.MinFunc(sets, func(a, b epoch.Set) int { return cmp.Compare(len(a.IDs), len(b.IDs)) })
+}
+
+// content is how sets are compared: without the node that has them.
+func content(s epoch.Sets) string {
+	_, text, _ := strings.Cut(s.String(), ";")
+	return text
+}
+
+func generation(content string) int {
+	gen, _, _ := strings.Cut(content, ";")
+	n, _ := strconv.Atoi(gen)
+	return n
+}
+
+func yeses(said []opinion) (n int) {
+	for _, o := range said {
+		if o.yes {
+			n++
+		}
+	}
+	return n
+}
+
+// latestAccepted returns the one whose ballot that was accepted has the greatest number.
+func latestAccepted(said []opinion) (latest opinion) {
+	for _, o := range said {
+		if o.yes && o.accepted > latest.accepted {
+			latest = o
+		}
+	}
+	return latest
+}
+
+// ask sends a ballot to the voters, all at once, and returns what they say; the error is of those that do not.
+func (c *change) ask(ctx context.Context, mode string, b ballot, voters epoch.Set) (said []opinion, err error) {
+	type answer struct {
+		opinion
+		err error
+	}
+	answers := make(chan answer, len(voters.IDs))
+	for _, id := range voters.IDs {
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			defer cancel()
+			if mode == "ask" && c.sets[id].Gen < c.now.Gen {
+				sets := c.now
+				sets.Self = id
+				_ = c.nodes[id].server.Record(ctx, sets) // else it says what it has
+			}
+			o, err := c.nodes[id].decide(ctx, mode, content(c.now), b, fmt.Sprintf("from %v to %v", c.old, c.new))
+			switch {
+			case err == nil && o.closed > 0:
+				err = fmt.Errorf("it may have forgotten what it has agreed to, and takes part again in %v", o.closed)
+			case err == nil && o.has != content(c.now):
+				err = fmt.Errorf("it has recorded %s and not %s", o.has, content(c.now))
+			case err == nil && !o.yes:
+				err = errors.New("it has heard of another step")
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", c.addrs[id], err)
+			}
+			answers <- answer{o, err}
+		}()
+	}
+	var errs []error
+	for range voters.IDs {
+		a := <-answers
+		said, errs = append(said, a.opinion), append(errs, a.err)
+	}
+	return said, errors.Join(errs...)
+}
+
+// decide asks the node what it says of a ballot after the present sets.
+func (n *redisNode) decide(ctx context.Context, mode, now string, b ballot, of string) (opinion, error) {
+	key := n.server.EpochKey("")
+	reply, _, err := n.run(ctx, len(scripts), []string{key, key + nextSuffix},
+		[]string{mode, now, strconv.FormatUint(b.number, 10), b.id, content(b.next), of})
+	if err != nil {
+		return opinion{}, err
+	}
+	if len(reply) != 7 {
+		return opinion{}, errGarbled
+	}
+	return opinion{
+		yes: epoch.Code(reply) == 1, has: text(reply[1]), heeded: uint64(count(reply[2])),
+		accepted: uint64(count(reply[3])), follow: text(reply[4]), of: text(reply[5]), closed: millis(reply[6]),
+	}, nil
+}
