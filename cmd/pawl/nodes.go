@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -31,7 +32,9 @@ that this was the last step. The second step takes a while: for the longest
 --ttl of the store. Programs that still use what was before the last step are
 refused then, and lose their locks.
 
-A node that has died may be among those of --store. See docs/redlock-nodes.md.`,
+Of two changes at once one goes on, and the other is told. To undo a change, say
+it with the two swapped. A node that has died may be among those of --store.
+See docs/redlock-nodes.md.`,
 		Example: `  pawl nodes -s redlock://a,b,c
   pawl nodes -s redlock://a,b,c --to redlock://a,b,d`,
 		Args: args(0, 0, "try: pawl nodes -s redlock://a,b,c --to redlock://a,b,d"),
@@ -131,6 +134,9 @@ func (a *app) changeNodes(ctx context.Context, to string) error {
 		return err
 	}
 	step, err := changeRedlock(ctx, now, next)
+	if errors.Is(err, redlock.ErrOtherChange) {
+		return fail(exitConfig, plain(err), "")
+	}
 	if err != nil {
 		return storeFailure(err, now.String())
 	}

@@ -175,12 +175,12 @@ func (c *change) next(ctx context.Context) (*Step, error) {
 	case c.accepts(c.old):
 		return c.step(ctx, c.both, c.old, c.both)
 	case c.accepts(c.old, c.both):
-		if err := c.record(ctx, c.blocks(c.old), c.both); err != nil {
+		if err := c.record(ctx, halts(c.old), c.both); err != nil {
 			return nil, err
 		}
 		fallthrough
 	case c.accepts(c.both):
-		if err := c.tell(ctx, c.blocks(c.old)); err != nil { // again, as that may have been interrupted
+		if err := c.tell(ctx, halts(c.old)); err != nil { // again, as that may have been interrupted
 			return nil, err
 		}
 		if err := c.pause(ctx); err != nil {
@@ -244,6 +244,10 @@ func quorumOf(s epoch.Set) enough { return enough{s.Quorum, s.IDs} }
 
 // blocks returns how many nodes have to refuse a set, so that no quorum of it is left.
 func (c *change) blocks(s epoch.Set) enough { return enough{len(s.IDs) - s.Quorum + 1, s.IDs} }
+
+// halts returns how many nodes have to refuse a set so that no half of it is left: no quorum either of
+// the set in between of a change before, whose last step too few nodes may have heard of.
+func halts(s epoch.Set) enough { return enough{len(s.IDs) - len(s.IDs)/2, s.IDs} }
 
 // record begins a generation in which these sets are accepted.
 func (c *change) record(ctx context.Context, e enough, sets ...epoch.Set) error {

@@ -233,6 +233,22 @@ func TestSetsOfTwoChanges(t *testing.T) {
 	}
 }
 
+// TestHalts: so many nodes of the old set that know of a step leave no quorum of that set, nor of one in between
+// of a change from or to it.
+func TestHalts(t *testing.T) {
+	for quorum := 3; quorum <= 5; quorum++ {
+		old := setOf(quorum, "abcde")
+		left := setOf(len(old.IDs)-halts(old).n, "abcde") // the others may not know
+		for _, other := range []epoch.Set{setOf(2, "abc"), setOf(2, "afg"), setOf(4, "abcdf"), setOf(4, "abcdefg"), setOf(5, "efghi")} {
+			between := joint(old, other)
+			others := len(between.Without(old))
+			if left.Quorum >= old.Quorum || left.Quorum+others >= between.Quorum {
+				t.Errorf("where %d of %v know, there may be a quorum of %v", halts(old).n, old, between)
+			}
+		}
+	}
+}
+
 // apart reports whether two quorums have no node in common, by trying all.
 func apart(a, b epoch.Set, ids []string) bool {
 	count := func(s epoch.Set, mask int) (n int) {

@@ -24,8 +24,8 @@ import (
 // the nodes of one set that the generation before it accepts. As each generation is decided so, all
 // agree on that one, and on its set.
 //
-// A change does not adopt what another has proposed, as Paxos may: it says so and ends. The
-// other change can always go on, whoever makes it.
+// A change does not adopt what another has proposed, as Paxos does: it says so and ends. What was
+// accepted last can always go on, whoever runs that change.
 
 // ErrOtherChange is the error of a change of the nodes beside which there is another.
 var ErrOtherChange = errors.New("another change of the nodes is under way")

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -201,12 +200,59 @@ func TestUndo(t *testing.T) {
 	if record := f[0].do("get", "pawl:epoch"); strings.Contains(record, gone[0].Addr) {
 		t.Errorf("after that a node has recorded %s", record)
 	}
-	g, err := openDriver(t, from, opts).TryAcquire(t.Context(), lasting("job", time.Second))
+	if !openFor(t, from, opts) {
+		t.Error("a client of the old nodes gets nothing after that")
+	}
+	to = fleet{f[0], f[1], f[3]}.url()
+	for _, s := range []struct {
+		from, to string
+		quorum   int
+		last     bool
+	}{{from, to, 3, false}, {from, to, 0, false}, {to, from, 0, false}, {to, from, 0, true}} {
+		if step, err = ChangeNodes(t.Context(), s.from, s.to, opts); err != nil || step.Quorum != s.quorum || step.Last != s.last {
+			t.Fatalf("a step of another change, there and back, is %+v, %v; want %+v", step, err, s)
+		}
+	}
+	if len(step.Nodes) != 3 || step.Nodes[2] == f[3].Addr || !openFor(t, from, opts) {
+		t.Errorf("the store is %v after that", step.Nodes)
+	}
+}
+
+// openFor reports whether a client of these nodes is granted leases.
+func openFor(t testing.TB, url string, opts *Options) bool {
+	t.Helper()
+	g, err := openDriver(t, url, opts).TryAcquire(t.Context(), lasting("job", changeTTL))
 	if err != nil {
-		t.Fatal(err)
+		t.Log(err)
+		return false
 	}
 	g.Release(t.Context())
-	if step, err = ChangeNodes(t.Context(), from, fleet{f[0], f[1], f[3]}.url(), opts); err != nil || step.Quorum != 3 {
-		t.Errorf("the first step of another change is %+v, %v", step, err)
+	return true
+}
+
+// TestLatestAccepted: of changes that were both interrupted the one with the later ballot goes on, and the
+// other is kept out.
+func TestLatestAccepted(t *testing.T) {
+	t.Parallel()
+	f := startFour(t, withMaxTTL(changeTTL))
+	c := first(t, f, 0, 1, 3)
+	early, late := c.follows(c.old), c.follows(c.old, c.both)
+	begin := func(b ballot, which int) {
+		t.Helper()
+		for _, mode := range []string{"ask", "accept"} {
+			if o, err := c.nodes[f[which].Addr].decide(t.Context(), mode, content(c.now), b, "a change"); err != nil || !o.yes {
+				t.Fatalf("%s: the node says %+v, %v; the change has read %s", mode, o, err, content(c.now))
+			}
+		}
+	}
+	// As if each had been asked by a majority.
+	begin(ballot{1, "early", early}, 0)
+	begin(ballot{3, "late", late}, 1)
+	begin(ballot{2, "again", early}, 2)
+	if err := c.decide(t.Context(), early); !errors.Is(err, ErrOtherChange) {
+		t.Errorf("the earlier change: %v; want ErrOtherChange", err)
+	}
+	if err := c.decide(t.Context(), late); err != nil {
+		t.Errorf("the later change: %v", err)
 	}
 }
