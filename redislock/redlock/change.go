@@ -171,35 +171,46 @@ func (c *change) next(ctx context.Context) (*Step, error) {
 	if c.old.String() == c.new.String() {
 		return nil, errors.New("the two sets of nodes are the same")
 	}
+	// What follows the set in between depends on where the change came from: leases of clients with
+	// From may not have ended.
+	from := c.now.From.String()
+	between := c.now.From.IDs != nil
 	switch {
-	case c.accepts(c.old):
+	case !between && c.accepts(c.old):
 		return c.step(ctx, c.both, c.old, c.both)
 	case c.accepts(c.old, c.both):
-		if err := c.record(ctx, halts(c.old), c.both); err != nil {
+		if err := c.record(ctx, halts(c.old), epoch.Sets{OK: []epoch.Set{c.both}, From: c.old}); err != nil {
 			return nil, err
 		}
-		fallthrough
-	case c.accepts(c.both):
-		if err := c.tell(ctx, halts(c.old)); err != nil { // again, as that may have been interrupted
-			return nil, err
-		}
-		if err := c.pause(ctx); err != nil {
-			return nil, err
-		}
+		return c.wait(ctx)
+	case between && c.accepts(c.both) && from == c.old.String():
+		return c.wait(ctx)
+	case between && c.accepts(c.both) && from == c.new.String(): // the way back, which nobody has left
 		return c.step(ctx, c.new, c.both, c.new)
 	case c.accepts(c.both, c.new):
-		if err := c.record(ctx, c.blocks(c.both), c.new); err != nil {
+		if err := c.record(ctx, c.blocks(c.both), epoch.Sets{OK: []epoch.Set{c.new}}); err != nil {
 			return nil, err
 		}
 		return c.done(c.new, true), nil
-	case c.accepts(c.new):
+	case !between && c.accepts(c.new):
 		if err := c.tell(ctx, c.blocks(c.both)); err != nil {
 			return nil, err
 		}
 		return c.done(c.new, true), nil
 	}
 	return nil, fmt.Errorf("%w: the nodes accept %v, which is not on the way from %v to %v: end that one first, or undo it; see docs/redlock-nodes.md",
-		ErrOtherChange, c.now.OK, c.old, c.new)
+		ErrOtherChange, c.now, c.old, c.new)
+}
+
+// wait accepts the new set when no lease of the old one is left.
+func (c *change) wait(ctx context.Context) (*Step, error) {
+	if err := c.tell(ctx, halts(c.old)); err != nil { // again, as that may have been interrupted
+		return nil, err
+	}
+	if err := c.pause(ctx); err != nil {
+		return nil, err
+	}
+	return c.step(ctx, c.new, c.both, c.new)
 }
 
 // accepts reports whether the nodes accept these sets. Their order is another on the way back.
@@ -211,7 +222,7 @@ func (c *change) accepts(sets ...epoch.Set) bool {
 
 // step makes the nodes accept these sets; clients has to be the first.
 func (c *change) step(ctx context.Context, clients epoch.Set, sets ...epoch.Set) (*Step, error) {
-	if err := c.record(ctx, quorumOf(clients), sets...); err != nil {
+	if err := c.record(ctx, quorumOf(clients), epoch.Sets{OK: sets}); err != nil {
 		return nil, err
 	}
 	return c.done(clients, false), nil
@@ -249,16 +260,16 @@ func (c *change) blocks(s epoch.Set) enough { return enough{len(s.IDs) - s.Quoru
 // the set in between of a change before, whose last step too few nodes may have heard of.
 func halts(s epoch.Set) enough { return enough{len(s.IDs) - len(s.IDs)/2, s.IDs} }
 
-// record begins a generation in which these sets are accepted.
-func (c *change) record(ctx context.Context, e enough, sets ...epoch.Set) error {
-	for i, a := range sets {
-		for _, b := range sets[:i] {
+// record begins the generation that follows.
+func (c *change) record(ctx context.Context, e enough, next epoch.Sets) error {
+	for i, a := range next.OK {
+		for _, b := range next.OK[:i] {
 			if !a.Meets(b) {
 				return fmt.Errorf("%v and %v do not go together", a, b)
 			}
 		}
 	}
-	next := epoch.Sets{Gen: c.now.Gen + 1, OK: sets}
+	next.Gen = c.now.Gen + 1
 	if err := c.decide(ctx, next); err != nil {
 		return err
 	}

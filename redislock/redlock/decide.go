@@ -21,8 +21,8 @@ import (
 
 // Two changes at once must not make two different generations of the same number: their sets
 // need not go together. So a generation is decided before any node records it: by Paxos, among
-// the nodes of one set that the generation before it accepts. As each generation is decided so, all
-// agree on that one, and on its set.
+// the nodes of one set that is in the record of the generation before it. As each generation is decided so,
+// all agree on that one, and on its sets.
 //
 // A change does not adopt what another has proposed, as Paxos does: it says so and ends. What was
 // accepted last can always go on, whoever runs that change.
@@ -62,16 +62,14 @@ type opinion struct {
 
 // decide returns nil once it is certain that these sets follow the present ones, and nothing else does.
 func (c *change) decide(ctx context.Context, next epoch.Sets) error {
-	voters := smallest(c.now.OK)
-	need := len(voters.IDs)/2 + 1
 	b := ballot{1, rand.Text(), next}
 	for range maxBallots {
-		said, err := c.ask(ctx, "ask", b, voters)
-		if yeses(said) >= need {
+		said, ok, err := c.ask(ctx, "ask", b)
+		if ok {
 			if other := latestAccepted(said); other.accepted > 0 && other.follow != content(next) {
 				return fmt.Errorf("%w: %s: end that one first, or undo it; see docs/redlock-nodes.md", ErrOtherChange, other.of)
 			}
-			if said, err = c.ask(ctx, "accept", b, voters); yeses(said) >= need {
+			if said, ok, err = c.ask(ctx, "accept", b); ok {
 				return nil
 			}
 		}
@@ -84,8 +82,7 @@ func (c *change) decide(ctx context.Context, next epoch.Sets) error {
 			b.number = max(b.number, o.heeded)
 		}
 		if !again {
-			return fmt.Errorf("%w: %d of the nodes %s have to agree to the step, and %d do; try again: %w",
-				driver.ErrUnavailable, need, strings.Join(voters.IDs, ", "), yeses(said), err)
+			return fmt.Errorf("%w: not enough nodes have agreed to the step; try again: %w", driver.ErrUnavailable, err)
 		}
 		b.number++
 		select {
@@ -97,8 +94,12 @@ func (c *change) decide(ctx context.Context, next epoch.Sets) error {
 	return fmt.Errorf("%w: it asks the nodes at the same time; try again", ErrOtherChange)
 }
 
-// smallest returns the set whose nodes decide what follows.
-func smallest(sets []epoch.Set) epoch.Set {
+// voters returns the set whose nodes decide what follows: the smallest, as the fewest have to be there.
+func voters(now epoch.Sets) epoch.Set {
+	sets := slices.Clone(now.OK)
+	if now.From.IDs != nil {
+		sets = append(sets, now.From)
+	}
 	return slices.MinFunc(sets, func(a, b epoch.Set) int { return cmp.Compare(len(a.IDs), len(b.IDs)) })
 }
 
@@ -114,15 +115,6 @@ func generation(content string) int {
 	return n
 }
 
-func yeses(said []opinion) (n int) {
-	for _, o := range said {
-		if o.yes {
-			n++
-		}
-	}
-	return n
-}
-
 // latestAccepted returns the one whose ballot that was accepted has the greatest number.
 func latestAccepted(said []opinion) (latest opinion) {
 	for _, o := range said {
@@ -133,14 +125,16 @@ func latestAccepted(said []opinion) (latest opinion) {
 	return latest
 }
 
-// ask sends a ballot to the voters, all at once, and returns what they say; the error is of those that do not.
-func (c *change) ask(ctx context.Context, mode string, b ballot, voters epoch.Set) (said []opinion, err error) {
+// ask sends a ballot to the voters, all at once, and returns what they say, and whether more than half of them
+// say yes; the error says which do not.
+func (c *change) ask(ctx context.Context, mode string, b ballot) (said []opinion, ok bool, err error) {
+	voters := voters(c.now).IDs
 	type answer struct {
 		opinion
 		err error
 	}
-	answers := make(chan answer, len(voters.IDs))
-	for _, id := range voters.IDs {
+	answers := make(chan answer, len(voters))
+	for _, id := range voters {
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 			defer cancel()
@@ -164,12 +158,16 @@ func (c *change) ask(ctx context.Context, mode string, b ballot, voters epoch.Se
 			answers <- answer{o, err}
 		}()
 	}
-	var errs []error
-	for range voters.IDs {
+	yes := 0
+	errs := []error{fmt.Errorf("more than half of %s have to", strings.Join(voters, ", "))}
+	for range voters {
 		a := <-answers
 		said, errs = append(said, a.opinion), append(errs, a.err)
+		if a.yes {
+			yes++
+		}
 	}
-	return said, errors.Join(errs...)
+	return said, yes > len(voters)/2, errors.Join(errs...)
 }
 
 // decide asks the node what it says of a ballot after the present sets.

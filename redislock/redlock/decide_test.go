@@ -68,7 +68,7 @@ func TestNodeDecides(t *testing.T) {
 	if err := c.tell(t.Context(), enough{}); err != nil {
 		t.Fatal(err)
 	}
-	says("ask", now, ballot{9, "B", other}, false, 1, "the generation before")
+	says("ask", now, ballot{9, "B", other}, false, 0, "the generation before")
 	says("ask", later, ballot{1, "A", after}, true, 0, "the next generation")
 	says("accept", later, ballot{1, "A", after}, true, 1, "the next generation")
 	f[0].do("flushall")
@@ -81,10 +81,11 @@ func TestNodeDecides(t *testing.T) {
 	if err != nil || o.yes || o.closed <= 0 {
 		t.Errorf("a node that has forgotten says %+v, %v", o, err)
 	}
-	f[0].do("set", "pawl:epoch:next", "9 1 A 0 - ")
+	f[0].do("set", "pawl:epoch:next", content(after)+" 9 A 9 x another life")
 	f[:1].bless(t, alone())
-	if o, err := n.decide(t.Context(), "ask", later, ballot{9, "B", after}, ""); err != nil || o.yes {
-		t.Errorf("a node that is asked of a generation before the one that it was asked of says %+v, %v", o, err)
+	o, err = n.decide(t.Context(), "ask", later, ballot{1, "B", after}, "")
+	if err != nil || !o.yes || o.accepted > 0 {
+		t.Errorf("a node that said something of sets that it does not have says %+v, %v", o, err)
 	}
 }
 
@@ -119,7 +120,7 @@ func TestOtherChange(t *testing.T) {
 			t.Errorf("the other change: %v; want ErrOtherChange", err)
 		}
 	}
-	err := other.record(t.Context(), quorumOf(other.old), other.old)
+	err := other.record(t.Context(), quorumOf(other.old), epoch.Sets{OK: []epoch.Set{other.old}})
 	if want(err); err != nil && !strings.Contains(err.Error(), "under way: mine: end that one first") {
 		t.Errorf("the error %q does not name the change", err)
 	}
@@ -127,7 +128,7 @@ func TestOtherChange(t *testing.T) {
 	if err != nil || step.Quorum != 3 || len(step.Unheard) > 0 {
 		t.Errorf("the same change = %+v, %v", step, err)
 	}
-	want(other.record(t.Context(), quorumOf(other.old), other.old)) // which has read the generation before
+	want(other.record(t.Context(), quorumOf(other.old), epoch.Sets{OK: []epoch.Set{other.old}})) // which has read the generation before
 	_, err = ChangeNodes(t.Context(), f[:3].url(), f[:2].url(), withMaxTTL(changeTTL))
 	want(err)
 }

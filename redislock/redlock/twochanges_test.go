@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // operator changes the nodes over links of their own, which can be cut.
@@ -75,7 +76,7 @@ func TestTwoChangesAtOnce(t *testing.T) {
 			}
 			mine, his := newOperator(t, f), newOperator(t, f)
 			a := mine.change(t, []int{0, 1, 2}, []int{0, 1, 3})
-			if err := a.record(t.Context(), halts(a.old), a.both); err != nil {
+			if err := a.record(t.Context(), halts(a.old), epoch.Sets{OK: []epoch.Set{a.both}, From: a.old}); err != nil {
 				t.Fatal(err)
 			}
 			b := his.change(t, c.from, c.to)

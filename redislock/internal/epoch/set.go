@@ -59,12 +59,21 @@ type Sets struct {
 	Self string
 	Gen  int
 	OK   []Set
+	// From is the set of before, if the accepted one is that in between of a change: leases of
+	// clients with From may not have ended. It is not accepted.
+	From Set
 }
+
+// fromMark is what From begins with in a record, where scripts look for accepted sets between semicolons.
+const fromMark = "from="
 
 func (s Sets) String() string {
 	text := s.Self + ";" + strconv.Itoa(s.Gen) + ";"
 	for _, set := range s.OK {
 		text += set.String() + ";"
+	}
+	if s.From.IDs != nil {
+		text += fromMark + s.From.String() + ";"
 	}
 	return text
 }
@@ -77,7 +86,11 @@ func parseSets(text string) (s Sets) {
 	s.Self = parts[0]
 	s.Gen, _ = strconv.Atoi(parts[1])
 	for _, p := range parts[2:] {
-		s.OK = append(s.OK, parseSet(p))
+		if from, ok := strings.CutPrefix(p, fromMark); ok {
+			s.From = parseSet(from)
+		} else {
+			s.OK = append(s.OK, parseSet(p))
+		}
 	}
 	return s
 }
@@ -111,7 +124,8 @@ func (g *Group) learn(node int, s Sets) {
 	}
 	g.ids[node] = s.Self
 	if s.Gen > g.known.Gen {
-		g.known = Sets{"", s.Gen, s.OK}
+		g.known = s
+		g.known.Self = ""
 	}
 	g.find()
 }
@@ -146,7 +160,7 @@ func (g *Group) tell(node int) (Sets, error) {
 	defer g.mu.Unlock()
 	if g.known.Gen == 0 { // nobody has used these nodes
 		g.mine = NewSet(g.quorum, g.addrs)
-		g.known = Sets{"", 1, []Set{g.mine}}
+		g.known = Sets{Gen: 1, OK: []Set{g.mine}}
 	}
 	s := g.known
 	s.Self = g.ids[node]
