@@ -129,3 +129,23 @@ func TestBetweenIsToldBeforeTheWait(t *testing.T) {
 		t.Errorf("too few nodes had refused the old set until %v before the next step", d)
 	}
 }
+
+// TestRestartedNodesDecide: nodes that have restarted with their data, and that no client has used since, take
+// part again when MaxTTL is over.
+func TestRestartedNodesDecide(t *testing.T) {
+	t.Parallel()
+	opts := withMaxTTL(changeTTL)
+	f := startFour(t, opts)
+	for _, r := range f[:2] {
+		record := strings.Fields(r.do("get", "pawl:epoch"))
+		record[1] = strings.Repeat("0", len(record[1])) // the run
+		r.do("set", "pawl:epoch", strings.Join(record, " "))
+	}
+	var err error
+	if !eventually(patience, func() bool {
+		_, err = ChangeNodes(t.Context(), f[:3].url(), fleet{f[0], f[1], f[3]}.url(), opts)
+		return err == nil
+	}) {
+		t.Errorf("the first step fails for ever: %v", err)
+	}
+}

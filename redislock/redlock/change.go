@@ -199,7 +199,7 @@ func (c *change) next(ctx context.Context) (*Step, error) {
 		return c.done(c.new, true), nil
 	}
 	return nil, fmt.Errorf("%w: the nodes accept %v, which is not on the way from %v to %v: end that one first, or undo it; see docs/redlock-nodes.md",
-		ErrOtherChange, c.now, c.old, c.new)
+		ErrOtherChange, c.now.OK, c.old, c.new)
 }
 
 // wait accepts the new set when no lease of the old one is left.

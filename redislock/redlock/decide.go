@@ -65,6 +65,9 @@ func (c *change) decide(ctx context.Context, next epoch.Sets) error {
 	b := ballot{1, rand.Text(), next}
 	for range maxBallots {
 		said, ok, err := c.ask(ctx, "ask", b)
+		if err := c.overtaken(said); err != nil {
+			return err
+		}
 		if ok {
 			if other := latestAccepted(said); other.accepted > 0 && other.follow != content(next) {
 				return fmt.Errorf("%w: %s: end that one first, or undo it; see docs/redlock-nodes.md", ErrOtherChange, other.of)
@@ -74,10 +77,10 @@ func (c *change) decide(ctx context.Context, next epoch.Sets) error {
 			}
 		}
 		again := false
+		if err := c.overtaken(said); err != nil {
+			return err
+		}
 		for _, o := range said {
-			if generation(o.has) > c.now.Gen {
-				return fmt.Errorf("%w: it has made a step meanwhile; try again", ErrOtherChange)
-			}
 			again = again || !o.yes && o.heeded >= b.number
 			b.number = max(b.number, o.heeded)
 		}
@@ -92,6 +95,17 @@ func (c *change) decide(ctx context.Context, next epoch.Sets) error {
 		}
 	}
 	return fmt.Errorf("%w: it asks the nodes at the same time; try again", ErrOtherChange)
+}
+
+// overtaken returns an error if a node has recorded a later generation: even a majority that has not may have
+// forgotten what it agreed to.
+func (c *change) overtaken(said []opinion) error {
+	for _, o := range said {
+		if generation(o.has) > c.now.Gen {
+			return fmt.Errorf("%w: it has made a step meanwhile; try again", ErrOtherChange)
+		}
+	}
+	return nil
 }
 
 // voters returns the set whose nodes decide what follows: the smallest, as the fewest have to be there.
@@ -138,7 +152,7 @@ func (c *change) ask(ctx context.Context, mode string, b ballot) (said []opinion
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 			defer cancel()
-			if mode == "ask" && c.sets[id].Gen < c.now.Gen {
+			if mode == "ask" { // it may have an older record, or one of another run
 				sets := c.now
 				sets.Self = id
 				_ = c.nodes[id].server.Record(ctx, sets) // else it says what it has

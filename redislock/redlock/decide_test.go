@@ -257,3 +257,19 @@ func TestLatestAccepted(t *testing.T) {
 		t.Errorf("the later change: %v", err)
 	}
 }
+
+// TestOvertaken: one node that has recorded a later generation is enough for a change to end, also if the majority
+// has forgotten what it agreed to.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	f := startFour(t, withMaxTTL(changeTTL))
+	c := first(t, f, 0, 1, 3)
+	later := c.follows(c.old, c.both)
+	later.Self = f[2].Addr
+	if err := c.nodes[f[2].Addr].server.Record(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.decide(t.Context(), c.follows(c.old)); !errors.Is(err, ErrOtherChange) {
+		t.Errorf("a change of before = %v; want ErrOtherChange", err)
+	}
+}
