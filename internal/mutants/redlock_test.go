@@ -159,7 +159,7 @@ func init() {
 		mutate("a change waits for the leases of any set", "change.go", "from == c.old.String():", `from != "":`, "TestFromBetween"),
 		mutate("a change waits before nodes refuse the old set", "change.go",
 			"if err := c.tell(ctx, halts(c.old)); err != nil {", "if err := ctx.Err(); err != nil {", "TestBetweenIsToldBeforeTheWait"),
-		mutate("a later generation at one node does not count", "decide.go", "generation(o.has) > c.now.Gen", "false", "TestOvertaken"),
+		mutate("a later generation at one node does not count", "decide.go", "generation(o.has) > c.now.Gen", "generation(o.has) < 0", "TestOvertaken"),
 		mutate("nodes of another run do not begin again to decide", "decide.go", `if mode == "ask" {`, "if false {", "TestRestartedNodesDecide"),
 		mutate("of the set in between alone more than half decide", "decide.go", "if now.From.IDs != nil {", "if false {", "TestBetweenWithTwoDown"),
 		mutate("a set in between of the change before goes on", "change.go", "enough{len(s.IDs) - len(s.IDs)/2, s.IDs}", "enough{len(s.IDs) - s.Quorum + 1, s.IDs}", "TestHalts"),

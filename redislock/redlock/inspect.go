@@ -195,15 +195,19 @@ func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holde
 	if err != nil {
 		return err
 	}
-	info := d.describe(name, states[0])
-	if len(info.Holders) == 0 {
-		return driver.ErrReleased
-	}
-	if !slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease }) {
-		return &driver.HeldError{Info: info}
-	}
 	all := byLease(states[0])
 	taken := slices.IndexFunc(all, func(l counted) bool { return l.held(time.Time{}).Lease == lease })
+	// It may have a quorum although another lease is at more of the nodes that were heard: one that
+	// is asked for, or readers beside a writer that becomes one.
+	info := d.describe(name, states[0])
+	held := slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
+	switch {
+	case held || taken >= 0 && d.mayHaveQuorum(all[taken], states[0]):
+	case len(info.Holders) == 0:
+		return driver.ErrReleased
+	default:
+		return &driver.HeldError{Info: info}
+	}
 	c := d.claim(name, all[taken].Lease, "")
 	c.ttl, c.held = d.maxTTL, true
 	return c.awaitBreak(ctx, c.end(newRecord(by, why)))

@@ -102,12 +102,17 @@ func (d *Driver) info(name string, states []State) *driver.Info {
 	}
 	all, now := byLease(states), time.Now()
 	for k, l := range all {
-		if k == 0 || all[0].Shared && l.Shared && l.n+len(d.members)-len(states) >= d.quorum {
+		if k == 0 || all[0].Shared && l.Shared && d.mayHaveQuorum(l, states) {
 			i.Holders = append(i.Holders, l.held(now))
 		}
 	}
 	slices.SortStableFunc(i.Holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
 	return i
+}
+
+// mayHaveQuorum reports whether a lease has a quorum if the nodes that were not heard have it, too.
+func (d *Driver) mayHaveQuorum(l counted, states []State) bool {
+	return l.n+len(d.members)-len(states) >= d.quorum
 }
 
 // held describes the holder of a lock.

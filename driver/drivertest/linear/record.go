@@ -122,10 +122,10 @@ func (h *history) operations(c conditions) []operation {
 			}
 		case released, broke, missed:
 			// Where requests have no order, some nodes carry out the break and others
-			// the release: both have ended the lease. And a request that is repeated
+			// the release, or another break: both have ended the lease. And a request that is repeated
 			// because its answer was lost finds only that the lease is over.
 			at, ok := back[o.lease]
-			both := o.do == broke && ok && !c.sure.FIFO && at.overlaps(span{o.call, o.ret})
+			both := o.do == broke && !c.sure.FIFO && (ok && at.overlaps(span{o.call, o.ret}) || h.brokenTwice(o))
 			if both || !c.calm {
 				o.do = mayEnd
 			}
@@ -144,6 +144,17 @@ func (h *history) operations(c conditions) []operation {
 		}
 	}
 	return ops
+}
+
+// brokenTwice reports whether another call broke the same lease at the same time.
+func (h *history) brokenTwice(o operation) bool {
+	n := 0
+	for _, b := range h.ops {
+		if b.do == broke && b.lease == o.lease && (span{b.call, b.ret}).overlaps(span{o.call, o.ret}) {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // alone reports whether a call that was refused was the only one to ask, and no lease
