@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Sets or Recaller, and a
+// A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Sets, Recaller or Adopter, and a
 // Grant may also be a Notifier, Passer, Downgrader, Inheriter, Reserver, Guarder or Recallable. Package pawl asks
 // for each with a type assertion, and does without those that are missing.
 
@@ -219,4 +219,25 @@ type Recallable interface {
 
 	// InUse removes Held.Keeps from what the store shows of the grant.
 	InUse(ctx context.Context) error
+}
+
+// Adopter is a Driver whose grants are tied to no participant: Close, and the end of the
+// process, do not end them, and whoever knows the id of a lease can renew and release it.
+// Package pawl does not use it, as its leases have a client that renews them. The command
+// does, for scripts: see pawl acquire.
+type Adopter interface {
+	Driver
+
+	// Adopt returns the grant on name with the given lease id, which any participant may
+	// have got. It records nothing. It returns ErrLost, as a *LostError if the reason is
+	// known, if that lease does not hold name: it has ended, still waits, or is one of
+	// another name or of another library. It is never called where Guarantees.Expiry is
+	// false.
+	//
+	// The Grant is no more than that, and has the Token of the lease. Its Since is 1, the
+	// first Instant, as nobody knows when the TTL began: it is trusted from a Renew on. Renew
+	// may refuse a TTL longer than that of the request, as of other grants, and Release
+	// ends that lease only, wherever it is renewed from. A participant that still has the
+	// grant learns of that at its next renewal.
+	Adopt(ctx context.Context, name, lease string) (Grant, error)
 }

@@ -34,7 +34,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard string
+	acquire, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, news string
 }
 
 func newStatements(schema string) statements {
@@ -53,5 +53,6 @@ func newStatements(schema string) statements {
 		change:    call("change($1, $2, $3)"),
 		tidy:      call("tidy($1, $2, $3)"),
 		guard:     "SELECT " + quote(schema) + ".guard($1, $2, $3)",
+		news:      "SELECT news FROM " + quote(schema) + ".ended WHERE lease = $1",
 	}
 }

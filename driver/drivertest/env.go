@@ -75,10 +75,11 @@ func (e *env) look(longer bool) {
 	_, reserves := g.(driver.Reserver)
 	_, downgrader := g.(driver.Downgrader)
 	_, sets := d.(driver.Sets)
+	_, adopter := d.(driver.Adopter)
 	e.has = map[string]bool{
 		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Passer": passer, "Reserver": reserves, "Sets": sets,
-		"Downgrader": downgrader && sure.Shared,
-		"Crash":      e.store.Crash != nil, "Restart": e.store.Restart != nil,
+		"Downgrader": downgrader && sure.Shared, "Adopter": adopter && sure.Expiry,
+		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,
 	}
 	for i, v := 0, reflect.ValueOf(sure); i < v.NumField(); i++ {

@@ -40,6 +40,7 @@ type mutant struct {
 	inspect func(*driver.Info, error) (*driver.Info, error)
 	list    func([]*driver.Info) []*driver.Info
 	breakIt func(ctx context.Context, d *mutantDriver, name, lease string, by *driver.Holder, why string) error
+	adopt   func(ctx context.Context, d *mutantDriver, name, lease string) (driver.Grant, error)
 }
 
 type (
@@ -222,6 +223,25 @@ func (d *mutantDriver) Break(ctx context.Context, name, lease string, by *driver
 	}
 	return d.inner.Break(ctx, name, lease, by, why)
 }
+
+func (d *mutantDriver) Adopt(ctx context.Context, name, lease string) (driver.Grant, error) {
+	if d.m.adopt != nil {
+		return d.m.adopt(ctx, d, name, lease)
+	}
+	g, err := d.inner.(driver.Adopter).Adopt(ctx, name, lease)
+	if err != nil {
+		return nil, err
+	}
+	return spreadGrant{g, d.m.reserve + 1}, nil
+}
+
+// spreadGrant is a grant of another participant, with its token as that shows it.
+type spreadGrant struct {
+	driver.Grant
+	room uint64
+}
+
+func (g spreadGrant) Token() uint64 { return g.Grant.Token() * g.room }
 
 // breakAny ends whatever lease holds name.
 func (d *mutantDriver) breakAny(ctx context.Context, name string, by *driver.Holder, why string) error {

@@ -24,7 +24,7 @@ var onlyPawl = map[string]bool{
 }
 
 var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants, reserveMutants,
-	sharedMutants, downgradeMutants, slotsMutants, setMutants)
+	sharedMutants, downgradeMutants, slotsMutants, setMutants, adoptMutants)
 
 var grantMutants = []*mutant{
 	{

@@ -6,6 +6,8 @@ func init() {
 	etcd := func(name, file, old, new, test string) {
 		mutants = append(mutants, mutant{name: "etcd: " + name, file: "etcdlock/" + file, old: old, new: new, pkg: "etcdlock", test: test})
 	}
+	etcd("an adopted lease is renewed by the key of the next one", "adopt.go",
+		"if len(resp.Kvs) != 1 || resp.Kvs[0].CreateRevision != a.rev {", "if len(resp.Kvs) != 1 {", "TestConformance/adopted-release-spares-the-successor")
 	etcd("a keepalive is believed", "grant.go",
 		"\t\tp, err := g.prove(ctx)\n\t\tif err != nil {\n\t\t\treturn 0, err\n\t\t}\n\t\tif known && g.backing.proven(p.term) {",
 		"\t\tif known {\n\t\t\tg.backing.since = g.backing.asked", "TestStuckLeader")

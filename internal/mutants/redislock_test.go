@@ -10,7 +10,13 @@ func init() {
 	guard := func(name, file, old, new, test string) mutant {
 		return lua(name, "../internal/epoch/lua/"+file, old, new, test)
 	}
+	adopted := func(name, old, new, test string) mutant {
+		return mutant{name: name, file: "redislock/adopt.go", old: old, new: new, pkg: pkg, test: test}
+	}
 	mutants = append(mutants,
+		adopted("a lease of another library is adopted", "len(f) == 5 && f[0]", "f[0]", "TestAdoptForeign"),
+		adopted("an adopted lease is lost when it is downgraded",
+			"if !there || a.attempt == attempt {", "if !there || attempt != \"?\" {", "TestConformance/adopted-lease-may-be-downgraded"),
 		guard("grants before forgotten leases have ended", "guard.lua",
 			"return math.max(0, till - at)", "return 0", "TestForgottenLease/FLUSHALL"),
 		guard("erased data is not noticed", "epoch.lua",
