@@ -61,6 +61,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl run nightly -n -- ./backup.sh        do nothing if it runs already
   pawl once --per 24h nightly -- ./backup   once a day, on one of many machines
   pawl hold deploy --for 10m --why "moves"  hold the lock by hand
+  pawl acquire deploy --ttl 2m              for a script: renew, release
   pawl wait deploy                          until nobody has it
   pawl ls                                   who holds what
   pawl watch                                what happens to locks, as it happens
@@ -78,7 +79,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err

@@ -62,7 +62,7 @@ func (a *app) runner(args *runArgs, do func(*runner) (int, error)) (err error) {
 	return err
 }
 
-// runner is one "pawl run", "pawl elect", "pawl once" or "pawl hold".
+// runner is one "pawl run", "pawl elect", "pawl once", "pawl hold" or "pawl acquire".
 type runner struct {
 	*runArgs
 	stderr  io.Writer
@@ -143,7 +143,7 @@ func (r *runner) tell(e event) {
 func (r *runner) opened(command string, do func() (int, error)) (int, error) {
 	opts := &pawl.Options{
 		TTL:      r.ttl,
-		Holder:   pawl.Holder{Who: r.who, Command: command},
+		Holder:   pawl.Holder{Who: r.who, PID: r.pid(), Command: command},
 		Observer: pawl.Observer{Suspect: r.suspect, Closed: r.closed, Stepped: r.stepped, Silent: r.silent},
 	}
 	r.news = make(chan struct{}, 1)

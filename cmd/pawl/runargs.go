@@ -16,11 +16,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// runArgs is the command line of "pawl run", "pawl elect", "pawl once" or "pawl hold".
+// runArgs is the command line of "pawl run", "pawl elect", "pawl once", "pawl hold" or "pawl
+// acquire".
 type runArgs struct {
 	elect   bool
 	turns   bool          // of once
 	holdFor time.Duration // of hold, which has no command
+	apart   bool          // of acquire, whose lease outlives the process
 	name    string
 	command []string
 
@@ -73,8 +75,7 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	}
 	fs.Var(&a.leftovers, "leftovers", "what the command leaves running when it ends: `HOW` is wait (keep the lock until it ends), kill, or release (it goes on without the lock)")
 	if plain {
-		fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
-		fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
+		a.kindFlags(fs)
 	}
 	fs.StringVar(&a.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&a.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
@@ -89,6 +90,11 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	}
 }
 
+func (a *runArgs) kindFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&a.shared, "shared", false, "share the lock with others that share it, as readers do")
+	fs.IntVar(&a.slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
+}
+
 // verb is the word that the command line begins with.
 func (a *runArgs) verb() string {
 	switch {
@@ -98,6 +104,8 @@ func (a *runArgs) verb() string {
 		return "once"
 	case a.holdFor > 0:
 		return "hold"
+	case a.apart:
+		return "acquire"
 	}
 	return "run"
 }
@@ -188,11 +196,8 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 	if a.busyCode < 0 || a.busyCode > 255 {
 		return usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
 	}
-	if a.shared && fs.Changed("slots") {
-		return usage("--shared and --slots contradict each other", "use one of them")
-	}
-	if fs.Changed("slots") && a.slots < 1 {
-		return usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
+	if err := a.checkKind(fs); err != nil {
+		return err
 	}
 	if err := a.checkTurn(); err != nil {
 		return err
@@ -217,6 +222,16 @@ func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
 	if a.ttl < driver.MinTTL {
 		return usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
 			fmt.Sprintf("use at least %v; 10s to 60s suits most work", driver.MinTTL))
+	}
+	return nil
+}
+
+func (a *runArgs) checkKind(fs *pflag.FlagSet) error {
+	if a.shared && fs.Changed("slots") {
+		return usage("--shared and --slots contradict each other", "use one of them")
+	}
+	if fs.Changed("slots") && a.slots < 1 {
+		return usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
 	}
 	return nil
 }

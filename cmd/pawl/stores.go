@@ -94,6 +94,15 @@ type store struct {
 	url    *storeURL
 	driver driver.Driver
 	flag   string // as sameStore returns it
+	left   bool   // Close leaves the leases to whoever has been told of them
+}
+
+// Close hides that of the client, which gives all leases back.
+func (s *store) Close() error {
+	if s.left {
+		return s.driver.Close()
+	}
+	return s.Client.Close()
 }
 
 // show is what to type to see a lock.

@@ -14,7 +14,7 @@ import (
 // Words of other tools for what pawl has under another name.
 var (
 	otherCommands = map[string]string{
-		"list": "ls", "status": "show", "info": "show", "unlock": "break", "release": "break", "lock": "run", "exec": "run", "cron": "once", "acquire": "hold",
+		"list": "ls", "status": "show", "info": "show", "unlock": "break", "extend": "renew", "refresh": "renew", "lock": "run", "exec": "run", "cron": "once", "lease": "acquire",
 		"top": "watch", "events": "watch", "follow": "watch", "monitor": "watch",
 	}
 	otherFlags = map[string]string{

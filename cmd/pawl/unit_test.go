@@ -267,8 +267,8 @@ func TestNoticeOfOwnLease(t *testing.T) {
 	host, _ := os.Hostname()
 	own := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host}}}}}
 	other := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2"}}}}}
-	if !own.mine() || other.mine() || (notice{}).mine() {
-		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(), other.mine(), notice{}.mine())
+	if !own.mine(os.Getpid()) || other.mine(os.Getpid()) || (notice{}).mine(os.Getpid()) {
+		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(os.Getpid()), other.mine(os.Getpid()), notice{}.mine(os.Getpid()))
 	}
 }
 

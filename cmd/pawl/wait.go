@@ -76,7 +76,7 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 			go look(true)
 		case n := <-notices:
 			r.known = r.known || n.info != nil
-			if watch.told(&n, time.Now()) && !n.mine() {
+			if watch.told(&n, time.Now()) && !n.mine(r.pid()) {
 				r.announce(n)
 			}
 			if watch.servers {
@@ -117,6 +117,9 @@ func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 	}
 	if r.shared {
 		opts = append(opts, pawl.Shared())
+	}
+	if r.apart {
+		opts = append(opts, pawl.NoRenew()) // so that the store gives it the whole TTL
 	}
 	if r.slots > 0 {
 		opts = append(opts, pawl.Slots(r.slots))
@@ -217,31 +220,31 @@ func (r *runner) look(ctx context.Context) notice {
 	info, err := r.store.Inspect(ctx, r.name)
 	switch {
 	case err == nil:
-		n.info, n.ahead = info, place(info)
+		n.info, n.ahead = info, place(info, r.pid())
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		n.failed = err
 	}
 	return n
 }
 
-// place returns how many wait before this process, or -1 if it is not in the
-// queue.
-func place(info *pawl.Info) int {
+// place returns how many wait before the process pid of this host, or -1 if it is not in
+// the queue.
+func place(info *pawl.Info, pid int) int {
 	host, _ := os.Hostname()
 	for i, w := range info.Waiters {
-		if w.PID == os.Getpid() && w.Host == host {
+		if w.PID == pid && w.Host == host {
 			return i
 		}
 	}
 	return -1
 }
 
-// mine reports whether this process has the lock by now: a slow disk shows the
+// mine reports whether the process pid of this host has the lock by now: a slow disk shows the
 // record of a lease before it confirms it.
-func (n notice) mine() bool {
+func (n notice) mine(pid int) bool {
 	host, _ := os.Hostname()
 	return n.info != nil && slices.ContainsFunc(n.info.Holders, func(h driver.Held) bool {
-		return h.PID == os.Getpid() && h.Host == host
+		return h.PID == pid && h.Host == host
 	})
 }
 

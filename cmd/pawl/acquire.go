@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+const acquireHelp = `Take a lease on NAME that outlives pawl, and print its id and its token in one
+line. It is for scripts that cannot wrap their work in a command. They renew it
+with "pawl renew" and give it back with "pawl release":
+
+  got=$(pawl acquire deploy --ttl 2m --why "release 7") || exit
+  lease=${got% *} token=${got#* }
+  trap 'pawl release deploy --lease "$lease"' EXIT
+  …
+  pawl renew deploy --lease "$lease" --ttl 2m || exit
+
+This is weaker than "pawl run": nobody renews the lease, and nobody stops the
+script when it has ended. The store ends it --ttl after pawl was started, or
+after the last renewal, and lets the next one in. So the script has to be sure
+before each step that its time is not over. --json prints when that is, and so
+does "pawl renew". And whatever it writes to should refuse a token that is
+smaller than one that it has seen. A script that dies keeps others out until
+the store ends the lease.
+
+It needs a store that ends leases by itself, and by nothing else: Redis (one
+server or a cluster), PostgreSQL or etcd. It refuses files and ZooKeeper, where
+a lease ends with the process, redlock, where nobody but the process that has
+got a lease can tell whether a majority still has it, and ?mode=efficiency. Use
+"pawl run" there, or "pawl hold" in the background.
+
+"pawl show" has the process that has called pawl as the holder.
+
+Exit codes:
+  0        the lease is there, and its id is printed
+  128+N    ended by signal N: nothing is held
+  69       the store cannot be reached, or grants nothing yet after a restart
+  75       busy: somebody else has the lock
+  78       the store cannot have such leases
+The others are those of "pawl run".`
+
+func (a *app) acquireCommand() *cobra.Command {
+	h := &runArgs{apart: true, wait: forEver, busyCode: exitBusy}
+	cmd := &cobra.Command{
+		Use:   "acquire NAME",
+		Short: "Take a lease for a script, which renews and releases it",
+		Long:  acquireHelp,
+		Example: `  pawl acquire deploy --ttl 2m --why "release 7"
+  pawl acquire deploy -n --json`,
+		Args:              args(1, 1, "try: pawl acquire deploy --ttl 2m"),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h.name, h.store, h.connect = args[0], a.store, a.connect
+			if err := h.checkLease(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := h.checkKind(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := a.noFiles(h.name); err != nil {
+				return err
+			}
+			return a.runner(h, a.acquire)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	h.waitFlags(fs)
+	durationVar(fs, &h.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	h.kindFlags(fs)
+	fs.StringVar(&h.why, "why", "", "`TEXT` for whoever meets the lock")
+	fs.StringVar(&h.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
+	fs.BoolVarP(&h.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// leaseJSON is what acquire, renew and release print.
+type leaseJSON struct {
+	Schema  int       `json:"schema"`
+	Store   string    `json:"store"`
+	Name    string    `json:"name"`
+	Lease   string    `json:"lease"`
+	Token   uint64    `json:"token"`
+	Expires time.Time `json:"expires,omitzero"` // until when it is certainly held, in UTC and whole seconds
+}
+
+// acquireCommandLine is what others are shown as the command that holds such a lease.
+const acquireCommandLine = "pawl acquire"
+
+// acquire takes a lease and leaves it, once somebody has been told of it.
+func (a *app) acquire(r *runner) (int, error) {
+	return r.telling(acquireCommandLine, func() (int, error) {
+		if _, err := r.store.adopter(); err != nil {
+			return 0, err
+		}
+		lease, err := r.acquire()
+		if err != nil {
+			return 0, err
+		}
+		if err := a.tellLease(r, lease); err != nil {
+			return 0, err // Close gives it back
+		}
+		r.store.left = true
+		return 0, nil
+	})
+}
+
+func (a *app) tellLease(r *runner, lease *pawl.Lease) error {
+	select {
+	case sig := <-r.signals:
+		if err := r.signalled(sig); err != nil {
+			return err
+		}
+	default:
+	}
+	return a.print(leaseJSON{schema, r.store.url.String(), r.name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, lease.ID(), lease.Token())
+		return err
+	})
+}
+
+// whole returns the last whole second that is not after t.
+func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// pid is that of the process that others are shown: a lease that outlives us is our
+// caller's.
+func (r *runner) pid() int {
+	if parent := os.Getppid(); r.apart && parent > 1 {
+		return parent
+	}
+	return os.Getpid()
+}
+
+// adopter returns the driver of a store whose leases can outlive the process that takes
+// them.
+func (s *store) adopter() (driver.Adopter, error) {
+	if d, ok := s.driver.(driver.Adopter); ok && s.Guarantees().Expiry {
+		return d, nil
+	}
+	return nil, endsWithUs(s.url.scheme, "NAME")
+}
+
+// noFiles refuses a directory before it is made.
+func (a *app) noFiles(name string) error {
+	if u, err := chosenStore(a.store); err == nil && u.scheme == "file" {
+		return endsWithUs(u.scheme, shellQuote(name))
+	}
+	return nil
+}
+
+func endsWithUs(scheme, name string) error {
+	text := "in this store a lease ends with the process that has taken it"
+	switch scheme {
+	case "file":
+		text = "a lock on files ends with the process that has taken it"
+	case "redis", "rediss", "unix":
+		text = "with ?mode=efficiency a lease is renewed by the process that has taken it"
+	case "redlock":
+		text = "with redlock only the process that has taken a lease knows whether a majority still has it"
+	case "zk", "zks":
+		text = "in ZooKeeper a lease ends with the session of the process that has taken it"
+	}
+	return fail(exitConfig, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
+}

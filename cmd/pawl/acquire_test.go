@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// acquireScript runs the script of leases that outlive their process.
+func acquireScript(t *testing.T, store string) {
+	t.Helper()
+	p := scripts(func(string) string { return store })
+	p.Files = []string{"testdata/script/servers/acquire.txtar"}
+	testscript.Run(t, p)
+}
+
+func TestAcquireRedis(t *testing.T) {
+	acquireScript(t, newWorld(t).blessed("redis://"+startRedis(t)))
+}
+
+func TestAcquireRedisCluster(t *testing.T) {
+	acquireScript(t, newWorld(t).blessed("redis://:s3cret@"+startCluster(t, "--requirepass", "s3cret")))
+}
+
+func TestAcquirePostgres(t *testing.T) {
+	acquireScript(t, newWorld(t).blessed(servers.StartPostgres(t).URL("pawl")))
+}
+
+func TestAcquireEtcd(t *testing.T) {
+	newWorld(t)
+	acquireScript(t, "etcd://me:s3cret@"+startEtcd(t)+"/ci/locks")
+}
+
+// TestAcquireRefused: where a lease cannot outlive its process, or be told from one that has
+// ended, nothing is taken and the error says what to use.
+func TestAcquireRefused(t *testing.T) {
+	w := newWorld(t)
+	redlock, _ := startRedlock(w.T, electTTL)
+	for _, c := range []struct{ store, want string }{
+		{"zk://" + startZooKeeper(t) + "/locks?tick_time=200ms", "in ZooKeeper a lease ends with the session"},
+		{redlock, "with redlock only the process"},
+		{"redis://" + startRedis(t) + "?mode=efficiency&max_ttl=1s", "with ?mode=efficiency a lease is renewed by"},
+	} {
+		for _, words := range []string{"acquire deploy -n --ttl 1s", "renew deploy --lease x --ttl 1s", "release deploy --lease x"} {
+			p := w.pawl(append(strings.Fields(words), "-s", c.store)...)
+			p.end(exitConfig)
+			if got := p.stderr(); !strings.Contains(got, c.want) || !strings.Contains(got, "pawl run ") || p.stdout() != "" {
+				t.Errorf("%s: stderr is %q, stdout %q; want %q and what to use", words, got, p.stdout(), c.want)
+			}
+		}
+	}
+}

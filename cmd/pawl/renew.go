@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+const renewHelp = `Renew a lease that "pawl acquire" has taken, and print until when it is held:
+in UTC, as 2026-03-09T14:03:30Z, by the clock of this machine. Until then nobody
+else has the lock, unless somebody breaks the lease. It is never shortened, so
+a lease that was taken for longer than --ttl is held for longer than is printed.
+
+A lease that has ended is not renewed, even if nobody has had the lock since:
+the exit code is 79, and the script no longer has the lock. The same goes for a
+lease of another name. After 69 it is not known whether the lease was renewed:
+what was printed before still holds, and it can be tried again.
+
+Leases of "pawl run", "pawl hold" and programs are refused: their process
+renews them.
+
+In etcd a lease cannot be renewed for longer than the --ttl of "pawl acquire".
+
+Exit codes:
+  0        renewed
+  69       the store cannot be reached
+  79       the store no longer has the lease, or it is not of this name
+The others are those of "pawl run".`
+
+const releaseHelp = `Give back a lease that "pawl acquire" has taken. Whoever waits gets the lock.
+
+It ends this lease and no other: if the lease has ended before, whoever has the
+lock by now keeps it, and the exit code is 79. The script had then lost the lock
+while it worked. After 69 it is not known whether the lease was given back: try
+again, when 79 may say that it was, or let the store end it.
+
+Leases of "pawl run", "pawl hold" and programs are refused: their process would
+learn too late that the lock is no longer its own. End these with "pawl break",
+which tells them.
+
+Exit codes:
+  0        given back
+  69       the store cannot be reached
+  79       the store no longer has the lease, or it is not of this name
+The others are those of "pawl run".`
+
+// adoption is one "pawl renew" or "pawl release".
+type adoption struct {
+	*app
+	verb  string
+	name  string
+	lease string
+	ttl   time.Duration // of renew
+}
+
+func (a *app) renewCommand() *cobra.Command {
+	r := &adoption{app: a, verb: "renew"}
+	cmd := r.command(&cobra.Command{
+		Use:   "renew NAME --lease ID",
+		Short: "Renew a lease of pawl acquire",
+		Long:  renewHelp,
+		Example: `  pawl renew deploy --lease "$lease" --ttl 2m
+  until=$(pawl renew deploy --lease "$lease") || exit
+  [ "$(date -u +%FT%TZ)" \< "$until" ] && ./next-step`,
+	}, (*adoption).renew)
+	durationVar(cmd.Flags(), &r.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) releaseCommand() *cobra.Command {
+	r := &adoption{app: a, verb: "release"}
+	cmd := r.command(&cobra.Command{
+		Use:     "release NAME --lease ID",
+		Short:   "Give back a lease of pawl acquire",
+		Long:    releaseHelp,
+		Example: `  pawl release deploy --lease "$lease"`,
+	}, (*adoption).release)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// command completes cmd, which is to do what do does.
+func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *store, driver.Grant) error) *cobra.Command {
+	cmd.Args = args(1, 1, `try: pawl `+r.verb+` deploy --lease "$lease"`)
+	cmd.ValidArgsFunction = r.completeName
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.name = args[0]
+		return r.run(cmd.Context(), do)
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&r.lease, "lease", "", "the `ID` that pawl acquire has printed (required)")
+	return cmd
+}
+
+func (r *adoption) check() error {
+	switch err := checkName(r.name, r.app.store); {
+	case err != nil:
+		return err
+	case r.lease == "":
+		return usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, shellQuote(r.name), sameStore(r.app.store)))
+	case strings.ContainsFunc(r.lease, notOfID):
+		return usage(fmt.Sprintf("--lease %q is no id of a lease", shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
+	case r.verb == "renew" && r.ttl < driver.MinTTL:
+		return usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
+	}
+	return r.noFiles(r.name)
+}
+
+func notOfID(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_", r))
+}
+
+// adoptWithin is how long the requests to the store may take.
+const adoptWithin = 5 * time.Second
+
+func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, *store, driver.Grant) error) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	s, err := open(r.app.store, r.connect, &pawl.Options{TTL: r.ttl}, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
+	defer cancel()
+	d, err := s.adopter()
+	if err != nil {
+		return err
+	}
+	g, err := d.Adopt(ctx, r.name, r.lease)
+	if err == nil {
+		err = r.ours(ctx, s)
+	}
+	if err == nil {
+		err = do(r, ctx, s, g)
+	}
+	return r.failure(ctx, s, err)
+}
+
+// ours returns an error if the lease is that of a process that relies on it.
+func (r *adoption) ours(ctx context.Context, s *store) error {
+	info, err := s.Inspect(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == r.lease })
+	if i < 0 || info.Holders[i].Command == acquireCommandLine { // or it has just ended, which the store tells
+		return nil
+	}
+	return usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, heldBy(info)),
+		"end it with: pawl break "+shellQuote(r.name)+s.flag+" --lease "+r.lease+" --why TEXT")
+}
+
+func (r *adoption) renew(ctx context.Context, s *store, g driver.Grant) error {
+	since, err := g.Renew(ctx, r.ttl)
+	if err != nil {
+		return err
+	}
+	until := whole(time.Now().Add(since.Add(r.ttl - driver.Drift(r.ttl)).Sub(driver.Now())))
+	return r.print(leaseJSON{schema, s.url.String(), r.name, r.lease, g.Token(), until}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, until.Format(time.RFC3339))
+		return err
+	})
+}
+
+func (r *adoption) release(ctx context.Context, s *store, g driver.Grant) error {
+	if err := g.Release(ctx); err != nil {
+		return err
+	}
+	return r.print(leaseJSON{schema, s.url.String(), r.name, r.lease, g.Token(), time.Time{}}, func(io.Writer) error { return nil })
+}
+
+func (r *adoption) failure(ctx context.Context, s *store, err error) error {
+	var lost *pawl.LostError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*failure)):
+		return err
+	case errors.Is(err, errors.ErrUnsupported):
+		return fail(exitConfig, strings.TrimSuffix(plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
+	case !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased):
+		return storeFailure(err, s.url.String())
+	}
+	text := fmt.Sprintf("%q: the store no longer has this lease", r.name)
+	if errors.As(err, &lost) && lost.Reason == pawl.ReasonBroken {
+		text = fmt.Sprintf("%q: %v", r.name, lost)
+	}
+	if info, err := s.Inspect(ctx, r.name); err == nil && len(info.Holders) > 0 {
+		text += "; " + heldBy(info)
+	}
+	return fail(exitLost, text, "is it one of this name? see: "+s.show(r.name))
+}
