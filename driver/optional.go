@@ -232,7 +232,8 @@ type Adopter interface {
 	// have got. It records nothing. It returns ErrLost, as a *LostError if the reason is
 	// known, if that lease does not hold name: it has ended, still waits, or is one of
 	// another name or of another library. It is never called where Guarantees.Expiry is
-	// false.
+	// false. While the store is closed, as it may have forgotten how a lease has ended, Adopt and
+	// Renew return a *ClosedError: the lease that it shows may be followed by another one.
 	//
 	// The Grant is no more than that, and has the Token of the lease. Its Since is 1, the
 	// first Instant, as nobody knows when the TTL began: it is trusted from a Renew on. Renew

@@ -5,6 +5,7 @@ package pglock
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -21,7 +22,10 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
 	if i >= 0 {
-		return adopted{&grant{s: s, name: name, lease: lease, token: uint64(info.Holders[i].Token), since: 1}}, nil
+		if err := s.shut(ctx); err != nil {
+			return nil, err
+		}
+		return adopted{&grant{s: s, name: name, lease: lease, token: uint64(info.Holders[i].Token), since: 1}, s}, nil
 	}
 	rows, _, f := s.exec(ctx, s.sql.news, lease)
 	if f != nil {
@@ -34,4 +38,33 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 }
 
 // adopted hides what a grant can do for a participant that has got it itself.
-type adopted struct{ driver.Grant }
+type adopted struct {
+	driver.Grant
+	s *store
+}
+
+// Renew implements driver.Grant. While the server is closed, the lease may be one that had
+// ended, where another one is trusted. If it is open after the renewal, the time of all such
+// others is over before anybody trusts this one.
+func (a adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	since, err := a.Grant.Renew(ctx, ttl)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.s.shut(ctx); err != nil {
+		return 0, err
+	}
+	return since, nil
+}
+
+// shut returns a *ClosedError while the server is closed.
+func (s *store) shut(ctx context.Context) error {
+	row, _, f := s.bound(ctx, s.sql.open)
+	if f != nil {
+		return f.err
+	}
+	if left := long(row[1]); left > 0 {
+		return s.closedFor(time.Duration(left) * time.Microsecond)
+	}
+	return nil
+}

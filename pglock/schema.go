@@ -34,7 +34,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, news string
+	acquire, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, news, open string
 }
 
 func newStatements(schema string) statements {
@@ -54,5 +54,6 @@ func newStatements(schema string) statements {
 		tidy:      call("tidy($1, $2, $3)"),
 		guard:     "SELECT " + quote(schema) + ".guard($1, $2, $3)",
 		news:      "SELECT news FROM " + quote(schema) + ".ended WHERE lease = $1",
+		open:      "SELECT code, closed - " + quote(schema) + ".us() FROM " + quote(schema) + ".open($1, 0)",
 	}
 }

@@ -37,6 +37,9 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	if !there {
 		return nil, a.grant.gone(s.broken(ctx, key, lease))
 	}
+	if _, _, err := a.ask(ctx, 0); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 
@@ -114,13 +117,11 @@ func (a *adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant,
 	}
 	for {
 		attempt := a.attempt
-		reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-			[]string{g.key}, []string{g.lease, epoch.Millis(ttl), attempt, g.s.server.EpochKey(g.key)})
-		if fail != nil {
-			return 0, fail.Err
+		renewed, since, err := a.ask(ctx, ttl)
+		if err != nil {
+			return 0, err
 		}
-		g.s.saw(by, since, reply)
-		if epoch.Code(reply) == 1 && len(reply) == 3 {
+		if renewed {
 			return since, nil
 		}
 		there, err := a.look(ctx)
@@ -131,6 +132,23 @@ func (a *adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant,
 			return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 		}
 	}
+}
+
+// ask renews the lease, or only looks at it with a TTL of 0, and reports whether it was
+// there in the form that is known. It returns a *ClosedError while the server is closed.
+func (a *adopted) ask(ctx context.Context, ttl time.Duration) (there bool, since driver.Instant, err error) {
+	g := a.grant
+	reply, since, by, fail := g.s.server.RunReplicated(ctx, adoptedScript,
+		[]string{g.key, g.s.server.EpochKey(g.key)}, []string{g.lease, epoch.Millis(ttl), a.attempt})
+	if fail != nil {
+		return false, 0, fail.Err
+	}
+	if epoch.Code(reply) == closedNow && len(reply) == 2 {
+		left, _ := reply[1].AsInt64()
+		return false, 0, closedFor(time.Duration(left) * time.Millisecond)
+	}
+	g.s.saw(by, since, reply)
+	return epoch.Code(reply) == 1 && len(reply) == 3, since, nil
 }
 
 // Release implements driver.Grant.

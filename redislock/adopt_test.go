@@ -6,6 +6,8 @@ package redislock
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -34,5 +36,74 @@ func TestAdoptForeign(t *testing.T) {
 		if g, err := s.Adopt(t.Context(), "deploy", "lease"); g != nil || !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Adopt of %q = %v, %v; want ErrLost", words, g, err)
 		}
+	}
+}
+
+// TestAdoptInQuarantine: a server comes back with data from before a lease was broken, where
+// the next one is trusted. The lease that it shows is not renewed before that one is over.
+func TestAdoptInQuarantine(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Fatal(err)
+	}
+	a, b, known := open(t, r.url(), longOptions()), open(t, r.url(), longOptions()), open(t, r.url(), longOptions())
+	alone, shares := long("deploy"), long("readers")
+	shares.Shared = true
+	broken := []*driver.Request{alone, shares}
+	var before []driver.Grant
+	for _, req := range broken {
+		take(t, a, req)
+		g, err := known.Adopt(t.Context(), req.Name, req.Lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, g)
+	}
+	files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))
+	if len(files) != 1 {
+		t.Fatalf("the logs are %q", files)
+	}
+	log, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range broken {
+		if err := b.Break(t.Context(), req.Name, req.Lease, nil, "test"); err != nil {
+			t.Fatal(err)
+		}
+		take(t, b, long(req.Name))
+	}
+	r.kill()
+	if err := os.WriteFile(files[0], log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.restart()
+	c := open(t, r.url(), longOptions())
+	for i, req := range broken {
+		var closed *driver.ClosedError
+		if g, err := c.Adopt(t.Context(), req.Name, req.Lease); g != nil || !errors.As(err, &closed) || closed.Left <= 0 {
+			t.Errorf("Adopt in quarantine = %v, %v; want a ClosedError", g, err)
+		}
+		var since driver.Instant
+		if !eventually(patience, func() bool { // the first request may find the old connection
+			since, err = before[i].Renew(t.Context(), req.TTL)
+			return err == nil || errors.As(err, &closed)
+		}) || err == nil {
+			t.Errorf("Renew in quarantine of a lease that was broken = %v, %v; want a ClosedError", since, err)
+		}
+	}
+	if err := Bless(t.Context(), r.url(), longOptions()); err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range broken {
+		g, err := c.Adopt(t.Context(), req.Name, req.Lease)
+		if err != nil {
+			t.Fatalf("Adopt after Bless = %v", err)
+		}
+		if _, err := g.Renew(t.Context(), req.TTL); err != nil {
+			t.Errorf("Renew after Bless = %v", err)
+		}
+		release(t, g)
 	}
 }

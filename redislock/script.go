@@ -29,6 +29,8 @@ var (
 	inuseLua string
 	//go:embed lua/all.lua
 	allLua string
+	//go:embed lua/adopted.lua
+	adoptedLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -43,6 +45,7 @@ const (
 	downgradeScript
 	allScript
 	inuseScript
+	adoptedScript
 )
 
 var scripts = []epoch.Script{
@@ -54,4 +57,5 @@ var scripts = []epoch.Script{
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
 	inuseScript:     {Text: leaseLua + inuseLua},
 	allScript:       {Text: leaseLua + queueLua + allLua, Grants: true},
+	adoptedScript:   {Text: leaseLua + queueLua + adoptedLua, Grants: true},
 }

@@ -6,6 +6,8 @@ func init() {
 	pg := func(name, file, old, new, test string) {
 		mutants = append(mutants, mutant{name: "pg: " + name, file: "pglock/" + file, old: old, new: new, pkg: "pglock", test: test})
 	}
+	pg("a lease is renewed by its id in quarantine", "adopt.go",
+		"if left := long(row[1]); left > 0 {", "if left := long(row[1]); left > 0 && false {", "TestAdoptInQuarantine")
 	pg("a guard locks nothing", "sql/schema.sql",
 		"l.lease = p_lease AND l.tok = p_token FOR KEY SHARE;", "l.lease = p_lease AND l.tok = p_token;", "TestGuard")
 	pg("a guard of a reader locks nothing", "sql/schema.sql",

@@ -15,6 +15,8 @@ func init() {
 	}
 	mutants = append(mutants,
 		adopted("a lease of another library is adopted", "len(f) == 5 && f[0]", "f[0]", "TestAdoptForeign"),
+		lua("a lease is renewed by its id in quarantine", "adopted.lua",
+			"if shut > 0 then return", "if false then return", "TestAdoptInQuarantine"),
 		adopted("an adopted lease is lost when it is downgraded",
 			"if !there || a.attempt == attempt {", "if !there || attempt != \"?\" {", "TestConformance/adopted-lease-may-be-downgraded"),
 		guard("grants before forgotten leases have ended", "guard.lua",
