@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -61,7 +62,11 @@ func (e *env) outlasts(g driver.Grant) {
 
 func adoptOutlives(e *env) {
 	a, b, c := e.open(), e.open(), e.open()
-	req := e.short(e.name("deploy"))
+	req := e.short(e.name("brief"))
+	brief := e.adopt(b, req, e.tryReq(a, req))
+	time.Sleep(e.h.TTL / 4)
+	e.notBefore(c, req.Name, e.renew(brief, e.h.TTL))
+	req = e.short(e.name("deploy"))
 	first := e.tryReq(a, req)
 	a.Close()
 	g := e.adopt(b, req, first)

@@ -44,28 +44,31 @@ func expiryFrees(e *env) {
 func expiryNotBefore(e *env) {
 	a, b := e.open(), e.open()
 	name := e.name("deploy")
-	check := func(since driver.Instant) {
-		trusted := since.Add(e.h.TTL - driver.Drift(e.h.TTL))
-		sleepUntil(since.Add(e.h.TTL * 3 / 4))
-		e.eventually(e.h.TTL+e.h.Slack, func() error {
-			g, err := b.TryAcquire(e.ctx, e.request(name))
-			if errors.Is(err, driver.ErrHeld) {
-				return err
-			}
-			if got := driver.Now(); got < trusted {
-				e.Errorf("the name came free %v before the first holder's deadline", trusted.Sub(got))
-			}
-			if err == nil {
-				e.release(g)
-			}
-			return err
-		})
-	}
-	check(e.tryReq(a, e.short(name)).Since())
+	e.notBefore(b, name, e.tryReq(a, e.short(name)).Since())
 
 	g := e.tryReq(a, e.short(name))
 	time.Sleep(e.h.TTL / 4)
-	check(e.renew(g, e.h.TTL))
+	e.notBefore(b, name, e.renew(g, e.h.TTL))
+}
+
+// notBefore has d wait for a name that is held for a TTL from since.
+func (e *env) notBefore(d driver.Driver, name string, since driver.Instant) {
+	e.Helper()
+	trusted := since.Add(e.h.TTL - driver.Drift(e.h.TTL))
+	sleepUntil(since.Add(e.h.TTL * 3 / 4))
+	e.eventually(e.h.TTL+e.h.Slack, func() error {
+		g, err := d.TryAcquire(e.ctx, e.request(name))
+		if errors.Is(err, driver.ErrHeld) {
+			return err
+		}
+		if got := driver.Now(); got < trusted {
+			e.Errorf("the name came free %v before the first holder's deadline", trusted.Sub(got))
+		}
+		if err == nil {
+			e.release(g)
+		}
+		return err
+	})
 }
 
 func (e *env) renew(g driver.Grant, ttl time.Duration) driver.Instant {

@@ -80,6 +80,17 @@ var adoptMutants = []*mutant{
 		}),
 	},
 	{
+		name:   "an adopted lease is trusted from the answer on",
+		breaks: []string{"adopted-lease-outlives-its-participant"},
+		adopt: adopting(func(_ *mutantDriver, _, _ string, g *adoptedMutant) {
+			g.renew = func(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+				_, err := g.Grant.Renew(ctx, ttl)
+				time.Sleep(ttl / 4) // for so long the answer is under way
+				return driver.Now(), err
+			}
+		}),
+	},
+	{
 		name:   "the release of an adopted lease ends whatever holds",
 		breaks: []string{"adopted-release-spares-the-successor"},
 		adopt: adopting(func(d *mutantDriver, name, _ string, g *adoptedMutant) {
