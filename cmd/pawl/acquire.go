@@ -18,19 +18,21 @@ const acquireHelp = `Take a lease on NAME that outlives pawl, and print its id a
 line. It is for scripts that cannot wrap their work in a command. They renew it
 with "pawl renew" and give it back with "pawl release":
 
-  got=$(pawl acquire deploy --ttl 2m --why "release 7") || exit
+  got=$(pawl acquire deploy --ttl 20s --why "release 7") || exit
   lease=${got% *} token=${got#* }
   trap 'pawl release deploy --lease "$lease"' EXIT
   …
-  pawl renew deploy --lease "$lease" --ttl 2m || exit
+  pawl renew deploy --lease "$lease" --ttl 20s || exit
 
 This is weaker than "pawl run": nobody renews the lease, and nobody stops the
-script when it has ended. The store ends it --ttl after pawl was started, or
+script when it has ended. The store ends it --ttl after it has granted it, or
 after the last renewal, and lets the next one in. So the script has to be sure
 before each step that its time is not over. --json prints when that is, and so
 does "pawl renew". And whatever it writes to should refuse a token that is
 smaller than one that it has seen. A script that dies keeps others out until
 the store ends the lease.
+
+A --ttl longer than 30s needs a longer MaxTTL at the store: see "pawl max-ttl".
 
 It needs a store that ends leases by itself, and by nothing else: Redis (one
 server or a cluster), PostgreSQL or etcd. It refuses files and ZooKeeper, where
@@ -42,7 +44,9 @@ got a lease can tell whether a majority still has it, and ?mode=efficiency. Use
 
 Exit codes:
   0        the lease is there, and its id is printed
-  128+N    ended by signal N: nothing is held
+  71       its id cannot be printed, so it is given back
+  128+N    ended by signal N: if it had got the lease, it gives that back, or
+           leaves it to the store to end it if the store does not answer
   69       the store cannot be reached, or grants nothing yet after a restart
   75       busy: somebody else has the lock
   78       the store cannot have such leases
@@ -54,9 +58,9 @@ func (a *app) acquireCommand() *cobra.Command {
 		Use:   "acquire NAME",
 		Short: "Take a lease for a script, which renews and releases it",
 		Long:  acquireHelp,
-		Example: `  pawl acquire deploy --ttl 2m --why "release 7"
+		Example: `  pawl acquire deploy --ttl 20s --why "release 7"
   pawl acquire deploy -n --json`,
-		Args:              args(1, 1, "try: pawl acquire deploy --ttl 2m"),
+		Args:              args(1, 1, "try: pawl acquire deploy --ttl 20s"),
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h.name, h.store, h.connect = args[0], a.store, a.connect
@@ -102,6 +106,9 @@ func (a *app) acquire(r *runner) (int, error) {
 	return r.telling(acquireCommandLine, func() (int, error) {
 		if _, err := r.store.adopter(); err != nil {
 			return 0, err
+		}
+		if out, ok := a.stdout.(*os.File); ok && closedOutput(out) {
+			return 0, fail(exitSystem, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", shellQuote(r.name)))
 		}
 		lease, err := r.acquire()
 		if err != nil {

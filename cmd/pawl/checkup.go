@@ -159,7 +159,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		switch {
 		case h.Orphan:
 			warn("orphan", fmt.Sprintf("is held by what %v has left running", h.Holder), end)
-		case gone(h.Holder):
+		case h.Command != acquireCommandLine && gone(h.Holder): // else the next step of a pipeline may have it
 			warn("holder", fmt.Sprintf("is held by %v, and there is no such process here", h.Holder), "the store ends it when its TTL is over; "+show)
 		case !h.Acquired.IsZero() && time.Since(h.Acquired) >= d.long:
 			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)

@@ -54,6 +54,7 @@ func TestStuck(t *testing.T) {
 		{"an orphan", held(driver.Held{Orphan: true, Acquired: time.Now().Add(-time.Hour)}), "orphan"},
 		{"of ours", held(driver.Held{Holder: pawl.Holder{Host: host, PID: os.Getpid()}}), ""},
 		{"of one that has gone", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody}}), "holder"},
+		{"of a script whose first step has ended", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Command: acquireCommandLine}}), ""},
 		{"of one elsewhere", held(driver.Held{Holder: pawl.Holder{Host: "x" + host, PID: nobody}}), ""},
 		{"nobody's", &pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}, "queue"},
 		{"with a queue", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}}}, ""},

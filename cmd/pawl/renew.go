@@ -34,7 +34,9 @@ In etcd a lease cannot be renewed for longer than the --ttl of "pawl acquire".
 
 Exit codes:
   0        renewed
-  69       the store cannot be reached
+  69       the store cannot be reached, or may have forgotten how the lease has
+           ended, as after a restart
+  71       renewed, but that cannot be printed
   79       the store no longer has the lease, or it is not of this name
 The others are those of "pawl run".`
 
@@ -51,7 +53,9 @@ which tells them.
 
 Exit codes:
   0        given back
-  69       the store cannot be reached
+  69       the store cannot be reached, or may have forgotten how the lease has
+           ended, as after a restart
+  71       given back, but that cannot be printed
   79       the store no longer has the lease, or it is not of this name
 The others are those of "pawl run".`
 
@@ -70,7 +74,7 @@ func (a *app) renewCommand() *cobra.Command {
 		Use:   "renew NAME --lease ID",
 		Short: "Renew a lease of pawl acquire",
 		Long:  renewHelp,
-		Example: `  pawl renew deploy --lease "$lease" --ttl 2m
+		Example: `  pawl renew deploy --lease "$lease" --ttl 20s
   until=$(pawl renew deploy --lease "$lease") || exit
   [ "$(date -u +%FT%TZ)" \< "$until" ] && ./next-step`,
 	}, (*adoption).renew)
@@ -170,26 +174,43 @@ func (r *adoption) renew(ctx context.Context, s *store, g driver.Grant) error {
 		return err
 	}
 	until := whole(time.Now().Add(since.Add(r.ttl - driver.Drift(r.ttl)).Sub(driver.Now())))
-	return r.print(leaseJSON{schema, s.url.String(), r.name, r.lease, g.Token(), until}, func(w io.Writer) error {
+	return r.done(s, g, until, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, until.Format(time.RFC3339))
 		return err
 	})
+}
+
+// done prints what has been done, which an output that cannot be written does not undo.
+func (r *adoption) done(s *store, g driver.Grant, until time.Time, text func(io.Writer) error) error {
+	err := r.print(leaseJSON{schema, s.url.String(), r.name, r.lease, g.Token(), until}, text)
+	if err == nil {
+		return nil
+	}
+	how := "given back"
+	if !until.IsZero() {
+		how = "renewed, until " + until.Format(time.RFC3339)
+	}
+	return fail(exitSystem, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
 }
 
 func (r *adoption) release(ctx context.Context, s *store, g driver.Grant) error {
 	if err := g.Release(ctx); err != nil {
 		return err
 	}
-	return r.print(leaseJSON{schema, s.url.String(), r.name, r.lease, g.Token(), time.Time{}}, func(io.Writer) error { return nil })
+	return r.done(s, g, time.Time{}, func(io.Writer) error { return nil })
 }
 
 func (r *adoption) failure(ctx context.Context, s *store, err error) error {
 	var lost *pawl.LostError
+	var closed *pawl.ClosedError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, new(*failure)):
 		return err
+	case errors.As(err, &closed):
+		return fail(exitUnavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, closedFor(closed.Left)),
+			"the time that was printed before still holds; then try again")
 	case errors.Is(err, errors.ErrUnsupported):
 		return fail(exitConfig, strings.TrimSuffix(plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
 	case !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased):

@@ -19,6 +19,18 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(size.Col), int(size.Row)
 }
 
+// closedOutput reports whether f was closed when this process began: Go puts the null device in
+// its place, for reading and writing. A shell that is told to write there opens it for writing only.
+func closedOutput(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
+		return false
+	}
+	is, err := f.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	return err == nil && nullErr == nil && os.SameFile(is, null)
+}
+
 // nobodyReads reports whether f is a pipe whose reader has gone. A write would tell, but there may be
 // nothing to write for long.
 func nobodyReads(f *os.File) bool {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// slow is how long answers are under way in these tests, and longTTL one with a drift of more
+// than the second to which expiries are rounded.
+const (
+	slow    = 5 * time.Second
+	longTTL = 10 * time.Minute
+)
+
+// slowly has answers come late.
+type slowly struct{ driver.Driver }
+
+func (d slowly) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.Driver.TryAcquire(ctx, req)
+	time.Sleep(slow)
+	return g, err
+}
+
+type slowGrant struct{ driver.Grant }
+
+func (g slowGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	since, err := g.Grant.Renew(ctx, ttl)
+	time.Sleep(slow)
+	return since, err
+}
+
+// slowStore returns a store whose answers come late, and its driver.
+func slowStore(t *testing.T) (*store, driver.Driver) {
+	d := new(memlock.Store).Driver()
+	c, err := pawl.New(slowly{d}, &pawl.Options{TTL: longTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &store{Client: c, url: &storeURL{scheme: "memory", url: &url.URL{Scheme: "memory"}}, driver: d}, d
+}
+
+// expires checks what was printed about a lease that was asked for at sent: it is held for no
+// longer than the store keeps it, which a slow answer does not change, less the drift.
+func expires(t *testing.T, printed string, sent time.Time) {
+	t.Helper()
+	want := sent.Add(longTTL - driver.Drift(longTTL)).UTC().Truncate(time.Second).Format(time.RFC3339)
+	if !strings.Contains(printed, want) {
+		t.Errorf("printed is %q; want %s, which counts from before the request, and less the drift", printed, want)
+	}
+}
+
+// TestRenewExpiry: what renew prints.
+func TestRenewExpiry(t *testing.T) {
+	for _, json := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			s, d := slowStore(t)
+			g, err := d.TryAcquire(t.Context(), &driver.Request{Name: "deploy", Lease: "id", TTL: longTTL, Holder: &driver.Holder{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			r := &adoption{app: &app{stdout: &out, json: json}, name: "deploy", lease: "id", ttl: longTTL}
+			sent := time.Now()
+			if err := r.renew(t.Context(), s, slowGrant{g}); err != nil {
+				t.Fatal(err)
+			}
+			expires(t, out.String(), sent)
+		})
+	}
+}
+
+// TestAcquireExpiry: what acquire --json prints.
+func TestAcquireExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s, _ := slowStore(t)
+		sent := time.Now()
+		lease, err := s.TryAcquire(t.Context(), "deploy", pawl.NoRenew())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &app{stdout: &out, json: true}
+		if err := a.tellLease(&runner{runArgs: &runArgs{name: "deploy", ttl: longTTL}, store: s}, lease); err != nil {
+			t.Fatal(err)
+		}
+		expires(t, out.String(), sent)
+	})
+}
