@@ -105,7 +105,7 @@ func init() {
 		mutant{name: "each slot of a cluster waits for itself", file: "redislock/internal/cluster/records.go",
 			old: "c.seedOne(ctx, s, b, from+1)", new: "_ = from", pkg: pkg, test: "TestClusterFirstUse"},
 		mutant{name: "a node that is away gets no records", file: "redislock/internal/cluster/records.go",
-			old: "for err != nil && pause(ctx) {", new: "for false {", pkg: pkg, test: "TestClusterFirstUseBesideDeadNode"},
+			old: "case !pause(ctx):", new: "case true:", pkg: pkg, test: "TestClusterFirstUseBesideDeadNode"},
 		mutant{name: "scripts run in a slot that is moving", file: "redislock/internal/cluster/route.go",
 			old: "if len(keys) > 1 {", new: "if len(keys) > 100 {", pkg: pkg, test: "TestCluster/StuckSlot"},
 		mutant{name: "listeners at other nodes are not counted", file: "redislock/internal/epoch/binding.go",

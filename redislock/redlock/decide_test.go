@@ -246,6 +246,12 @@ func TestLatestAccepted(t *testing.T) {
 			}
 		}
 	}
+	one, two := opinion{yes: true, accepted: 1, of: "early"}, opinion{yes: true, accepted: 2, of: "late"}
+	for _, said := range [][]opinion{{one, two}, {two, one}} {
+		if got := latestAccepted(said); got.of != "late" {
+			t.Errorf("of ballots 1 and 2 the one of %s goes on", got.of)
+		}
+	}
 	// As if each had been asked by a majority.
 	begin(ballot{1, "early", early}, 0)
 	begin(ballot{3, "late", late}, 1)

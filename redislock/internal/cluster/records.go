@@ -126,11 +126,18 @@ func (c *Cluster) seed(s *epoch.Server, b *epoch.Binding, from int, all bool) {
 
 // seedOne tries again while the node does not answer: a slot without a record costs its
 // first user a whole quarantine. It stops where nothing is left to do: another client may
-// be doing the same.
+// be doing the same. With no binding it makes one.
 func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server, b *epoch.Binding, from int) {
 	for slots := c.slotsOf(s, from); len(slots) > 0; {
 		n := min(len(slots), epochBatch)
-		_, begun, err := c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join))
+		var begun int
+		var err error
+		if b == nil {
+			b, err = s.Bound(ctx, nil)
+		}
+		if err == nil {
+			_, begun, err = c.join(ctx, s, s.Client, b, slots[:n], s.Args(epoch.Join))
+		}
 		switch {
 		case err == nil && begun == 0:
 			return
@@ -139,9 +146,7 @@ func (c *Cluster) seedOne(ctx context.Context, s *epoch.Server, b *epoch.Binding
 		case !pause(ctx):
 			return
 		default:
-			if again, err := s.Bound(ctx, nil); err == nil {
-				b, slots = again, c.slotsOf(s, slots[0])
-			}
+			b, slots = nil, c.slotsOf(s, slots[0])
 		}
 	}
 }
@@ -166,15 +171,7 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 		if other == s {
 			continue
 		}
-		others.Go(func() {
-			b, err := other.Bound(ctx, nil)
-			for err != nil && pause(ctx) {
-				b, err = other.Bound(ctx, nil)
-			}
-			if err == nil {
-				c.seedOne(ctx, other, b, 0)
-			}
-		})
+		others.Go(func() { c.seedOne(ctx, other, nil, 0) })
 	}
 	others.Wait()
 }
