@@ -102,15 +102,19 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, number int, m mutant) 
 		return
 	}
 	// What two clients do at once, or a process that is killed, shows a fault in most
-	// runs. A test that misses it again is no check.
-	shown := false
-	for range 2 {
-		r := bin.run(m.test, number)
-		again := caught.by(m.name, r)
-		if !r.failed {
-			t.Fatalf("%s did not notice, twice:\n%s", m.test, missed)
+	// runs. A test that misses it in most of six more is no check.
+	noticed, shown := 0, false
+	for range 6 {
+		if r := bin.run(m.test, number); r.failed {
+			noticed++
+			shown = shown || caught.by(m.name, r) == ""
 		}
-		shown = shown || again == ""
+		if noticed == 3 {
+			break
+		}
+	}
+	if noticed < 3 {
+		t.Fatalf("%s noticed in %d of 6 more runs:\n%s", m.test, noticed, missed)
 	}
 	if shown {
 		return
