@@ -16,13 +16,12 @@ import (
 // the lock.
 func Example() {
 	ctx := context.Background()
-	const url = "postgres://app@localhost/app"
-	pool, err := pgxpool.New(ctx, url)
+	pool, err := pgxpool.New(ctx, "postgres://app@localhost/app")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	locks, err := pglock.Open(ctx, url, nil)
+	locks, err := pglock.New(ctx, pool, nil) // pglock.Open takes a URL
 	if err != nil {
 		log.Fatal(err) // which says what to do
 	}

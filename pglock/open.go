@@ -89,6 +89,11 @@ const (
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	d, err := NewDriver(ctx, url, opts)
+	return client(d, err, opts)
+}
+
+// client returns the client of a driver, or the error of making that.
+func client(d driver.Driver, err error, opts *Options) (*pawl.Client, error) {
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
@@ -102,7 +107,11 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // NewDriver returns the driver of a client of the database at url, for those who want
 // to put something between the two. Its errors are those of Open.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
-	return newStore(ctx, url, orDefault(opts))
+	where, err := parseURL(url, orDefault(opts))
+	if err != nil {
+		return nil, err
+	}
+	return newStore(ctx, where)
 }
 
 func orDefault(opts *Options) *Options {
@@ -113,12 +122,8 @@ func orDefault(opts *Options) *Options {
 }
 
 // newStore returns a store that is connected.
-func newStore(ctx context.Context, url string, opts *Options) (*store, error) {
-	where, err := parseURL(url, opts)
-	if err != nil {
-		return nil, err
-	}
-	opts = &where.opts
+func newStore(ctx context.Context, where *address) (*store, error) {
+	opts := &where.opts
 	s := &store{
 		id:      strings.ToLower(rand.Text()),
 		where:   where.shown,
@@ -145,6 +150,7 @@ func newStore(ctx context.Context, url string, opts *Options) (*store, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.pool = newPool(where.config, cmp.Or(opts.MaxConns, defaultConns), cmp.Or(opts.ConnectTimeout, defaultConnect), s.replaced)
+	s.pool.before = where.before
 	s.ear.config = where.listen
 	if err := s.start(ctx); err != nil {
 		s.Close()
@@ -198,7 +204,11 @@ func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Opti
 func (o *Options) setMaxTTL() { o.TTL = 0 }
 
 func change(ctx context.Context, op, url string, opts *Options, bless bool) error {
-	s, err := newStore(ctx, url, orDefault(opts))
+	where, err := parseURL(url, orDefault(opts))
+	if err != nil {
+		return &pawl.Error{Op: op, Err: err}
+	}
+	s, err := newStore(ctx, where)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}

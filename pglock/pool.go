@@ -19,7 +19,8 @@ import (
 // as old are dropped too: they lead to a server that has gone.
 type pool struct {
 	config  *pgconn.Config
-	timeout time.Duration // to make a connection
+	before  func(context.Context) (*pgconn.Config, error) // nil, or what makes config anew for each connection
+	timeout time.Duration                                 // to make a connection
 	check   func(run) error
 	slots   chan struct{} // one for each connection in use
 
@@ -52,6 +53,12 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	c := &conn{made: driver.Now(), known: make(map[string]string)}
+	if p.before != nil && config == p.config {
+		var err error
+		if config, err = p.before(ctx); err != nil {
+			return nil, err
+		}
+	}
 	config = config.Copy()
 	config.OnNotification = hear
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {

@@ -36,7 +36,8 @@ type address struct {
 	shown  string // for people
 	opts   Options
 	config *pgconn.Config
-	listen *pgconn.Config // nil: that of config
+	before func(context.Context) (*pgconn.Config, error) // see pool
+	listen *pgconn.Config                                // nil: that of config
 }
 
 var errURL = errors.New("pglock: this is not a URL like postgres://user:password@host:5432/database; " +
@@ -62,16 +63,20 @@ func parseURL(s string, opts *Options) (*address, error) {
 		return nil, err
 	}
 	a.shown = shown(a.config)
-	if a.opts.Listen != "" {
-		u, err := storekit.ParseURL(a.opts.Listen)
-		if err != nil {
-			return nil, errURL
-		}
-		if a.listen, err = parseConfig(u, &a.opts); err != nil {
-			return nil, err
-		}
+	return a, a.direct()
+}
+
+// direct reads the address of the connection that listens, if it is another one.
+func (a *address) direct() error {
+	if a.opts.Listen == "" {
+		return nil
 	}
-	return a, nil
+	u, err := storekit.ParseURL(a.opts.Listen)
+	if err != nil {
+		return errURL
+	}
+	a.listen, err = parseConfig(u, &a.opts)
+	return err
 }
 
 // params reads our own parameters, and returns the others.
@@ -126,10 +131,15 @@ func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
 	if _, ok := u.User.Password(); !ok {
 		conf.Password = cmp.Or(opts.Password, os.Getenv(passwordEnv), conf.Password)
 	}
+	name(conf)
+	return conf, nil
+}
+
+// name is what the server shows of a connection that has no name.
+func name(conf *pgconn.Config) {
 	if conf.RuntimeParams["application_name"] == "" {
 		conf.RuntimeParams["application_name"] = "pawl"
 	}
-	return conf, nil
 }
 
 // shown returns the hosts and the database.
