@@ -118,6 +118,15 @@ var aims = []aim{
 	most("S9/etcd/1", "ahead of concurrency.Mutex", 1, toBest("S9/etcd/1")),
 	least("S9/etcd/64", "≥ 50 × concurrency.Mutex", 50, toBest("S9/etcd/64")),
 	least("S9/etcd/8x8", "ahead of concurrency.Mutex", 1, toBest("S9/etcd/8x8")),
+	most("S12/1", "p50 ≤ 1.15 × two updates of a row", 1.15, toFloor("S12/1", p50)),
+	most("S12/1", "ahead of an advisory lock in a transaction", 1, toPeer("S12/1", "advisory lock in a transaction")),
+	most("S12/1", "ahead of cirello.io/pglock", 1, toPeer("S12/1", "cirello.io/pglock")),
+	most("S12/async", "p50 ≤ 1.15 × two updates of a row", 1.15, toFloor("S12/async", p50)),
+	most("S12/disk", "p50 ≤ 1.15 × two updates of a row", 1.15, toFloor("S12/disk", p50)),
+	least("S12/64", "≥ 3 × the best peer", 3, toBest("S12/64")),
+	least("S12/one", "≥ 50 × the best peer", 50, toBest("S12/one")),
+	least("S12/8x8", "≥ 3 × the best peer", 3, toBest("S12/8x8")),
+	most("S12/pass", "p50 ≤ 1.5 × NOTIFY to delivery", 1.5, toFloor("S12/pass", p50)),
 	most("S10", "≤ 3 × flock x true", 3, toPeer("S10", "flock x true")),
 }
 

@@ -3,14 +3,18 @@ module github.com/pawl-go/pawl/bench
 go 1.26.0
 
 require (
+	cirello.io/pglock v1.14.2
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/go-zookeeper/zk v1.0.4
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/lib/pq v1.10.9
 	github.com/pawl-go/pawl v0.1.0
 	github.com/pawl-go/pawl/etcdlock v0.1.0
 	github.com/pawl-go/pawl/metrics/otelpawl v0.1.0
 	github.com/pawl-go/pawl/metrics/prompawl v0.1.0
+	github.com/pawl-go/pawl/pglock v0.1.0
 	github.com/pawl-go/pawl/redislock v0.1.0
 	github.com/pawl-go/pawl/zklock v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -32,6 +36,9 @@ require (
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
@@ -48,6 +55,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect

@@ -93,24 +93,37 @@ func usage(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// cpuOf returns what a process has used so far, to a hundredth of a second.
+// cpuOf returns what a process and its children have used so far, to a hundredth of a
+// second. PostgreSQL has one for each connection.
 func cpuOf(pid int) (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may contain anything; utime and stime are fields 14 and 15.
+	// The name, in parentheses, may contain anything; utime and stime are fields 14 and 15,
+	// and those of the children that have ended follow.
 	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(f) < 13 {
+	if len(f) < 15 {
 		return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
 	}
-	utime, err1 := strconv.ParseInt(f[11], 10, 64)
-	stime, err2 := strconv.ParseInt(f[12], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
-	}
+	var sum time.Duration
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that Go knows
-	return time.Duration(utime+stime) * tick, nil
+	for _, s := range f[11:15] {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
+		}
+		sum += time.Duration(n) * tick
+	}
+	// One that ends meanwhile counts for its parent from now on.
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, s := range strings.Fields(string(children)) {
+		if child, err := strconv.Atoi(s); err == nil {
+			used, _ := cpuOf(child)
+			sum += used
+		}
+	}
+	return sum, nil
 }
 
 // stolen returns how much time the machine has had, and how much of it others took:
@@ -162,7 +175,8 @@ func facts() []string {
 func libraries() (list []string) {
 	info, _ := debug.ReadBuildInfo()
 	for _, want := range []string{"github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",
-		"github.com/redis/go-redis/v9", "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3"} {
+		"github.com/redis/go-redis/v9", "github.com/go-zookeeper/zk", "go.etcd.io/etcd/client/v3",
+		"github.com/jackc/pgx/v5", "cirello.io/pglock", "github.com/lib/pq"} {
 		if info == nil {
 			break
 		}

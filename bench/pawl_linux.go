@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/pglock"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 	"github.com/pawl-go/pawl/zklock"
@@ -38,7 +39,15 @@ func init() {
 		&contender{name: "pawl etcd", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
 			return client(etcdlock.Open(ctx, "etcd://"+w.Etcd, &etcdlock.Options{Options: pawl.Options{TTL: w.TTL}}))
 		}},
+		&contender{name: "pawl postgres", kind: ours, open: openPostgres(pglock.Durable)},
+		&contender{name: "pawl postgres, async", kind: ours, open: openPostgres(pglock.Async)},
 	)
+}
+
+func openPostgres(mode pglock.Mode) func(context.Context, *world, seat) (locker, error) {
+	return func(ctx context.Context, w *world, _ seat) (locker, error) {
+		return client(pglock.Open(ctx, w.Postgres, &pglock.Options{Options: pawl.Options{TTL: w.TTL}, Mode: mode, Schema: "pawl_" + string(mode)}))
+	}
 }
 
 func client(c *pawl.Client, err error) (locker, error) {

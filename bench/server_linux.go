@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
@@ -13,13 +15,14 @@ import (
 // server is a process on loopback, with a directory of its own.
 type server struct {
 	*servers.Server
-	kind string // redis, zk, etcd
+	kind string // redis, zk, etcd, postgres
 	dir  string
 }
 
 func (s *server) stop() {
 	s.End()
-	_ = os.RemoveAll(s.dir)
+	// The children of PostgreSQL notice a little later that it has ended.
+	servers.Eventually(5*time.Second, func() bool { return os.RemoveAll(s.dir) == nil })
 }
 
 // apart starts a process on the servers' processor.
@@ -38,9 +41,10 @@ func dirFor(kind string, memory bool) (string, error) {
 	return os.MkdirTemp(parent, "pawl-bench-"+kind+"-")
 }
 
-// start starts a server of the given kind: redis, redis-aof, zk or etcd.
+// start starts a server of the given kind: redis, redis-aof, zk, etcd, postgres or
+// postgres-disk.
 func start(kind string) (*server, error) {
-	dir, err := dirFor(kind, kind != "redis-aof")
+	dir, err := dirFor(kind, kind != "redis-aof" && kind != "postgres-disk")
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +65,9 @@ func start(kind string) (*server, error) {
 		if members, err = servers.BeginEtcd(dir, 1, apart, "--log-level", "error"); err == nil {
 			s.Server = &members[0].Server
 		}
+	case "postgres", "postgres-disk":
+		s.kind = "postgres"
+		err = s.postgres()
 	default:
 		err = fmt.Errorf("no kind of server: %q", kind)
 	}
@@ -76,4 +83,23 @@ func (s *server) redis(args ...string) error {
 	r.Program = "redis-server"
 	s.Server, r.Run = &r.Server, apart
 	return r.Begin()
+}
+
+// postgres starts a server as another user, if this one is root: that must be able to
+// get to its files.
+func (s *server) postgres() error {
+	if err := os.Chmod(s.dir, 0o711); err != nil {
+		return err
+	}
+	p, err := servers.BeginPostgres(s.dir, apart)
+	if err != nil {
+		return err
+	}
+	s.Server = &p.Server
+	return nil
+}
+
+func postgresVersion() []string {
+	bin, _ := servers.PostgresBin()
+	return []string{filepath.Join(bin, "postgres"), "--version"}
 }

@@ -15,11 +15,12 @@ import (
 
 // world is the servers of a workload.
 type world struct {
-	servers []*server
-	Redis   []string // addresses
-	ZK      string
-	Etcd    string
-	TTL     time.Duration // of leases
+	servers  []*server
+	Redis    []string // addresses
+	ZK       string
+	Etcd     string
+	Postgres string        // URL
+	TTL      time.Duration // of leases
 }
 
 // newWorld starts servers of the given kinds, all that the cells of a workload need.
@@ -39,6 +40,8 @@ func newWorld(kinds []string, ttl time.Duration) (*world, error) {
 			w.ZK = s.Addr
 		case "etcd":
 			w.Etcd = s.Addr
+		case "postgres":
+			w.Postgres = "postgres://pawl@" + s.Addr + "/postgres?sslmode=disable"
 		}
 	}
 	if err := w.bless(); err != nil {
@@ -71,7 +74,7 @@ func (w *world) redlockURL() string { return "redlock://" + strings.Join(w.Redis
 
 // versions returns what the servers say they are.
 func (w *world) versions() (list []string) {
-	for kind, args := range map[string][]string{"redis": {"redis-server", "--version"}, "etcd": {"etcd", "--version"}} {
+	for kind, args := range map[string][]string{"redis": {"redis-server", "--version"}, "etcd": {"etcd", "--version"}, "postgres": postgresVersion()} {
 		for _, s := range w.servers {
 			if s.kind == kind {
 				out, _ := exec.Command(args[0], args[1:]...).Output()

@@ -55,7 +55,7 @@ var layers = []struct {
 	{packages: []string{"chaos"}, others: []string{"golang.org/x/sys"}},
 	// Nobody imports it. It knows all stores and their clients, and our peers.
 	{packages: []string{"bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
-		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap"}},
+		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap", "github.com/jackc/pgx/", "cirello.io/pglock", "github.com/lib/pq"}},
 }
 
 // stores may not import one another.
