@@ -98,6 +98,7 @@ lint: style
 	./internal/english.sh
 	go vet -tags noetcd,nopostgres ./cmd/pawl
 	go vet -tags interop ./redislock ./bench/migrate
+	go vet -tags pawltrace ./redislock/redlock ./chaos/worker
 	GOOS=darwin go vet $(PORTABLE)
 	GOOS=windows go vet $(PORTABLE)
 	./internal/tidy.sh --check $(MODULES)

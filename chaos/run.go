@@ -44,6 +44,7 @@ type run struct {
 	nemesis *nemesis
 	result  *check.Run
 	found   []check.Violation
+	steps   int // that are those of the formulas
 	left    int
 }
 
@@ -55,10 +56,10 @@ func (r *run) do(ctx context.Context) error {
 		}
 	}
 	logs := filepath.Join(r.dir, "logs")
-	if err := os.MkdirAll(logs, 0o700); err != nil {
+	err := errors.Join(os.MkdirAll(logs, 0o700), os.MkdirAll(r.decisions(), 0o700))
+	if err != nil {
 		return err
 	}
-	var err error
 	r.stage, err = stage.New(r.store, stage.Settings{Dir: filepath.Join(r.dir, "servers"), Workers: r.workers, TTL: r.ttl, MaxTTL: r.maxTTL, Clocks: r.clocks})
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (r *run) do(ctx context.Context) error {
 	for _, name := range c.hung {
 		r.found = append(r.found, check.Violation{Rule: check.Hangs, At: end, Until: now(), Text: name + " did not end within 30 s"})
 	}
-	return ctx.Err()
+	return errors.Join(r.holdSteps(end), ctx.Err())
 }
 
 // namesFor returns the names that all use: few, so that they meet.

@@ -20,6 +20,7 @@ const (
 	NeverAgain Rule = "a client that gets nothing any more"
 	LeftBehind Rule = "left behind"
 	Hangs      Rule = "a client does not end"
+	NoSuchStep Rule = "no step of the formulas"
 )
 
 // Violation is a rule that was broken.

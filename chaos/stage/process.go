@@ -31,6 +31,9 @@ type Process struct {
 	ended chan struct{}
 }
 
+// Log is the file of what the process writes.
+func (p *Process) Log() string { return filepath.Join(p.Dir, "out") }
+
 // Start starts the process, unless it runs.
 func (p *Process) Start() error {
 	p.mu.Lock()
@@ -38,7 +41,7 @@ func (p *Process) Start() error {
 	if p.cmd != nil {
 		return nil
 	}
-	out, err := os.OpenFile(filepath.Join(p.Dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

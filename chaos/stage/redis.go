@@ -5,11 +5,14 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/steps"
 )
 
 // Redis is one Redis server. Its program is that of $CHAOS_REDIS_SERVER, or redis-server.
@@ -76,14 +79,20 @@ func (r *Redis) StepClock(seconds int) error {
 	return os.Rename(r.time+".new", r.time)
 }
 
-// Up starts the server unless it runs, and waits until it answers.
+// Up starts the server unless it runs, and waits until it answers. It writes to the server's log when
+// that was: whatever the server had is lost by then, but for what it finds on its disk.
 func (r *Redis) Up() error {
+	if !r.Runs() {
+		if err := r.log(steps.Starts(steps.Wall())); err != nil {
+			return err
+		}
+	}
 	if err := r.Start(); err != nil {
 		return err
 	}
 	return await("redis-server on "+r.port, start, func() error {
 		if !r.Runs() {
-			out, _ := os.ReadFile(filepath.Join(r.Dir, "out"))
+			out, _ := os.ReadFile(r.Log())
 			return fmt.Errorf("%w: %s", errEnded, out[max(0, len(out)-500):])
 		}
 		_, err := r.Do("PING")
@@ -92,6 +101,15 @@ func (r *Redis) Up() error {
 		}
 		return err
 	})
+}
+
+func (r *Redis) log(text string) error {
+	out, err := os.OpenFile(r.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(text)
+	return errors.Join(err, out.Close())
 }
 
 // Do sends one command, past all links.

@@ -62,10 +62,13 @@ func (s *scope) compile(t Term) (eval, error) {
 		if table == nil || err != nil || len(args) != len(table.f.Takes) {
 			return nil, fmt.Errorf("not understood: %s: %w", t, err)
 		}
-		if len(args) == 1 {
-			return func(v []int64) int64 { return table.get([2]int64{args[0](v)}) }, nil
+		switch len(args) {
+		case 1:
+			return func(v []int64) int64 { return table.get([2]int64{0, args[0](v)}) }, nil
+		case 2:
+			return func(v []int64) int64 { return table.get([2]int64{args[0](v), args[1](v)}) }, nil
 		}
-		return func(v []int64) int64 { return table.get([2]int64{args[0](v), args[1](v)}) }, nil
+		return func([]int64) int64 { return table.get([2]int64{}) }, nil
 	}
 }
 
@@ -131,9 +134,16 @@ func (s *scope) quantifier(t Term, all bool) (eval, error) {
 		}
 		for i := len(slots) - 1; i >= 0; i-- {
 			inner, slot, sort := body, slots[i], sorts[i]
+			among, err := s.among(t, all, i)
+			if err != nil {
+				return nil, err
+			}
 			body = func(v []int64) int64 {
 				for x := int64(1); x <= s.r.sizes[sort]; x++ {
 					v[slot] = x
+					if among != nil && among(v) == 0 {
+						continue
+					}
 					if (inner(v) == 1) != all {
 						return truth(!all)
 					}
@@ -143,6 +153,44 @@ func (s *scope) quantifier(t Term, all bool) (eval, error) {
 		}
 		return body, nil
 	})
+}
+
+// among returns a condition without which the i-th variable of a quantifier makes no difference, whatever
+// come after it: most rounds are over, and most locks have gone. Nil is none.
+func (s *scope) among(t Term, all bool, i int) (eval, error) {
+	later := map[string]bool{}
+	for _, b := range t.list[1].list[i+1:] {
+		later[b.list[0].atom] = true
+	}
+	var conditions []Term
+	switch body := t.list[2]; {
+	case !all:
+		conditions = s.parts(body, "and")
+	case body.head() == "=>":
+		conditions = s.parts(body.list[1], "and")
+	case body.head() == "not":
+		conditions = s.parts(body.list[1], "and")
+	}
+	for _, c := range conditions {
+		at := slices.IndexFunc(c.list, func(a Term) bool { return a.atom == t.list[1].list[i].list[0].atom })
+		if s.r.tables[c.head()] == nil || at < 0 || slices.ContainsFunc(c.list, func(a Term) bool { return !a.isAtom() || later[a.atom] }) {
+			continue
+		}
+		return s.compile(c)
+	}
+	return nil, nil
+}
+
+// parts returns the terms that a term joins by an operator, or the term.
+func (s *scope) parts(t Term, operator string) []Term {
+	if t.head() != operator {
+		return []Term{t}
+	}
+	var all []Term
+	for _, p := range t.list[1:] {
+		all = append(all, s.parts(p, operator)...)
+	}
+	return all
 }
 
 func truth(b bool) int64 {

@@ -23,11 +23,11 @@ type Run struct {
 	promise []checked
 }
 
-// A table has the values of a function that are not first.
+// A table has the values of a function: a row for each first argument, which has what differs from first.
 type table struct {
-	f      Function
-	first  int64
-	values map[[2]int64]int64
+	f     Function
+	first int64
+	rows  [][]int64
 }
 
 type compiled struct {
@@ -50,6 +50,7 @@ type setter struct {
 	over  []int  // else the slots that are bound,
 	sorts []int  // to elements of these
 	value eval
+	among *table // everywhere: the value is 0 where that of this table is
 }
 
 // eval evaluates a term, whose variables have slots.
@@ -59,7 +60,7 @@ type eval func(vars []int64) int64
 func (m *Model) Run() (*Run, error) {
 	r := &Run{m: m, sizes: make([]int64, len(m.Sorts)), tables: map[string]*table{}, actions: map[string]*compiled{}}
 	for _, f := range slices.Concat(m.Fixed, m.State) {
-		t := &table{f: f, values: map[[2]int64]int64{}}
+		t := &table{f: f}
 		if f.first != nil {
 			t.first, _ = literal(f.first.atom)
 		}
@@ -127,6 +128,9 @@ func (r *Run) action(a Action) (c *compiled, err error) {
 		if out.value, err = s.compile(set.value); err != nil {
 			return nil, err
 		}
+		if set.everywhere && slices.ContainsFunc(s.parts(set.value, "and"), func(p Term) bool { return p.String() == set.target.String() }) {
+			out.among = out.table
+		}
 		c.slots = max(c.slots, s.most)
 		c.sets = append(c.sets, out)
 	}
@@ -175,20 +179,29 @@ func (r *Run) Step(action string, args ...int64) error {
 		if s.over == nil {
 			var at [2]int64
 			for i, e := range s.at {
-				at[i] = e(vars)
+				at[2-len(s.at)+i] = e(vars)
 			}
 			changes = append(changes, change{s.table, at, s.value(vars)})
 			continue
 		}
+		put := func(at [2]int64) {
+			was := s.table.get(at)
+			if s.among != nil && was == 0 {
+				return
+			}
+			if is := s.value(vars); is != was {
+				changes = append(changes, change{s.table, at, is})
+			}
+		}
 		for x := int64(1); x <= r.sizes[s.sorts[0]]; x++ {
 			vars[s.over[0]] = x
 			if len(s.over) == 1 {
-				changes = append(changes, change{s.table, [2]int64{x}, s.value(vars)})
+				put([2]int64{0, x})
 				continue
 			}
 			for y := int64(1); y <= r.sizes[s.sorts[1]]; y++ {
 				vars[s.over[1]] = y
-				changes = append(changes, change{s.table, [2]int64{x, y}, s.value(vars)})
+				put([2]int64{x, y})
 			}
 		}
 	}
@@ -215,24 +228,31 @@ func frame(slots int, args []int64) []int64 {
 	return vars
 }
 
+// key returns where a table has a value: what has one argument is in one row.
 func key(at []int64) (k [2]int64) {
-	copy(k[:], at)
+	copy(k[2-len(at):], at)
 	return k
 }
 
 func (t *table) get(at [2]int64) int64 {
-	if v, ok := t.values[at]; ok {
-		return v
+	if at[0] < int64(len(t.rows)) {
+		if row := t.rows[at[0]]; at[1] < int64(len(row)) {
+			return row[at[1]] + t.first
+		}
 	}
 	return t.first
 }
 
 func (t *table) set(at [2]int64, v int64) {
-	if v == t.first {
-		delete(t.values, at)
-	} else {
-		t.values[at] = v
+	for int64(len(t.rows)) <= at[0] {
+		t.rows = append(t.rows, nil)
 	}
+	row := t.rows[at[0]]
+	for int64(len(row)) <= at[1] {
+		row = append(row, 0)
+	}
+	row[at[1]] = v - t.first
+	t.rows[at[0]] = row
 }
 
 func literal(s string) (int64, bool) {

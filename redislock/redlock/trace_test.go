@@ -6,8 +6,6 @@ package redlock
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -17,100 +15,40 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/proof"
+	"github.com/pawl-go/pawl/internal/steps"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
-
-//go:embed testdata/trace.lua
-var traceLua string
 
 // tracedScripts are the scripts that clients run, whole, in others that write down each step.
 func tracedScripts() []epoch.Script {
 	all := slices.Clone(scripts)
 	for i, name := range map[int]string{proposeScript: "propose", endScript: "end"} {
-		all[i].Text = "local traced = '" + name + "'\nlocal function script()\n" + all[i].Text + "\nend\n" + traceLua
+		all[i].Text = steps.Traced(name, all[i].Text)
 	}
 	return all
 }
 
-// traced is what a script has written about one call.
-type traced struct {
-	Script  string
-	At      int64 `json:",string"` // the server's clock, in microseconds
-	Boot    string
-	Args    []string
-	Answers []int64
-	Before  []tracedName
-	After   []tracedName
-	node    int
-}
-
-type tracedName struct {
-	Key, Floor string
-	Ended      bool // the lease that was asked for is among the ended ones
-	Locks      []tracedLock
-}
-
-type tracedLock struct {
-	Value  string
-	Left   int64
-	Shared bool
-}
-
-// tracer gathers what servers and clients have done. All are on one machine, so their clocks are one.
+// tracer gathers what servers and clients have done.
 type tracer struct {
-	fleet  fleet
-	key    func(name string) string
-	mu     sync.Mutex
-	steps  []traced
-	client []clientStep
-	boots  map[int][]int64 // when servers were restarted
+	fleet fleet
+	watch steps.Watch
+	mu    sync.Mutex
+	steps.Trace
 }
 
-// clientStep is a decision of a client, at the time when it took effect.
-type clientStep struct {
-	what, key, id string // grant, extend, fail (to), share, let go
-	at            int64
-	token         uint64
-	begun         int64 // of a renewal
-	over          int64 // of what was granted or extended: until when it is trusted
-	ttl           int64 // in ms
-}
-
-func wall() int64 { return time.Now().UnixMicro() }
-
-// shift is how far the clock of instants is from that of the wall: the least of many readings, as this
-// goroutine may have to wait between two of them.
-var shift = sync.OnceValue(func() time.Duration {
-	least := time.Duration(1<<63 - 1)
-	for range 1000 {
-		w, i := wall(), driver.Now()
-		least = min(least, time.Duration(i)-time.Duration(w)*time.Microsecond)
-	}
-	return least
-})
-
-// wallOf is when an instant was.
-func wallOf(i driver.Instant) int64 { return (time.Duration(i) - shift()).Microseconds() }
-
-func (tr *tracer) did(s clientStep) {
+func (tr *tracer) did(d steps.Decision) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.client = append(tr.client, s)
+	tr.Decisions = append(tr.Decisions, d)
 }
 
 // read takes the steps from the log of a server, which is lost when that starts again.
 func (tr *tracer) read(t testing.TB, node int) {
-	for line := range strings.Lines(tr.fleet[node].Output()) {
-		_, text, ok := strings.Cut(line, " # traced ")
-		if !ok {
-			continue
-		}
-		s := traced{node: node}
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			t.Errorf("%v in %s", err, text)
-			return
-		}
-		tr.steps = append(tr.steps, s)
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if err := tr.ReadLog(node, strings.NewReader(tr.fleet[node].Output())); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -118,12 +56,12 @@ func (tr *tracer) read(t testing.TB, node int) {
 // held against the formulas.
 func (tr *tracer) storeOf(t testing.TB, n int, opts *Options) drivertest.Store {
 	f, s := storeOf(t, n, opts)
-	tr.fleet, tr.boots = f, make(map[int][]int64)
+	tr.fleet, tr.Nodes = f, n
 	layout, err := opts.layout()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.key = layout.Lock
+	tr.watch.Key, tr.watch.Did = layout.Lock, tr.did
 	own := *opts
 	own.scripts = tracedScripts()
 	crash, cut, heal := s.Crash, s.Cut, s.Heal
@@ -136,7 +74,7 @@ func (tr *tracer) storeOf(t testing.TB, n int, opts *Options) drivertest.Store {
 			s.kill()
 			tr.read(t, node)
 			tr.mu.Lock()
-			tr.boots[node] = append(tr.boots[node], wall())
+			tr.Losses = append(tr.Losses, steps.Loss{Node: node, At: steps.Wall()})
 			tr.mu.Unlock()
 			if err := s.Start(); err != nil {
 				t.Error(err)
@@ -151,88 +89,36 @@ func (tr *tracer) storeOf(t testing.TB, n int, opts *Options) drivertest.Store {
 			s.kill() // and its log is complete
 			tr.read(t, node)
 		}
+		m, err := proof.Read("../../spec/proof/redlock.smt")
+		if err != nil {
+			t.Fatal(err)
+		}
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
-		judgeAll(t, tr)
+		n, wrong := tr.Check(m)
+		for _, err := range wrong {
+			t.Error(err)
+		}
+		t.Logf("%d steps are those of the formulas", n)
 	})
 	return s
 }
 
-// tracedDriver is a participant whose decisions are written down: before what lets go of a lease, and
-// after what makes it rely on one.
+// tracedDriver is a participant whose decisions are written down.
 type tracedDriver struct {
 	*participant
 	tr *tracer
 }
 
-func (d *tracedDriver) granted(req *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
-	if err != nil || g == nil {
-		return g, err
-	}
-	over := g.Since().Add(req.TTL - driver.Drift(req.TTL))
-	// The driver has looked at the clock: what comes between that and this is no step of it.
-	d.tr.did(clientStep{what: "grant", key: d.tr.key(req.Name), id: req.Lease, token: g.Token(), ttl: epoch.Ceil(req.TTL),
-		over: wallOf(over), at: min(wall(), wallOf(over)-1)})
-	return &tracedGrant{Grant: g, d: d, name: req.Name, id: req.Lease, until: over}, nil
-}
-
 func (d *tracedDriver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	g, err := d.Driver.TryAcquire(ctx, req)
-	return d.granted(req, g, err)
+	return d.tr.watch.Granted(req, g, err)
 }
 
 func (d *tracedDriver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	g, err := d.Driver.Acquire(ctx, req)
-	return d.granted(req, g, err)
+	return d.tr.watch.Granted(req, g, err)
 }
-
-type tracedGrant struct {
-	driver.Grant
-	d        *tracedDriver
-	name, id string
-	mu       sync.Mutex
-	until    driver.Instant
-}
-
-func (g *tracedGrant) did(what string) {
-	g.d.tr.did(clientStep{what: what, key: g.d.tr.key(g.name), id: g.id, token: g.Token(), at: wall()})
-}
-
-func (g *tracedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	s := clientStep{what: "extend", key: g.d.tr.key(g.name), id: g.id, token: g.Token(), begun: wall(), ttl: epoch.Ceil(ttl)}
-	since, err := g.Grant.Renew(ctx, ttl)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s.at, s.over = wall(), s.begun+(ttl-driver.Drift(ttl)).Microseconds()
-	if err == nil {
-		over := since.Add(ttl - driver.Drift(ttl))
-		s.over = wallOf(over)
-		s.at = min(s.at, s.over-1, wallOf(g.until)-1)
-		g.until = max(g.until, over)
-	} else {
-		s.what = "fail"
-	}
-	g.d.tr.did(s)
-	return since, err
-}
-
-func (g *tracedGrant) Release(ctx context.Context) error {
-	g.did("let go")
-	return g.Grant.Release(ctx)
-}
-
-func (g *tracedGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g.did("let go")
-	next, err := g.Grant.(driver.Passer).Pass(ctx, req)
-	return g.d.granted(req, next, err)
-}
-
-func (g *tracedGrant) Downgrade(ctx context.Context) error {
-	g.did("share")
-	return g.Grant.(driver.Downgrader).Downgrade(ctx)
-}
-
-func (g *tracedGrant) OnLost(f func(error)) { g.Grant.(driver.Notifier).OnLost(f) }
 
 // repeated are tests that lose the answer to an attempt that was granted, within the client, and ask again for
 // the same lease. A client asks once: the formulas have no such step.

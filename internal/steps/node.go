@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
-package redlock
+package steps
 
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
 // carriedOut is called for each request of a step: the i-th of those that came together. What a node
 // has is compared before the first and after the last request about a name.
-func (j *judge) carriedOut(s traced, i int, first, last bool) {
+func (j *judge) carriedOut(s Call, i int, first, last bool) {
 	if first {
-		j.expired(s.node, s.Before[i])
-		j.compare(s.node, s.Before[i], "before", s)
+		j.expired(s.Node, s.Before[i])
+		j.compare(s.Node, s.Before[i], "before", s)
 	}
 	if s.Script == "propose" {
-		j.voted(s, i)
+		j.proposed(s, i)
 	} else {
 		j.ended(s, i)
 	}
 	if last {
-		j.compare(s.node, s.After[i], "after", s)
+		j.compare(s.Node, s.After[i], "after", s)
 	}
 }
 
 // expired lets locks expire that are not there any more.
-func (j *judge) expired(node int, b tracedName) {
+func (j *judge) expired(node int, b Name) {
 	there := map[int64]bool{}
 	for _, l := range b.Locks {
-		there[j.leases[readLock(l.Value, 0, false).Lease]] = true
+		there[j.leases[readLock(l.Value).lease]] = true
 	}
 	for l := range j.has[node] {
 		if !there[l] {
@@ -41,29 +40,34 @@ func (j *judge) expired(node int, b tracedName) {
 	}
 }
 
-func (j *judge) voted(s traced, i int) {
-	n, count := j.nodes[s.node], len(s.Before)
+// proposed is called for a proposal. Of a round for which no node ever votes nothing follows, and nodes need not wait
+// for its end: its TTL may be longer than what they allow.
+func (j *judge) proposed(s Call, i int) {
+	n, count := j.nodes[s.Node], len(s.Before)
 	mode, _, _ := strings.Cut(s.Args[0], " ")
 	shared, from, ttl := s.Args[1] == "1", s.Args[2], int64(number(s.Args[3]))
 	lease, token := s.Args[7+i], s.Args[7+count+i]
+	if !j.voted[[2]string{lease, token}] {
+		return
+	}
 	rounds := j.sent(lease, token, mode, shared, ttl)
 	if s.Answers[i] != 1 {
 		return
 	}
-	l, what := j.lease(lease), fmt.Sprintf("node %d votes for lease %s (%s)", s.node, lease, mode)
+	l, what := j.lease(lease), fmt.Sprintf("node %d votes for lease %s (%s)", s.Node, lease, mode)
 	if heir, ok := j.leases[from]; ok && j.Get("has", n, heir) == 1 && heir != l {
-		j.opens(s.node, l)
+		j.opens(s.Node, l)
 		j.step(what+" after "+from, "hand-over", n, heir, rounds[0].id)
-		delete(j.has[s.node], heir)
+		delete(j.has[s.Node], heir)
 	} else {
-		j.opens(s.node, l)
+		j.opens(s.Node, l)
 		for _, r := range rounds {
 			j.step(what, map[bool]string{true: "take", false: "heal"}[mode == "take"], n, r.id)
 		}
 	}
-	j.has[s.node][l] = true
+	j.has[s.Node][l] = true
 	for _, lock := range s.After[i].Locks {
-		if readLock(lock.Value, 0, false).Lease == lease && lock.Left < ttl {
+		if readLock(lock.Value).lease == lease && lock.Left < ttl {
 			j.wrongly("%s, for %d ms instead of %d", what, lock.Left, ttl)
 		}
 	}
@@ -76,8 +80,8 @@ func (j *judge) opens(node int, l int64) {
 	}
 }
 
-func (j *judge) ended(s traced, i int) {
-	n, count, bar := j.nodes[s.node], len(s.Before), int64(0)
+func (j *judge) ended(s Call, i int) {
+	n, count, bar := j.nodes[s.Node], len(s.Before), int64(0)
 	lease, next := s.Args[4+i], s.Args[4+count+i]
 	if s.Args[0] != "0" {
 		bar = 1
@@ -85,7 +89,7 @@ func (j *judge) ended(s traced, i int) {
 	if s.Answers[i] < 0 {
 		return
 	}
-	l, what := j.lease(lease), fmt.Sprintf("node %d ends lease %s", s.node, lease)
+	l, what := j.lease(lease), fmt.Sprintf("node %d ends lease %s", s.Node, lease)
 	if j.live(l) != 0 && s.Args[1] == "" {
 		j.wrongly("%s while it is trusted", what)
 	}
@@ -98,37 +102,37 @@ func (j *judge) ended(s traced, i int) {
 		j.wrongly("%s, and says that it had a lock: %d", what, s.Answers[i])
 	}
 	j.step(what, "end", n, l, bar)
-	delete(j.has[s.node], l)
+	delete(j.has[s.Node], l)
 }
 
 // handed is a hand-over to a waiter, whose round was sent when it asked to be in the queue: what token it would have was not
 // known then, and nothing depended on that.
-func (j *judge) handed(s traced, i int, from int64, least string) {
+func (j *judge) handed(s Call, i int, from int64, least string) {
 	if len(s.After[i].Locks) != 1 {
-		j.wrongly("node %d hands over, and there are %d locks", s.node, len(s.After[i].Locks))
+		j.wrongly("node %d hands over, and there are %d locks", s.Node, len(s.After[i].Locks))
 		return
 	}
 	to := s.After[i].Locks[0]
-	lock := readLock(to.Value, 0, false)
-	token := fmt.Sprint(lock.Token)
-	if lock.Token < number(least) {
-		j.wrongly("node %d hands over with a token that is older than %s", s.node, least)
+	lock := readLock(to.Value)
+	token := fmt.Sprint(lock.token)
+	if lock.token < number(least) {
+		j.wrongly("node %d hands over with a token that is older than %s", s.Node, least)
 	}
-	r := j.round(asking{lease: lock.Lease, token: token}, false, to.Left)
+	r := j.round(asking{lease: lock.lease, token: token}, false, to.Left)
 	r.ttl = math.MaxInt64 // the waiter has asked for it
 	j.Set("sent", 1, r.id)
 	j.pass()
-	j.opens(s.node, j.lease(lock.Lease))
-	j.step(fmt.Sprintf("node %d hands over to lease %s", s.node, lock.Lease), "hand-over", j.nodes[s.node], from, r.id)
-	delete(j.has[s.node], from)
-	j.has[s.node][j.lease(lock.Lease)] = true
+	j.opens(s.Node, j.lease(lock.lease))
+	j.step(fmt.Sprintf("node %d hands over to lease %s", s.Node, lock.lease), "hand-over", j.nodes[s.Node], from, r.id)
+	delete(j.has[s.Node], from)
+	j.has[s.Node][j.lease(lock.lease)] = true
 }
 
 // compare compares what a node has with what it has by the formulas.
-func (j *judge) compare(node int, is tracedName, when string, s traced) {
+func (j *judge) compare(node int, is Name, when string, s Call) {
 	n, what := j.nodes[node], fmt.Sprintf("node %d %s %s %q, answered %v", node, when, s.Script, s.Args, s.Answers)
 	for _, lock := range is.Locks {
-		l := j.lease(readLock(lock.Value, 0, false).Lease)
+		l := j.lease(readLock(lock.Value).lease)
 		if j.Get("has", n, l) == 0 {
 			j.wrongly("%s: it has a lock of lease %s", what, j.ids[l])
 		} else if lock.Shared == (j.Get("alone", n) == 1) {
@@ -164,4 +168,23 @@ func readStanding(record string) (lease string, floors map[string]uint64) {
 		floors["writer"] = token
 	}
 	return f[1], floors
+}
+
+// value is that of a lock, as far as it matters.
+type value struct {
+	lease string
+	token uint64
+}
+
+func readLock(text string) value {
+	f := strings.SplitN(text, " ", 5)
+	if len(f) < 5 {
+		return value{lease: text}
+	}
+	return value{f[0], number(f[2])}
+}
+
+func number(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return n
 }
