@@ -61,6 +61,10 @@ type Store struct {
 	Locks map[string]*Lock
 	State *report.State // nil: it has none
 	Shut  *Span         // a quarantine that goes on
+
+	Deadlocks [][]pawl.Blocked // that were in the last two answers
+
+	circles [][]pawl.Blocked // of the last answer
 }
 
 // Lock is what is known of a name.
@@ -95,6 +99,7 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 			delete(s.Locks, name)
 		}
 		s.Asked, s.State = l.At, l.State
+		s.confirm(pawl.Deadlocks(l.Infos))
 	}
 	return append(news, h.closed(s, l.At)...), gone
 }

@@ -70,7 +70,7 @@ func (s *Server) doBreak(ctx context.Context, b *breakRequest) (code int, err er
 	case strings.TrimSpace(b.Why) == "":
 		return http.StatusBadRequest, errors.New("say why: the holder is told")
 	}
-	client := s.stores[i].client.Load()
+	client := s.stores[i].source.Client()
 	if client == nil {
 		return http.StatusServiceUnavailable, errors.New("the store does not answer")
 	}

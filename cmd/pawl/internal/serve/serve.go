@@ -61,11 +61,11 @@ func New(stores []Store, opts Options) *Server {
 	}
 	delete(s.hosts, "")
 	for _, st := range stores {
-		s.stores = append(s.stores, &shown{Store: history.Store{Name: st.Name}, open: st.Open, texts: map[string]json.RawMessage{},
+		s.stores = append(s.stores, &shown{Store: history.Store{Name: st.Name}, source: history.Source{Open: st.Open}, texts: map[string]json.RawMessage{},
 			wake: make(chan struct{}, 1), answered: make(chan struct{})})
 	}
 	if opts.States != nil {
-		s.terraform = &terraform{client: s.stores[0].client.Load, states: opts.States, locks: map[string]*stateLock{}}
+		s.terraform = &terraform{client: s.stores[0].source.Client, states: opts.States, locks: map[string]*stateLock{}}
 	}
 	return s
 }
@@ -88,33 +88,11 @@ const everyIdle = 30 * time.Second
 // poll asks the store at index i until ctx ends.
 func (s *Server) poll(ctx context.Context, i int) {
 	sh := s.stores[i]
-	defer sh.close()
-	for {
-		began := time.Now()
-		l := sh.ask(ctx)
-		if ctx.Err() != nil {
-			return
+	sh.source.Follow(ctx, func(l history.Look) { s.take(i, l) }, func(began time.Time) {
+		if !s.watched() {
+			history.Pause(ctx, everyIdle-time.Since(began), sh.wake)
 		}
-		s.take(i, l)
-		if !pause(ctx, history.Pace(l.Took)-time.Since(began), nil) {
-			return
-		}
-		if !s.watched() && !pause(ctx, everyIdle-time.Since(began), sh.wake) {
-			return
-		}
-	}
-}
-
-// pause waits for d or until something comes from wake. It returns false if ctx has ended.
-func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-wake:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
+	})
 }
 
 func (s *Server) watched() bool {

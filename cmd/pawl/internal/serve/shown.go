@@ -3,22 +3,18 @@
 package serve
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// shown is what is known of a store. All but client belongs to Server.mu.
+// shown is what is known of a store. All but source belongs to Server.mu.
 type shown struct {
 	history.Store
-	open     func() (*pawl.Client, error)
-	client   atomic.Pointer[pawl.Client] // nil until the goroutine that asks has opened it
+	source   history.Source
 	wake     chan struct{}
 	answered chan struct{} // closed when the store has been asked again
 
@@ -26,29 +22,6 @@ type shown struct {
 	took  time.Duration
 	err   string
 	texts map[string]json.RawMessage // the JSON of locks for watchers
-
-	circles   [][]pawl.Blocked // as the last answer has them
-	deadlocks [][]string       // that were in the one before, too
-}
-
-// ask asks the store once.
-func (sh *shown) ask(ctx context.Context) (l history.Look) {
-	client := sh.client.Load()
-	if client == nil {
-		began := time.Now()
-		if client, l.Err = sh.open(); l.Err != nil {
-			l.At, l.Took = time.Now(), time.Since(began)
-			return l
-		}
-		sh.client.Store(client)
-	}
-	return history.Ask(ctx, client, func(ctx context.Context) ([]*pawl.Info, error) { return client.List(ctx, "") })
-}
-
-func (sh *shown) close() {
-	if client := sh.client.Load(); client != nil {
-		_ = client.Close() // it has no leases that could be left
-	}
 }
 
 // take makes l what is known of the store at index i, and tells watchers what has changed.
@@ -72,10 +45,8 @@ func (s *Server) take(i int, l history.Look) {
 	sh.tried, sh.took, sh.err = l.At, l.Took, ""
 	if l.Err != nil {
 		sh.err = l.Err.Error()
-	} else {
-		sh.look(pawl.Deadlocks(l.Infos))
 	}
-	news.storeReport, news.Deadlocks = sh.report(), sh.deadlocks
+	news.storeReport, news.Deadlocks = sh.report(), sh.deadlocks()
 	s.broadcast(message{Now: l.At.UnixMilli(), Stores: []change{news}, Spans: spans})
 }
 
@@ -94,22 +65,14 @@ func (sh *shown) tell(l *report.Lock) json.RawMessage {
 	return text
 }
 
-// look takes the circles of an answer. Its locks were not all read at the same time: a circle
-// that was in the answer before as well was there in between.
-func (sh *shown) look(circles [][]pawl.Blocked) {
-	same := func(a, b pawl.Blocked) bool {
-		return a.Name == b.Name && a.By.Lease == b.By.Lease && a.Waiter.Lease != "" && a.Waiter.Lease == b.Waiter.Lease
-	}
-	before := sh.circles
-	sh.circles, sh.deadlocks = circles, nil
-	for _, circle := range circles {
-		if !slices.ContainsFunc(before, func(other []pawl.Blocked) bool { return slices.EqualFunc(circle, other, same) }) {
-			continue
-		}
+// deadlocks returns circles of names: whoever holds one waits for the next.
+func (sh *shown) deadlocks() (all [][]string) {
+	for _, circle := range sh.Deadlocks {
 		var names []string
 		for _, b := range circle {
 			names = append(names, b.Name)
 		}
-		sh.deadlocks = append(sh.deadlocks, names)
+		all = append(all, names)
 	}
+	return all
 }

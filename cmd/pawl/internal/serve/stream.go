@@ -76,7 +76,7 @@ func (s *Server) all() message {
 	m := message{All: true, Break: s.may, Now: time.Now().UnixMilli()}
 	m.Spans = append(m.Spans, s.history.Ended()...)
 	for _, sh := range s.stores {
-		c := change{Store: sh.Name, storeReport: sh.report(), Deadlocks: sh.deadlocks}
+		c := change{Store: sh.Name, storeReport: sh.report(), Deadlocks: sh.deadlocks()}
 		for _, name := range sh.Names() {
 			c.Locks = append(c.Locks, sh.texts[name])
 		}

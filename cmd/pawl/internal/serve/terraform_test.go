@@ -330,7 +330,7 @@ func TestTerraformOvertaken(t *testing.T) {
 	t.Parallel()
 	var store memlock.Store
 	b := newBackend(t, &store, t.TempDir(), Options{})
-	client := b.s.stores[0].client.Load()
+	client := b.s.stores[0].source.Client()
 	old, err := client.TryAcquire(t.Context(), "terraform/web")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Source asks a store again and again.
+type Source struct {
+	Open   func() (*pawl.Client, error) // called again until it succeeds, as the store may be away
+	Prefix string                       // of the names that it is asked for
+
+	client atomic.Pointer[pawl.Client]
+}
+
+// Client returns nil until the store has been opened.
+func (s *Source) Client() *pawl.Client { return s.client.Load() }
+
+// Ask asks the store once. One goroutine at a time may call it.
+func (s *Source) Ask(ctx context.Context) (l Look) {
+	client := s.client.Load()
+	if client == nil {
+		began := time.Now()
+		if client, l.Err = s.Open(); l.Err != nil {
+			l.At, l.Took = time.Now(), time.Since(began)
+			return l
+		}
+		s.client.Store(client)
+	}
+	return Ask(ctx, client, func(ctx context.Context) ([]*pawl.Info, error) { return client.List(ctx, s.Prefix) })
+}
+
+// Follow asks the store until ctx ends, and gives each look to take. rest, if it is not nil, may
+// return later than Pace has it.
+func (s *Source) Follow(ctx context.Context, take func(Look), rest func(began time.Time)) {
+	defer s.Close()
+	for ctx.Err() == nil {
+		began := time.Now()
+		l := s.Ask(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		take(l)
+		if !Pause(ctx, Pace(l.Took)-time.Since(began), nil) {
+			return
+		}
+		if rest != nil {
+			rest(began)
+		}
+	}
+}
+
+// Close closes what Ask has opened. There are no leases that could be left.
+func (s *Source) Close() {
+	if client := s.client.Load(); client != nil {
+		_ = client.Close()
+	}
+}
+
+// Pause waits for d or until something comes from wake. It returns false if ctx has ended.
+func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// confirm takes the circles of an answer. Its locks were not all read at the same time: a circle
+// that was in the answer before as well was there in between.
+func (s *Store) confirm(circles [][]pawl.Blocked) {
+	same := func(a, b pawl.Blocked) bool {
+		return a.Name == b.Name && a.By.Lease == b.By.Lease && a.Waiter.Lease != "" && a.Waiter.Lease == b.Waiter.Lease
+	}
+	before := s.circles
+	s.circles, s.Deadlocks = circles, nil
+	for _, circle := range circles {
+		if slices.ContainsFunc(before, func(other []pawl.Blocked) bool { return slices.EqualFunc(circle, other, same) }) {
+			s.Deadlocks = append(s.Deadlocks, circle)
+		}
+	}
+}
+
+// Unsure reports whether the last answer has circles that were not in the one before.
+func (s *Store) Unsure() bool { return len(s.Deadlocks) < len(s.circles) }
