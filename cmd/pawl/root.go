@@ -65,6 +65,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl wait deploy                          until nobody has it
   pawl ls                                   who holds what
   pawl watch                                what happens to locks, as it happens
+  pawl top                                  who holds what, live
   pawl serve                                the same in a browser, live
   pawl show deploy                          who has it, why, and who waits
   pawl break deploy --force --why "hangs"   end somebody's lease
@@ -79,7 +80,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.topCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err

@@ -15,7 +15,7 @@ import (
 var (
 	otherCommands = map[string]string{
 		"list": "ls", "status": "show", "info": "show", "unlock": "break", "extend": "renew", "refresh": "renew", "lock": "run", "exec": "run", "cron": "once", "lease": "acquire",
-		"top": "watch", "events": "watch", "follow": "watch", "monitor": "watch",
+		"events": "watch", "follow": "watch", "monitor": "top", "htop": "top",
 	}
 	otherFlags = map[string]string{
 		"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why",

@@ -6,6 +6,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +19,19 @@ func terminalSize(f *os.File) (columns, rows int) {
 		return 0, 0
 	}
 	return int(size.Col), int(size.Row)
+}
+
+// stopSelf stops us and what was started with us, as Ctrl-Z does, and returns when we are continued.
+// Where nobody could do that, as in the first process of a terminal, the kernel does not stop us.
+func stopSelf() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	_ = unix.Kill(0, unix.SIGTSTP) // which may come after this has returned
+	select {
+	case <-continued:
+	case <-time.After(200 * time.Millisecond):
+	}
 }
 
 // closedOutput reports whether f was closed when this process began: Go puts the null device in

@@ -18,6 +18,9 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(info.Window.Right-info.Window.Left) + 1, 0
 }
 
+// stopSelf is nothing that a console knows.
+func stopSelf() {}
+
 // closedOutput is not known here: a write fails.
 func closedOutput(*os.File) bool { return false }
 

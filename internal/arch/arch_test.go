@@ -51,7 +51,7 @@ var layers = []struct {
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"driver/drivertest/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
 	{packages: []string{"fence/fencetest"}},
-	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/net/netutil", "github.com/spf13/"}},
+	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/net/netutil", "github.com/spf13/", "github.com/gdamore/tcell/"}},
 	// Processes that use what is published, servers, and a judge that knows neither.
 	{packages: []string{"chaos"}, others: []string{"golang.org/x/sys"}},
 	// Nobody imports it. It knows all stores and their clients, and our peers.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+)
+
+const topHelp = `Show the locks whose names begin with PREFIX on the terminal, live, until q or
+Ctrl-C: who holds them, for how long, how many wait, how long the first of them
+has waited, and why. The lock whose first waiter has waited for longest comes
+first. Above the table it says which store does not answer or is in quarantine,
+and which waiters wait for each other. In the table are marked
+
+  deadlock    the lock is in such a circle
+  overdue     the lease has not been renewed for half of its time
+  orphan      the process has ended, and what it started goes on
+  quarantine  the store grants nothing for a while, as after a restart
+
+A terminal with less than 100 columns has holders without process and command:
+they are in "pawl show". Keys: n, h, a, w and f sort by name, holder, age,
+waiters and the first wait, and the same key again turns the order; the arrows,
+Page Up and Page Down move; q quits.
+
+A store is asked once a second, or less often if the list takes long. Colours
+are off with --no-color, and if $NO_COLOR is set. If the output is no terminal,
+one table is printed, in full width.`
+
+// top is one "pawl top".
+type top struct {
+	*app
+	stores []*topStore
+	past   *history.History
+	order  topOrder
+	turned bool // the order
+	plain  bool // no colours
+	first  int  // row that is shown
+}
+
+// topStore is what is known of a store.
+type topStore struct {
+	history.Store
+	source history.Source
+	failed error // to read some or all of it
+}
+
+func (a *app) topCommand() *cobra.Command {
+	t := &top{app: a, order: "first", past: history.New(0)}
+	var urls storeValues
+	cmd := &cobra.Command{
+		Use:   "top [PREFIX]",
+		Short: "Show the locks on the terminal, live",
+		Long:  topHelp,
+		Example: `  pawl top
+  pawl top deploy/ --sort age
+  pawl top -s redis://h1 -s etcd://h2:2379`,
+		Args:              args(0, 1, "see pawl top --help"),
+		ValidArgsFunction: a.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+				if what, write := likeStore(prefix); what != "" && len(urls) == 0 {
+					return usage("an argument is the "+what, "name it with: pawl top "+write)
+				}
+			}
+			stores, err := a.served(urls)
+			if err != nil {
+				return err
+			}
+			for _, s := range stores {
+				st := &topStore{source: history.Source{Open: s.Open, Prefix: prefix}}
+				st.Name = s.Name
+				t.stores = append(t.stores, st)
+			}
+			t.plain = t.plain || os.Getenv("NO_COLOR") != ""
+			if columns, _ := sizeOf(a.stdout); columns == 0 {
+				return t.once(cmd.Context())
+			}
+			return t.live(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	fs.VarP(&urls, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or else the file store)")
+	fs.Var(&t.order, "sort", "sort by `COLUMN`: name, holder, age, waiting or first")
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "holder", "age", "waiting", "first"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+	fs.BoolVar(&t.plain, "no-color", false, "use no colours")
+	return cmd
+}
+
+// take makes a look what is known of a store.
+func (t *top) take(s *topStore, l *history.Look) {
+	t.past.Take(&s.Store, l)
+	s.failed = l.Err
+}
+
+// once prints what there is.
+func (t *top) once(ctx context.Context) error {
+	var failed error
+	for _, s := range t.stores {
+		defer s.source.Close()
+		for look := 0; look == 0 || look == 1 && s.Unsure(); look++ {
+			if look > 0 {
+				history.Pause(ctx, history.Every, nil)
+			}
+			l := s.source.Ask(ctx)
+			t.take(s, &l)
+		}
+		if f := new(failure); s.failed != nil && !errors.As(s.failed, &f) {
+			failed = errors.Join(failed, storeFailure(s.failed, s.Name))
+		} else {
+			failed = errors.Join(failed, s.failed)
+		}
+	}
+	now := time.Now()
+	for _, n := range t.notes(now) {
+		if !n.failure { // which is told at the end
+			fmt.Fprintln(t.stderr, "pawl: "+n.text)
+		}
+	}
+	if rows := t.rows(now); len(rows) > 0 {
+		if err := t.table(rows, 0).print(t.stdout, 0, nil, 0); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// live shows it until somebody quits.
+func (t *top) live(ctx context.Context) error {
+	s, err := tcell.NewScreen()
+	if err == nil {
+		err = s.Init()
+	}
+	if err != nil {
+		return fail(exitSystem, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls --watch")
+	}
+	defer s.Fini() // the terminal is as it was, whatever happens
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return t.show(ctx, s)
+}
+
+// show shows it on s until somebody quits.
+func (t *top) show(ctx context.Context, s tcell.Screen) error {
+	type answer struct {
+		*topStore
+		history.Look
+	}
+	looks, events := make(chan answer), make(chan tcell.Event)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, store := range t.stores {
+		go store.source.Follow(ctx, func(l history.Look) {
+			select {
+			case looks <- answer{store, l}:
+			case <-ctx.Done():
+			}
+		}, nil)
+	}
+	go s.ChannelEvents(events, ctx.Done())
+	s.RegisterRuneFallback('…', "~")
+	ages := time.NewTicker(time.Second)
+	defer ages.Stop()
+	for {
+		t.draw(s, time.Now())
+		select {
+		case l := <-looks:
+			t.take(l.topStore, &l.Look)
+		case e, ok := <-events:
+			if !ok || t.quits(s, e) {
+				return nil
+			}
+		case <-ages.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

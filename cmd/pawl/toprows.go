@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// level is how much a line matters.
+type level int
+
+const (
+	fine level = iota
+	doubtful
+	wrong
+)
+
+// topRow is a lock as it is shown.
+type topRow struct {
+	store              int // its number, from 1
+	name, kind, holder string
+	person             string        // the holder without its process
+	held, first        time.Duration // negative: nobody holds it, nobody waits, or it is not known
+	waiting            int
+	why                string
+	level              level
+}
+
+// topNote is a line above the table.
+type topNote struct {
+	text    string
+	level   level
+	failure bool // to read a store
+}
+
+// rows returns the locks in their order.
+func (t *top) rows(now time.Time) (rows []topRow) {
+	for i, s := range t.stores {
+		stuck := map[string]bool{}
+		for _, circle := range s.Deadlocks {
+			for _, b := range circle {
+				stuck[b.Name] = true
+			}
+		}
+		for _, name := range s.Names() {
+			r := rowOf(s.Locks[name], now)
+			r.store = i + 1
+			if len(s.Locks[name].Holders) == 0 && s.Shut != nil {
+				r.mark(doubtful, "quarantine")
+			}
+			if stuck[name] {
+				r.mark(wrong, "deadlock")
+			}
+			rows = append(rows, r)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b topRow) int {
+		c := topOrders[t.order].compare(&a, &b)
+		if t.turned {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(b.held, a.held))
+	})
+	return rows
+}
+
+func rowOf(l *history.Lock, now time.Time) topRow {
+	r := topRow{name: l.Name, kind: "-", holder: "nobody", person: "nobody", held: -1, first: -1, waiting: len(l.Waiters)}
+	for i, h := range l.Holders {
+		r.held = max(r.held, since(h.Acquired, now))
+		if i == 0 {
+			r.holder, r.person = h.Person.String(), shortPerson(h.Person)
+			r.kind, r.why = topKind(&h, len(l.Holders)), h.Why
+		}
+		if h.Orphan {
+			r.mark(doubtful, "orphan")
+		}
+	}
+	if n := len(l.Holders); n > 1 {
+		more := fmt.Sprintf("+%d ", n-1)
+		r.holder, r.person = more+r.holder, more+r.person
+	}
+	for _, w := range l.Waiters {
+		r.first = max(r.first, since(w.Since, now))
+	}
+	for _, sp := range l.Spans {
+		if sp.State == "overdue" {
+			r.mark(doubtful, "overdue")
+			break
+		}
+	}
+	return r
+}
+
+// mark puts a word before the reason, which may be long.
+func (r *topRow) mark(of level, word string) {
+	r.level = max(r.level, of)
+	r.why = strings.TrimSuffix(word+": "+r.why, ": ")
+}
+
+func topKind(h *report.Holder, holders int) string {
+	switch {
+	case h.Shared:
+		return "shared"
+	case h.Slots > 0:
+		return fmt.Sprintf("%d of %d", holders, h.Slots)
+	}
+	return "exclusive"
+}
+
+// since returns how long ago t was, or -1. Others' clocks may be ahead of ours.
+func since(t, now time.Time) time.Duration {
+	if t.IsZero() {
+		return -1
+	}
+	return max(now.Sub(t), 0)
+}
+
+// notes returns what there is to say of the stores.
+func (t *top) notes(now time.Time) (notes []topNote) {
+	for i, s := range t.stores {
+		of, and := "", ""
+		if len(t.stores) > 1 {
+			of = fmt.Sprintf("%d  %s", i+1, s.Name)
+			and = ": "
+		}
+		switch {
+		case s.failed != nil:
+			text := "does not answer"
+			if f := new(failure); !errors.As(s.failed, &f) && len(s.Locks) > 0 {
+				text = "does not answer in full"
+			}
+			if !s.Asked.IsZero() {
+				text += " since " + s.Asked.Local().Format(time.TimeOnly)
+			}
+			notes = append(notes, topNote{printable(cmp.Or(of, s.Name) + " " + text + ": " + plain(s.failed)), wrong, true})
+		case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
+			notes = append(notes, topNote{text: of + and + strings.TrimPrefix(closed(s.State), "pawl: "), level: doubtful})
+		case of != "":
+			notes = append(notes, topNote{text: printable(of)})
+		}
+	}
+	for _, s := range t.stores {
+		for _, circle := range s.Deadlocks {
+			var b strings.Builder
+			b.WriteString("deadlock: ")
+			for _, e := range circle {
+				fmt.Fprintf(&b, "%s (%s) → ", e.Name, shortPerson(report.PersonOf(e.By.Holder, "")))
+			}
+			notes = append(notes, topNote{text: printable(b.String() + circle[0].Name), level: wrong})
+		}
+	}
+	return notes
+}
+
+// shortPerson leaves out the process.
+func shortPerson(p report.Person) string {
+	p.PID, p.Command = 0, ""
+	return p.String()
+}
+
+// table returns the table of rows. On a screen, of some width, the sorted column is marked.
+func (t *top) table(rows []topRow, width int) table {
+	screen := width > 0
+	head := []string{"NAME", "KIND", "HELD", "WAIT", "FIRST", "HOLDER", "WHY"}
+	if screen {
+		o := topOrders[t.order]
+		arrow := "↓"
+		if o.up != t.turned {
+			arrow = "↑"
+		}
+		head[o.column] += arrow
+	}
+	all := table{head}
+	for _, r := range rows {
+		holder := r.holder
+		if screen && width < 100 {
+			holder = r.person
+		}
+		all = append(all, []string{printable(r.name), r.kind, short(r.held), strconv.Itoa(r.waiting), short(r.first),
+			printable(holder), printable(cmp.Or(r.why, "-"))})
+	}
+	if len(t.stores) > 1 {
+		for i := range all {
+			of := "S"
+			switch {
+			case i > 0 && screen:
+				of = strconv.Itoa(rows[i-1].store)
+			case i > 0:
+				of = printable(t.stores[rows[i-1].store-1].Name)
+			case !screen:
+				of = "STORE"
+			}
+			all[i] = append([]string{of}, all[i]...)
+		}
+	}
+	return all
+}
+
+// short returns a duration in six characters.
+func short(d time.Duration) string {
+	s := int(d / time.Second)
+	switch {
+	case d < 0:
+		return "-"
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%02dh", s/86400, s/3600%24)
+}
+
+// topOrder is what the table is sorted by.
+type topOrder string
+
+var topOrders = map[topOrder]struct {
+	key     rune
+	column  int
+	up      bool // smaller ones come first
+	compare func(a, b *topRow) int
+}{
+	"name":    {'n', 0, true, func(a, b *topRow) int { return cmp.Compare(a.name, b.name) }},
+	"holder":  {'h', 5, true, func(a, b *topRow) int { return cmp.Compare(a.holder, b.holder) }},
+	"age":     {'a', 2, false, func(a, b *topRow) int { return cmp.Compare(b.held, a.held) }},
+	"waiting": {'w', 3, false, func(a, b *topRow) int { return cmp.Compare(b.waiting, a.waiting) }},
+	"first":   {'f', 4, false, func(a, b *topRow) int { return cmp.Compare(b.first, a.first) }},
+}
+
+func (o *topOrder) Set(s string) error {
+	if _, ok := topOrders[topOrder(s)]; !ok {
+		return errors.New("use name, holder, age, waiting or first")
+	}
+	*o = topOrder(s)
+	return nil
+}
+
+func (o *topOrder) String() string { return string(*o) }
+
+func (o *topOrder) Type() string { return "string" }
