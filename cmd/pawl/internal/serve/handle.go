@@ -84,6 +84,7 @@ var pages = map[string]page{
 	"/table.js":    {"table.js", "text/javascript; charset=utf-8"},
 	"/detail.js":   {"detail.js", "text/javascript; charset=utf-8"},
 	"/graph.js":    {"graph.js", "text/javascript; charset=utf-8"},
+	"/heat.js":     {"heat.js", "text/javascript; charset=utf-8"},
 	"/text.js":     {"text.js", "text/javascript; charset=utf-8"},
 	"/timeline.js": {"timeline.js", "text/javascript; charset=utf-8"},
 }

@@ -5,8 +5,6 @@
 package serve
 
 import (
-	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -68,21 +66,14 @@ func TestPageDraws(t *testing.T) {
 		s.take(1, a)
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- listen(ctx, l, nil, s.handle) }() // and nobody asks the stores
-	p := browse(t, "http://"+l.Addr().String())
-	p.look(1200, 860, "light")
+	p := browse(t, toldPage(t, s))
+	p.look(1200, 1060, "light")
 	p.until(`document.querySelectorAll('#rows tr').length`, "6")
 	p.until(`document.getElementById('past').textContent`, "rotate")
 	p.until(`[...document.querySelectorAll('#rows tr.overdue th')].map((e) => e.textContent).join()`, "import/feed")
 	p.eval(`document.getElementById('span').value = '2'; document.getElementById('span').dispatchEvent(new Event('change'))`)
 	p.shoot("serve", false)
-	p.look(1200, 860, "dark")
+	p.look(1200, 1060, "dark")
 	p.eval(`new Promise((done) => setTimeout(done, 300))`)
 	p.shoot("serve-dark", false)
 	p.look(390, 844, "light")
@@ -90,10 +81,6 @@ func TestPageDraws(t *testing.T) {
 	p.shoot("serve-phone", false)
 	if said := p.said(); len(said) > 0 {
 		t.Errorf("the console says %q", said)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import { Table, matches } from './table.js';
 import { Timeline } from './timeline.js';
 import { Detail } from './detail.js';
 import { Graph } from './graph.js';
+import { Heat } from './heat.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -75,6 +76,7 @@ const table = new Table(known, (key, from) => detail.open(key, from));
 const timeline = new Timeline(known, $('timeline'), $('tip'), (key) => detail.open(key, null));
 
 const graph = new Graph(known, $('waiting'));
+const heat = new Heat(known, $('heat'), (key, from) => detail.open(key, from));
 
 let next;
 function show() {
@@ -85,7 +87,10 @@ function show() {
 	showStores();
 	const width = $('span').value * 60000, rows = table.show($('filter').value, $('waited').checked);
 	const free = $('waited').checked ? [] : past(width, $('filter').value);
-	if (!$('still').checked) timeline.show([...rows.slice(0, 200), ...free], width);
+	if (!$('still').checked) {
+		timeline.show([...rows.slice(0, 200), ...free], width);
+		heat.show($('filter').value, width);
+	}
 	showPast(free);
 	graph.show();
 	detail.show();
