@@ -51,6 +51,7 @@ var layers = []struct {
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"driver/drivertest/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
 	{packages: []string{"fence/fencetest"}},
+	{packages: []string{"internal/scale"}}, // arithmetic for the command and the bench
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/net/netutil", "github.com/spf13/", "github.com/gdamore/tcell/"}},
 	// Processes that use what is published, servers, and a judge that knows neither.
 	{packages: []string{"chaos"}, others: []string{"golang.org/x/sys"}},
