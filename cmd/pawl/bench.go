@@ -26,16 +26,18 @@ const (
 
 func (a *app) benchCommand() *cobra.Command {
 	var each time.Duration
+	w := wish{Clients: 1e6, Leases: 1e7, HandOffs: 1e5}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how long locks take in a store",
-		Long: `Measure what locks cost in a store, from this machine, in five parts: a round
+		Long: `Measure what locks cost in a store, from this machine, in seven parts: a round
 trip, which is to ask who has a lock that nobody has; the same after a rest of
 10 ms, when everything takes longer; acquire and release, one after the other;
 the same by 64 at a time, each with a lock of its own; and the hand-off of a
 lock, from release to the return of the other client's acquire. Locks that are
 handed off were held for 10 ms, so hand-offs are compared with rested round
-trips.
+trips. The last two parts are for an estimate of how many such servers a large
+service takes: locks of 16 clients, and 64 hand-offs at a time.
 
 The locks are called pawl-bench/…, and are given back at the end. What stays is
 what a store keeps of any name: its token, in Redis for a day. Only one bench
@@ -48,10 +50,16 @@ may notice.`,
 			if each <= 0 || each > time.Minute {
 				return usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
 			}
-			return a.bench(cmd.Context(), each)
+			if min(w.Clients, w.Leases, w.HandOffs) < 0 {
+				return usage("--clients, --leases and --hand-offs are not negative", "leave them out for a very large service")
+			}
+			return a.bench(cmd.Context(), each, &w)
 		},
 	}
-	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the five parts")
+	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the seven parts")
+	cmd.Flags().Float64Var(&w.Clients, "clients", w.Clients, "estimate what so many `CLIENTS` take")
+	cmd.Flags().Float64Var(&w.Leases, "leases", w.Leases, "that hold so many `LEASES` of 30 s")
+	cmd.Flags().Float64Var(&w.HandOffs, "hand-offs", w.HandOffs, "and so many `HAND-OFFS` a second")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -66,6 +74,10 @@ type benchJSON struct {
 	Pair      benchPart `json:"acquire_release"`
 	Many      benchPart `json:"acquire_release_64"`
 	HandOff   benchPart `json:"hand_off"`
+	Clients   benchPart `json:"acquire_release_16_clients"`
+	Crossings benchPart `json:"hand_off_64"`
+
+	Estimate *estimateJSON `json:"estimate,omitempty"` // for stores on a network
 }
 
 type benchPart struct {
@@ -74,9 +86,10 @@ type benchPart struct {
 	P50        int64   `json:"p50_ns"`
 	P99        int64   `json:"p99_ns"`
 	RoundTrips float64 `json:"round_trips,omitempty"` // in p50, where there is a network
+	Processor  float64 `json:"processor"`             // how busy those of this machine were with pawl, of 1
 }
 
-func (a *app) bench(ctx context.Context, each time.Duration) error {
+func (a *app) bench(ctx context.Context, each time.Duration, w *wish) error {
 	s, err := a.open()
 	if err != nil {
 		return err
@@ -102,8 +115,14 @@ func (a *app) bench(ctx context.Context, each time.Duration) error {
 	}()
 
 	out := benchJSON{Schema: schema, Store: s.url.String()}
-	m := &meter{s, other, each}
-	only := func(ctx context.Context, _ *pawl.Lease) error { return m.run(ctx, &out) }
+	m := &meter{store: s, other: other, each: each}
+	defer m.close()
+	only := func(ctx context.Context, _ *pawl.Lease) error {
+		if err := m.connect(ctx, a.open); err != nil {
+			return err
+		}
+		return m.run(ctx, &out)
+	}
 	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
 	if f := new(failure); errors.As(context.Cause(ctx), &f) {
 		a.interrupted = f.code == 128+int(syscall.SIGINT)
@@ -115,7 +134,12 @@ func (a *app) bench(ctx context.Context, each time.Duration) error {
 	if err != nil {
 		return storeFailure(err, out.Store)
 	}
-	return a.print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
+	if s.Guarantees().CrossHost {
+		out.Estimate = out.estimate(s.url.scheme, *w)
+	}
+	return a.print(out, func(w io.Writer) error {
+		return errors.Join(out.text(w, s.Guarantees().CrossHost), out.Estimate.text(w))
+	})
 }
 
 // tryDo is Client.Do that does not wait.
@@ -143,6 +167,7 @@ func (out *benchJSON) text(w io.Writer, network bool) error {
 	}{
 		{trip, out.RoundTrip}, {trip + " after a rest", out.Rested}, {"acquire and release", out.Pair},
 		{strconv.Itoa(benchMany) + " at a time", out.Many}, {"hand-off", out.HandOff},
+		{strconv.Itoa(benchClients) + " clients", out.Clients}, {strconv.Itoa(benchMany) + " hand-offs at a time", out.Crossings},
 	} {
 		fmt.Fprintf(t, "%s\t%v\t%v\t%.0f\t\n", row.name, rounded(row.part.P50), rounded(row.part.P99), row.part.PerSecond)
 	}

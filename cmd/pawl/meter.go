@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,6 +17,7 @@ import (
 // meter measures one store for "pawl bench".
 type meter struct {
 	store, other *store // two clients
+	clients      []*store
 	each         time.Duration
 }
 
@@ -30,13 +32,17 @@ func (m *meter) run(ctx context.Context, out *benchJSON) error {
 		{&out.Pair, &out.RoundTrip, m.pairs},
 		{&out.Many, &out.RoundTrip, m.many},
 		{&out.HandOff, &out.Rested, m.handOffs},
+		{&out.Clients, &out.RoundTrip, m.apart},
+		{&out.Crossings, &out.RoundTrip, m.crossings},
 	} {
-		began := time.Now()
+		began, used := time.Now(), processor()
 		list, err := p.f(ctx)
 		if err != nil {
 			return err
 		}
-		*p.into = part(list, time.Since(began))
+		took := time.Since(began)
+		*p.into = part(list, took)
+		p.into.Processor = (processor() - used).Seconds() / took.Seconds() / float64(runtime.GOMAXPROCS(0))
 		if p.trip.P50 > 0 && m.store.Guarantees().CrossHost {
 			p.into.RoundTrips = float64(p.into.P50) / float64(p.trip.P50)
 		}
@@ -107,25 +113,8 @@ func (m *meter) pair(ctx context.Context, name string) ([]time.Duration, error) 
 	})
 }
 
-func (m *meter) many(ctx context.Context) (list []time.Duration, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i := range benchMany {
-		all.Go(func() {
-			l, e := m.pair(ctx, strconv.Itoa(i+1))
-			mu.Lock()
-			defer mu.Unlock()
-			list = append(list, l...)
-			if e != nil && err == nil {
-				err = e
-				cancel() // the others would fail in the same way
-			}
-		})
-	}
-	all.Wait()
-	return list, err
+func (m *meter) many(ctx context.Context) ([]time.Duration, error) {
+	return m.side(ctx, benchMany, func(ctx context.Context, i int) ([]time.Duration, error) { return m.pair(ctx, strconv.Itoa(i+1)) })
 }
 
 // handOffs lets two clients take turns, with a rest while each has the lock.
