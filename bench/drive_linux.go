@@ -20,6 +20,7 @@ type load struct {
 	Own       bool          // each its own lock, instead of one for all
 	Apart     bool          // each with a client of its own, as if it were another program
 	Hold      time.Duration // nothing unless set
+	Rest      time.Duration // after each release
 	Name      string        // of the lock, or what the names of own locks begin with
 	Measure   measure
 }
@@ -146,15 +147,17 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 			return p
 		}
 		p.All++
-		if !counts {
-			continue
+		if counts {
+			p.Ops++
+			switch s.Measure {
+			case pair:
+				p.Times.add(nano() - asked)
+			case waiting:
+				p.Times.add(got - asked)
+			}
 		}
-		p.Ops++
-		switch s.Measure {
-		case pair:
-			p.Times.add(nano() - asked)
-		case waiting:
-			p.Times.add(got - asked)
+		if s.Rest > 0 {
+			time.Sleep(s.Rest)
 		}
 	}
 }

@@ -39,6 +39,9 @@ var (
 // alone is a load of goroutines with a lock each.
 func alone(seats int) load { return load{Seats: seats, Own: true, Measure: pair} }
 
+// seldom is a lock as most programs use it: the processors have slept in between.
+var seldom = load{Seats: 1, Own: true, Rest: 12 * time.Millisecond, Measure: pair}
+
 // passing is a lock that goes round among n+1 clients, of which n wait.
 func passing(procs, seats int) load {
 	return load{Procs: procs, Seats: seats, Apart: true, Hold: 10 * time.Millisecond, Measure: handOff}
@@ -53,6 +56,8 @@ func all(lists ...[]string) (sum []string) {
 
 var workloads = []*workload{
 	{id: "S1", title: "One goroutine, its own lock, Redis", servers: oneRedis, by: byTime, load: alone(1),
+		contenders: all([]string{"pawl", rawRedis, "PING, twice", "redislock, 100 ms", "redsync"}, listeners)},
+	{id: "S1/apart", title: "One goroutine, its own lock, 12 ms between release and acquire, Redis", servers: oneRedis, by: byTime, load: seldom,
 		contenders: all([]string{"pawl", rawRedis, "PING, twice", "redislock, 100 ms", "redsync"}, listeners)},
 	{id: "S2/64", title: "64 goroutines, each its own lock, Redis", servers: oneRedis, by: byRate, load: alone(64),
 		contenders: all([]string{"pawl", rawRedis, "redislock, 100 ms", "redsync"}, listeners)},
