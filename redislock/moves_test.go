@@ -144,6 +144,7 @@ func TestMasterInBetween(t *testing.T) {
 	t.Parallel()
 	r, other := blessedServer(t, "--repl-diskless-sync-delay", "0"), startServer(t, "--repl-diskless-sync-delay", "0")
 	a, b := openLong(t, r), openLong(t, r)
+	take(t, a, long("other")) // the copy has the look that this takes
 	follow(t, other, r)
 	other.do("replicaof", "no", "one")
 	req := long("deploy")
@@ -157,6 +158,27 @@ func TestMasterInBetween(t *testing.T) {
 		if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 		}
+	}
+}
+
+// TestReplicaHasNoLook: what a master has looked at is not in the record that its replicas have and may give
+// back, so a master that was a replica for a moment looks at once.
+func TestReplicaHasNoLook(t *testing.T) {
+	t.Parallel()
+	r, other := blessedServer(t, "--repl-diskless-sync-delay", "0"), startServer(t)
+	follow(t, other, r)
+	a := openLong(t, r)
+	take(t, a, long("deploy"))
+	key := a.server.EpochKey("")
+	if !eventually(patience, func() bool { return other.do("exists", lockKey(defaultPrefix, "deploy")) == "1" }) {
+		t.Fatal("the replica has no lease")
+	}
+	unseen := " " + strings.Repeat("0", 16)
+	if had := r.do("get", key); strings.HasSuffix(had, unseen) {
+		t.Errorf("the master has not looked: %s", had)
+	}
+	if had := other.do("get", key); !strings.HasSuffix(had, unseen) {
+		t.Errorf("the replica has a look of its master: %s", had)
 	}
 }
 

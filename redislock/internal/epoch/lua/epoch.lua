@@ -18,6 +18,10 @@
 local SILENCE = 2000 -- for how many ms a server may be silent although it is there
 local SLACK = 1000000 -- in microseconds: clients report ENDS late by a round trip, and that must not add up
 
+-- Replicas have the record as it is written here. If one gives it back to a server that was the master
+-- before, that looks at once whether its data is still the one of the record.
+local UNSEEN = '0000000000000000'
+
 local epoch = KEYS[1]
 local mode, own, known, change, away, who = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local rest, me, channel, id, had = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], ARGV[12] == '1'
@@ -140,6 +144,6 @@ if mode ~= 'look' then
   -- Connected clients do not notice a FLUSHALL, and may have leases that this caller
   -- does not know.
   if fresh and channel ~= '' then redis.call('PUBLISH', channel, id .. ' ' .. boot) end
-  redis.call('SET', epoch, table.concat({layout, boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, digits(at)}, ' '))
+  redis.call('SET', epoch, table.concat({layout, boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, UNSEEN}, ' '))
 end
 return {math.max(0, math.ceil((till - at) / 1000)), longest, begun and (fresh and 2 or 1) or others and 1 or 0, digits(set), by, sets, math.max(0, math.ceil((ends - at) / 1000)), ''}

@@ -6,7 +6,7 @@
 -- the pattern of its keys.
 -- Gives: now, digits, lineage, stranger, closed, beyond.
 
-local LOOK = 10000 -- for how long a check of the server's role is valid, in microseconds
+local LOOK = 2000 -- for how long a check of the server's role is valid, in microseconds
 
 -- now returns the server's time in microseconds.
 local function now()
