@@ -55,7 +55,7 @@ func BenchmarkFloor(b *testing.B) {
 // BenchmarkClient is an Acquire and a Release of a free lock.
 func BenchmarkClient(b *testing.B) {
 	r := blessedServer(b)
-	locks, err := Open(b.Context(), r.url(), nil)
+	locks, err := Open(b.Context(), r.url(), longOptions())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func BenchmarkCalls(b *testing.B) {
 // It tells how many times as long the former take.
 func BenchmarkEfficiency(b *testing.B) {
 	r := blessedServer(b)
-	ours, err := Open(b.Context(), r.url(), nil)
+	ours, err := Open(b.Context(), r.url(), longOptions())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func BenchmarkHandOff(b *testing.B) {
 			r := blessedServer(b)
 			var clients [8]*pawl.Client
 			for i := range clients {
-				c, err := Open(b.Context(), r.url(), nil)
+				c, err := Open(b.Context(), r.url(), longOptions())
 				if err != nil {
 					b.Fatal(err)
 				}
