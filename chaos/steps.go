@@ -52,7 +52,7 @@ func (r *run) holdSteps(end int64) error {
 		return err
 	}
 	var wrong []error
-	r.steps, wrong = trace.Check(m)
+	r.steps, wrong = trace.Check(m, nil)
 	for _, w := range wrong {
 		r.found = append(r.found, check.Violation{Rule: check.NoSuchStep, At: end, Until: end, Text: w.Error()})
 	}

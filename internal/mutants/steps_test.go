@@ -2,12 +2,15 @@
 
 package mutants
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // offSteps are mutants that only a run held against the formulas of spec/proof shows: nothing forbidden comes of them
 // while clocks are right.
 var offSteps = func() (all []mutant) {
-	const pkg, propose = "redislock/redlock", "redislock/redlock/lua/propose.lua"
+	const pkg, propose, ofAChange = "redislock/redlock", "redislock/redlock/lua/propose.lua", "TestStepsOfAChange"
 	for _, m := range []mutant{
 		{
 			name: "steps: a node takes the drift off, too", file: propose, test: "release-frees-the-name",
@@ -25,8 +28,19 @@ var offSteps = func() (all []mutant) {
 			name: "steps: a lease that was handed over counts as a failed attempt", file: queue, test: "client-waits-for-another-client",
 			old: "\tc.grant()\n\ts.leave()\n", new: "\ts.leave()\n",
 		},
+		{
+			name: "steps: new nodes are accepted before the last leases of the old ones are over", file: pkg + "/change.go", test: ofAChange,
+			old: "case <-time.After(ttl + driver.Drift(ttl)):", new: "case <-time.After(ttl - ttl/4):",
+		},
+		{
+			name: "steps: a generation is recorded that no node has accepted", file: pkg + "/decide.go", test: ofAChange,
+			old: `c.ask(ctx, "accept", b); ok`, new: `c.ask(ctx, "ask", b); ok`,
+		},
 	} {
-		m.pkg, m.test = pkg, "TestStepsOfServers/"+m.test
+		m.pkg = pkg
+		if !strings.HasPrefix(m.test, "Test") {
+			m.test = "TestStepsOfServers/" + m.test
+		}
 		all = append(all, m)
 	}
 	return all

@@ -4,6 +4,7 @@ package steps
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func (j *judge) extended(c Decision, n int) {
 		return // and nobody relies on it
 	}
 	for _, shared := range []bool{false, true} {
-		if r := j.rounds[asking{j.ids[l], fmt.Sprint(c.Token), shared, n}]; r != nil && (j.votes(r) > len(j.nodes)/2 || shared) {
+		if r := j.rounds[asking{j.ids[l], fmt.Sprint(c.Token), shared, n}]; r != nil && (j.votes(r) >= j.quorum(r) || shared) {
 			j.confirmed("extend", r, c)
 			return
 		}
@@ -75,6 +76,31 @@ func (j *judge) votes(r *judged) (n int) {
 	return n
 }
 
+// quorum is how many nodes have to vote for a round.
+func (j *judge) quorum(r *judged) int {
+	if r.set == "" {
+		return len(j.nodes)/2 + 1
+	}
+	return quorumOf(r.set)
+}
+
+// relies is that a client begins to rely on a round, as nodes.smt has it.
+func (j *judge) relies(r *judged, what string) {
+	if j.sets == nil {
+		return
+	}
+	q := j.sets.New("Quorum")
+	j.sets.Set("of", j.sets.set(r.set), q)
+	for id, n := range j.sets.nodes {
+		voted := j.sets.Get("voted", n, r.in)
+		if voted == 1 && !slices.Contains(j.sets.ids[r.set], id) {
+			j.wrongly("%s, by %s too, which is none of %s", what, id, r.set)
+		}
+		j.sets.Set("member", voted, n, q)
+	}
+	j.also(what, "confirm", r.in, q)
+}
+
 func (j *judge) confirmed(action string, r *judged, c Decision) {
 	if r.ttl < c.TTL {
 		j.wrongly("lease %s: %s for %d ms, and the nodes were asked for %d", c.ID, action, c.TTL, r.ttl)
@@ -83,10 +109,11 @@ func (j *judge) confirmed(action string, r *judged, c Decision) {
 	for _, node := range j.nodes {
 		j.Set("member", j.Get("voted", node, r.id), node, q)
 	}
-	if n := j.votes(r); n <= len(j.nodes)/2 {
+	if n := j.votes(r); n < j.quorum(r) {
 		j.wrongly("lease %s: %s by %d nodes", c.ID, action, n)
 	}
 	j.step("lease "+c.ID+" is confirmed", action, r.id, q)
+	j.relies(r, "lease "+c.ID+" is confirmed")
 	if len(j.rounds) <= 32 && j.wrong == nil {
 		if err := j.Holds(); err != nil {
 			j.wrongly("%s", strings.ReplaceAll(err.Error(), "\n", ", "))

@@ -28,10 +28,13 @@ type judge struct {
 	has    []map[int64]bool
 	rounds map[asking]*judged
 	voted  map[[2]string]bool // leases, with their tokens, for which a node has voted at any time
-	open   []*judged          // those that are not over
-	grants []Decision
-	renews []Decision
-	wrong  error
+	sets   *sets              // nil if nodes are not changed
+	// clients are the sets of nodes of the clients that have asked for leases.
+	clients map[string]string
+	open    []*judged // those that are not over
+	grants  []Decision
+	renews  []Decision
+	wrong   error
 }
 
 // asking is what proposals of one round have in common. Of renewals that is which of the client's it is.
@@ -44,7 +47,9 @@ type asking struct {
 type judged struct {
 	asking
 	id, over int64
-	ttl      int64 // in ms, as nodes were asked for it
+	in       int64  // sets: the round there
+	set      string // of nodes
+	ttl      int64  // in ms, as nodes were asked for it
 }
 
 type step struct {
@@ -54,7 +59,7 @@ type step struct {
 }
 
 // at returns the judge of a name.
-func (tr *Trace) at(judges map[string]*judge, m *proof.Model, key string) (*judge, error) {
+func (tr *Trace) at(judges map[string]*judge, m, nodes *proof.Model, key string) (*judge, error) {
 	if j := judges[key]; j != nil {
 		return j, nil
 	}
@@ -62,7 +67,7 @@ func (tr *Trace) at(judges map[string]*judge, m *proof.Model, key string) (*judg
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{Run: run, key: key, leases: map[string]int64{}, ids: []string{""}, rounds: map[asking]*judged{}, voted: map[[2]string]bool{}}
+	j := &judge{Run: run, key: key, leases: map[string]int64{}, ids: []string{""}, rounds: map[asking]*judged{}, voted: map[[2]string]bool{}, clients: map[string]string{}}
 	for range tr.Nodes {
 		j.nodes, j.has = append(j.nodes, j.New("Node")), append(j.has, map[int64]bool{})
 	}
@@ -70,7 +75,18 @@ func (tr *Trace) at(judges map[string]*judge, m *proof.Model, key string) (*judg
 		j.does(l.At, 0, func() { j.restarted(l.Node) })
 	}
 	judges[key] = j
-	return j, nil
+	if nodes == nil {
+		return j, nil
+	}
+	j.sets, err = newSets(nodes)
+	for _, r := range tr.Records {
+		j.does(r.At, 0, func() {
+			if err := j.sets.recorded(r); err != nil {
+				j.wrongly("%s", strings.ReplaceAll(err.Error(), "\n", ", "))
+			}
+		})
+	}
+	return j, err
 }
 
 func (j *judge) does(at int64, rank int, do func()) { j.steps = append(j.steps, step{at, rank, do}) }
@@ -107,6 +123,23 @@ func (j *judge) step(what, action string, args ...int64) {
 	}
 }
 
+// also makes a step of nodes.smt.
+func (j *judge) also(what, action string, args ...int64) {
+	if j.sets == nil || j.wrong != nil {
+		return
+	}
+	if err := j.sets.Step(action, args...); err != nil {
+		j.wrongly("%s: %s, of nodes.smt", what, strings.ReplaceAll(err.Error(), "\n", ", "))
+	}
+}
+
+// votes is that a node votes for a round.
+func (j *judge) votesFor(what string, node int, r *judged) {
+	if j.sets != nil {
+		j.also(what, "vote", j.sets.node(j.sets.at[node]), r.in)
+	}
+}
+
 func (j *judge) lease(id string) int64 {
 	l, ok := j.leases[id]
 	if !ok {
@@ -122,6 +155,7 @@ func (j *judge) pass() {
 	j.open = slices.DeleteFunc(j.open, func(r *judged) bool {
 		if r.over <= j.now {
 			j.step("time passes", "pass-time", r.id)
+			j.also("time passes", "pass-time", r.in)
 		}
 		return r.over <= j.now
 	})
@@ -147,7 +181,12 @@ func (j *judge) round(a asking, extends bool, ttl int64) *judged {
 		return r
 	}
 	ms := time.Duration(ttl) * time.Millisecond
-	r = &judged{a, j.New("Round"), j.now + (ms - driver.Drift(ms)).Microseconds(), ttl}
+	r = &judged{asking: a, id: j.New("Round"), over: j.now + (ms - driver.Drift(ms)).Microseconds(), ttl: ttl, set: j.clients[a.lease]}
+	if j.sets != nil {
+		r.in = j.sets.New("Round")
+		j.sets.Set("with", j.sets.set(r.set), r.in)
+		j.also("lease "+a.lease+" asks", "send", r.in)
+	}
 	if a.renewal > 0 {
 		r.over = j.renews[a.renewal-1].Over
 	}

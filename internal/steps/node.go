@@ -58,11 +58,13 @@ func (j *judge) proposed(s Call, i int) {
 	if heir, ok := j.leases[from]; ok && j.Get("has", n, heir) == 1 && heir != l {
 		j.opens(s.Node, l)
 		j.step(what+" after "+from, "hand-over", n, heir, rounds[0].id)
+		j.votesFor(what, s.Node, rounds[0])
 		delete(j.has[s.Node], heir)
 	} else {
 		j.opens(s.Node, l)
 		for _, r := range rounds {
 			j.step(what, map[bool]string{true: "take", false: "heal"}[mode == "take"], n, r.id)
+			j.votesFor(what, s.Node, r)
 		}
 	}
 	j.has[s.Node][l] = true
@@ -123,7 +125,9 @@ func (j *judge) handed(s Call, i int, from int64, least string) {
 	j.Set("sent", 1, r.id)
 	j.pass()
 	j.opens(s.Node, j.lease(lock.lease))
-	j.step(fmt.Sprintf("node %d hands over to lease %s", s.Node, lock.lease), "hand-over", j.nodes[s.Node], from, r.id)
+	what := fmt.Sprintf("node %d hands over to lease %s", s.Node, lock.lease)
+	j.step(what, "hand-over", j.nodes[s.Node], from, r.id)
+	j.votesFor(what, s.Node, r)
 	delete(j.has[s.Node], from)
 	j.has[s.Node][j.lease(lock.lease)] = true
 }

@@ -37,7 +37,10 @@ type Call struct {
 	Answers []int64
 	Before  []Name
 	After   []Name
-	Node    int `json:"-"`
+	Node    int    `json:"-"`
+	Set     string // of propose and end: the nodes of the client, and how many of them are a quorum
+	Self    string // of decide: the node
+	Said    string // of decide: what the node has said by then
 }
 
 // Name is what a node has about a name.
@@ -84,6 +87,7 @@ type Trace struct {
 	Calls     []Call
 	Decisions []Decision
 	Losses    []Loss
+	Records   []Recorded
 }
 
 // Loss is that a node has lost all that it had.
@@ -159,28 +163,35 @@ func (tr *Trace) ReadDecisions(r io.Reader) error {
 	}
 }
 
-// Check returns how many steps there are, and for each name the first that the formulas do not have.
-func (tr *Trace) Check(m *proof.Model) (n int, wrong []error) {
+// Check returns how many steps there are, and for each name the first that the formulas do not have: those of
+// redlock.smt and, if that is not nil, of nodes.smt.
+func (tr *Trace) Check(m, nodes *proof.Model) (n int, wrong []error) {
 	judges := map[string]*judge{}
 	for _, c := range tr.Calls {
+		if c.Script == "decide" {
+			continue
+		}
 		if c.Boot == "" {
 			return 0, []error{fmt.Errorf("a server without a run: %+v", c)}
 		}
 		for i, b := range c.Before {
-			j, err := tr.at(judges, m, b.Key)
+			j, err := tr.at(judges, m, nodes, b.Key)
 			if err != nil {
 				return 0, []error{err}
 			}
 			last := !slices.ContainsFunc(c.Before[i+1:], func(o Name) bool { return o.Key == b.Key })
 			first := !slices.ContainsFunc(c.Before[:i], func(o Name) bool { return o.Key == b.Key })
-			if c.Script == "propose" && c.Answers[i] == 1 {
-				j.voted[[2]string{c.Args[7+i], c.Args[7+len(c.Before)+i]}] = true
+			if c.Script == "propose" {
+				j.clients[c.Args[7+i]] = c.Set
+				if c.Answers[i] == 1 {
+					j.voted[[2]string{c.Args[7+i], c.Args[7+len(c.Before)+i]}] = true
+				}
 			}
 			j.does(c.At, 1, func() { j.carriedOut(c, i, first, last) })
 		}
 	}
 	for _, d := range tr.decisions() {
-		j, err := tr.at(judges, m, d.Key)
+		j, err := tr.at(judges, m, nodes, d.Key)
 		if err != nil {
 			return 0, []error{err}
 		}

@@ -41,7 +41,7 @@ for i = 1, count do
   answers[i] = one and not one.err and one[1] or -99
 end
 redis.log(redis.LOG_WARNING, 'traced ' .. cjson.encode({
-  script = traced, at = digits(began), boot = boot, args = ARGV, answers = answers, before = before, after = look(),
+  script = traced, at = digits(began), boot = boot, set = set, args = ARGV, answers = answers, before = before, after = look(),
 }))
 if not ok then error(reply) end
 return reply
