@@ -45,6 +45,11 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	}
 	set.waits = true
 	c.observer.waiting(name, set)
+	if c.observer.Trace != nil {
+		var stop func()
+		set.behind, stop = c.findObstacle(ctx, name)
+		defer stop()
+	}
 	l, err := c.acquireUnder(ctx, req, set)
 	if err == nil {
 		return l, nil
@@ -257,7 +262,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 		set.ctx = ctx
 	}
 	return &driver.Request{
-		Name: name, TTL: set.ttl, Holder: c.holder, Why: set.why,
+		Name: name, TTL: set.ttl, Holder: c.traced(ctx), Why: set.why,
 		// With MinHold the store has to have the whole TTL, in case this process ends.
 		Shared: set.shared, Slots: set.slots, Renewed: !set.noRenew && set.minHold == 0,
 	}, set, nil

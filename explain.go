@@ -151,7 +151,7 @@ func (c *Client) obstacle(ctx context.Context, in driver.Inspector, name string)
 // place returns the place in the store's queue of this client's first waiter, or 0.
 func (c *Client) place(info *Info) int {
 	for i, w := range info.Waiters {
-		if w.Holder == *c.holder {
+		if w.Trace = c.holder.Trace; w.Holder == *c.holder {
 			return i + 1
 		}
 	}

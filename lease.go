@@ -56,6 +56,8 @@ type asked struct {
 	ctx   context.Context // nil if no observer wants it
 	kind  line.Kind
 	waits bool // the observer was told so
+
+	behind *obstacle // nil if nobody traces
 }
 
 // String returns what the lease is in words, for logs: its name, token and state.

@@ -51,6 +51,11 @@ type Observer struct {
 	// renewed there. The Observer learns of it soon after it has begun, and each minute
 	// while it lasts.
 	Silent func(Event)
+
+	// Trace returns the traceparent of the span in a context, or "". A call that asks for a
+	// lease calls it, and must not wait for it long. What it returns, of up to 64 characters, is
+	// in the record of the lease: see Holder.Trace and Event.Behind.
+	Trace func(context.Context) string
 }
 
 // Event is one thing that happened to a lease, or, for Stepped, Closed and Silent, to the store.
@@ -73,6 +78,11 @@ type Event struct {
 	// Idle, of Released: the client keeps what the store has granted; see KeepIdle. Of
 	// Acquired: the client had kept it, and has not asked the store.
 	Idle bool
+
+	// Behind, of Acquired and Waited: a lease that the call found in its way, for the link of
+	// a span. It is nil if the call did not have to wait for long, if the store did not say,
+	// and without Observer.Trace: the store is asked once for it.
+	Behind *Held
 
 	Server string        // of Stepped, Closed and Silent; for people
 	Step   time.Duration // of Stepped; negative if the clock was set back
@@ -167,6 +177,28 @@ func JoinObservers(observers ...Observer) Observer {
 		Stepped:  join(func(o Observer) func(Event) { return o.Stepped }),
 		Closed:   join(func(o Observer) func(Event) { return o.Closed }),
 		Silent:   join(func(o Observer) func(Event) { return o.Silent }),
+		Trace:    joinTraces(observers),
+	}
+}
+
+// joinTraces returns what tells the first span that one of observers knows.
+func joinTraces(observers []Observer) func(context.Context) string {
+	var all []func(context.Context) string
+	for _, o := range observers {
+		if o.Trace != nil {
+			all = append(all, o.Trace)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) string {
+		for _, f := range all {
+			if trace := f(ctx); trace != "" {
+				return trace
+			}
+		}
+		return ""
 	}
 }
 
@@ -193,7 +225,7 @@ func (r *reporter) waiting(name string, set settings) {
 
 func (r *reporter) acquired(l *Lease, waited time.Duration) {
 	e := l.event()
-	e.Waited, e.Idle = waited, l.reused
+	e.Waited, e.Idle, e.Behind = waited, l.reused, l.asked.obstacle()
 	r.tell(r.Acquired, e, "")
 }
 
@@ -202,7 +234,7 @@ func (r *reporter) waited(name string, set settings, err error) {
 		return
 	}
 	e := set.asked().event(name)
-	e.Waited, e.Err = driver.Now().Sub(set.began), err
+	e.Waited, e.Err, e.Behind = driver.Now().Sub(set.began), err, set.asked().obstacle()
 	r.tell(r.Waited, e, "")
 }
 

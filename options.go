@@ -63,6 +63,7 @@ type settings struct {
 	began     driver.Instant  // of the call
 	ctx       context.Context // of the call; nil if no observer wants it
 	waits     bool            // a call of Acquire, which the observer was told of
+	behind    *obstacle       // of a call that waits; nil if nobody traces
 	ttl       time.Duration
 	maxHold   time.Duration // 0: no bound
 	minHold   time.Duration // 0: none
@@ -86,7 +87,7 @@ func (s *settings) kind() line.Kind {
 	return line.Kind(s.slots)
 }
 
-func (s *settings) asked() asked { return asked{s.ctx, s.kind(), s.waits} }
+func (s *settings) asked() asked { return asked{s.ctx, s.kind(), s.waits, s.behind} }
 
 func (s *settings) terms() trust.Terms {
 	return trust.Terms{Kind: s.kind(), TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, MinHold: s.minHold, Progress: s.progress, Idle: s.keepIdle, Why: s.why}

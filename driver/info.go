@@ -16,6 +16,11 @@ type Holder struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Command string `json:"command,omitempty"`
+
+	// Trace is the traceparent, as W3C's Trace Context has it, of the span in which the lease was
+	// asked for, so that others can refer to it. It is empty where nobody traces; see
+	// pawl.Observer. Whoever reads it has to expect anything.
+	Trace string `json:"trace,omitempty"`
 }
 
 // String returns the holder in one line: alice@ci-7 (pid 812, "terraform apply").

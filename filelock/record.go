@@ -143,6 +143,9 @@ func shorten(h driver.Holder, why string, fits func(driver.Holder, string) bool)
 		for _, s := range []*string{&h.Who, &h.User, &h.Host, &h.Command, &why} {
 			*s = truncate(*s, limit)
 		}
+		if len(h.Trace) > limit { // a part is of no use
+			h.Trace = ""
+		}
 		if fits(h, why) || limit == 0 {
 			return
 		}

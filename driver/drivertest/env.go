@@ -116,7 +116,7 @@ func (e *env) long() time.Duration { return 20*e.h.TTL + 10*e.h.Slack }
 func (e *env) request(name string) *driver.Request {
 	return &driver.Request{
 		Name: name, Lease: rand.Text(), TTL: e.long(),
-		Holder: &driver.Holder{Who: "drivertest", Host: "here", PID: 7},
+		Holder: &driver.Holder{Who: "drivertest", Host: "here", PID: 7, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		Why:    "conformance",
 	}
 }

@@ -17,6 +17,9 @@ import (
 // Traces returns an Observer that makes a span "pawl.wait" of each call of Acquire, and a
 // span "pawl.hold" of each lease, below the span of the call's context. It may be given to
 // several clients.
+//
+// The span of the call's context is named in the record of its lease in the store, and that of
+// a wait has a link to the span in which the lease in its way was asked for.
 func Traces(opts *Options) pawl.Observer {
 	if opts == nil {
 		opts = &Options{}
@@ -29,6 +32,7 @@ func Traces(opts *Options) pawl.Observer {
 		Suspect:  t.suspect,
 		Lost:     t.end,
 		Released: t.end,
+		Trace:    traceparent,
 	}
 }
 
@@ -47,7 +51,7 @@ type held struct {
 }
 
 // start begins a span that began so long ago.
-func (t *spans) start(e pawl.Event, name string, ago time.Duration) trace.Span {
+func (t *spans) start(e pawl.Event, name string, ago time.Duration, links ...trace.Link) trace.Span {
 	g := measure.GroupOf(e, t.class)
 	all := []attribute.KeyValue{attribute.String("pawl.kind", g.Kind)}
 	if g.Class != "" {
@@ -59,18 +63,25 @@ func (t *spans) start(e pawl.Event, name string, ago time.Duration) trace.Span {
 	if e.Token != 0 {
 		all = append(all, attribute.Int64("pawl.token", int64(e.Token)))
 	}
-	_, span := t.Start(e.Context, name, trace.WithTimestamp(time.Now().Add(-ago)), trace.WithAttributes(all...))
+	_, span := t.Start(e.Context, name, trace.WithTimestamp(time.Now().Add(-ago)), trace.WithAttributes(all...), trace.WithLinks(links...))
 	return span
 }
 
 // wait makes the span of a wait when it has ended: an event does not say to which Waiting it
 // belongs, but for how long the call has waited.
 func (t *spans) wait(e pawl.Event, outcome string) {
-	span := t.start(e, "pawl.wait", e.Waited)
-	span.SetAttributes(attribute.String("pawl.outcome", outcome))
+	var inTheWay []pawl.Held
+	if e.Behind != nil {
+		inTheWay = append(inTheWay, *e.Behind)
+	}
 	var busy *pawl.HeldError
 	if errors.As(e.Err, &busy) && busy.Info != nil && len(busy.Info.Holders) > 0 {
-		span.SetAttributes(attribute.String("pawl.holder", busy.Info.Holders[0].Holder.String()))
+		inTheWay = append(inTheWay, busy.Info.Holders[0])
+	}
+	span := t.start(e, "pawl.wait", e.Waited, links(e.Context, inTheWay)...)
+	span.SetAttributes(attribute.String("pawl.outcome", outcome))
+	if n := len(inTheWay); n > 0 {
+		span.SetAttributes(attribute.String("pawl.holder", inTheWay[n-1].Holder.String()))
 	}
 	t.fail(span, e.Err, outcome)
 	span.End()

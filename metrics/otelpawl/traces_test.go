@@ -125,7 +125,7 @@ func TestSpans(t *testing.T) {
 		wantSpans(t, recorder,
 			`pawl.wait of work took 1s, Error "gave_up" kind=exclusive class=invoice outcome=gave_up holder=the first (pid 7, "test")`,
 			`pawl.hold of work took 3s kind=exclusive class=invoice outcome=released`,
-			`pawl.wait of work took 2s kind=exclusive class=invoice outcome=granted`,
+			`pawl.wait of work took 2s kind=exclusive class=invoice outcome=granted holder=the first (pid 7, "test")`,
 			`pawl.hold of work took 1s kind=exclusive class=invoice outcome=released`,
 			`work took 4s`)
 	})

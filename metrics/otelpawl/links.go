@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otelpawl
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const traceparentKey = "traceparent"
+
+// traceparent returns that of the span in ctx, or "".
+func traceparent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier[traceparentKey]
+}
+
+// links returns links to the spans in which leases were asked for that were in the way of a call,
+// each once. The call's own span is none of them: of two calls in one span, one waits for the other.
+func links(ctx context.Context, inTheWay []pawl.Held) (all []trace.Link) {
+	seen := map[trace.SpanID]bool{trace.SpanContextFromContext(ctx).SpanID(): true}
+	for _, h := range inTheWay {
+		carrier := propagation.MapCarrier{traceparentKey: h.Trace} // others wrote it: what is none is no span
+		to := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+		if to.IsValid() && !seen[to.SpanID()] {
+			seen[to.SpanID()] = true
+			all = append(all, trace.Link{SpanContext: to})
+		}
+	}
+	return all
+}
