@@ -121,6 +121,37 @@ func (e *SilentError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) true.
 func (e *SilentError) Is(target error) bool { return target == ErrUnavailable }
 
+// UnreadError says that the record of one name could not be read, while the store answers. List
+// returns one for each of these names, joined, beside all others.
+type UnreadError struct {
+	Name string
+	Err  error
+}
+
+func (e *UnreadError) Error() string { return e.Err.Error() }
+
+func (e *UnreadError) Unwrap() error { return e.Err }
+
+// Unread returns the names that could not be read, if err says no more than that.
+func Unread(err error) (names []string, only bool) {
+	switch e := err.(type) {
+	case *UnreadError:
+		return []string{e.Name}, true
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			more, only := Unread(err)
+			if !only {
+				return nil, false
+			}
+			names = append(names, more...)
+		}
+		return names, len(names) > 0
+	case interface{ Unwrap() error }:
+		return Unread(e.Unwrap())
+	}
+	return nil, false
+}
+
 // SlotsError says that two clients disagree about how many slots a name has.
 type SlotsError struct {
 	Held   int // slots of the leases that are held

@@ -80,7 +80,7 @@ func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info
 	}
 	if !here && !s.lined(enc) && len(s.members(enc)) == 0 {
 		if _, err := s.read(enc); known && errors.Is(err, errCorrupt) {
-			return nil, unavailable(err)
+			return nil, &driver.UnreadError{Name: name, Err: unavailable(err)}
 		}
 		if len(taken) == 0 || taken[lockKey(s.path(enc, lockSuffix))] == 0 {
 			return nil, nil
@@ -119,6 +119,9 @@ func (s *store) look(name string) (*driver.Info, error) {
 	st, err := s.read(enc)
 	if errors.Is(err, fs.ErrNotExist) {
 		return info, nil
+	}
+	if errors.Is(err, errCorrupt) {
+		return nil, &driver.UnreadError{Name: name, Err: unavailable(err)}
 	}
 	if err != nil {
 		return nil, unavailable(err)

@@ -25,14 +25,14 @@ type change struct {
 	Waiter  *report.Waiter `json:"waiter,omitempty"`  // granted: as the holder waited, if it was seen
 	Seconds float64        `json:"seconds,omitempty"` // for how long, as far as pawl saw it
 	State   *report.State  `json:"state,omitempty"`   // closed
-	Error   string         `json:"error,omitempty"`   // silent: why
+	Error   string         `json:"error,omitempty"`   // silent, unread: why
 
-	said string // silent: the same for people
+	said string // silent, unread: the same for people
 }
 
 // eventOrder is the order of what one look has shown of a name: a lock is released before it
 // is granted to the next.
-var eventOrder = strings.Fields("silent answers closed open released expired held granted overdue renewed left waiting")
+var eventOrder = strings.Fields("silent unread answers closed open released expired held granted overdue renewed left waiting")
 
 func inOrder(a, b change) int {
 	rank := func(c change) int { return slices.Index(eventOrder, c.Event) }
@@ -99,7 +99,7 @@ func (c *change) text(person string) string {
 		lasted = d.String()
 	}
 	switch c.Event {
-	case "silent":
+	case "silent", "unread":
 		return c.said
 	case "answers":
 		return fmt.Sprintf("%s answers again, after %s", c.Store, lasted)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Exit codes, from sysexits.h where it has a word for the case. 79 is the first
@@ -100,6 +101,12 @@ func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "pawl: "), "open: ")
 }
 
+// unread reports whether the store answers, and some names cannot be read.
+func unread(err error) bool {
+	_, only := driver.Unread(err)
+	return only
+}
+
 // storeFailure returns the failure for an error of the store.
 func storeFailure(err error, store string) *failure {
 	text := strings.TrimSuffix(plain(err), ": "+errors.ErrUnsupported.Error())
@@ -113,6 +120,8 @@ func storeFailure(err error, store string) *failure {
 		return fail(exitBusy, text, "")
 	case errors.Is(err, pawl.ErrLost):
 		return fail(exitLost, text, "")
+	case unread(err):
+		return fail(exitUnavailable, text, "") // which says what to do
 	case errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(store, "file:"):
 		return fail(exitDenied, text, "") // which says what to do
 	case errors.Is(err, fs.ErrPermission):

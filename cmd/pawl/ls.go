@@ -30,8 +30,9 @@ On a terminal long holders and reasons are shortened, so that each lock has a
 line. Everything is in the output of "pawl show" and of --json.
 
 With --watch they are listed every two seconds, until Ctrl-C: on a terminal on
-the same screen, else one list below the other with an empty line between. What
-happens in between is told by "pawl watch".`,
+the same screen, else one list below the other with an empty line between. Where
+a list takes long they are listed less often, and it says so. What happens in
+between is told by "pawl watch".`,
 		Example: `  pawl ls
   pawl ls deploy/
   pawl ls --sort age                 what has been held for longest comes first
@@ -92,13 +93,14 @@ type listing struct {
 	infos  []*pawl.Info
 	state  *report.State
 	failed error // to read some of it
+	unread bool  // it is the record of some names
 }
 
 // list returns an error if there is nothing to show.
 func (s *store) list(ctx context.Context, prefix string, order lsOrder) (l listing, err error) {
 	l.infos, err = s.List(ctx, prefix)
 	if err != nil {
-		l.failed = storeFailure(err, s.url.String())
+		l.failed, l.unread = storeFailure(err, s.url.String()), unread(err)
 	}
 	if len(l.infos) == 0 && l.failed != nil {
 		return l, l.failed

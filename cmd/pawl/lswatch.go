@@ -28,14 +28,14 @@ func (a *app) lsWatch(ctx context.Context, prefix string, order lsOrder) error {
 	for first := true; ; first = false {
 		began := time.Now()
 		l, err := a.ask(ctx, s, prefix, order)
-		if err != nil && first {
+		if err != nil && first && !l.unread {
 			return err
 		}
 		if err == nil {
 			err = l.failed
 		}
 		took := time.Since(began)
-		if err := a.draw(s, &l, err, first); err != nil {
+		if err := a.draw(s, &l, err, first, seldom(took, lsEvery)); err != nil {
 			return err
 		}
 		if f, ok := a.stdout.(*os.File); ok && nobodyReads(f) {
@@ -52,9 +52,12 @@ func (a *app) ask(ctx context.Context, s *store, prefix string, order lsOrder) (
 }
 
 // draw draws the list anew on a terminal, and adds it elsewhere. failed is why some or all of it is
-// missing.
-func (a *app) draw(s *store, l *listing, failed error, first bool) error {
+// missing, and slow that it comes seldom.
+func (a *app) draw(s *store, l *listing, failed error, first bool, slow string) error {
 	var notes []string
+	if slow != "" {
+		notes = append(notes, "pawl: "+slow)
+	}
 	if l.state != nil && l.state.Closed != "" {
 		notes = append(notes, closed(l.state))
 	}

@@ -53,6 +53,7 @@ type topStore struct {
 	history.Store
 	source history.Source
 	failed error // to read some or all of it
+	took   time.Duration
 }
 
 func (a *app) topCommand() *cobra.Command {
@@ -102,7 +103,7 @@ func (a *app) topCommand() *cobra.Command {
 // take makes a look what is known of a store.
 func (t *top) take(s *topStore, l *history.Look) {
 	t.past.Take(&s.Store, l)
-	s.failed = l.Err
+	s.failed, s.took = l.Err, l.Took
 }
 
 // once prints what there is.

@@ -134,11 +134,10 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 			and = ": "
 		}
 		switch {
+		case unread(s.failed):
+			notes = append(notes, topNote{printable(cmp.Or(of, s.Name) + " cannot be read in full: " + plain(s.failed)), wrong, true})
 		case s.failed != nil:
 			text := "does not answer"
-			if f := new(failure); !errors.As(s.failed, &f) && len(s.Locks) > 0 {
-				text = "does not answer in full"
-			}
 			if !s.Asked.IsZero() {
 				text += " since " + s.Asked.Local().Format(time.TimeOnly)
 			}
@@ -150,6 +149,9 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 		}
 	}
 	for _, s := range t.stores {
+		if slow := seldom(s.took, history.Every); slow != "" {
+			notes = append(notes, topNote{text: printable(s.Name) + ": " + slow, level: doubtful})
+		}
 		for _, circle := range s.Deadlocks {
 			var b strings.Builder
 			b.WriteString("deadlock: ")

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 )
 
 const watchHelp = `Tell what happens to the locks NAME, a line for each event, until Ctrl-C. No
@@ -28,16 +29,18 @@ NAME means all locks, and one that ends in "/" all names that begin with it.
   renewed   and now it has
   released  a lease has ended: it was released or broken
   expired   a lease has ended that was overdue
+  unread    the store answers, but its record of this lock is damaged: whatever
+            else is told of the lock is from before
   silent    the store does not answer: the locks are not known
   answers   the store answers again
   closed    the store grants nothing for a while, as after a restart
   open      it grants leases again
 
-pawl asks the store once a second, or less often if the list takes long: what is
-over within that time may go unseen. Lines have the time of the day. On a
-terminal they are shortened to fit, without the token if there is no room for
-it; --json prints an object for each event, with all that "pawl show --json" has
-of a holder or waiter.
+pawl asks the store once a second, or less often if the list takes long, and
+says so then: what is over within that time may go unseen. Lines have the time
+of the day. On a terminal they are shortened to fit, without the token if there
+is no room for it; --json prints an object for each event, with all that
+"pawl show --json" has of a holder or waiter.
 
 The exit code is 69 if the store cannot be reached at the beginning. A store
 that falls silent later is waited for. The others are those of "pawl run".`
@@ -51,6 +54,9 @@ type watching struct {
 	seen  history.Store
 	last  uint64 // the span that was begun last
 	out   outage
+
+	damaged []string // names that could not be read at the last look
+	slow    slowness
 }
 
 func (a *app) watchCommand() *cobra.Command {
@@ -88,7 +94,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	for first := true; ; first = false {
 		began := time.Now()
 		look := history.Ask(ctx, w.store.Client, w.list)
-		if first && len(look.Infos) == 0 && look.Err != nil {
+		if first && len(look.Infos) == 0 && !look.Answered() {
 			return storeFailure(look.Err, w.seen.Name)
 		}
 		for _, c := range w.changes(&look, began) {
@@ -102,6 +108,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 		if f, ok := w.stdout.(*os.File); ok && nobodyReads(f) {
 			return nil
 		}
+		w.slow.tell(w.stderr, look.Took, history.Every)
 		time.Sleep(history.Pace(look.Took) - time.Since(began))
 	}
 }
@@ -144,7 +151,7 @@ func commonPrefix(names []string) string {
 
 // changes returns what has changed with a look that began then.
 func (w *watching) changes(look *history.Look, began time.Time) []change {
-	all := w.silence(look, began)
+	all := append(w.silence(look, began), w.unread(look)...)
 	first := w.seen.Asked.IsZero()
 	spans, _ := w.past.Take(&w.seen, look)
 	for _, sp := range spans {
@@ -235,9 +242,48 @@ func got(w *report.Waiter, h *report.Holder) bool {
 	return waited == holds
 }
 
+// unread tells of names that cannot be read, and could be before.
+func (w *watching) unread(look *history.Look) (all []change) {
+	if !look.Answered() {
+		return nil // nothing is known of any
+	}
+	names, _ := driver.Unread(look.Err)
+	for _, name := range names {
+		if !w.wants(name) || slices.Contains(w.damaged, name) {
+			continue
+		}
+		text := strings.TrimPrefix(plain(unreadOf(look.Err, name)), pawl.ErrUnavailable.Error()+": ")
+		all = append(all, change{Event: "unread", Name: name, Error: text, said: name + "  " + text})
+	}
+	w.damaged = names
+	return all
+}
+
+// unreadOf returns what err, of which there is a driver.UnreadError for name, says of it.
+func unreadOf(err error, name string) error {
+	switch e := err.(type) {
+	case *driver.UnreadError:
+		if e.Name == name {
+			return e
+		}
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if of := unreadOf(err, name); of != nil {
+				return of
+			}
+		}
+	case interface{ Unwrap() error }:
+		return unreadOf(e.Unwrap(), name)
+	}
+	return nil
+}
+
 // silence tells that the store does not answer, or does again.
 func (w *watching) silence(look *history.Look, began time.Time) []change {
-	n := notice{failed: look.Err, began: began}
+	n := notice{began: began}
+	if !look.Answered() {
+		n.failed = look.Err
+	}
 	if !w.out.told(&n, look.At) {
 		return nil
 	}

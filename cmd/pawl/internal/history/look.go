@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/driver"
 )
 
 const (
@@ -38,7 +39,7 @@ func Ask(ctx context.Context, client *pawl.Client, list func(context.Context) ([
 	defer func() { l.At, l.Took = time.Now(), time.Since(began) }()
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	if l.Infos, l.Err = list(ctx); l.Err != nil {
+	if l.Infos, l.Err = list(ctx); !l.Answered() {
 		return l
 	}
 	info, err := client.Store(ctx)
@@ -49,6 +50,18 @@ func Ask(ctx context.Context, client *pawl.Client, list func(context.Context) ([
 		l.Err = err
 	}
 	return l
+}
+
+// Answered reports whether the store has told all that it can: of some names it may not be able to.
+func (l *Look) Answered() bool {
+	_, only := driver.Unread(l.Err)
+	return l.Err == nil || only
+}
+
+// unread reports whether it is not known how a name is.
+func (l *Look) unread(name string) bool {
+	names, _ := driver.Unread(l.Err)
+	return slices.Contains(names, name)
 }
 
 // Pace is the time from the begin of a look that took so long to the next one.
@@ -90,8 +103,8 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 		lock.Lock = report.LockOf(info)
 		news = append(news, h.follow(s, lock, l.At)...)
 	}
-	if l.Err == nil { // else what is missing was not read
-		gone = s.missing(l.Infos)
+	if l.Answered() { // else what is missing was not read
+		gone = slices.DeleteFunc(s.missing(l.Infos), l.unread)
 		for _, name := range gone {
 			lock := s.Locks[name]
 			lock.Holders, lock.Waiters = nil, nil

@@ -99,7 +99,7 @@ func TestSchema(t *testing.T) {
 		holder = person + " lease token acquired renewed expires orphan shared slots"
 		waiter = person + " lease since shared slots holds"
 		state  = "max_ttl max_ttl_set_by closed closed_until closed_because"
-		store  = " store asked took error state"
+		store  = " store asked took error partly state"
 		span   = "id store name what person host kind why token from to late state"
 	)
 	for _, c := range []struct {

@@ -21,6 +21,7 @@ type shown struct {
 	tried time.Time // when it was asked last
 	took  time.Duration
 	err   string
+	part  bool                       // err is of some names only
 	texts map[string]json.RawMessage // the JSON of locks for watchers
 }
 
@@ -42,9 +43,9 @@ func (s *Server) take(i int, l history.Look) {
 		delete(sh.texts, name)
 	}
 	news.Gone = gone
-	sh.tried, sh.took, sh.err = l.At, l.Took, ""
+	sh.tried, sh.took, sh.err, sh.part = l.At, l.Took, "", false
 	if l.Err != nil {
-		sh.err = l.Err.Error()
+		sh.err, sh.part = l.Err.Error(), l.Answered()
 	}
 	news.storeReport, news.Deadlocks = sh.report(), sh.deadlocks()
 	s.broadcast(message{Now: l.At.UnixMilli(), Stores: []change{news}, Spans: spans})

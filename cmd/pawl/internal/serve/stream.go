@@ -18,11 +18,12 @@ type storeReport struct {
 	Asked time.Time     `json:"asked,omitzero"` // when it answered last: what is said of it is of then
 	Took  float64       `json:"took"`           // seconds for which it was asked last
 	Error string        `json:"error,omitempty"`
+	Part  bool          `json:"partly,omitempty"` // the error is of some names only
 	State *report.State `json:"state,omitempty"`
 }
 
 func (sh *shown) report() storeReport {
-	return storeReport{sh.Asked, sh.took.Seconds(), sh.err, sh.State}
+	return storeReport{sh.Asked, sh.took.Seconds(), sh.err, sh.part, sh.State}
 }
 
 // message is what watchers get: first all that is known, then what has changed.

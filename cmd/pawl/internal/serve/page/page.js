@@ -61,7 +61,7 @@ function showStores() {
 	for (const l of known.locks.values()) waiters += l.waiters.length;
 	for (const s of known.stores.values()) {
 		const item = list.children[i++] ?? list.appendChild(make('li'));
-		const bad = s.error ? `does not answer${s.asked ? ' since ' + clock(Date.parse(s.asked)) : ''}: ${s.error}` :
+		const bad = s.partly ? `cannot be read in full: ${s.error}` : s.error ? `does not answer${s.asked ? ' since ' + clock(Date.parse(s.asked)) : ''}: ${s.error}` :
 			s.state?.closed ? `quarantine, until ${clock(Date.parse(s.state.closed_until))}: ${s.state.closed_because ?? ''}` : '';
 		set(item, plain(s.store) + (bad ? ' ' + plain(bad) : s.asked ? '' : ' not asked yet'));
 		item.className = s.error ? 'bad' : bad ? 'shut' : '';

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// spoil damages the file of a lock that nobody holds.
+func (w *world) spoil(name string) string {
+	w.Helper()
+	w.pawl("run", name, "true").end(0)
+	file := w.dir + "/locks/" + name + ".lock"
+	if err := os.WriteFile(file, []byte(strings.Repeat("nonsense", 2000)), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	return file
+}
+
+// TestWatchWithADamagedFile: it is told once, by name, and what happens to other locks is told as
+// before; and what is left of the file goes away with it.
+func TestWatchWithADamagedFile(t *testing.T) {
+	w := newWorld(t)
+	file := w.spoil("spoilt")
+	holder := w.pawl("run", "deploy", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	p, list := w.pawl("watch"), w.pawl("ls", "--watch")
+	w.until("all is told", func() bool {
+		return strings.Contains(p.stdout(), "  held      deploy") && strings.Contains(p.stdout(), "  unread    spoilt  ")
+	})
+	w.create("out")
+	holder.end(0)
+	w.until("the release is told", func() bool { return strings.Contains(p.stdout(), "  released  deploy") })
+	w.until("the list goes on", func() bool { return strings.Count(list.stderr(), "spoilt.lock: the lock file is damaged") > 1 })
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	w.remove("in", "out")
+	again := w.pawl("run", "spoilt", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	w.until("the new file is read", func() bool { return strings.Contains(p.stdout(), "  granted   spoilt") })
+	if text := p.stdout(); strings.Count(text, "unread") != 1 || strings.Contains(text, "silent") || !strings.Contains(text, "delete the file") {
+		t.Errorf("told %s", text)
+	}
+	for _, p := range []*proc{p, list} {
+		p.signal(syscall.SIGINT)
+		p.end(-int(syscall.SIGINT))
+	}
+	w.create("out")
+	again.end(0)
+}
+
+// TestWatchOfADamagedFile: of one name, while it is held.
+func TestWatchOfADamagedFile(t *testing.T) {
+	w := newWorld(t)
+	w.spoil("spoilt")
+	p := w.pawl("watch", "--json", "spoilt")
+	w.until("it is told", func() bool {
+		return strings.Contains(p.stdout(), `"event":"unread"`) && strings.Contains(p.stdout(), `"name":"spoilt","error":"`)
+	})
+	p.signal(syscall.SIGINT)
+	p.end(-int(syscall.SIGINT))
+}
+
+// TestSlowLists: a list that takes longer than the time between two is told, and made seldom.
+func TestSlowLists(t *testing.T) {
+	w := newWorld(t)
+	s := servers.StartRedis(t, "--enable-debug-command", "yes")
+	store := "redis://" + s.Addr + "?assume_new=true"
+	holder := w.pawl("run", "-s", store, "--ttl", "25s", "deploy", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	list, watch, live := w.pawl("ls", "--watch", "-s", store), w.pawl("watch", "-s", store), w.inTop("", "-s "+store)
+	w.until("there are lists", func() bool {
+		return strings.Contains(list.stdout(), "deploy") && strings.Contains(watch.stdout(), "held      deploy") && strings.Contains(live.frame(), "deploy exclusive")
+	})
+	if _, err := s.Do("DEBUG", "SLEEP", "3.5"); err != nil {
+		t.Fatal(err)
+	}
+	const text = "the list takes "
+	for name, p := range map[string]*proc{"ls": list, "watch": watch} {
+		w.until(name+" tells", func() bool { return strings.Contains(p.stderr(), text) })
+		if strings.Count(watch.stderr(), text) > 1 {
+			t.Errorf("told more than once: %s", p.stderr())
+		}
+	}
+	live.draws(text)
+	live.typing("q")
+	live.restored()
+	for _, p := range []*proc{list, watch} {
+		p.signal(syscall.SIGINT)
+		p.end(-int(syscall.SIGINT))
+	}
+	w.create("out")
+	holder.end(0)
+}
+
+// TestSeldom: people are told what differs from what they expect.
+func TestSeldom(t *testing.T) {
+	for took, want := range map[time.Duration]string{
+		10 * time.Millisecond:   "",
+		500 * time.Millisecond:  "",
+		1500 * time.Millisecond: "the list takes 1.5s, so it is made every 15s only",
+	} {
+		if got := seldom(took, history.Every); got != want {
+			t.Errorf("%v: %q, want %q", took, got, want)
+		}
+	}
+	var s slowness
+	var out strings.Builder
+	for _, took := range []time.Duration{time.Second, time.Second, 1500 * time.Millisecond, 3 * time.Second, 0, time.Second} {
+		s.tell(&out, took, history.Every)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 3 {
+		t.Errorf("told %d times: %s", n, &out)
+	}
+}
