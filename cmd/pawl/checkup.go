@@ -103,6 +103,7 @@ func (d *doctor) locks(ctx context.Context) {
 	}
 	d.tell(driver.Finding{Check: "locks", Text: fmt.Sprintf("locks held: %d, waiting: %d", d.out.Held, d.out.Waiting)})
 	d.deadlocks(ctx, infos)
+	defer d.changing(ctx, infos) // last, as it takes some seconds
 	told := 0
 	for _, info := range d.settled(ctx, infos) {
 		found := d.stuck(info)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -45,4 +47,35 @@ func deadlockFinding(circle []pawl.Blocked) driver.Finding {
 	return driver.Finding{Check: "deadlock", Level: driver.Warning,
 		Text: "these wait for each other, for ever: " + strings.Join(waits, "; "),
 		Do:   fmt.Sprintf("end one of them, or its lock: pawl break %s --lease %s --why TEXT; and let all take the locks in one order", shellQuote(first.Name), first.By.Lease)}
+}
+
+// lookTimes is how often the doctor looks at locks that change hands.
+const lookTimes = history.Often + 2
+
+// changing tells of locks that change hands in each of a few looks. That is no warning: of a lock of
+// short jobs it is the use.
+func (d *doctor) changing(ctx context.Context, infos []*pawl.Info) {
+	if !slices.ContainsFunc(infos, func(info *pawl.Info) bool { return len(info.Holders) > 0 }) {
+		return
+	}
+	var seen history.Store
+	past := history.New(0)
+	for look := range lookTimes {
+		past.Take(&seen, &history.Look{At: time.Now(), Infos: infos})
+		if look == 1 && !seen.Changed() {
+			return
+		}
+		if look < lookTimes-1 {
+			began := time.Now()
+			time.Sleep(history.Every)
+			if infos, _ = d.store.List(ctx, ""); time.Since(began) > 2*history.Every {
+				return // a list that takes so long is not made again and again
+			}
+		}
+	}
+	often := seen.Changing()
+	for _, name := range history.Sorted(often) {
+		d.tellOf(name, driver.Finding{Check: "changes hands", Text: fmt.Sprintf("%q changes hands often: %d leases in %d looks; if it is a leader or a long job, see: pawl watch %s%s",
+			name, often[name], lookTimes-1, shellQuote(name), d.store.flag)})
+	}
 }

@@ -21,7 +21,8 @@ const topHelp = `Show the locks whose names begin with PREFIX on the terminal, l
 Ctrl-C: who holds them, for how long, how many wait, how long the first of them
 has waited, and why. The lock whose first waiter has waited for longest comes
 first. Above the table it says which store does not answer or is in quarantine,
-and which waiters wait for each other. In the table are marked
+which waiters wait for each other, and which locks were granted four times or
+more in ten seconds: a leader that does so flaps. In the table are marked
 
   deadlock    the lock is in such a circle
   overdue     the lease has not been renewed for half of its time

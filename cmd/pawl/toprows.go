@@ -51,8 +51,17 @@ func (t *top) rows(now time.Time) (rows []topRow) {
 				stuck[b.Name] = true
 			}
 		}
+		often := s.Changing()
+		for _, name := range history.Sorted(often) {
+			if s.Locks[name] == nil { // nobody has it at this very moment
+				rows = append(rows, topRow{store: i + 1, name: name, kind: "-", holder: "nobody", person: "nobody", held: -1, first: -1, why: changing(often[name])})
+			}
+		}
 		for _, name := range s.Names() {
 			r := rowOf(s.Locks[name], now)
+			if n := often[name]; n > 0 {
+				r.mark(fine, changing(n))
+			}
 			r.store = i + 1
 			if len(s.Locks[name].Holders) == 0 && s.Shut != nil {
 				r.mark(doubtful, "quarantine")
@@ -100,6 +109,9 @@ func rowOf(l *history.Lock, now time.Time) topRow {
 	}
 	return r
 }
+
+// changing says that a lock changes hands often.
+func changing(n int) string { return fmt.Sprintf("%d leases in %v", n, history.Lately) }
 
 // mark puts a word before the reason, which may be long.
 func (r *topRow) mark(of level, word string) {
@@ -149,6 +161,14 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 		}
 	}
 	for _, s := range t.stores {
+		var often []string
+		for name, n := range s.Changing() {
+			often = append(often, fmt.Sprintf("%s (%s)", name, changing(n)))
+		}
+		if len(often) > 0 {
+			slices.Sort(often)
+			notes = append(notes, topNote{text: printable("changes hands often: " + strings.Join(often, ", "))})
+		}
 		if slow := seldom(s.took, history.Every); slow != "" {
 			notes = append(notes, topNote{text: printable(s.Name) + ": " + slow, level: doubtful})
 		}

@@ -100,6 +100,9 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 			sp.by(held.Person)
 			l.Spans[key] = sp
 			granted[sp.who] = true
+			if !s.Asked.IsZero() && !held.Shared && held.Slots == 0 {
+				s.began(l.Name, now)
+			}
 			news = append(news, sp)
 		}
 		sp.Holder = held

@@ -77,7 +77,8 @@ type Store struct {
 
 	Deadlocks [][]pawl.Blocked // that were in the last two answers
 
-	circles [][]pawl.Blocked // of the last answer
+	circles [][]pawl.Blocked       // of the last answer
+	changes map[string][]time.Time // when exclusive leases of a name have begun lately
 }
 
 // Lock is what is known of a name.
@@ -94,6 +95,7 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 	if s.Locks == nil {
 		s.Locks = map[string]*Lock{}
 	}
+	s.forget(l.At)
 	for _, info := range l.Infos {
 		lock := s.Locks[info.Name]
 		if lock == nil {

@@ -111,7 +111,7 @@ func TestSchema(t *testing.T) {
 		{message{}, "schema all break now stores spans"},
 		{breakRequest{}, "store name lease why"},
 		{breakJSON{}, "schema store name broken"},
-		{change{}, store + " locks gone deadlocks"},
+		{change{}, store + " locks gone deadlocks often"},
 		{history.Span{}, span},
 		{report.Lock{}, "name held token holders waiters"},
 		{report.Holder{}, holder},

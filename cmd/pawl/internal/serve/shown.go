@@ -47,7 +47,7 @@ func (s *Server) take(i int, l history.Look) {
 	if l.Err != nil {
 		sh.err, sh.part = l.Err.Error(), l.Answered()
 	}
-	news.storeReport, news.Deadlocks = sh.report(), sh.deadlocks()
+	news.storeReport, news.Deadlocks, news.Often = sh.report(), sh.deadlocks(), sh.Changing()
 	s.broadcast(message{Now: l.At.UnixMilli(), Stores: []change{news}, Spans: spans})
 }
 

@@ -44,6 +44,8 @@ type change struct {
 	Gone  []string          `json:"gone,omitempty"`  // names that nobody holds or waits for any more
 	// Deadlocks are circles of names: whoever holds one waits for the next.
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
+	// Often are names that change hands often, and how many leases have begun in ten seconds.
+	Often map[string]int `json:"often,omitempty"`
 }
 
 // broadcast sends m to all watchers. One that does not keep up is cut off: it comes again,
@@ -77,7 +79,7 @@ func (s *Server) all() message {
 	m := message{All: true, Break: s.may, Now: time.Now().UnixMilli()}
 	m.Spans = append(m.Spans, s.history.Ended()...)
 	for _, sh := range s.stores {
-		c := change{Store: sh.Name, storeReport: sh.report(), Deadlocks: sh.deadlocks()}
+		c := change{Store: sh.Name, storeReport: sh.report(), Deadlocks: sh.deadlocks(), Often: sh.Changing()}
 		for _, name := range sh.Names() {
 			c.Locks = append(c.Locks, sh.texts[name])
 		}

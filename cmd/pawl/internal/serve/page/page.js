@@ -66,6 +66,8 @@ function showStores() {
 		set(item, plain(s.store) + (bad ? ' ' + plain(bad) : s.asked ? '' : ' not asked yet'));
 		item.className = s.error ? 'bad' : bad ? 'shut' : '';
 	}
+	const often = [...known.stores.values()].flatMap((s) => Object.entries(s.often ?? {}).map(([name, n]) => `${plain(name)} (${n} leases in 10s)`)).sort();
+	set($('often'), often.length ? `Changes hands often: ${often.slice(0, 10).join(', ')}${often.length > 10 ? ` and ${often.length - 10} more` : ''}` : '');
 	set($('counts'), `${known.locks.size} ${known.locks.size === 1 ? 'name' : 'names'}, ${waiters} ${waiters === 1 ? 'waiter' : 'waiters'}`);
 }
 
