@@ -46,9 +46,8 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	set.waits = true
 	c.observer.waiting(name, set)
 	if c.observer.Trace != nil {
-		var stop func()
-		set.behind, stop = c.findObstacle(ctx, name)
-		defer stop()
+		set.behind = c.findObstacle(name)
+		defer set.behind.stop()
 	}
 	l, err := c.acquireUnder(ctx, req, set)
 	if err == nil {

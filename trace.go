@@ -27,32 +27,37 @@ func (c *Client) traced(ctx context.Context) *driver.Holder {
 	return &h
 }
 
-// obstacle is the lease that a call of Acquire has found in its way; nil: none.
-type obstacle = atomic.Pointer[Held]
+// obstacle is what a call of Acquire finds in its way.
+type obstacle struct {
+	held  atomic.Pointer[Held]
+	over  atomic.Bool // the call has ended
+	timer *time.Timer
+}
 
 // findObstacle asks the store once what is in the way, if the call waits for longer than a hand-off
 // takes. The caller has to call stop.
-func (c *Client) findObstacle(ctx context.Context, name string) (found *obstacle, stop func()) {
-	found = new(obstacle)
-	ctx, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(lookAfter[0]+c.random.spread(lookAfter[0]/10), func() {
+func (c *Client) findObstacle(name string) *obstacle {
+	o := new(obstacle)
+	o.timer = time.AfterFunc(lookAfter[0]+c.random.spread(lookAfter[0]/10), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.closed || ctx.Err() != nil {
+		if c.closed || o.over.Load() {
 			return
 		}
 		c.background.Go(func() { // which Close waits for
-			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+			ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 			defer cancel()
 			if info, err := c.Inspect(ctx, name); err == nil && len(info.Holders) > 0 {
-				found.Store(&info.Holders[0])
+				o.held.Store(&info.Holders[0])
 			}
 		})
 	})
-	return found, func() {
-		timer.Stop()
-		cancel()
-	}
+	return o
+}
+
+func (o *obstacle) stop() {
+	o.over.Store(true)
+	o.timer.Stop()
 }
 
 // obstacle returns what the call has found in its way so far.
@@ -60,5 +65,5 @@ func (a asked) obstacle() *Held {
 	if a.behind == nil {
 		return nil
 	}
-	return a.behind.Load()
+	return a.behind.held.Load()
 }
