@@ -77,6 +77,22 @@ const testMaxTTL = 3 * time.Minute
 // isClosed reports whether nothing is granted for about testMaxTTL from now.
 func isClosed(left time.Duration) bool { return left > testMaxTTL-time.Minute && left <= testMaxTTL }
 
+// TestSilentHost: a host that takes connections and does not answer, such as a primary that
+// was stopped, does not keep a client from the next host.
+func TestSilentHost(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes them; nobody serves
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	url := "postgres://pawl@" + silent.Addr().String() + "," + server(t).Addr + "/postgres?sslmode=disable"
+	d := open(t, url, &Options{Schema: "silent host", ConnectTimeout: 6 * time.Second})
+	g := take(t, d, "x", 20*time.Second)
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPromoted: after a replica was promoted nothing is granted for MaxTTL, unless it has
 // each commit. Leases that it has go on. Nobody goes back to the old primary.
 func TestPromoted(t *testing.T) {

@@ -3,6 +3,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -60,6 +61,7 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 		}
 	}
 	config = config.Copy()
+	config.ConnectTimeout = min(cmp.Or(config.ConnectTimeout, p.timeout), p.timeout/hosts(config))
 	config.OnNotification = hear
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		// The server has committed without the replica: somebody has cancelled the wait.
@@ -79,6 +81,20 @@ func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.Noti
 	pc, err := pgconn.ConnectConfig(ctx, config)
 	c.PgConn = pc
 	return c, err
+}
+
+// hosts is how many there are to try. Each has its part of the time: one that does not
+// answer, such as a primary whose machine is gone, does not keep a client from the next.
+func hosts(config *pgconn.Config) time.Duration {
+	type address struct {
+		host string
+		port uint16
+	}
+	all := map[address]bool{{config.Host, config.Port}: true}
+	for _, f := range config.Fallbacks { // each host is there with and without TLS, if both are tried
+		all[address{f.Host, f.Port}] = true
+	}
+	return time.Duration(len(all))
 }
 
 // look refuses a replica, and a server that was replaced, so that the next host is tried;

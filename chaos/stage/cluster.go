@@ -189,7 +189,7 @@ func (c *cluster) Faults() []Fault {
 	any := func(a *Act) *Redis { return c.draw(a, "").Redis }
 	all := append(c.links.faults(), serverFaults(any)...)
 	if c.Clocks {
-		all = append(all, clockFaults(any)...)
+		all = append(all, clockFaults(func(a *Act) *clock { return any(a).time })...)
 	}
 	for _, kind := range []string{"", "FORCE"} {
 		all = append(all, Fault{Kind: strings.TrimSpace("CLUSTER FAILOVER " + kind), Weight: 3, Do: func(a *Act) error { return c.failover(a, kind) }})

@@ -7,15 +7,9 @@ package stage
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/pawl-go/pawl/chaos/link"
 )
@@ -24,103 +18,73 @@ import (
 // worker. The first worker goes through PgBouncer and has nothing to listen on.
 type postgres struct {
 	Settings
-	server Process
+	server *pgServer
 	pooler Process
-	addr   string
-	pooled string
-	bin    string
+	pooled string // its address
+	time   *clock // nil: that of the machine
 	links  wires
 }
 
 func newPostgres(s Settings) (Topology, error) {
 	t := &postgres{Settings: s}
-	ports, err := freePorts(2)
-	if err != nil {
-		return nil, err
+	err := t.prepare()
+	if err == nil {
+		err = t.up()
 	}
-	t.addr, t.pooled = "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1]
-	if err := t.prepare(ports); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(t.server.Dir))
-	}
-	if err := t.up(); err != nil {
-		t.Stop()
-		return nil, err
-	}
-	for i := range s.Workers {
-		to := t.addr
+	for i := 0; i < s.Workers && err == nil; i++ {
+		to := t.server.addr
 		if i == 0 {
 			to = t.pooled
 		}
-		l, err := link.New(to)
-		if err != nil {
-			t.Stop()
-			return nil, err
+		var l *link.Link
+		if l, err = link.New(to); err == nil {
+			t.links = append(t.links, l)
 		}
-		t.links = append(t.links, l)
+	}
+	if err != nil {
+		t.Stop()
+		return nil, err
 	}
 	return t, nil
 }
 
-// prepare makes the files. The server does not run as root, and its user may not read the
-// folder of the run.
-func (t *postgres) prepare(ports []string) error {
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil || len(found) == 0 {
-		return errors.New("there is no PostgreSQL: apt-get install postgresql pgbouncer")
+// prepare makes the files.
+func (t *postgres) prepare() (err error) {
+	if t.server, err = newPGServer(); err != nil {
+		return err
 	}
-	t.bin = found[len(found)-1]
-	dir, err := os.MkdirTemp("", "pawl-chaos-postgres")
+	if t.Clocks {
+		if t.time, err = newClock(filepath.Join(t.server.Dir, "time")); err != nil {
+			return err
+		}
+		t.server.Env = t.time.env()
+	}
+	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
-	t.server.Dir, t.pooler.Dir = dir, dir
-	var as []string
-	if os.Getuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			return err
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		if err := os.Chown(dir, uid, gid); err != nil {
-			return err
-		}
-		as = []string{"setpriv", "--reuid=" + u.Uid, "--regid=" + u.Gid, "--clear-groups", "--pdeathsig=KILL"}
-	}
-	data, conf := filepath.Join(dir, "data"), filepath.Join(dir, "pgbouncer.ini")
-	initdb := append(as[:len(as):len(as)], filepath.Join(t.bin, "initdb"), "-D", data, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-	cmd := exec.Command(initdb[0], initdb[1:]...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	t.server.Args = append(as[:len(as):len(as)], filepath.Join(t.bin, "postgres"), "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", ports[0],
-		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "log_min_messages=fatal")
+	t.pooled = "127.0.0.1:" + ports[0]
+	conf := filepath.Join(t.server.Dir, "pgbouncer.ini")
+	t.pooler.Dir = t.server.Dir
+	t.pooler.Args = append(t.server.as[:len(t.server.as):len(t.server.as)], "/usr/sbin/pgbouncer", "-q", conf)
 	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=pawl\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\n"+
-		"auth_type = any\npool_mode = transaction\ndefault_pool_size = 5\nserver_login_retry = 0.1\n", ports[0], ports[1])
-	t.pooler.Args = append(as[:len(as):len(as)], "/usr/sbin/pgbouncer", "-q", conf)
-	return os.WriteFile(conf, []byte(text), 0o644)
+		"auth_type = any\npool_mode = transaction\ndefault_pool_size = 5\nserver_login_retry = 0.1\n", t.server.port, ports[0])
+	return errors.Join(t.server.initdb(), os.WriteFile(conf, []byte(text), 0o644))
 }
 
-// up starts what does not run, and waits until it serves. The children of a server that was
-// killed may keep its memory for a moment.
+// up starts what does not run, and waits until it serves.
 func (t *postgres) up() error {
-	return await("PostgreSQL at "+t.addr, start, func() error {
-		for _, p := range []*Process{&t.server, &t.pooler} {
-			if !p.Runs() {
-				p.Kill()
-				if err := p.Start(); err != nil {
-					return err
-				}
-			}
-		}
-		for _, addr := range []string{t.addr, t.pooled} {
-			host, port, _ := net.SplitHostPort(addr)
-			if err := exec.Command(filepath.Join(t.bin, "pg_isready"), "-q", "-t", "2", "-h", host, "-p", port).Run(); err != nil {
+	if err := t.server.up(); err != nil {
+		return err
+	}
+	return await("PgBouncer at "+t.pooled, start, func() error {
+		if !t.pooler.Runs() {
+			t.pooler.Kill()
+			if err := t.pooler.Start(); err != nil {
 				return err
 			}
 		}
-		return nil
+		return serving(t.server.bin, t.pooled)
 	})
 }
 
@@ -129,44 +93,18 @@ func (t *postgres) at(addr, schema string) string {
 }
 
 func (t *postgres) URL(worker int) string { return t.at(t.links[worker].Addr(), "pawl") }
-func (t *postgres) Direct() string        { return t.at(t.addr, "pawl") }
+func (t *postgres) Direct() string        { return t.at(t.server.addr, "pawl") }
 func (t *postgres) Guests() []Guest {
-	return guests(t.Settings, t.Direct(), t.at(t.addr, "elsewhere"))
+	return guests(t.Settings, t.Direct(), t.at(t.server.addr, "elsewhere"))
 }
 
 func (t *postgres) Promise() Promise {
 	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3 * t.TTL}
 }
 
-// children returns the processes that the server has started.
-func (t *postgres) children() (all []int) {
-	mine := strconv.Itoa(t.server.PID())
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if f := strings.Fields(rest); len(f) > 1 && f[1] == mine {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			all = append(all, pid)
-		}
-	}
-	return all
-}
-
-// signal sends a signal to the server and its children.
-func (t *postgres) signal(s syscall.Signal) {
-	t.server.Signal(s)
-	for _, pid := range t.children() {
-		syscall.Kill(pid, s)
-	}
-}
-
 func (t *postgres) Heal() error {
 	t.links.heal()
-	t.signal(syscall.SIGCONT)
+	t.server.signal(syscall.SIGCONT)
 	t.pooler.Signal(syscall.SIGCONT)
 	return t.up()
 }
@@ -174,57 +112,32 @@ func (t *postgres) Heal() error {
 func (t *postgres) Stop() {
 	t.links.close()
 	t.pooler.Kill()
-	t.server.Kill()
-	for range 50 { // the children end a little later
-		if os.RemoveAll(t.server.Dir) == nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
+	if t.server != nil {
+		t.server.remove()
 	}
 }
 
 func (t *postgres) Faults() []Fault {
-	return append(t.links.faults(),
-		Fault{Kind: "kill -9, restart", Weight: 3, Do: func(a *Act) error {
-			t.server.Kill()
-			a.Last(0, a.TTL)
-			return t.up()
-		}},
-		Fault{Kind: "orderly restart", Weight: 2, Do: func(a *Act) error {
-			t.server.Signal(syscall.SIGCONT)
-			t.server.Signal(syscall.SIGINT)
-			t.server.Wait(5 * time.Second)
-			t.server.Kill()
-			return t.up()
-		}},
-		Fault{Kind: "kill -9 of a backend", Weight: 3, Do: func(a *Act) error {
-			if all := t.children(); len(all) > 0 {
-				syscall.Kill(all[a.Rand.IntN(len(all))], syscall.SIGKILL)
-			}
-			a.Last(0, a.TTL/2)
-			return t.up()
-		}},
-		Fault{Kind: "a backend stops and continues", Weight: 2, Do: func(a *Act) error {
-			all := t.children()
-			if len(all) == 0 {
-				return nil
-			}
-			pid := all[a.Rand.IntN(len(all))]
-			syscall.Kill(pid, syscall.SIGSTOP)
-			a.Last(a.TTL/20, 2*a.TTL)
-			syscall.Kill(pid, syscall.SIGCONT)
-			return nil
-		}},
-		Fault{Kind: "the server stops and continues", Weight: 2, Do: func(a *Act) error {
-			t.signal(syscall.SIGSTOP)
-			a.Last(a.TTL/20, 2*a.TTL)
-			t.signal(syscall.SIGCONT)
-			return nil
-		}},
+	all := append(t.links.faults(), pgFaults(func() *pgServer { return t.server }, t.up)...)
+	if t.time != nil {
+		all = append(all, clockFaults(func(*Act) *clock { return t.time })...)
+	}
+	return append(all,
 		Fault{Kind: "kill -9 of PgBouncer", Do: func(a *Act) error {
 			t.pooler.Kill()
 			a.Last(0, a.TTL)
 			return t.up()
+		}},
+		Fault{Kind: "orderly restart of PgBouncer", Do: func(a *Act) error {
+			t.pooler.Signal(syscall.SIGINT) // it waits for the transactions that are under way
+			t.pooler.Term(a.TTL)
+			return t.up()
+		}},
+		Fault{Kind: "PgBouncer stops and continues", Do: func(a *Act) error {
+			t.pooler.Signal(syscall.SIGSTOP)
+			a.Last(a.TTL/20, 2*a.TTL)
+			t.pooler.Signal(syscall.SIGCONT)
+			return nil
 		}},
 	)
 }

@@ -18,10 +18,9 @@ import (
 // Redis is one Redis server. Its program is that of $CHAOS_REDIS_SERVER, or redis-server.
 type Redis struct {
 	Process
-	Addr  string // of the server itself
-	port  string
-	time  string // the file that its clock follows, or empty
-	ahead int    // seconds, of that clock
+	Addr string // of the server itself
+	port string
+	time *clock // that it follows, or nil
 }
 
 // NewRedis starts a server in a folder, with more settings.
@@ -57,26 +56,18 @@ func newRedis(dir string, clock bool, args []string) (*Redis, error) {
 	return r, r.Up()
 }
 
-// fakeClock lets the server's wall clock follow a file, by libfaketime. jemalloc asks for the
-// time before libfaketime is ready, so libc's allocator takes its place.
+// fakeClock lets the server's wall clock follow a file beside its folder, which is wiped.
+// jemalloc asks for the time before libfaketime is ready, so libc's allocator takes its place.
 func (r *Redis) fakeClock() error {
-	lib, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	libc, err2 := filepath.Glob("/lib/*/libc.so.6")
-	if err != nil || err2 != nil || len(lib) == 0 || len(libc) == 0 {
-		return fmt.Errorf("libfaketime is missing: apt-get install faketime")
+	libc, err := filepath.Glob("/lib/*/libc.so.6")
+	if err != nil || len(libc) == 0 {
+		return fmt.Errorf("there is no libc.so.6 (%w)", err)
 	}
-	r.time = r.Dir + ".time" // beside the folder, which is wiped
-	r.Env = []string{"LD_PRELOAD=" + lib[0] + " " + libc[0], "FAKETIME_TIMESTAMP_FILE=" + r.time, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}
-	return r.StepClock(0)
-}
-
-// StepClock sets the server's wall clock by some seconds.
-func (r *Redis) StepClock(seconds int) error {
-	r.ahead += seconds
-	if err := os.WriteFile(r.time+".new", fmt.Appendf(nil, "%+d\n", r.ahead), 0o600); err != nil {
+	if r.time, err = newClock(r.Dir + ".time"); err != nil {
 		return err
 	}
-	return os.Rename(r.time+".new", r.time)
+	r.Env = r.time.env(libc[0])
+	return nil
 }
 
 // Up starts the server unless it runs, and waits until it answers. It writes to the server's log when

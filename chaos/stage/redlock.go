@@ -131,7 +131,7 @@ func (t *redlock) Faults() []Fault {
 		all = append(all, f)
 	}
 	if t.Clocks {
-		all = append(all, clockFaults(draw)...)
+		all = append(all, clockFaults(func(a *Act) *clock { return draw(a).time })...)
 	}
 	return append(all, Fault{Kind: "all restart empty, one after the other", Do: func(a *Act) error {
 		for _, i := range a.Rand.Perm(len(t.servers)) {

@@ -66,7 +66,7 @@ func (t *single) Stop() {
 func (t *single) Faults() []Fault {
 	all := append(t.links.faults(), serverFaults(func(*Act) *Redis { return t.server })...)
 	if t.Clocks {
-		all = append(all, clockFaults(func(*Act) *Redis { return t.server })...)
+		all = append(all, clockFaults(func(*Act) *clock { return t.server.time })...)
 	}
 	return all
 }
@@ -122,24 +122,4 @@ func restart(a *Act, r *Redis, empty bool) error {
 	}
 	a.Last(0, a.TTL)
 	return r.Up()
-}
-
-// clockFaults set the wall clock of a server. Forward is beyond what is promised: Redis ends
-// keys by it. So a clock that was set back stays there.
-func clockFaults(draw func(*Act) *Redis) []Fault {
-	step := func(sign int) func(*Act) error {
-		return func(a *Act) error {
-			seconds := sign * (1 + a.Rand.IntN(600))
-			a.Note("by %d s", seconds)
-			if err := draw(a).StepClock(seconds); err != nil {
-				return err
-			}
-			a.Last(a.TTL/4, 2*a.TTL)
-			return nil
-		}
-	}
-	return []Fault{
-		{Kind: "clock back", Do: step(-1)},
-		{Kind: "clock forward", Beyond: "the server's clock is set forward", Do: step(+1)},
-	}
 }

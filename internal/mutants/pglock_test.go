@@ -34,6 +34,8 @@ func init() {
 		"case was.timeline > is.timeline:", "case false:", "TestPromoted")
 	pg("a client goes back to the old primary", "pool.go",
 		"return check(run{string(res.Rows[0][2]), integer(res.Rows[0][3])})", "return nil", "TestPromoted")
+	pg("a host that is silent keeps a client from the next", "pool.go",
+		"p.timeout/hosts(config))", "p.timeout)", "TestSilentHost")
 	pg("renewals go on at an old primary", "sql/schema.sql",
 		"IF is_open.code <> 1 THEN\n    code := is_open.code; max_ttl := is_open.max_ttl;", "IF is_open.code = -5 THEN\n    code := is_open.code; max_ttl := is_open.max_ttl;", "TestPromoted")
 	pg("a crash ends the quarantine of a promotion", "sql/schema.sql",
