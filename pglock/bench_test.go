@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // BenchmarkPair is acquire and release of a free lock, beside what it costs at least: two
@@ -33,18 +34,7 @@ func BenchmarkPair(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			// What that has left of the table with the row of its name.
-			table := "'" + quote("bench "+string(mode)) + ".lock'::regclass"
-			for unit, query := range map[string]string{
-				"KiB-table": "SELECT pg_total_relation_size(" + table + ") / 1024",
-				"dead-rows": "SELECT pg_stat_get_dead_tuples(" + table + ")",
-			} {
-				n, err := strconv.ParseFloat(sql(b, p, query), 64)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.ReportMetric(n, unit)
-			}
+			remains(b, p, "bench "+string(mode))
 		})
 	}
 	c, err := pgx.Connect(context.Background(), p.URL("pawl"))
@@ -83,6 +73,24 @@ func BenchmarkPair(b *testing.B) {
 	})
 }
 
+// remains reports what is left of the table with the rows of names, and how many updates were
+// in place.
+func remains(b *testing.B, p *servers.Postgres, schema string) {
+	b.Helper()
+	table := "'" + quote(schema) + ".lock'::regclass"
+	for unit, query := range map[string]string{
+		"KiB-table": "SELECT pg_total_relation_size(" + table + ") / 1024",
+		"dead-rows": "SELECT pg_stat_get_dead_tuples(" + table + ")",
+		"hot-%":     "SELECT round(100 * n_tup_hot_upd / greatest(1, n_tup_upd)) FROM pg_stat_all_tables WHERE relid = " + table,
+	} {
+		n, err := strconv.ParseFloat(sql(b, p, query), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(n, unit)
+	}
+}
+
 // BenchmarkCrowd is 64 goroutines of one client, each with a lock of its own, or all with one.
 func BenchmarkCrowd(b *testing.B) {
 	p := server(b)
@@ -103,6 +111,8 @@ func BenchmarkCrowd(b *testing.B) {
 					}
 				}
 			})
+			b.StopTimer()
+			remains(b, p, "crowd")
 		})
 	}
 }

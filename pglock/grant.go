@@ -113,7 +113,16 @@ func (g *grant) Release(ctx context.Context) error {
 }
 
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
-	row, _, f := g.s.call(ctx, g.s.sql.release, g.name, lease, claimMicros, boolean(g.unsure), boolean(g.doubt))
+	alone := func() ([][]byte, driver.Instant, *failure) {
+		return g.s.call(ctx, g.s.sql.release, g.name, lease, claimMicros, boolean(g.unsure), boolean(g.doubt))
+	}
+	var row [][]byte
+	var f *failure
+	if g.kindNow() == 0 && !g.unsure && !g.doubt {
+		row, _, f = g.s.gives.ask(ctx, []string{g.name, lease}, alone, g.s.giveAll)
+	} else {
+		row, _, f = alone()
+	}
 	if f == nil {
 		return integer(row[0]) == 1, nil
 	}

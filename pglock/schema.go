@@ -13,7 +13,7 @@ var schemaSQL string
 
 // version is that of sql/schema.sql. A client works with a schema whose oldest is not after
 // it.
-const version = 1
+const version = 2
 
 var schemaName = regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`)
 
@@ -34,26 +34,28 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, news, open string
+	acquire, acquireFree, releaseFree, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, news, open string
 }
 
 func newStatements(schema string) statements {
 	call := func(s string) string { return "SELECT * FROM " + quote(schema) + "." + s }
 	return statements{
-		acquire:   call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
-		all:       call("acquire_all($1, $2, $3, $4, $5, $6, $7)"),
-		renew:     call("renew($1, $2, $3, $4, $5)"),
-		renewAll:  call("renew_all($1, $2, $3, $4, $5)"),
-		release:   call("release($1, $2, $3, $4, $5)"),
-		pass:      call("pass($1, $2, $3, $4, $5, $6, $7)"),
-		downgrade: call("downgrade($1, $2, $3)"),
-		brk:       call("break($1, $2, $3, $4, $5)"),
-		look:      call("look($1, $2)"),
-		bind:      call("bind($1, $2, $3, (SELECT system_identifier::text FROM pg_control_system()))") + ", current_setting('transaction_isolation')",
-		change:    call("change($1, $2, $3)"),
-		tidy:      call("tidy($1, $2, $3)"),
-		guard:     "SELECT " + quote(schema) + ".guard($1, $2, $3)",
-		news:      "SELECT news FROM " + quote(schema) + ".ended WHERE lease = $1",
-		open:      "SELECT code, closed - " + quote(schema) + ".us() FROM " + quote(schema) + ".open($1, 0)",
+		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
+		acquireFree: call("acquire_free($1, $2, $3, $4, $5, $6)"),
+		releaseFree: call("release_free($1, $2)"),
+		all:         call("acquire_all($1, $2, $3, $4, $5, $6, $7)"),
+		renew:       call("renew($1, $2, $3, $4, $5)"),
+		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
+		release:     call("release($1, $2, $3, $4, $5)"),
+		pass:        call("pass($1, $2, $3, $4, $5, $6, $7)"),
+		downgrade:   call("downgrade($1, $2, $3)"),
+		brk:         call("break($1, $2, $3, $4, $5)"),
+		look:        call("look($1, $2)"),
+		bind:        call("bind($1, $2, $3, (SELECT system_identifier::text FROM pg_control_system()))") + ", current_setting('transaction_isolation')",
+		change:      call("change($1, $2, $3)"),
+		tidy:        call("tidy($1, $2, $3)"),
+		guard:       "SELECT " + quote(schema) + ".guard($1, $2, $3)",
+		news:        "SELECT news FROM " + quote(schema) + ".ended WHERE lease = $1",
+		open:        "SELECT code, closed - " + quote(schema) + ".us() FROM " + quote(schema) + ".open($1, 0)",
 	}
 }

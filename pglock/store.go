@@ -34,6 +34,8 @@ type store struct {
 	ear    ear
 	clock  clock
 	soon   renewals
+	takes  crowd // requests for free names
+	gives  crowd // releases
 	known  atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close
@@ -285,6 +287,7 @@ type attempt struct {
 	kind   int
 	record string
 	doubt  bool // a request was sent and its answer did not come
+	asked  bool // once
 	waiter waiter
 }
 
@@ -322,8 +325,20 @@ func (a *attempt) ask(ctx context.Context, wait int) (*grant, turn, *failure) {
 	if wait == hears {
 		from = s.ear.session()
 	}
-	row, sent, f := s.bound(ctx, s.sql.acquire, a.req.Name, a.req.Lease, s.id, num(int64(a.kind)), a.record,
-		num(a.req.TTL.Microseconds()), claimMicros, num(int64(wait)), num(pollGone.Microseconds()))
+	alone := func() ([][]byte, driver.Instant, *failure) {
+		return s.bound(ctx, s.sql.acquire, a.req.Name, a.req.Lease, s.id, num(int64(a.kind)), a.record,
+			num(a.req.TTL.Microseconds()), claimMicros, num(int64(wait)), num(pollGone.Microseconds()))
+	}
+	var row [][]byte
+	var sent driver.Instant
+	var f *failure
+	if a.kind == 0 && !a.asked { // later the name is not free, or its own
+		ttl := num(a.req.TTL.Microseconds())
+		row, sent, f = s.takes.ask(ctx, []string{a.req.Name, a.req.Lease, a.record, ttl}, alone, s.takeAll)
+	} else {
+		row, sent, f = alone()
+	}
+	a.asked = true
 	if f != nil {
 		a.doubt = a.doubt || f.maybe
 		return nil, turn{}, f

@@ -440,6 +440,37 @@ BEGIN
   wait_left := pawl.wait_left(l, at, p_kind);
 END $$;
 
+-- acquire_free asks for exclusive leases on several names, for requests that have nothing
+-- to do with each other, and waits for no row: code is 1 if the lease is granted, and -7
+-- if the name is not free at once, or anything else is out of the ordinary: that one has
+-- to be asked for by itself. One row a lease, in their order, or only one with that of
+-- pawl.open. The tombstones are looked at after the rows are locked.
+CREATE OR REPLACE FUNCTION pawl.acquire_free(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
+RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint) LANGUAGE plpgsql AS $$
+DECLARE is_open record; free text[]; t bigint;
+BEGIN
+  SELECT * INTO is_open FROM pawl.open(p_timeline, (SELECT max(x) FROM unnest(p_ttls) x));
+  IF is_open.code IN (-1, -6) THEN
+    code := is_open.code;
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  IF is_open.code = 1 AND is_open.closed <= pawl.us() THEN
+    free := ARRAY(SELECT l.name FROM pawl.lock l
+      WHERE l.name = ANY (p_names) AND l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED);
+  END IF;
+  t := pawl.us();
+  RETURN QUERY
+    WITH given AS (
+      UPDATE pawl.lock AS k SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(greatest(t, k.token + 1) + 4000, t + 10000)),
+          lease = r.lease, client = p_client, until = t + r.ttl, since = t, used = t, record = r.record
+        FROM unnest(p_names, p_leases, p_records, p_ttls) AS r(name, lease, record, ttl)
+        WHERE k.name = r.name AND k.name = ANY (free) AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)
+        RETURNING k.lease, k.tok, k.token - k.tok AS spare)
+    SELECT CASE WHEN g.lease IS NULL THEN -7 ELSE 1 END, g.tok, g.spare, false, t
+      FROM unnest(p_leases) WITH ORDINALITY n(lease, i) LEFT JOIN given g ON g.lease = n.lease ORDER BY n.i;
+END $$;
+
 -- acquire_all asks for several names and gets all of them or none. It grants nothing to
 -- waiters, and does not overtake them. rank says which name is in the way, from 1. The
 -- names are in order, so that two calls do not wait for each other.
@@ -643,6 +674,25 @@ BEGIN
   RETURN code;
 END $$;
 
+-- release_free ends several exclusive leases, and waits for no row: code is that of
+-- pawl.release, or -7 for one that somebody waits for or guards, or that is not found:
+-- it has to be released by itself. One row a lease, in their order.
+CREATE OR REPLACE FUNCTION pawl.release_free(p_names text[], p_leases text[]) RETURNS TABLE (code int) LANGUAGE plpgsql AS $$
+DECLARE mine text[]; t bigint;
+BEGIN
+  IF (SELECT mode FROM pawl.epoch) = 'async' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  mine := ARRAY(SELECT l.name FROM pawl.lock l JOIN unnest(p_names, p_leases) AS r(name, lease) ON l.name = r.name AND l.lease = r.lease
+    WHERE l.waiters = 0 AND l.sharers = 0 FOR UPDATE OF l SKIP LOCKED);
+  t := pawl.us();
+  RETURN QUERY
+    WITH done AS (
+      UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = t
+        FROM unnest(p_names, p_leases) AS r(name, lease)
+        WHERE k.name = r.name AND k.lease = r.lease AND k.name = ANY (mine)
+        RETURNING r.lease, (k.until > t)::int AS code)
+    SELECT coalesce(d.code, -7) FROM unnest(p_leases) WITH ORDINALITY n(lease, i) LEFT JOIN done d ON d.lease = n.lease ORDER BY n.i;
+END $$;
+
 -- pass ends an exclusive lease and begins another in its place. code is 0 if the lease
 -- has ended; -2 if nothing may be granted now; or that of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.pass(p_timeline int, p_name text, p_lease text, p_next text, p_client text, p_record text, p_ttl bigint,
@@ -783,5 +833,5 @@ BEGIN
   RETURN CASE WHEN n = p_rows THEN last END;
 END $$;
 
-INSERT INTO pawl.meta(version, oldest, timeline) VALUES (1, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
-UPDATE pawl.meta SET version = 1 WHERE version < 1;
+INSERT INTO pawl.meta(version, oldest, timeline) VALUES (2, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
+UPDATE pawl.meta SET version = 2 WHERE version < 2;

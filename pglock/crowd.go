@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// crowd makes one call of requests of one kind that come while others are under way, as each
+// call and each commit costs the server more than what it does for one free name. With few
+// requests each is sent at once, by itself. Those that come after that go together as soon
+// as one of these is answered, or does not come back for a while: it may be stuck behind a
+// row, and a call of many waits for no row.
+type crowd struct {
+	mu     sync.Mutex
+	flying int // calls under way
+	next   []*member
+}
+
+const (
+	mostFlying = 2  // of the connections, of which there are 4 unless set
+	mostInCall = 64 // requests
+	crowdWait  = 5 * time.Millisecond
+)
+
+// member is a request in a crowd.
+type member struct {
+	args []string
+	done chan struct{}
+
+	// Set before done is closed. No row: it has to be sent by itself.
+	row  [][]byte
+	sent driver.Instant
+	fail *failure
+	lone bool // in place of a call; guarded by crowd.mu before
+}
+
+// ask sends a request, with alone or together with others, and returns the answer.
+func (c *crowd) ask(ctx context.Context, args []string, alone func() ([][]byte, driver.Instant, *failure), send func([]*member)) (row [][]byte, sent driver.Instant, f *failure) {
+	c.mu.Lock()
+	if c.flying < mostFlying {
+		c.flying++
+		c.mu.Unlock()
+		defer c.landed(send)
+		return alone()
+	}
+	m := &member{args: args, done: make(chan struct{})}
+	if c.next = append(c.next, m); len(c.next) == 1 {
+		c.remind(send)
+	}
+	c.mu.Unlock()
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		return nil, 0, &failure{err: ctx.Err(), maybe: !c.leave(m, send)}
+	}
+	if m.lone {
+		defer c.landed(send)
+	}
+	if m.row == nil && m.fail == nil {
+		return alone()
+	}
+	return m.row, m.sent, m.fail
+}
+
+// leave reports whether a request was not sent, and will not be.
+func (c *crowd) leave(m *member, send func([]*member)) bool {
+	c.mu.Lock()
+	i := slices.Index(c.next, m)
+	if i >= 0 {
+		c.next = slices.Delete(c.next, i, i+1)
+	}
+	if i == 0 && len(c.next) > 0 {
+		c.remind(send)
+	}
+	lone := m.lone // its turn came just now
+	c.mu.Unlock()
+	if lone {
+		c.landed(send)
+	}
+	return i >= 0 || lone
+}
+
+// remind lets the first that waits go after a while. c.mu is held.
+func (c *crowd) remind(send func([]*member)) {
+	m := c.next[0]
+	time.AfterFunc(crowdWait, func() {
+		c.mu.Lock()
+		mine := len(c.next) > 0 && c.next[0] == m
+		if mine {
+			c.flying++
+		}
+		c.mu.Unlock()
+		if mine {
+			c.landed(send)
+		}
+	})
+}
+
+// landed lets the next ones go in place of a call that was answered.
+func (c *crowd) landed(send func([]*member)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.next[:min(len(c.next), mostInCall)]
+	if c.next = c.next[len(all):]; len(c.next) > 0 {
+		c.remind(send)
+	}
+	switch len(all) {
+	case 0:
+		c.flying--
+	case 1:
+		all[0].lone = true
+		close(all[0].done)
+	default:
+		go func() {
+			send(all)
+			for _, m := range all {
+				close(m.done)
+			}
+			c.landed(send)
+		}()
+	}
+}
+
+// takeAll asks for free names.
+func (s *store) takeAll(all []*member) {
+	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
+	rows, sent, f := s.boundRows(s.ctx, s.sql.acquireFree, s.id, arg(0), arg(1), arg(2), arg(3))
+	s.answer(all, rows, sent, f)
+}
+
+// giveAll releases leases that nobody waits for.
+func (s *store) giveAll(all []*member) {
+	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
+	rows, sent, f := s.exec(s.ctx, s.sql.releaseFree, arg(0), arg(1))
+	s.answer(all, rows, sent, f)
+}
+
+// answer gives each its row.
+func (s *store) answer(all []*member, rows [][][]byte, sent driver.Instant, f *failure) {
+	if f == nil && len(rows) != len(all) {
+		f = s.strange(rows)
+	}
+	if f != nil {
+		f = s.ended(f)
+	}
+	for i, m := range all {
+		m.sent, m.fail = sent, f
+		if f == nil && integer(rows[i][0]) != notAtOnce {
+			m.row = rows[i]
+		}
+	}
+}
