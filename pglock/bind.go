@@ -99,7 +99,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	if closed > 0 {
 		s.report(driver.News{Server: s.where, Closed: closed})
 	}
-	s.clock.saw(sent, driver.Now(), long(row[9]))
+	s.clock.Saw(sent, driver.Now(), long(row[9]))
 	return nil
 }
 

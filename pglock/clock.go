@@ -4,67 +4,10 @@ package pglock
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// PostgreSQL has only a wall clock: if that is set forward leases end early, if it is set
-// back they end late. So answers carry the server's time, which is compared with the local
-// clock. A promoted replica whose clock differs has the same effect.
-
-// reading is the server's time, read between the two instants.
-type reading struct {
-	sent, heard driver.Instant
-	at          time.Duration // since 1970
-}
-
-// step returns by how much the server's clock has been set forward between two
-// readings; negative if back, 0 if it runs as it should.
-func (r reading) step(next reading) time.Duration {
-	passed := next.at - r.at
-	least, most := next.sent.Sub(r.heard), next.heard.Sub(r.sent)
-	allowed := driver.Drift(most)
-	switch {
-	case passed > most+allowed:
-		return passed - most
-	case passed < least-allowed:
-		return passed - least
-	}
-	return 0
-}
-
-// clock has the reading with which later ones are compared.
-type clock struct {
-	mu   sync.Mutex
-	last reading
-	told driver.Instant
-}
-
-// saw compares an answer's time, in microseconds since 1970. news reports whether a
-// step should be told of: once a minute.
-func (c *clock) saw(sent, heard driver.Instant, micros int64) (step time.Duration, news bool) {
-	next := reading{sent, heard, time.Duration(micros) * time.Microsecond}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch age := heard.Sub(c.last.heard); {
-	case c.last.heard == 0:
-		c.last = next
-	case sent < c.last.heard: // it may be older
-	default:
-		// The reading that is compared with must not change too often, or a clock that
-		// runs too fast would hide in the allowance of each comparison.
-		step = c.last.step(next)
-		if step != 0 || age > time.Second && heard.Sub(sent) <= c.last.heard.Sub(c.last.sent)+age/100 {
-			c.last = next
-		}
-	}
-	if news = step != 0 && (c.told == 0 || heard.Sub(c.told) > time.Minute); news {
-		c.told = heard
-	}
-	return step, news
-}
 
 // period is one TTL of a lease: it began in the server between the two instants. The zero
 // period is unknown.
@@ -77,7 +20,7 @@ type period struct {
 // participant that the server must have ended early; the others are renewed before.
 func (s *store) saw(sent driver.Instant, micros int64) {
 	now := driver.Now()
-	step, news := s.clock.saw(sent, now, micros)
+	step, news := s.clock.Saw(sent, now, micros)
 	if news {
 		s.report(driver.News{Server: s.where, Step: step})
 	}

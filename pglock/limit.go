@@ -4,15 +4,13 @@ package pglock
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/user"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // term is a MaxTTL, and the driver.Holder that has set it, as JSON.
@@ -22,11 +20,7 @@ type term struct {
 }
 
 func (t term) holder() *driver.Holder {
-	var h driver.Holder
-	if json.Unmarshal([]byte(t.by), &h) != nil || h == (driver.Holder{}) {
-		return nil
-	}
-	return &h
+	return storekit.Signed(t.by)
 }
 
 func (t term) String() string {
@@ -50,18 +44,7 @@ type limit struct {
 }
 
 func newLimit(own time.Duration, who driver.Holder) *limit {
-	who.Command = "" // its arguments may be private
-	if who == (driver.Holder{}) {
-		if u, err := user.Current(); err == nil {
-			who.User = u.Username
-		}
-	}
-	if who.Host == "" {
-		who.Host, _ = os.Hostname()
-	}
-	who.PID = cmp.Or(who.PID, os.Getpid())
-	by, _ := json.Marshal(who)
-	return &limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: string(by)}
+	return &limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: storekit.Signature(who)}
 }
 
 // disagreement is driver.ErrDisagree with what to do.

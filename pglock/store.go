@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // claimTTL is how long a name that was handed to a waiter stays its own until it asks
@@ -32,7 +33,7 @@ type store struct {
 	limit  *limit
 	pool   *pool
 	ear    ear
-	clock  clock
+	clock  storekit.ServerTime
 	soon   renewals
 	takes  crowd // requests for free names
 	gives  crowd // releases

@@ -4,10 +4,7 @@ package epoch
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/user"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // MaxTTL is the longest TTL of any lease in a store, and so the length of the
@@ -43,11 +41,7 @@ func (t Term) Before(next Term) bool {
 
 // Holder returns who has set it, or nil if that is not known.
 func (t Term) Holder() *driver.Holder {
-	var h driver.Holder
-	if json.Unmarshal([]byte(t.By), &h) != nil || h == (driver.Holder{}) {
-		return nil
-	}
-	return &h
+	return storekit.Signed(t.By)
 }
 
 func (t Term) String() string {
@@ -83,18 +77,7 @@ type Limit struct {
 // NewLimit returns the Limit of a participant that takes MaxTTL for own, or for
 // pawl.DefaultTTL if that is 0.
 func NewLimit(own time.Duration, who driver.Holder) *Limit {
-	who.Command = "" // its arguments may be private
-	if who == (driver.Holder{}) {
-		if u, err := user.Current(); err == nil {
-			who.User = u.Username
-		}
-	}
-	if who.Host == "" {
-		who.Host, _ = os.Hostname()
-	}
-	who.PID = cmp.Or(who.PID, os.Getpid())
-	by, _ := json.Marshal(who)
-	return &Limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: string(by)}
+	return &Limit{own: cmp.Or(own, pawl.DefaultTTL), explicit: own != 0, who: storekit.Signature(who)}
 }
 
 // Own returns the participant's own MaxTTL.

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -114,9 +115,8 @@ type Server struct {
 	moves   moves
 
 	replicas replicas
-	clock    reading // that the next one is compared with
+	clock    storekit.ServerTime
 	told     struct {
-		step   driver.Instant // when a step of the server's clock was told last
 		closed driver.Instant // when it was told last that nothing is granted
 		run    string         // in this run
 		silent driver.Instant // when it was told last that it does not answer

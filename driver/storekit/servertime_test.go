@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package epoch
+package storekit
 
 import (
 	"testing"
@@ -33,9 +33,13 @@ func TestStep(t *testing.T) {
 func TestSaw(t *testing.T) {
 	const ms = driver.Instant(time.Millisecond)
 	told := 0
-	s := &Server{Config: Config{Stepped: func(string, time.Duration) { told++ }}}
+	var server ServerTime
 	see := func(sent, heard driver.Instant, at time.Duration) time.Duration {
-		return s.Saw(1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
+		step, news := server.Saw(1e15+sent, 1e15+heard, (1000*time.Hour + at).Microseconds())
+		if news {
+			told++
+		}
+		return step
 	}
 	for i := range 5000 { // one a millisecond
 		at := driver.Instant(i) * ms

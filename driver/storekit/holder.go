@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"os/user"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Signature is who changes what all clients of a store agree on, as a store keeps it: JSON
+// of who, with this machine and process unless it says others, and without arguments,
+// which may be private.
+func Signature(who driver.Holder) string {
+	who.Command = ""
+	if who == (driver.Holder{}) {
+		if u, err := user.Current(); err == nil {
+			who.User = u.Username
+		}
+	}
+	if who.Host == "" {
+		who.Host, _ = os.Hostname()
+	}
+	who.PID = cmp.Or(who.PID, os.Getpid())
+	by, _ := json.Marshal(who)
+	return string(by)
+}
+
+// Signed reads a Signature; nil if there is none.
+func Signed(by string) *driver.Holder {
+	var h driver.Holder
+	if json.Unmarshal([]byte(by), &h) != nil || h == (driver.Holder{}) {
+		return nil
+	}
+	return &h
+}
