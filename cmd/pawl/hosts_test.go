@@ -25,7 +25,7 @@ func (w *world) on(host, script string) *proc {
 	if os.Getuid() != 0 {
 		words = append(words, "--user", "--map-root-user")
 	}
-	return w.start("/usr/bin/unshare", append(words, "/bin/sh", "-c", "echo "+host+" >/proc/sys/kernel/hostname && "+script)...)
+	return w.start("/usr/bin/unshare", append(words, "/bin/sh", "-c", "hostname "+host+" && "+script)...)
 }
 
 // TestThreeHosts: of forty locks of three hosts one is stuck, two are in a deadlock and one flaps.
