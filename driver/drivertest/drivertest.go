@@ -148,7 +148,7 @@ type Test struct {
 // Tests is the suite.
 var Tests = slices.Concat(
 	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, passTests, reserveTests,
-	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests, adoptTests,
+	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests, adoptTests, recallTests,
 	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
 

@@ -40,6 +40,8 @@ type mutant struct {
 	inspect func(*driver.Info, error) (*driver.Info, error)
 	list    func([]*driver.Info) []*driver.Info
 	breakIt func(ctx context.Context, d *mutantDriver, name, lease string, by *driver.Holder, why string) error
+	wanted  func(g *mutantGrant, r driver.Recallable, f func(driver.Recall)) // OnWanted
+	inUse   func(ctx context.Context, g *mutantGrant, r driver.Recallable) error
 	adopt   func(ctx context.Context, d *mutantDriver, name, lease string) (driver.Grant, error)
 }
 
@@ -115,6 +117,8 @@ func (d *mutantDriver) count(key string, add int) int {
 	return d.seen[key]
 }
 
+func (d *mutantDriver) Recalls() bool { return true }
+
 func (d *mutantDriver) Guarantees() driver.Guarantees { return d.inner.Guarantees() }
 
 func (d *mutantDriver) Close() error {
@@ -170,6 +174,9 @@ func (d *mutantDriver) grant(req *driver.Request) func(driver.Grant, error) (dri
 		}
 		d.all.add(req.Name, g)
 		wrapped := &mutantGrant{fullGrant: g.(fullGrant), d: d, req: req, began: driver.Now(), nth: uint64(d.count("grants of "+req.Lease, 1))}
+		if r, ok := g.(driver.Recallable); ok && req.Keeps {
+			return recallingGrant{wrapped, r, g.(driver.Reserver)}, err
+		}
 		if d.m.reserve > 0 {
 			info, _ := d.inner.Inspect(context.Background(), req.Name)
 			return reservingGrant{wrapped, info != nil && len(info.Waiters) > 0}, err
@@ -266,6 +273,36 @@ func (g *mutantGrant) Token() uint64 {
 		return g.d.m.token(g)
 	}
 	return g.fullGrant.Token() * (g.d.m.reserve + 1)
+}
+
+// recallingGrant is a mutantGrant that its client may keep.
+type recallingGrant struct {
+	*mutantGrant
+	recall driver.Recallable
+	tokens driver.Reserver
+}
+
+func (g recallingGrant) Reserved() (tokens uint64, others bool) {
+	tokens, others = g.tokens.Reserved()
+	if g.d.m.aside != nil {
+		tokens = g.d.m.aside(g.mutantGrant)
+	}
+	return tokens, others
+}
+
+func (g recallingGrant) OnWanted(f func(driver.Recall)) {
+	if g.d.m.wanted != nil {
+		g.d.m.wanted(g.mutantGrant, g.recall, f)
+		return
+	}
+	g.recall.OnWanted(f)
+}
+
+func (g recallingGrant) InUse(ctx context.Context) error {
+	if g.d.m.inUse != nil {
+		return g.d.m.inUse(ctx, g.mutantGrant, g.recall)
+	}
+	return g.recall.InUse(ctx)
 }
 
 // reservingGrant is a mutantGrant with tokens set aside.

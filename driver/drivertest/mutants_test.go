@@ -24,7 +24,7 @@ var onlyPawl = map[string]bool{
 }
 
 var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, passMutants, reserveMutants,
-	sharedMutants, downgradeMutants, slotsMutants, setMutants, adoptMutants)
+	sharedMutants, downgradeMutants, slotsMutants, setMutants, adoptMutants, recallMutants)
 
 var grantMutants = []*mutant{
 	{
