@@ -30,7 +30,7 @@ import (
 // ask for it, and find it held for up to d.
 //
 // It is for exclusive leases. A call returns an error that wraps errors.ErrUnsupported if
-// the store cannot tell the holder: redislock can, but not with Mode Efficiency, and memlock.
+// the store cannot tell the holder: redislock (but not with Mode Efficiency), pglock and memlock can.
 // Zero keeps nothing; a negative d is an error.
 func KeepIdle(d time.Duration) Option { return keepIdleOption(d) }
 
@@ -46,7 +46,7 @@ func (c *Client) checkKeepIdle(s settings) error {
 		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
 	}
 	if r, ok := c.driver.(driver.Recaller); !ok || !r.Recalls() {
-		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; redislock (not with Mode Efficiency) and memlock can: %w", errors.ErrUnsupported)
+		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; redislock (not with Mode Efficiency), pglock and memlock can: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type grant struct {
 	heir   string            // the lease of a Pass of unknown outcome
 	lost   *driver.LostError // the news of its end
 	notify func(error)       // from OnLost, until called
+	recall *recall           // nil unless the client may keep the lease
 }
 
 var (

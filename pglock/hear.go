@@ -114,6 +114,7 @@ func (s *store) listenOn() {
 			pause = minPause
 		}
 		s.ear.set(0, errors.Is(err, errPooled), err)
+		s.unheard()
 		if errors.Is(err, errPooled) {
 			return
 		}
@@ -219,6 +220,8 @@ func (s *store) hear(from session, message string) {
 			w.first, w.left = true, time.Duration(us)*time.Microsecond
 			w.poke()
 		}
+	case "wanted":
+		s.hearWanted(lease, rest)
 	case "lost":
 		if w != nil { // the waiter looks, and finds out
 			w.handed = nil

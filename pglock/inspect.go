@@ -33,7 +33,7 @@ type shownName struct {
 func (l shownLease) held() driver.Held {
 	r := readRecord(l.Record)
 	return driver.Held{
-		Holder: r.Holder, Lease: l.Lease, Token: driver.Token(l.Token), Why: r.Why,
+		Holder: r.Holder, Lease: l.Lease, Token: driver.Token(l.Token), Why: r.Why, Keeps: r.Keeps,
 		Acquired: time.UnixMicro(l.Since), Expires: time.UnixMicro(l.Until), Shared: l.Kind == shared, Slots: max(l.Kind, 0),
 	}
 }
@@ -121,7 +121,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if by == nil {
 		by = &driver.Holder{}
 	}
-	row, _, f := s.call(ctx, s.sql.brk, name, lease, claimMicros, newRecord(by, why, nil), num(s.limit.longest().Microseconds()))
+	row, _, f := s.call(ctx, s.sql.brk, name, lease, claimMicros, record{Holder: *by, Why: why}.text(), num(s.limit.longest().Microseconds()))
 	if f != nil {
 		return f.err
 	}

@@ -39,6 +39,7 @@ type waiter struct {
 	wake    chan struct{} // has room for one: what is below has changed
 	granted bool          // look at once
 	handed  *handed       // the name, as the last message said
+	recall  *recall       // nil unless the lease may be kept
 	first   bool          // look when the name is free
 	left    time.Duration // until then, when first was set
 }
@@ -49,6 +50,7 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		return nil, err
 	}
 	a := s.attempt(req)
+	defer a.expectRecall()()
 	wait := hears
 	if !s.ear.listening() {
 		// A caller that need not wait needs nobody who listens.

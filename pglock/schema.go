@@ -34,7 +34,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireFree, releaseFree, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, news, open string
+	acquire, acquireFree, releaseFree, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, inUse, news, open string
 }
 
 func newStatements(schema string) statements {
@@ -55,6 +55,7 @@ func newStatements(schema string) statements {
 		change:      call("change($1, $2, $3)"),
 		tidy:        call("tidy($1, $2, $3)"),
 		guard:       "SELECT " + quote(schema) + ".guard($1, $2, $3)",
+		inUse:       call("in_use($1, $2)"),
 		news:        "SELECT news FROM " + quote(schema) + ".ended WHERE lease = $1",
 		open:        "SELECT code, closed - " + quote(schema) + ".us() FROM " + quote(schema) + ".open($1, 0)",
 	}

@@ -259,6 +259,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 		return nil, err
 	}
 	a := s.attempt(req)
+	defer a.expectRecall()()
 	g, turn, f := a.ask(ctx, noWait)
 	for f == nil && g == nil && turn.rank == 0 && len(turn.holders) == 0 { // waiters who had gone were in the way
 		g, turn, f = a.ask(ctx, noWait)
@@ -293,7 +294,11 @@ type attempt struct {
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
-	return &attempt{s: s, req: req, kind: kindOf(req), record: s.newRecord(req)}
+	a := &attempt{s: s, req: req, kind: kindOf(req), record: s.newRecord(req)}
+	if req.Keeps {
+		a.waiter.recall = new(recall)
+	}
+	return a
 }
 
 // How a caller waits.
@@ -325,6 +330,9 @@ func (a *attempt) ask(ctx context.Context, wait int) (*grant, turn, *failure) {
 	var from session // before the request is sent
 	if wait == hears {
 		from = s.ear.session()
+	}
+	if r := a.waiter.recall; r != nil {
+		r.from = s.ear.session()
 	}
 	alone := func() ([][]byte, driver.Instant, *failure) {
 		return s.bound(ctx, s.sql.acquire, a.req.Name, a.req.Lease, s.id, num(int64(a.kind)), a.record,
@@ -379,6 +387,7 @@ func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 // begin is granted with store.mu held.
 func (a *attempt) begin(token uint64, since driver.Instant, p period) *grant {
 	g := &grant{s: a.s, name: a.req.Name, lease: a.req.Lease, kind: a.kind, token: token, since: since, doubt: a.doubt, period: p}
+	a.passRecall(g)
 	delete(a.s.waiters, g.lease)
 	a.s.grants[g.lease] = g
 	return g
@@ -422,6 +431,7 @@ const shared = -1
 type known struct {
 	holder *driver.Holder
 	why    string
+	keeps  bool
 	text   string
 }
 
@@ -430,22 +440,23 @@ type record struct {
 	driver.Holder
 	Why   string        `json:"why,omitempty"`
 	Holds []driver.Hold `json:"holds,omitempty"` // while it waits
+	Keeps bool          `json:"keeps,omitempty"` // see Recalls; functions look for it in the text
 }
 
 func (s *store) newRecord(req *driver.Request) string {
 	if req.Holds != nil {
-		return newRecord(req.Holder, req.Why, req.Holds)
+		return record{*req.Holder, req.Why, req.Holds, req.Keeps}.text()
 	}
 	k := s.known.Load()
-	if k == nil || k.holder != req.Holder || k.why != req.Why {
-		k = &known{req.Holder, req.Why, newRecord(req.Holder, req.Why, nil)}
+	if k == nil || k.holder != req.Holder || k.why != req.Why || k.keeps != req.Keeps {
+		k = &known{req.Holder, req.Why, req.Keeps, record{*req.Holder, req.Why, nil, req.Keeps}.text()}
 		s.known.Store(k)
 	}
 	return k.text
 }
 
-func newRecord(h *driver.Holder, why string, holds []driver.Hold) string {
-	b, err := json.Marshal(record{*h, why, holds})
+func (r record) text() string {
+	b, err := json.Marshal(r)
 	if err != nil {
 		return "{}" // cannot happen: strings and an int
 	}

@@ -438,6 +438,10 @@ BEGIN
   l.used := at;
   IF l IS DISTINCT FROM was THEN PERFORM pawl.put(l); END IF;
   wait_left := pawl.wait_left(l, at, p_kind);
+  -- JSON has no such text within a string.
+  IF l.lease IS NOT NULL AND l.record LIKE '%"keeps":true%' THEN
+    PERFORM pg_notify('pawl:' || l.client, concat_ws(' ', 'wanted', l.lease, least(p_wait, 1)));
+  END IF;
 END $$;
 
 -- acquire_free asks for exclusive leases on several names, for requests that have nothing
@@ -791,6 +795,16 @@ BEGIN
   IF ends IS NULL OR ends <= pawl.us() THEN
     RAISE 'the lease on % with token % has ended', p_name, p_token USING ERRCODE = 'PAWL1';
   END IF;
+END $$;
+
+-- in_use removes from the record of a lease that its client may keep it when nobody uses
+-- it, so that nobody asks for it any more. It returns 1, or 0 if the lease has ended. The
+-- lease does not depend on it, so no commit waits for a disk.
+CREATE OR REPLACE FUNCTION pawl.in_use(p_name text, p_lease text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  UPDATE pawl.lock SET record = replace(record, '"keeps":true', '"keeps":null') WHERE name = p_name AND lease = p_lease AND until > pawl.us();
+  RETURN FOUND::int;
 END $$;
 
 -- look describes names as JSON, one a row: p_name alone, or those that begin with
