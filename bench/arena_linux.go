@@ -18,13 +18,22 @@ import (
 // inside at a time. Instants are those of nano.
 type arena struct {
 	start, end atomic.Int64
-	inside     atomic.Int64 // how many hold the lock
-	token      atomic.Int64 // of the last one
-	proc       atomic.Int64 // the process of the last one, plus one
-	left       atomic.Int64 // when the last one began to let go
-	crossed    atomic.Int64 // grants to another process than the one before
-	broken     atomic.Int64 // grants while somebody was inside
-	stale      atomic.Int64 // tokens that were not greater than the one before
+	inside     atomic.Int64      // how many hold the lock
+	token      atomic.Int64      // of the last one
+	proc       atomic.Int64      // the process of the last one, plus one
+	left       atomic.Int64      // when the last one began to let go
+	crossed    atomic.Int64      // grants to another process than the one before
+	broken     atomic.Int64      // grants while somebody was inside
+	over       atomic.Bool       // nothing begins any more
+	stale      atomic.Int64      // tokens that were not greater than the one before
+	owners     [512]atomic.Int64 // the process of the last one of each of many locks, plus one
+}
+
+// meets is enter for one of many locks, by seat: it counts the crossings only.
+func (a *arena) meets(proc, seat int) {
+	if a.owners[seat].Swap(int64(proc)+1) != int64(proc)+1 {
+		a.crossed.Add(1)
+	}
 }
 
 // newArena makes an arena in a file, which openArena opens in other processes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -16,7 +17,8 @@ type run struct {
 	world *world
 	dir   string // for files
 	cell  time.Duration
-	full  bool // take the time that the aims ask for
+	full  bool         // take the time that the aims ask for
+	watch func(*arena) // runs beside a cell
 }
 
 // measure runs a cell once. What goes wrong is in the sample.
@@ -42,7 +44,11 @@ func (r *run) loaded(contender, name string) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.close()
+	var watched sync.WaitGroup
+	defer func() { a.over.Store(true); watched.Wait(); a.close() }()
+	if r.watch != nil {
+		watched.Go(func() { r.watch(a) })
+	}
 	var s *sample
 	err = r.costs(contender, &s, func() (*sample, error) {
 		if l.Procs > 1 {

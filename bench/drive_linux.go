@@ -18,6 +18,7 @@ type load struct {
 	Procs     int           // of how many
 	Seats     int           // goroutines of this process
 	Own       bool          // each its own lock, instead of one for all
+	Meet      bool          // with Own: the lock is also that of one goroutine of each other process
 	Apart     bool          // each with a client of its own, as if it were another program
 	Hold      time.Duration // nothing unless set
 	Rest      time.Duration // after each release
@@ -108,7 +109,10 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 	p := new(sample)
 	defer p.Times.pack()
 	l, name := s.lockers[i%len(s.lockers)], s.Name
-	if s.Own {
+	switch {
+	case s.Meet:
+		name += "-" + strconv.Itoa(i)
+	case s.Own:
 		name += "-" + strconv.Itoa(s.Proc) + "-" + strconv.Itoa(i)
 	}
 	start, end := a.start.Load(), a.end.Load()
@@ -133,6 +137,9 @@ func (s *seated) work(ctx context.Context, a *arena, i int) *sample {
 				p.Error = "a token did not grow"
 			}
 			last = token
+			if s.Meet {
+				a.meets(s.Proc, i)
+			}
 		} else if before, left := a.enter(s.Proc, token, got >= end); counts && s.Measure == handOff && left >= start && (!s.Apart || before != int64(s.Proc)+1) {
 			p.Times.add(got - left)
 		}

@@ -23,6 +23,7 @@ type flags struct {
 	full     bool
 	list     bool
 	md, svgs string
+	scale    string
 }
 
 func main() {
@@ -39,6 +40,7 @@ func main() {
 	flag.DurationVar(&f.cell, "cell", 700*time.Millisecond, "how long a cell runs, at most 5s")
 	flag.BoolVar(&f.full, "full", false, "hold the leases of S7 for two minutes instead of 20 s")
 	flag.BoolVar(&f.list, "list", false, "list the workloads, and who takes part")
+	flag.StringVar(&f.scale, "scale", "", "measure what the model of docs/scale.md needs, and how well it predicts, of `STORES` such as redis,etcd")
 	flag.StringVar(&f.md, "md", "", "write the tables as Markdown to `FILE`")
 	flag.StringVar(&f.svgs, "svg", "", "write pictures to `DIR`")
 	flag.Parse()
@@ -71,6 +73,9 @@ func (f *flags) main() error {
 	}
 	if err := pin(); err != nil {
 		return err
+	}
+	if f.scale != "" {
+		return f.scaling()
 	}
 	r, err := f.measure(todo)
 	if err != nil {
