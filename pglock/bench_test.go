@@ -91,12 +91,12 @@ func remains(b *testing.B, p *servers.Postgres, schema string) {
 	}
 }
 
-// BenchmarkCrowd is 64 goroutines of one client, each with a lock of its own, or all with one.
-func BenchmarkCrowd(b *testing.B) {
+// BenchmarkBatch is 64 goroutines of one client, each with a lock of its own, or all with one.
+func BenchmarkBatch(b *testing.B) {
 	p := server(b)
 	for _, names := range []int{64, 1} {
 		b.Run(fmt.Sprintf("names=%d", names), func(b *testing.B) {
-			locks, err := Open(context.Background(), p.URL("pawl"), &Options{Schema: "crowd"})
+			locks, err := Open(context.Background(), p.URL("pawl"), &Options{Schema: "batch"})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func BenchmarkCrowd(b *testing.B) {
 			var next atomic.Int64
 			b.SetParallelism(32)
 			b.RunParallel(func(pb *testing.PB) {
-				name := fmt.Sprint("crowd/", next.Add(1)%int64(names))
+				name := fmt.Sprint("batch/", next.Add(1)%int64(names))
 				for pb.Next() {
 					if err := locks.Do(context.Background(), name, func(context.Context, *pawl.Lease) error { return nil }); err != nil {
 						b.Error(err)
@@ -112,7 +112,7 @@ func BenchmarkCrowd(b *testing.B) {
 				}
 			})
 			b.StopTimer()
-			remains(b, p, "crowd")
+			remains(b, p, "batch")
 		})
 	}
 }

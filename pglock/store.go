@@ -35,8 +35,8 @@ type store struct {
 	ear    ear
 	clock  storekit.ServerTime
 	soon   renewals
-	takes  crowd // requests for free names
-	gives  crowd // releases
+	takes  batch // requests for free names
+	gives  batch // releases
 	known  atomic.Pointer[known]
 
 	ctx    context.Context // ends with Close

@@ -50,21 +50,21 @@ func init() {
 	pg("a commit that no replica has confirmed counts", "pool.go",
 		"if res.Err == nil && c.notes.unconfirmed != \"\" {", "if false {", "TestUnconfirmed")
 	pg("many requests in a call overtake waiters", "sql/schema.sql",
-		"l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED", "l.lease IS NULL AND l.sharers = 0 FOR NO KEY UPDATE SKIP LOCKED", "TestCrowdTakesWhatIsFree")
+		"l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED", "l.lease IS NULL AND l.sharers = 0 FOR NO KEY UPDATE SKIP LOCKED", "TestBatchTakesWhatIsFree")
 	pg("many requests in a call get what is held", "sql/schema.sql",
-		"AND l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY", "AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY", "TestCrowdTakesWhatIsFree")
+		"AND l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY", "AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY", "TestBatchTakesWhatIsFree")
 	pg("many requests in a call wait for a row", "sql/schema.sql",
-		"l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED", "l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE", "TestCrowdTakesWhatIsFree")
+		"l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED", "l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE", "TestBatchTakesWhatIsFree")
 	pg("no tombstone counts for many requests in a call", "sql/schema.sql",
-		" AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)", "", "TestCrowdTakesWhatIsFree")
+		" AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)", "", "TestBatchTakesWhatIsFree")
 	pg("many releases in a call forget the waiters", "sql/schema.sql",
-		"WHERE l.waiters = 0 AND l.sharers = 0 FOR UPDATE OF l SKIP LOCKED", "WHERE l.sharers = 0 FOR UPDATE OF l SKIP LOCKED", "TestCrowdGivesBack")
+		"WHERE l.waiters = 0 AND l.sharers = 0 FOR UPDATE OF l SKIP LOCKED", "WHERE l.sharers = 0 FOR UPDATE OF l SKIP LOCKED", "TestBatchGivesBack")
 	pg("many releases in a call end what is guarded", "sql/schema.sql",
-		"FOR UPDATE OF l SKIP LOCKED", "FOR NO KEY UPDATE OF l SKIP LOCKED", "TestCrowdGivesBack")
-	pg("requests wait for one that is stuck", "crowd.go",
-		"\t\tif mine {\n\t\t\tc.landed(send)", "\t\tif false {\n\t\t\tc.landed(send)", "TestCrowd")
-	pg("the first of a crowd takes the turn of the others along", "crowd.go",
-		"if i == 0 && len(c.next) > 0 {", "if false {", "TestCrowd")
+		"FOR UPDATE OF l SKIP LOCKED", "FOR NO KEY UPDATE OF l SKIP LOCKED", "TestBatchGivesBack")
+	pg("requests wait for one that is stuck", "batch.go",
+		"\t\tif mine {\n\t\t\tc.landed(send)", "\t\tif false {\n\t\t\tc.landed(send)", "TestBatch")
+	pg("the first of a batch takes the turn of the others along", "batch.go",
+		"if i == 0 && len(c.next) > 0 {", "if false {", "TestBatch")
 	pg("renewals wait for one whose row somebody has", "sql/schema.sql",
 		"l.lease = p_leases[i] FOR NO KEY UPDATE SKIP LOCKED;", "l.lease = p_leases[i] FOR NO KEY UPDATE;", "TestRenewTogether")
 	pg("the time is that of the request", "sql/schema.sql",

@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// crowd makes one call of requests of one kind that come while others are under way, as each
+// A batch makes one call of requests of one kind that come while others are under way, as each
 // call and each commit costs the server more than what it does for one free name. With few
 // requests each is sent at once, by itself. Those that come after that go together as soon
 // as one of these is answered, or does not come back for a while: it may be stuck behind a
 // row, and a call of many waits for no row.
-type crowd struct {
+type batch struct {
 	mu     sync.Mutex
 	flying int // calls under way
 	next   []*member
@@ -25,10 +25,10 @@ type crowd struct {
 const (
 	mostFlying = 2  // of the connections, of which there are 4 unless set
 	mostInCall = 64 // requests
-	crowdWait  = 5 * time.Millisecond
+	batchWait  = 5 * time.Millisecond
 )
 
-// member is a request in a crowd.
+// member is a request in a batch.
 type member struct {
 	args []string
 	done chan struct{}
@@ -37,11 +37,11 @@ type member struct {
 	row  [][]byte
 	sent driver.Instant
 	fail *failure
-	lone bool // in place of a call; guarded by crowd.mu before
+	lone bool // in place of a call; guarded by batch.mu before
 }
 
 // ask sends a request, with alone or together with others, and returns the answer.
-func (c *crowd) ask(ctx context.Context, args []string, alone func() ([][]byte, driver.Instant, *failure), send func([]*member)) (row [][]byte, sent driver.Instant, f *failure) {
+func (c *batch) ask(ctx context.Context, args []string, alone func() ([][]byte, driver.Instant, *failure), send func([]*member)) (row [][]byte, sent driver.Instant, f *failure) {
 	c.mu.Lock()
 	if c.flying < mostFlying {
 		c.flying++
@@ -69,7 +69,7 @@ func (c *crowd) ask(ctx context.Context, args []string, alone func() ([][]byte, 
 }
 
 // leave reports whether a request was not sent, and will not be.
-func (c *crowd) leave(m *member, send func([]*member)) bool {
+func (c *batch) leave(m *member, send func([]*member)) bool {
 	c.mu.Lock()
 	i := slices.Index(c.next, m)
 	if i >= 0 {
@@ -87,9 +87,9 @@ func (c *crowd) leave(m *member, send func([]*member)) bool {
 }
 
 // remind lets the first that waits go after a while. c.mu is held.
-func (c *crowd) remind(send func([]*member)) {
+func (c *batch) remind(send func([]*member)) {
 	m := c.next[0]
-	time.AfterFunc(crowdWait, func() {
+	time.AfterFunc(batchWait, func() {
 		c.mu.Lock()
 		mine := len(c.next) > 0 && c.next[0] == m
 		if mine {
@@ -103,7 +103,7 @@ func (c *crowd) remind(send func([]*member)) {
 }
 
 // landed lets the next ones go in place of a call that was answered.
-func (c *crowd) landed(send func([]*member)) {
+func (c *batch) landed(send func([]*member)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.next[:min(len(c.next), mostInCall)]

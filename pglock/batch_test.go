@@ -38,35 +38,35 @@ func codes(all []*member) (sum []int) {
 	return sum
 }
 
-// TestCrowdTakesWhatIsFree: of names that are asked for in one call those are granted that
+// TestBatchTakesWhatIsFree: of names that are asked for in one call those are granted that
 // are free, and nothing that one request alone would not get. No row is waited for.
-func TestCrowdTakesWhatIsFree(t *testing.T) {
+func TestBatchTakesWhatIsFree(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), wide)
 	names := []string{"free", "again", "held", "shared", "waited", "late", "locked", "new"}
-	crowd := rand.Text() + "/"
+	batch := rand.Text() + "/"
 	var all []*member
 	for _, name := range names {
-		all = append(all, asks(crowd+name, rand.Text()))
+		all = append(all, asks(batch+name, rand.Text()))
 		if name != "new" {
-			g := take(t, d, crowd+name, time.Minute)
+			g := take(t, d, batch+name, time.Minute)
 			if err := g.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	all = append(all, asks(crowd+"again", rand.Text()))
-	take(t, d, crowd+"held", time.Minute)
-	reader := request(crowd+"shared", time.Minute)
+	all = append(all, asks(batch+"again", rand.Text()))
+	take(t, d, batch+"held", time.Minute)
+	reader := request(batch+"shared", time.Minute)
 	reader.Shared = true
 	if _, err := d.TryAcquire(t.Context(), reader); err != nil {
 		t.Fatal(err)
 	}
 	// The name is free, and somebody waits for it.
 	sql(t, server(t), `INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks)
-		VALUES ('`+crowd+`waited', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1 WHERE name = '`+crowd+`waited'`)
-	sql(t, server(t), "SELECT pawl.release('"+crowd+"late', '"+all[5].args[1]+"', 0, false, true)") // leaves a tombstone
-	tx := blocker(t, crowd+"locked")
+		VALUES ('`+batch+`waited', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1 WHERE name = '`+batch+`waited'`)
+	sql(t, server(t), "SELECT pawl.release('"+batch+"late', '"+all[5].args[1]+"', 0, false, true)") // leaves a tombstone
+	tx := blocker(t, batch+"locked")
 	d.takeAll(all)
 	got := codes(all)
 	if a, b := got[1], got[8]; a+b != 1+notAtOnce {
@@ -80,25 +80,25 @@ func TestCrowdTakesWhatIsFree(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if token, next := long(all[0].row[1]), take(t, d, crowd+"new", time.Minute); token <= 0 || next.Token() == 0 {
+	if token, next := long(all[0].row[1]), take(t, d, batch+"new", time.Minute); token <= 0 || next.Token() == 0 {
 		t.Errorf("token %d", token)
 	}
-	if info, err := d.Inspect(t.Context(), crowd+"free"); err != nil || len(info.Holders) != 1 || info.Holders[0].Lease != all[0].args[1] {
+	if info, err := d.Inspect(t.Context(), batch+"free"); err != nil || len(info.Holders) != 1 || info.Holders[0].Lease != all[0].args[1] {
 		t.Errorf("Inspect = %+v, %v", info, err)
 	}
 }
 
-// TestCrowdGivesBack: of leases that are released in one call those end that nobody waits for
+// TestBatchGivesBack: of leases that are released in one call those end that nobody waits for
 // or guards.
-func TestCrowdGivesBack(t *testing.T) {
+func TestBatchGivesBack(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), wide)
 	names := []string{"mine", "anothers", "wanted", "guarded"}
-	crowd := rand.Text() + "/"
+	batch := rand.Text() + "/"
 	var all []*member
 	var grants []driver.Grant
 	for _, name := range names {
-		req := request(crowd+name, time.Minute)
+		req := request(batch+name, time.Minute)
 		g, err := d.TryAcquire(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestCrowdGivesBack(t *testing.T) {
 		all, grants = append(all, asks(req.Name, req.Lease)), append(grants, g)
 	}
 	all[1].args[1] = "no such lease"
-	sql(t, server(t), "UPDATE pawl.lock SET waiters = 1 WHERE name = '"+crowd+"wanted'")
+	sql(t, server(t), "UPDATE pawl.lock SET waiters = 1 WHERE name = '"+batch+"wanted'")
 	tx := blocker(t, "")
 	if _, err := tx.Exec(t.Context(), "SELECT pawl.guard($1, $2, $3)", all[3].args[0], all[3].args[1], int64(grants[3].Token())); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestCrowdGivesBack(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	sql(t, server(t), "UPDATE pawl.lock SET waiters = 0 WHERE name = '"+crowd+"wanted'")
+	sql(t, server(t), "UPDATE pawl.lock SET waiters = 0 WHERE name = '"+batch+"wanted'")
 	for i, g := range grants[1:] {
 		if err := g.Release(t.Context()); err != nil {
 			t.Errorf("%s: Release = %v", names[i+1], err)
@@ -128,11 +128,11 @@ func TestCrowdGivesBack(t *testing.T) {
 	}
 }
 
-// TestCrowd: two requests go at once, each by itself; those that come meanwhile go together,
+// TestBatch: two requests go at once, each by itself; those that come meanwhile go together,
 // when one of these is answered or does not come back. None is left, whoever goes.
-func TestCrowd(t *testing.T) {
+func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c crowd
+		var c batch
 		var alone, together, calls atomic.Int64
 		stuck := make(chan struct{})
 		ask := func(ctx context.Context, wait chan struct{}) *failure {
@@ -169,7 +169,7 @@ func TestCrowd(t *testing.T) {
 			t.Fatalf("%d alone, %d together", alone.Load(), together.Load())
 		}
 		cancel()
-		time.Sleep(10 * crowdWait) // the two are stuck
+		time.Sleep(10 * batchWait) // the two are stuck
 		synctest.Wait()
 		if alone.Load() != 2 || together.Load() != 150 || calls.Load() != 3 {
 			t.Errorf("%d alone, %d together in %d calls", alone.Load(), together.Load(), calls.Load())
@@ -182,9 +182,9 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// TestCrowdOfOwnNames: many goroutines with a name of their own each get it, with tokens that
+// TestBatchOfOwnNames: many goroutines with a name of their own each get it, with tokens that
 // grow, and some of them in one call.
-func TestCrowdOfOwnNames(t *testing.T) {
+func TestBatchOfOwnNames(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), &Options{Schema: "own names"})
 	var all sync.WaitGroup
