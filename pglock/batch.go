@@ -38,10 +38,22 @@ type member struct {
 	sent driver.Instant
 	fail *failure
 	lone bool // in place of a call; guarded by batch.mu before
+
+	with *together // guarded by batch.mu; nil until sent with others
 }
 
+// together are requests in one call. It goes on until the last of their callers has gone: then
+// the connection, which may be dead, is free for those that come again.
+type together struct {
+	here int // callers; guarded by batch.mu
+	gone context.CancelFunc
+}
+
+// sender makes one call of several requests.
+type sender func(ctx context.Context, all []*member)
+
 // ask sends a request, with alone or together with others, and returns the answer.
-func (c *batch) ask(ctx context.Context, args []string, alone func() ([][]byte, driver.Instant, *failure), send func([]*member)) (row [][]byte, sent driver.Instant, f *failure) {
+func (c *batch) ask(ctx context.Context, args []string, alone func() ([][]byte, driver.Instant, *failure), send sender) (row [][]byte, sent driver.Instant, f *failure) {
 	c.mu.Lock()
 	if c.flying < mostFlying {
 		c.flying++
@@ -69,7 +81,7 @@ func (c *batch) ask(ctx context.Context, args []string, alone func() ([][]byte, 
 }
 
 // leave reports whether a request was not sent, and will not be.
-func (c *batch) leave(m *member, send func([]*member)) bool {
+func (c *batch) leave(m *member, send sender) bool {
 	c.mu.Lock()
 	i := slices.Index(c.next, m)
 	if i >= 0 {
@@ -79,6 +91,11 @@ func (c *batch) leave(m *member, send func([]*member)) bool {
 		c.remind(send)
 	}
 	lone := m.lone // its turn came just now
+	if m.with != nil {
+		if m.with.here--; m.with.here == 0 {
+			m.with.gone()
+		}
+	}
 	c.mu.Unlock()
 	if lone {
 		c.landed(send)
@@ -87,7 +104,7 @@ func (c *batch) leave(m *member, send func([]*member)) bool {
 }
 
 // remind lets the first that waits go after a while. c.mu is held.
-func (c *batch) remind(send func([]*member)) {
+func (c *batch) remind(send sender) {
 	m := c.next[0]
 	time.AfterFunc(batchWait, func() {
 		c.mu.Lock()
@@ -103,7 +120,7 @@ func (c *batch) remind(send func([]*member)) {
 }
 
 // landed lets the next ones go in place of a call that was answered.
-func (c *batch) landed(send func([]*member)) {
+func (c *batch) landed(send sender) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.next[:min(len(c.next), mostInCall)]
@@ -117,8 +134,14 @@ func (c *batch) landed(send func([]*member)) {
 		all[0].lone = true
 		close(all[0].done)
 	default:
+		ctx, gone := context.WithCancel(context.Background())
+		with := &together{len(all), gone}
+		for _, m := range all {
+			m.with = with
+		}
 		go func() {
-			send(all)
+			defer gone()
+			send(ctx, all)
 			for _, m := range all {
 				close(m.done)
 			}
@@ -128,20 +151,21 @@ func (c *batch) landed(send func([]*member)) {
 }
 
 // takeAll asks for free names.
-func (s *store) takeAll(all []*member) {
+func (s *store) takeAll(ctx context.Context, all []*member) {
 	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
-	rows, sent, f := s.boundRows(s.ctx, s.sql.acquireFree, s.id, arg(0), arg(1), arg(2), arg(3))
+	rows, sent, f := s.boundRows(ctx, s.sql.acquireFree, s.id, arg(0), arg(1), arg(2), arg(3))
 	s.answer(all, rows, sent, f)
 }
 
 // giveAll releases leases that nobody waits for.
-func (s *store) giveAll(all []*member) {
+func (s *store) giveAll(ctx context.Context, all []*member) {
 	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
-	rows, sent, f := s.exec(s.ctx, s.sql.releaseFree, arg(0), arg(1))
+	rows, sent, f := s.exec(ctx, s.sql.releaseFree, arg(0), arg(1))
 	s.answer(all, rows, sent, f)
 }
 
-// answer gives each its row.
+// answer gives each its row. What the server refuses may be because of one of them: then each
+// is sent by itself.
 func (s *store) answer(all []*member, rows [][][]byte, sent driver.Instant, f *failure) {
 	if f == nil && len(rows) != len(all) {
 		f = s.strange(rows)
@@ -150,8 +174,13 @@ func (s *store) answer(all []*member, rows [][][]byte, sent driver.Instant, f *f
 		f = s.ended(f)
 	}
 	for i, m := range all {
-		m.sent, m.fail = sent, f
-		if f == nil && integer(rows[i][0]) != notAtOnce {
+		m.sent = sent
+		switch {
+		case f != nil && f.refused && !f.drop:
+		case f != nil:
+			own := *f // a caller may change it
+			m.fail = &own
+		case integer(rows[i][0]) != notAtOnce:
 			m.row = rows[i]
 		}
 	}

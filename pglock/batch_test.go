@@ -67,7 +67,7 @@ func TestBatchTakesWhatIsFree(t *testing.T) {
 		VALUES ('`+batch+`waited', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1 WHERE name = '`+batch+`waited'`)
 	sql(t, server(t), "SELECT pawl.release('"+batch+"late', '"+all[5].args[1]+"', 0, false, true)") // leaves a tombstone
 	tx := blocker(t, batch+"locked")
-	d.takeAll(all)
+	d.takeAll(t.Context(), all)
 	got := codes(all)
 	if a, b := got[1], got[8]; a+b != 1+notAtOnce {
 		t.Errorf("two leases of one name: %d and %d", a, b)
@@ -111,7 +111,7 @@ func TestBatchGivesBack(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT pawl.guard($1, $2, $3)", all[3].args[0], all[3].args[1], int64(grants[3].Token())); err != nil {
 		t.Fatal(err)
 	}
-	d.giveAll(all)
+	d.giveAll(t.Context(), all)
 	for i, want := range []int{1, notAtOnce, notAtOnce, notAtOnce} {
 		if got := codes(all)[i]; got != want {
 			t.Errorf("%s: %d, want %d", names[i], got, want)
@@ -140,7 +140,7 @@ func TestBatch(t *testing.T) {
 				alone.Add(1)
 				<-wait
 				return nil, 0, nil
-			}, func(all []*member) {
+			}, func(_ context.Context, all []*member) {
 				calls.Add(1)
 				together.Add(int64(len(all)))
 				for _, m := range all {

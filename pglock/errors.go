@@ -24,6 +24,7 @@ type failure struct {
 	silent  bool // the server has not answered at all
 	repeat  bool // the server rolled it back because of another transaction
 	drop    bool // the connections lead to the wrong server
+	refused bool // the server has said no, and rolled it back
 }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
@@ -58,7 +59,7 @@ func fatal(pe *pgconn.PgError) bool {
 
 // refused is a failure of a statement that was rolled back.
 func refused(pe *pgconn.PgError) *failure {
-	f := &failure{err: pe}
+	f := &failure{err: pe, refused: true}
 	switch pe.Code {
 	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
 		f.repeat = true
