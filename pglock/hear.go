@@ -47,6 +47,13 @@ func (e *ear) session() session {
 	return e.is
 }
 
+// deaf reports whether no message will ever come.
+func (e *ear) deaf() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pooled
+}
+
 // start starts the listener if it does not run yet.
 func (e *ear) start(s *store) {
 	e.mu.Lock()

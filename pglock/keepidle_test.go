@@ -7,6 +7,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -119,6 +120,70 @@ func TestKeepIdlePooled(t *testing.T) {
 			return err == nil && len(info.Holders) == 0
 		}) {
 			t.Fatal("a lease is kept although nobody can ask for it")
+		}
+	}
+}
+
+// TestKeepIdleDeaf: a lease whose client will never hear that others want it does not say
+// that it may be kept: whoever tries would ask again, for nothing, before it is refused.
+func TestKeepIdleDeaf(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	a, b := open(t, servers.StartPgBouncer(t, p, "").URL(), wide), open(t, p.URL("pawl"), wide)
+	if _, err := a.listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	req := request("deaf keeper", time.Minute)
+	req.Keeps = true
+	g, err := a.TryAcquire(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan driver.Recall, 1)
+	g.(driver.Recallable).OnWanted(func(how driver.Recall) { told <- how })
+	if how := <-told; how != driver.Unheard {
+		t.Errorf("told %d", how)
+	}
+	if info, err := b.Inspect(t.Context(), req.Name); err != nil || len(info.Holders) != 1 || info.Holders[0].Keeps {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeepIdleWaits: a client waits for a lease that it may keep before it listens. The race
+// detector looks at how the two meet.
+func TestKeepIdleWaits(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	holder := keeper(t, p.URL("pawl"))
+	for i := range 5 {
+		name := fmt.Sprint("waits/", i)
+		l, err := holder.Acquire(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := keeper(t, p.URL("pawl"))
+		got := make(chan error, 1)
+		go func() {
+			m, err := c.Acquire(t.Context(), name, pawl.KeepIdle(time.Hour))
+			if err == nil {
+				err = m.Release(t.Context())
+			}
+			got <- err
+		}()
+		if !eventually(patience, func() bool {
+			info, err := holder.Inspect(t.Context(), name)
+			return err == nil && len(info.Waiters) == 1
+		}) {
+			t.Fatal("nobody waits")
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Error(err)
 		}
 	}
 }

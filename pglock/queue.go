@@ -67,7 +67,9 @@ func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant,
 		}
 	}
 	w := &a.waiter
-	w.wake = make(chan struct{}, 1)
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
 	s.mu.Lock()
 	s.waiters[req.Lease] = w
 	s.mu.Unlock()

@@ -44,6 +44,7 @@ func (a *attempt) expectRecall() (end func()) {
 		return func() {}
 	}
 	s, lease := a.s, a.req.Lease
+	a.waiter.wake = make(chan struct{}, 1) // before others see the waiter
 	s.ear.start(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()

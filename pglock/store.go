@@ -444,12 +444,13 @@ type record struct {
 }
 
 func (s *store) newRecord(req *driver.Request) string {
+	keeps := req.Keeps && !s.ear.deaf() // else others would ask in vain
 	if req.Holds != nil {
-		return record{*req.Holder, req.Why, req.Holds, req.Keeps}.text()
+		return record{*req.Holder, req.Why, req.Holds, keeps}.text()
 	}
 	k := s.known.Load()
-	if k == nil || k.holder != req.Holder || k.why != req.Why || k.keeps != req.Keeps {
-		k = &known{req.Holder, req.Why, req.Keeps, record{*req.Holder, req.Why, nil, req.Keeps}.text()}
+	if k == nil || k.holder != req.Holder || k.why != req.Why || k.keeps != keeps {
+		k = &known{req.Holder, req.Why, keeps, record{*req.Holder, req.Why, nil, keeps}.text()}
 		s.known.Store(k)
 	}
 	return k.text
