@@ -213,3 +213,35 @@ func TestKeepIdleOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestKeepIdleInUseLate: InUse of a lease that has ended, of which its client does not know,
+// spares the next one.
+func TestKeepIdleInUseLate(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	a, b := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
+	req := request("in use late", time.Minute)
+	req.Keeps = true
+	g, err := a.TryAcquire(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := &grant{s: a, name: req.Name, lease: req.Lease}
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	req = request("in use late", time.Minute)
+	req.Keeps = true
+	if g, err = b.TryAcquire(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if err := late.InUse(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("InUse of a lease that has ended = %v; want ErrLost", err)
+	}
+	if info, err := a.Inspect(t.Context(), req.Name); err != nil || len(info.Holders) != 1 || !info.Holders[0].Keeps {
+		t.Errorf("after it: %+v, %v", info, err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
