@@ -71,7 +71,7 @@ func TestSmoke(t *testing.T) {
 			t.Errorf("%s: %v requests for acquire and release", c.contender, n)
 		}
 	}
-	if !strings.Contains(r.text(), "S1  p50 ≤ 1.10 × the floor") {
+	if text := r.text(); !strings.Contains(text, "p50 ≤ 1.10 × the floor") || !strings.Contains(text, "S1/apart") {
 		t.Errorf("the report has no verdict:\n%s", r.text())
 	}
 }
