@@ -290,12 +290,7 @@ inline send(id, w, request) {
 #endif
 
 /* A TTL that may be over is, or the node's clock is not there yet. */
-inline expire(n, id) {
-	if
-	:: (node[n].owners & BIT(id)) && OVER(id, node[n].window[id]) -> node[n].owners = node[n].owners & ~BIT(id)
-	:: true
-	fi
-}
+#define MAY_EXPIRE(n, id)	((node[n].owners & BIT(id)) && OVER(id, node[n].window[id]))
 
 inline tidy(n) {
 	if :: !(node[n].owners & BIT(0)) -> node[n].window[0] = 0 :: else fi;
@@ -357,29 +352,58 @@ inline tidy(n) {
 #define FAIL_WRITER(n)	skip
 #endif
 
+/* What a request says: the window that it is for, whether it is to share, whether the
+   client that sent it still waits for its answer. */
+#if READERS && DOWNGRADES
+#define LEFT	((lease[0].sent & BIT(THIRD)) -> THIRD : ((lease[0].sent & BIT(SECOND)) -> SECOND : FIRST))
+#else
+#define LEFT	FIRST
+#endif
+#if READERS
+#define SHARES	(id > 0 || request >= DOWN)
+#else
+#define SHARES	false
+#endif
+#define ROUND	(request == DOWN -> LEFT : (request == SHARED -> THIRD : request))
+#ifdef DOWNGRADE_LATE
+#define HEARABLE	(lease[id].phase == ROUND || (request == DOWN && lease[id].phase == HELD))
+#else
+#define HEARABLE	(lease[id].phase == ROUND && request != DOWN)
+#endif
+
 /* The node carries out a request. Requests arrive at any time after they were
    sent, any number of times, or never; the answer is heard at once or never, and
-   the client may act on it as late as it likes. */
-inline propose(n, id, request, round, proposed, share) {
-#ifdef DOWNGRADE_LATE
-	if :: heard = true :: lease[id].phase == round || request == DOWN -> heard = false fi;
-	heard = heard && (lease[id].phase == round || (request == DOWN && lease[id].phase == HELD));
-#else
-	if :: heard = true :: lease[id].phase == round -> heard = false fi;
-	heard = heard && lease[id].phase == round && request != DOWN;
-#endif
-	expire(n, 0);
-	expire(n, 1);
+   the client may act on it as late as it likes. One copy does for all of them, which
+   halves what gcc takes. */
+inline propose() {
+	if
+	:: heard = false
+	:: d_step { HEARABLE -> heard = true }
+	fi;
+	if
+	:: skip
+	:: d_step { MAY_EXPIRE(n, 0) -> node[n].owners = node[n].owners & ~BIT(0) }
+	:: d_step { MAY_EXPIRE(n, 1) -> node[n].owners = node[n].owners & ~BIT(1) }
+	:: d_step { MAY_EXPIRE(n, 0) && MAY_EXPIRE(n, 1) -> node[n].owners = node[n].owners & ~(BIT(0) | BIT(1)) }
+	fi;
 #if LEASES == 3
-	expire(n, 2);
+	if
+	:: skip
+	:: d_step { MAY_EXPIRE(n, 2) -> node[n].owners = node[n].owners & ~BIT(2) }
+	fi;
 #endif
+#if CRASHES
 	/* So is a quarantine: the longest TTL has passed since the start, and
 	   every window that had begun before is over. */
 	if
-	:: node[n].closed && OPENS(n) -> node[n].closed = false; FORGET_BEFORE(n)
-	:: true
+	:: skip
+	:: d_step { node[n].closed && OPENS(n) -> node[n].closed = false; FORGET_BEFORE(n) }
 	fi;
+#endif
 	d_step {
+		round = ROUND;
+		share = SHARES;
+		proposed = (request == FIRST -> lease[id].token1 : lease[id].token);
 		tidy(n);
 		storable = STORABLE(n, id, proposed, share);
 		CHECK_HEALS(n, id, proposed, share);
@@ -414,17 +438,18 @@ inline propose(n, id, request, round, proposed, share) {
 		:: else
 		fi;
 		lease[id].seen = (heard && request == FIRST -> MAX(lease[id].seen, node[n].floor) : lease[id].seen);
-		heard = false; storable = false;
+		heard = false; storable = false; share = false;
+		n = 0; id = 0; request = 0; round = 0; proposed = 0;
 		sort()
 	}
 }
 
 #define ARRIVES(n, id, request)	(lease[id].sent & BIT(request)) && !(node[n].ended & BIT(id))
 
-#define SERVER(n, id, share) \
-	:: atomic { ARRIVES(n, id, FIRST) -> propose(n, id, FIRST, FIRST, lease[id].token1, share) } \
-	:: atomic { ARRIVES(n, id, SECOND) -> propose(n, id, SECOND, SECOND, lease[id].token, share) } \
-	:: atomic { ARRIVES(n, id, THIRD) -> propose(n, id, THIRD, THIRD, lease[id].token, share) } \
+#define REQUEST(N, ID, R)	:: d_step { ARRIVES(N, ID, R) -> n = N; id = ID; request = R }
+#define REQUESTS(ID, R)	REQUEST(0, ID, R) REQUEST(1, ID, R) REQUEST(2, ID, R)
+
+#define SERVER(n, id) \
 	/* Release: it ends this lease only, and bars late requests. */ \
 	:: d_step { lease[id].phase == DONE && !(node[n].ended & BIT(id)) -> \
 		node[n].ended = node[n].ended | BIT(id); \
@@ -436,13 +461,10 @@ inline propose(n, id, request, round, proposed, share) {
 #define DOWNGRADE \
 	:: d_step { lease[0].phase == HELD && !lease[0].down && TRUSTS(0) -> \
 		lease[0].down = true; lease[0].sent = lease[0].sent | BIT(DOWN) }
-#define LEFT	((lease[0].sent & BIT(THIRD)) -> THIRD : ((lease[0].sent & BIT(SECOND)) -> SECOND : FIRST))
-#define SHARING(n) \
-	:: atomic { ARRIVES(n, 0, DOWN) -> propose(n, 0, DOWN, LEFT, lease[0].token, true) } \
-	:: atomic { ARRIVES(n, 0, SHARED) -> propose(n, 0, SHARED, THIRD, lease[0].token, true) }
+#define SHARING	REQUESTS(0, DOWN) REQUESTS(0, SHARED)
 #else
 #define DOWNGRADE
-#define SHARING(n)
+#define SHARING
 #endif
 
 #ifdef NO_COMPARE
@@ -452,8 +474,8 @@ inline propose(n, id, request, round, proposed, share) {
 #endif
 
 active proctype Redlock() {
-	bool heard, storable;
-	byte tmp;
+	bool heard, storable, share;
+	byte tmp, n, id, request, round, proposed;
 	d_step {
 		node[0].by = NONE; node[1].by = NONE; node[2].by = NONE
 	}
@@ -461,20 +483,34 @@ end:	do
 	CLIENT(0)
 	CLIENT(1)
 	DOWNGRADE
-	SERVER(0, 0, false)
-	SERVER(1, 0, false)
-	SERVER(2, 0, false)
-	SHARING(0)
-	SHARING(1)
-	SHARING(2)
-	SERVER(0, 1, (READERS > 0))
-	SERVER(1, 1, (READERS > 0))
-	SERVER(2, 1, (READERS > 0))
+	:: atomic {
+		if
+		REQUESTS(0, FIRST)
+		REQUESTS(0, SECOND)
+		REQUESTS(0, THIRD)
+		SHARING
+		REQUESTS(1, FIRST)
+		REQUESTS(1, SECOND)
+		REQUESTS(1, THIRD)
+#if LEASES == 3
+		REQUESTS(2, FIRST)
+		REQUESTS(2, SECOND)
+		REQUESTS(2, THIRD)
+#endif
+		fi;
+		propose()
+	}
+	SERVER(0, 0)
+	SERVER(1, 0)
+	SERVER(2, 0)
+	SERVER(0, 1)
+	SERVER(1, 1)
+	SERVER(2, 1)
 #if LEASES == 3
 	CLIENT(2)
-	SERVER(0, 2, true)
-	SERVER(1, 2, true)
-	SERVER(2, 2, true)
+	SERVER(0, 2)
+	SERVER(1, 2)
+	SERVER(2, 2)
 #endif
 	/* Node 0 crashes and comes back empty: which one makes no difference, and
 	   one that has nothing forgets nothing. */
