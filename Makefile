@@ -119,6 +119,7 @@ spec: deps
 soak: deps
 	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestStepsAreThoseOfTheFormulas|TestSameSeedSameHistory' ./sim
 	REDLOCK_STEPS=1 go test -count=1 -run TestStepsOfServers ./redislock/redlock
+	SERVE_SOAK=1h go test -count=1 -v -timeout 2h -run TestServeUnwatched ./cmd/pawl
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
 	./spec/run.sh --full
 	$(MAKE) chaos

@@ -19,7 +19,7 @@ type Source struct {
 	client atomic.Pointer[pawl.Client]
 }
 
-// Client returns nil until the store has been opened.
+// Client returns nil while the store is not open.
 func (s *Source) Client() *pawl.Client { return s.client.Load() }
 
 // Ask asks the store once. One goroutine at a time may call it.
@@ -56,9 +56,10 @@ func (s *Source) Follow(ctx context.Context, take func(Look), rest func(began ti
 	}
 }
 
-// Close closes what Ask has opened. There are no leases that could be left.
+// Close closes what Ask has opened; the next Ask opens it again. There are no leases that
+// could be left.
 func (s *Source) Close() {
-	if client := s.client.Load(); client != nil {
+	if client := s.client.Swap(nil); client != nil {
 		_ = client.Close()
 	}
 }

@@ -90,10 +90,16 @@ func (s *Server) poll(ctx context.Context, i int) {
 	sh := s.stores[i]
 	sh.source.Follow(ctx, func(l history.Look) { s.take(i, l) }, func(began time.Time) {
 		if !s.watched() {
+			if s.onlyReads(i) {
+				sh.source.Close() // Redis, for one, has a ping a second as long as it is open
+			}
 			history.Pause(ctx, everyIdle-time.Since(began), sh.wake)
 		}
 	})
 }
+
+// onlyReads reports whether nobody can have leases ended or acquired in the store at index i.
+func (s *Server) onlyReads(i int) bool { return !s.may && (s.terraform == nil || i > 0) }
 
 func (s *Server) watched() bool {
 	s.mu.Lock()
