@@ -167,7 +167,7 @@ func TestOwnClient(t *testing.T) {
 
 // leastRights are those that docs/redis-protocol.md lists.
 var leastRights = strings.Fields("+info +script|load +evalsha +ping +subscribe +time +get +exists +set +del +pttl +pexpire " +
-	"+mget +zadd +zrange +zrangebyscore +zrank +zrem +zscore +zcard +publish +pubsub|numsub +scan")
+	"+mget +zadd +zrange +zrangebyscore +zrank +zrem +zscore +zcard +publish +pubsub|numsub +scan +setrange +object|encoding")
 
 func TestLeastRights(t *testing.T) {
 	t.Parallel()

@@ -161,6 +161,61 @@ func TestMasterInBetween(t *testing.T) {
 	}
 }
 
+// TestReplicaInName: a master becomes a replica that gets no data, and then a master again. It has all that it had,
+// so only the id of its data tells that another one may have been the master, and that is looked at
+// after LOOK.
+func TestReplicaInName(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a := openLong(t, r)
+	take(t, a, long("other"))
+	key, last := a.server.EpochKey(""), ""
+	if !eventually(patience, func() bool { // the client joins the epoch once more when it has a subscription
+		before := last
+		release(t, take(t, a, long("deploy")))
+		last = r.do("get", key)
+		return before == last && r.do("pubsub", "channels") != ""
+	}) {
+		t.Fatal("each grant has a look of its own")
+	}
+	r.do("replicaof", "127.0.0.1", "1")
+	r.do("replicaof", "no", "one")
+	var err error
+	if !eventually(patience, func() bool {
+		g, e := a.TryAcquire(t.Context(), long("deploy"))
+		if err = e; err == nil {
+			release(t, g)
+		}
+		return errors.Is(err, driver.ErrUnavailable)
+	}) {
+		t.Fatalf("TryAcquire = %v; want ErrUnavailable in the end", err)
+	}
+}
+
+// TestSealIsNotCopied: a server that has its data from another one, or from a disk, has a seal that is broken.
+func TestSealIsNotCopied(t *testing.T) {
+	t.Parallel()
+	r, other := blessedServer(t, "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"), startServer(t)
+	a := openLong(t, r)
+	take(t, a, long("deploy"))
+	seal := a.server.EpochKey("") + ":seal"
+	if got := r.do("object", "encoding", seal); got != "raw" {
+		t.Fatalf("the encoding of the seal is %q; want raw", got)
+	}
+	follow(t, other, r)
+	if got := other.do("object", "encoding", seal); got != "embstr" {
+		t.Errorf("the encoding of the seal at a replica is %q; want embstr", got)
+	}
+	r.do("debug", "reload")
+	if got := r.do("object", "encoding", seal); got != "embstr" {
+		t.Errorf("the encoding of the seal after a reload is %q; want embstr", got)
+	}
+	take(t, a, long("another"))
+	if got := r.do("object", "encoding", seal); got != "raw" {
+		t.Errorf("the encoding of the seal after a look is %q; want raw", got)
+	}
+}
+
 // TestReplicaHasNoLook: what a master has looked at is not in the record that its replicas have and may give
 // back, so a master that was a replica for a moment looks at once.
 func TestReplicaHasNoLook(t *testing.T) {

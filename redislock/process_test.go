@@ -20,7 +20,7 @@ import (
 
 // inScripts are the commands that scripts run. The server counts them with those
 // that clients send, but no client sends these here.
-const inScripts = "time get exists set del pttl pexpire mget zadd zrange zrangebyscore zrank zrem zscore zcard publish pubsub|numsub"
+const inScripts = "time get exists set del pttl pexpire mget zadd zrange zrangebyscore zrank zrem zscore zcard publish pubsub|numsub setrange object|encoding"
 
 var commandStat = regexp.MustCompile(`cmdstat_(\S+):calls=(\d+)`)
 

@@ -7,7 +7,8 @@
 local s, z, channel = unpack(ARGV)
 local missing = {}
 for _, call in ipairs({
-  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {boot == '' and 'TIME' or 'INFO'}, {'PTTL', s}, {'PEXPIRE', s, 1000},
+  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {boot == '' and 'TIME' or 'INFO'}, boot == '' and {'TIME'} or {'SETRANGE', s, 0, 'x'}, boot == '' and {'TIME'} or {'OBJECT', 'ENCODING', s},
+  {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'SADD', z, 'x'}, {'SMEMBERS', z}, {'SCARD', z}, {'SREM', z, 'x'},
   {'ZADD', z, 1, 'x'}, {'ZCARD', z}, {'ZRANK', z, 'x'}, {'ZRANGE', z, 0, -1}, {'ZREMRANGEBYSCORE', z, 2, 2}, {'ZREM', z, 'x'},
   {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'}, {'PUBSUB', 'NUMSUB', channel},
@@ -17,7 +18,7 @@ for _, call in ipairs({
     missing[#missing + 1] = '!' .. string.lower(call[1])
   elseif type(r) == 'table' and r.err and
       (string.find(r.err, 'executing the script can', 1, true) or string.find(r.err, 'ACL failure', 1, true)) then
-    missing[#missing + 1] = string.lower(call[1] == 'PUBSUB' and 'pubsub|' .. call[2] or call[1])
+    missing[#missing + 1] = string.lower((call[1] == 'PUBSUB' or call[1] == 'OBJECT') and call[1] .. '|' .. call[2] or call[1])
   end
 end
 return missing

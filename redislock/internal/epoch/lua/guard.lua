@@ -6,7 +6,7 @@
 -- the pattern of its keys.
 -- Gives: now, digits, lineage, stranger, closed, beyond.
 
-local LOOK = 2000 -- for how long a check of the server's role is valid, in microseconds
+local LOOK = 100000 -- for how long a check of the server's role is valid while the seal is intact, in microseconds
 
 -- now returns the server's time in microseconds.
 local function now()
@@ -34,12 +34,20 @@ local function lineage()
   return string.find(info, 'role:master', 1, true) and string.match(info, '\nmaster_replid:(%x+)')
 end
 
--- keep writes the record only here: a replica does not need it, nor does the log of
--- writes. Without memory for it the role is checked again next time: it must still be
+-- sealed reports whether this is the data that the server had at the last look, and no copy. SETRANGE makes a
+-- string with the encoding raw. Whoever loads a copy of the data makes a short string with the encoding embstr. A copy
+-- has the record, with the time of the last look; only the seal tells that the server got its data back from a replica
+-- that lacks the last grants.
+local SEAL = ':seal'
+local function sealed(epoch) return redis.pcall('OBJECT', 'ENCODING', epoch .. SEAL) == 'raw' end
+
+-- keep writes the record, and the seal, only here: a replica does not need them, nor does the log of
+-- writes. Without memory for them the role is checked again next time: it must still be
 -- possible to give locks back.
 local function keep(epoch, record)
   redis.set_repl(redis.REPL_NONE)
   redis.pcall('SET', epoch, record)
+  redis.pcall('SETRANGE', epoch .. SEAL, 0, 'x')
   redis.set_repl(redis.REPL_ALL)
 end
 
@@ -64,7 +72,7 @@ local function closed(epoch, record, at, ttl)
   if not from or tonumber(from) > at or ttl and longest ~= limit or stranger(record) then return -1 end
   if ttl and tonumber(ttl) > tonumber(limit) then return -5 end
   local seen = tonumber(string.sub(record, -16)) -- nil if the clock says 1970
-  if not seen or at < seen or at > seen + LOOK then
+  if not seen or at < seen or at > seen + LOOK or not sealed(epoch) then
     local data = string.match(record, '^%S+ %S+ %S+ %S+ %S+ (%S+) ', #head + 1)
     if lineage() ~= (data or '') then return -1 end
     keep(epoch, string.sub(record, 1, -17) .. digits(at))
