@@ -161,6 +161,14 @@ func TestPlacesAtServers(t *testing.T) {
 		t.Errorf("End = %t, %t, %v; want that a lease that is released does not get the name again", had, next, err)
 	}
 
+	released("a lease that is behind others in the queue itself", true, func() {
+		f[0].do("zadd", key+":waiters", "9", "old")
+		f[0].do("set", key+":waiters:old", "x")
+	})
+	if left := f[0].do("zrange", key+":waiters", "0", "-1"); left != "second" || f[0].do("exists", key+":waiters:old") != "0" {
+		t.Errorf("the queue is %q after the release; want second", left)
+	}
+
 	// A server without memory tells a waiter how the name is, though it cannot queue.
 	f[0].do("config", "set", "maxmemory", "1")
 	if _, err := node.Enqueue(t.Context(), Place{Name: name, Lease: "late", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {

@@ -12,16 +12,16 @@
 local n = (#KEYS - 1) / 5
 local remember, news, held, channel = unpack(ARGV, 1, 4)
 
--- hand gives a lock that its lease leaves to the first waiter of the queue, as a
--- proposal of it with the token would. A waiter whose client is gone leaves the queue.
--- If the node may not grant it the lock, the waiter keeps its place.
-local function hand(lock, listeners, wishes, floor, next)
+-- hand gives a lock that its lease, own, leaves to the first waiter of the queue, as a
+-- proposal of it with the token would. record is that of the floor. A waiter whose client is gone leaves the queue,
+-- and so does own: a renewal may have given it the lock while it was there.
+-- If the node may not grant the first waiter the lock, that keeps its place.
+local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
   local queue, at = queued(listeners), now()
-  local record, epoch = unpack(redis.call('MGET', floor, KEYS[1]), 1, 2)
   local lease = redis.call('ZRANGE', queue, 0, 0)[1]
   while lease do
     local place, to = queue .. ':' .. lease, nil
-    local client, seq, least, ttl, group, text = string.match(redis.call('GET', place) or '', '^(%S+) (%d+) (%d+) (%d+) (%S*) (.*)$')
+    local client, seq, least, ttl, group, text = string.match(lease ~= own and redis.call('GET', place) or '', '^(%S+) (%d+) (%d+) (%d+) (%S*) (.*)$')
     if client and (group == '' or string.find(epoch or '', ';' .. group .. ';', 1, true)) then
       to = channel .. client
       if redis.call('PUBSUB', 'NUMSUB', to)[2] == 0 then to = nil end
@@ -37,8 +37,8 @@ local function hand(lock, listeners, wishes, floor, next)
       if not pcall(store, floor, record, token, lease, false) or
           redis.pcall('SET', lock, value, 'PX', ttl).err then return false end
     end
-    redis.call('ZREM', queue, lease)
-    redis.call('DEL', place, held == '1' and wishes or place)
+    redis.call('ZREM', queue, lease, own)
+    redis.call('DEL', place, queue .. ':' .. own, held == '1' and wishes or place)
     if to then
       redis.call('PUBLISH', to, 'turn ' .. lease .. ' ' .. token .. ' ' .. seq .. ' ' .. (boot == '' and '-' or boot))
       return true
@@ -50,15 +50,20 @@ end
 
 local answers, rest = {}, n
 if remember == '0' then
-  local known = redis.call('MGET', unpack(KEYS, n + 2, 2 * n + 1))
+  local known
+  if n == 1 then
+    known = redis.call('MGET', KEYS[3], KEYS[6], KEYS[1])
+  else
+    known = redis.call('MGET', unpack(KEYS, n + 2, 2 * n + 1))
+  end
   local waiting = {}
   for i = 1, n do
     waiting[2 * i - 1], waiting[2 * i] = KEYS[2 * n + 1 + i], queued(KEYS[2 * n + 1 + i])
   end
   local busy = redis.call('EXISTS', unpack(waiting))
   if n == 1 and busy == 1 and held == '1' and ARGV[6] ~= '0' and owned(known[1], ARGV[5]) then
-    dequeue(KEYS[4], ARGV[5]) -- a renewal may have given the lease this lock while it was in the queue
-    if hand(KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[6]) then return {{2}} end
+    if hand(KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[6], ARGV[5], known[2], known[3]) then return {{2}} end
+    dequeue(KEYS[4], ARGV[5])
   end
   local free = {}
   for i = 1, n do
@@ -127,7 +132,10 @@ local function finish(lock, mark, listeners, wishes, floor, lease, token)
   local holder = news ~= '' and string.match(mine, '^%S+ (%S+)')
   if holder then redis.call('PUBLISH', channel .. holder, 'lost ' .. lease .. ' ' .. news) end
   if left == 0 then
-    if token ~= '0' and value and redis.call('EXISTS', listeners) == 0 and hand(lock, listeners, wishes, floor, token) then return {2} end
+    if token ~= '0' and value and redis.call('EXISTS', listeners) == 0 then
+      local record, epoch = unpack(redis.call('MGET', floor, KEYS[1]), 1, 2)
+      if hand(lock, listeners, wishes, floor, token, lease, record, epoch) then return {2} end
+    end
     wake(lock, listeners, channel)
   end
   return {1}
