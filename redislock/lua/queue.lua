@@ -182,10 +182,10 @@ end
 
 -- go admits the waiters that may have the lock after a lease has ended. If nothing may
 -- be granted now, it only tells the new head of the queue that it is the head. free
--- says that the lock has no holder any more; line is the first two of the queue, or
--- nil.
-local function go(lock, floor, queue, epoch, claim, channel, at, moved, free, line)
-  local known = redis.call('MGET', floor, epoch, lock)
+-- says that the lock has no holder any more; line is the first two of the queue, and
+-- known the floor and the record of the epoch, if the caller has read them.
+local function go(lock, floor, queue, epoch, claim, channel, at, moved, free, line, known)
+  known = known or redis.call('MGET', floor, epoch, lock)
   local s = state(lock, floor, queue, at, known[1], claim, channel)
   s.line = line
   if known[3] then

@@ -14,12 +14,13 @@ local claim, channel, client, kind, record, waiting, doubt = unpack(ARGV, 1, 7)
 
 local answers, rest, known, line = {}, n, nil, nil
 if waiting == '0' and doubt == '0' then
-  known = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
   local busy
   if n == 1 then
+    known = redis.call('MGET', KEYS[4], KEYS[2], KEYS[1]) -- all that a hand-off reads
     line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- of another program, it keeps nobody from releasing
     busy = line[1]
   else
+    known = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
     busy = redis.call('EXISTS', unpack(KEYS, 3 * n + 2, 4 * n + 1)) > 0
   end
   local free = {}
@@ -42,7 +43,9 @@ local function finish(lock, floor, queue, ended, lease)
     first = redis.call('ZRANGE', queue, 0, 0)[1] == attempt
     done = redis.call('ZREM', queue, attempt)
   end
-  local value, freed, free = alone(lock), false, false
+  local read = n == 1 and known
+  local value, freed, free = read and read[1], false, false
+  if not read then value = alone(lock) end
   if owned(value, lease) then
     redis.call('DEL', lock)
     freed, free = true, true
@@ -55,7 +58,7 @@ local function finish(lock, floor, queue, ended, lease)
   -- ending.
   local line = (freed or first) and (line or redis.pcall('ZRANGE', queue, 0, 1))
   if line and line[1] then
-    go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line)
+    go(lock, floor, queue, KEYS[1], claim, channel, now(), first, free, line, read and free and {read[2], read[3]})
   end
   -- That request may still be executed. Lack of memory must not stop the release.
   if doubt == '1' then redis.pcall('SET', ended, '', 'PX', ENDED) end
