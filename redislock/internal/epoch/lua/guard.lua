@@ -6,7 +6,7 @@
 -- the pattern of its keys.
 -- Gives: now, digits, lineage, stranger, closed, beyond.
 
-local LOOK = 100000 -- for how long a check of the server's role is valid while the seal is intact, in microseconds
+local LOOK = 50000 -- for how long a check of the server's role is valid while the seal is intact, in microseconds
 
 -- now returns the server's time in microseconds.
 local function now()
@@ -35,9 +35,9 @@ local function lineage()
 end
 
 -- sealed reports whether this is the data that the server had at the last look, and no copy. SETRANGE makes a
--- string with the encoding raw. Whoever loads a copy of the data makes a short string with the encoding embstr. A copy
--- has the record, with the time of the last look; only the seal tells that the server got its data back from a replica
--- that lacks the last grants.
+-- string with the encoding raw. Whoever loads a copy of the data makes a digit one with the encoding int. (A letter would be
+-- embstr, but raw in newer servers beside a long key.) A copy has the record, with the time of the last look; only the
+-- seal tells that the server got its data back from a replica that lacks the last grants.
 local SEAL = ':seal'
 local function sealed(epoch) return redis.pcall('OBJECT', 'ENCODING', epoch .. SEAL) == 'raw' end
 
@@ -47,7 +47,8 @@ local function sealed(epoch) return redis.pcall('OBJECT', 'ENCODING', epoch .. S
 local function keep(epoch, record)
   redis.set_repl(redis.REPL_NONE)
   redis.pcall('SET', epoch, record)
-  redis.pcall('SETRANGE', epoch .. SEAL, 0, 'x')
+  redis.pcall('SET', epoch .. SEAL, '1') -- whatever was there
+  redis.pcall('SETRANGE', epoch .. SEAL, 0, '1')
   redis.set_repl(redis.REPL_ALL)
 end
 
