@@ -86,7 +86,7 @@ func TestPattern(t *testing.T) {
 	}
 	keys := strings.Fields(r.do("keys", "*"))
 	slices.Sort(keys)
-	if got := strings.Join(keys, " "); got != "lock:deploy pawl:epoch pawl:pattern pawl:{lock:deploy}:token" {
+	if got := strings.Join(keys, " "); got != "lock:deploy pawl:epoch pawl:epoch:seal pawl:pattern pawl:{lock:deploy}:token" {
 		t.Errorf("the keys are %s", got)
 	}
 }
