@@ -35,8 +35,8 @@ type conn struct {
 	*pgconn.PgConn
 	made   driver.Instant
 	notes  notes
-	pooled bool              // behind a pooler: no session of its own
-	known  map[string]string // the names of prepared statements
+	pooled bool                                    // behind a pooler: no session of its own
+	known  map[string]*pgconn.StatementDescription // prepared statements
 }
 
 // notes has what the server said besides its answers. Only the goroutine that reads from
@@ -53,7 +53,7 @@ func newPool(config *pgconn.Config, n int, timeout time.Duration, check func(run
 func (p *pool) dial(ctx context.Context, config *pgconn.Config, hear pgconn.NotificationHandler) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	c := &conn{made: driver.Now(), known: make(map[string]string)}
+	c := &conn{made: driver.Now(), known: make(map[string]*pgconn.StatementDescription)}
 	if p.before != nil && config == p.config {
 		var err error
 		if config, err = p.before(ctx); err != nil {
@@ -215,16 +215,15 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 	case c.pooled:
 		res = c.ExecParams(ctx, sql, values, nil, nil, nil).Read()
 	default:
-		name, ok := c.known[sql]
-		if !ok {
-			name = "pawl" + strconv.Itoa(len(c.known))
-			if _, err := c.Prepare(ctx, name, sql, nil); err != nil {
+		prepared := c.known[sql]
+		if prepared == nil {
+			if prepared, err = c.Prepare(ctx, "pawl"+strconv.Itoa(len(c.known)), sql, nil); err != nil {
 				return nil, sent, &unsent{err}
 			}
-			c.known[sql] = name
+			c.known[sql] = prepared
 			sent = driver.Now()
 		}
-		res = c.ExecPrepared(ctx, name, values, nil, nil).Read()
+		res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // does not ask for the columns again
 	}
 	if res.Err == nil && c.notes.unconfirmed != "" {
 		return nil, sent, errors.New(c.notes.unconfirmed)
