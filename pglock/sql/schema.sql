@@ -696,7 +696,7 @@ BEGIN
     WHERE l.name = ANY (p_names) AND l.lease = ANY (p_leases) AND l.waiters = 0 AND l.sharers = 0 FOR UPDATE SKIP LOCKED) m;
   t := pawl.us();
   RETURN QUERY UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = t
-    FROM unnest(rows, mine) AS m(row, lease) WHERE k.ctid = m.row
+    FROM unnest(rows, mine) AS m(row, lease) WHERE k.ctid = m.row AND k.lease = m.lease
     RETURNING (k.until > t)::int, m.lease;
 END $$;
 
