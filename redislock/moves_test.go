@@ -295,7 +295,8 @@ func TestLogWithoutItsEnd(t *testing.T) {
 		r.do("set", "mark", "1")
 		before := logged()
 		held = take(t, a, request("deploy"))
-		if len(logged()) == len(before) {
+		// The server puts off a write while it waits for the disk, for two seconds at most.
+		if !eventually(patience, func() bool { return len(logged()) != len(before) }) {
 			t.Fatal("the grant is not in the log")
 		}
 		r.kill()
