@@ -153,35 +153,35 @@ func (c *batch) landed(send sender) {
 // takeAll asks for free names.
 func (s *store) takeAll(ctx context.Context, all []*member) {
 	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
-	rows, sent, f := s.boundRows(ctx, s.sql.acquireFree, s.id, arg(0), arg(1), arg(2), arg(3))
+	rows, sent, f := s.boundRows(ctx, s.sql.acquireMany, s.id, arg(0), arg(1), arg(2), arg(3))
 	s.answer(all, rows, sent, f)
 }
 
 // giveAll releases leases that nobody waits for.
 func (s *store) giveAll(ctx context.Context, all []*member) {
 	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
-	rows, sent, f := s.exec(ctx, s.sql.releaseFree, arg(0), arg(1))
+	rows, sent, f := s.exec(ctx, s.sql.releaseMany, arg(0), arg(1))
 	s.answer(all, rows, sent, f)
 }
 
-// answer gives each its row. What the server refuses may be because of one of them: then each
-// is sent by itself.
+// answer gives each its row, which has the lease at its end. What the server refuses may be
+// because of one of them: then each is sent by itself.
 func (s *store) answer(all []*member, rows [][][]byte, sent driver.Instant, f *failure) {
-	if f == nil && len(rows) != len(all) {
-		f = s.strange(rows)
-	}
 	if f != nil {
 		f = s.ended(f)
 	}
-	for i, m := range all {
+	of := make(map[string][][]byte, len(rows))
+	for _, row := range rows {
+		of[string(row[len(row)-1])] = row
+	}
+	for _, m := range all {
 		m.sent = sent
 		switch {
-		case f != nil && f.refused && !f.drop:
-		case f != nil:
+		case f == nil:
+			m.row = of[m.args[1]]
+		case !f.refused || f.drop:
 			own := *f // a caller may change it
 			m.fail = &own
-		case integer(rows[i][0]) != notAtOnce:
-			m.row = rows[i]
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestBatchUncertain(t *testing.T) {
 		}
 	}
 	if !eventually(patience, func() bool {
-		return sql(t, server(t), "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%batch uncertain%acquire_free(%'") == "t"
+		return sql(t, server(t), "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%batch uncertain%acquire_many(%'") == "t"
 	}) {
 		t.Fatal("no call of several waits")
 	}

@@ -13,18 +13,21 @@ var schemaSQL string
 
 // version is that of sql/schema.sql. A client works with a schema whose oldest is not after
 // it.
-const version = 2
+const version = 3
 
 var schemaName = regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`)
 
 // Schema returns the SQL that makes the schema of a store with the given name, or "pawl"
 // if that is empty, for those who want to apply it with a migration tool. It can be
 // applied again. Open applies it if it is missing and the user has the right to.
-func Schema(name string) string {
+func Schema(name string) string { return inSchema(schemaSQL, name) }
+
+// inSchema gives the schema of a text of SQL another name.
+func inSchema(sql, name string) string {
 	if name == "" || name == defaultSchema {
-		return schemaSQL
+		return sql
 	}
-	return schemaName.ReplaceAllStringFunc(schemaSQL, func(s string) string {
+	return schemaName.ReplaceAllStringFunc(sql, func(s string) string {
 		return strings.Replace(s, defaultSchema, quote(name), 1)
 	})
 }
@@ -34,19 +37,20 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireFree, releaseFree, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, inUse, news, open string
+	acquire, acquireMany, releaseMany, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, inUse, news, open string
 }
 
 func newStatements(schema string) statements {
 	call := func(s string) string { return "SELECT * FROM " + quote(schema) + "." + s }
+	one := func(s string) string { return "SELECT " + quote(schema) + "." + s } // of one column: costs the server less
 	return statements{
 		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
-		acquireFree: call("acquire_free($1, $2, $3, $4, $5, $6)"),
-		releaseFree: call("release_free($1, $2)"),
+		acquireMany: call("acquire_many($1, $2, $3, $4, $5, $6)"),
+		releaseMany: call("release_many($1, $2)"),
 		all:         call("acquire_all($1, $2, $3, $4, $5, $6, $7)"),
 		renew:       call("renew($1, $2, $3, $4, $5)"),
 		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
-		release:     call("release($1, $2, $3, $4, $5)"),
+		release:     one("release($1, $2, $3, $4, $5)"),
 		pass:        call("pass($1, $2, $3, $4, $5, $6, $7)"),
 		downgrade:   call("downgrade($1, $2, $3)"),
 		brk:         call("break($1, $2, $3, $4, $5)"),

@@ -224,8 +224,10 @@ BEGIN
   RETURN l;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl.fits(l pawl.lock, k int) RETURNS bool LANGUAGE sql IMMUTABLE AS
-$$ SELECT l.lease IS NULL AND (l.sharers = 0 OR k = l.kind AND (k = -1 OR k > l.sharers)) $$;
+CREATE OR REPLACE FUNCTION pawl.fits(l pawl.lock, k int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN l.lease IS NULL AND (l.sharers = 0 OR k = l.kind AND (k = -1 OR k > l.sharers));
+END $$;
 
 -- give grants the name for px. The token is greater than the last; an exclusive lease
 -- has more reserved behind it, for hand-offs within its client. The clock gives the
@@ -274,7 +276,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.admit(l pawl.lock, at bigint, claim bigint, moved bool, me text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
 DECLARE w pawl.waiter; token bigint; spare bigint; last bigint := -1; gone int := 0;
 BEGIN
-  LOOP
+  WHILE l.waiters > 0 LOOP
     -- Without last it would read the index entries of all that have left, each time.
     SELECT * INTO w FROM pawl.waiter WHERE name = l.name AND place > last ORDER BY place LIMIT 1;
     IF NOT FOUND THEN
@@ -302,23 +304,25 @@ BEGIN
     token := l.token; spare := 0;
     IF w.kind = 0 THEN token := l.tok; spare := l.token - l.tok; END IF;
     PERFORM pg_notify('pawl:' || w.client, concat_ws(' ', 'grant', w.lease, token, at, claim,
-      (SELECT timeline FROM pawl.epoch), spare, (l.waiters > 0)::int, l.name));
+      pawl.timeline(), spare, (l.waiters > 0)::int, l.name));
   END LOOP;
   RETURN l;
 END $$;
 
-CREATE OR REPLACE FUNCTION pawl.put(l pawl.lock) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION pawl.put(l pawl.lock) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   UPDATE pawl.lock SET token = l.token, used = l.used, lease = l.lease, client = l.client, tok = l.tok, until = l.until,
     since = l.since, record = l.record, kind = l.kind, sharers = l.sharers, soonest = l.soonest, waiters = l.waiters
-  WHERE name = l.name
-$$;
+  WHERE name = l.name;
+END $$;
 
 -- holders describes the leases on a name, 16 at most, for an error's text.
-CREATE OR REPLACE FUNCTION pawl.holders(p_name text) RETURNS json LANGUAGE sql STABLE AS $$
-  SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
+CREATE OR REPLACE FUNCTION pawl.holders(p_name text) RETURNS json LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
     SELECT lease, tok AS token, until, since, record, 0 AS kind FROM pawl.lock WHERE name = p_name AND lease IS NOT NULL
-    UNION ALL (SELECT lease, token, until, since, record, kind FROM pawl.sharer WHERE name = p_name ORDER BY token LIMIT 16)) h
-$$;
+    UNION ALL (SELECT lease, token, until, since, record, kind FROM pawl.sharer WHERE name = p_name ORDER BY token LIMIT 16)) h);
+END $$;
 
 -- row returns the row of a name, locked.
 CREATE OR REPLACE FUNCTION pawl.row(p_name text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
@@ -364,7 +368,7 @@ BEGIN
     END IF;
   END IF;
 
-  SELECT * INTO is_open FROM pawl.open(p_timeline, p_ttl);
+  is_open := pawl.open(p_timeline, p_ttl);
   IF is_open.code <> 1 THEN
     code := is_open.code; token := is_open.max_ttl;
     RETURN;
@@ -444,35 +448,28 @@ BEGIN
   END IF;
 END $$;
 
--- acquire_free asks for exclusive leases on several names, for requests that have nothing
--- to do with each other, and waits for no row: code is 1 if the lease is granted, and -7
--- if the name is not free at once, or anything else is out of the ordinary: that one has
--- to be asked for by itself. One row a lease, in their order, or only one with that of
--- pawl.open. The tombstones are looked at after the rows are locked.
-CREATE OR REPLACE FUNCTION pawl.acquire_free(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
-RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint) LANGUAGE plpgsql AS $$
+-- acquire_many asks for exclusive leases on several names, for requests that have nothing
+-- to do with each other, and waits for no row. The first row has the code of pawl.open;
+-- then there is one for each lease that is granted. One that is not there has to be asked
+-- for by itself: its name is not free at once, or anything else is out of the ordinary.
+-- The tombstones are looked at after the rows are locked.
+CREATE OR REPLACE FUNCTION pawl.acquire_many(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
+RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint, lease text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE is_open record; free text[]; t bigint;
 BEGIN
-  SELECT * INTO is_open FROM pawl.open(p_timeline, (SELECT max(x) FROM unnest(p_ttls) x));
-  IF is_open.code IN (-1, -6) THEN
-    code := is_open.code;
-    RETURN NEXT;
-    RETURN;
-  END IF;
-  IF is_open.code = 1 AND is_open.closed <= pawl.us() THEN
-    free := ARRAY(SELECT l.name FROM pawl.lock l
-      WHERE l.name = ANY (p_names) AND l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED);
-  END IF;
+  is_open := pawl.open(p_timeline, 0);
+  code := is_open.code;
+  RETURN NEXT;
+  IF is_open.code <> 1 OR is_open.closed > pawl.us() THEN RETURN; END IF;
+  free := ARRAY(SELECT l.name FROM pawl.lock l
+    WHERE l.name = ANY (p_names) AND l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED);
   t := pawl.us();
-  RETURN QUERY
-    WITH given AS (
-      UPDATE pawl.lock AS k SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(greatest(t, k.token + 1) + 4000, t + 10000)),
-          lease = r.lease, client = p_client, until = t + r.ttl, since = t, used = t, record = r.record
-        FROM unnest(p_names, p_leases, p_records, p_ttls) AS r(name, lease, record, ttl)
-        WHERE k.name = r.name AND k.name = ANY (free) AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)
-        RETURNING k.lease, k.tok, k.token - k.tok AS spare)
-    SELECT CASE WHEN g.lease IS NULL THEN -7 ELSE 1 END, g.tok, g.spare, false, t
-      FROM unnest(p_leases) WITH ORDINALITY n(lease, i) LEFT JOIN given g ON g.lease = n.lease ORDER BY n.i;
+  RETURN QUERY UPDATE pawl.lock AS k SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(greatest(t, k.token + 1) + 4000, t + 10000)),
+      lease = r.lease, client = p_client, until = t + r.ttl, since = t, used = t, record = r.record
+    FROM unnest(p_names, p_leases, p_records, p_ttls) AS r(name, lease, record, ttl)
+    WHERE k.name = r.name AND k.name = ANY (free) AND r.ttl <= is_open.max_ttl AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)
+    RETURNING 1, k.tok, k.token - k.tok, false, t, k.lease;
 END $$;
 
 -- acquire_all asks for several names and gets all of them or none. It grants nothing to
@@ -543,7 +540,7 @@ CREATE OR REPLACE FUNCTION pawl.renew(p_timeline int, p_name text, p_lease text,
 LANGUAGE plpgsql AS $$
 DECLARE found_until bigint; is_open record;
 BEGIN
-  SELECT * INTO is_open FROM pawl.open(p_timeline, p_ttl);
+  is_open := pawl.open(p_timeline, p_ttl);
   IF is_open.code <> 1 THEN
     code := is_open.code; max_ttl := is_open.max_ttl;
     RETURN;
@@ -626,11 +623,13 @@ BEGIN
   END IF;
 END $$;
 
--- go admits waiters after a lease has ended, unless nothing may be granted now.
+-- go admits waiters after a lease has ended, unless nothing may be granted now. What it
+-- grants is worth as much as what a request is granted, whatever the session's commits are.
 CREATE OR REPLACE FUNCTION pawl.go(l pawl.lock, at bigint, p_claim bigint, moved bool) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+DECLARE is_open record;
 BEGIN
-  PERFORM 1 FROM pawl.epoch e WHERE e.closed <= at AND pawl.present(e, e.timeline);
-  IF FOUND THEN l := pawl.admit(pawl.sweep(l, at), at, p_claim, moved, NULL); END IF;
+  is_open := pawl.open(pawl.timeline(), 0);
+  IF is_open.code = 1 AND is_open.closed <= at THEN l := pawl.admit(pawl.sweep(l, at), at, p_claim, moved, NULL); END IF;
   RETURN l;
 END $$;
 
@@ -638,18 +637,25 @@ END $$;
 -- request for the lease may still be under way: it comes to nothing. It returns 1 if
 -- there was something to end.
 CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE l pawl.lock; r record; at bigint; code int; first bool := false;
+DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; async bool; first bool := false;
 BEGIN
-  -- The ordinary case in one statement: the lease is exclusive and not guarded, and nobody
-  -- waits. The time is read after the row is locked.
+  -- The ordinary cases with as few statements as can be: the lease is exclusive and not
+  -- guarded, and nobody else has its row.
   IF NOT p_waiting AND NOT p_doubt THEN
-    UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = mine.at
-      FROM (SELECT m.name, pawl.us() AS at FROM (
-          SELECT name FROM pawl.lock WHERE name = p_name AND lease = p_lease AND waiters = 0 AND sharers = 0 FOR UPDATE SKIP LOCKED) m OFFSET 0) mine
-      WHERE k.name = mine.name
-        AND (NOT EXISTS (SELECT FROM pawl.epoch e WHERE e.mode = 'async') OR set_config('synchronous_commit', 'off', true) = 'off')
-      RETURNING (k.until > mine.at)::int INTO code;
-    IF FOUND THEN RETURN code; END IF;
+    SELECT k.until, k.waiters, (SELECT e.mode = 'async' FROM pawl.epoch e) INTO ends, waiting, async
+      FROM pawl.lock k WHERE k.name = p_name AND k.lease = p_lease AND k.sharers = 0 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+      at := pawl.us();
+      IF waiting = 0 THEN
+        IF async THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+        UPDATE pawl.lock SET lease = NULL, record = NULL, used = at WHERE name = p_name;
+      ELSE
+        SELECT * INTO l FROM pawl.lock WHERE name = p_name;
+        l.lease := NULL; l.used := at;
+        PERFORM pawl.put(pawl.go(l, at, p_claim, false));
+      END IF;
+      RETURN (ends > at)::int;
+    END IF;
   END IF;
   IF (SELECT mode FROM pawl.epoch) = 'async' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
@@ -658,7 +664,7 @@ BEGIN
     l := pawl.row(p_name);
   END IF;
   at := pawl.us();
-  SELECT * INTO r FROM pawl.finish(l, p_lease, at);
+  r := pawl.finish(l, p_lease, at);
   l := r.l; code := r.code;
   IF p_waiting THEN
     first := p_lease = (SELECT w.lease FROM pawl.waiter w WHERE w.name = p_name ORDER BY w.place LIMIT 1);
@@ -678,23 +684,20 @@ BEGIN
   RETURN code;
 END $$;
 
--- release_free ends several exclusive leases, and waits for no row: code is that of
--- pawl.release, or -7 for one that somebody waits for or guards, or that is not found:
--- it has to be released by itself. One row a lease, in their order.
-CREATE OR REPLACE FUNCTION pawl.release_free(p_names text[], p_leases text[]) RETURNS TABLE (code int) LANGUAGE plpgsql AS $$
-DECLARE mine text[]; t bigint;
+-- release_many ends several exclusive leases, and waits for no row. There is a row for each
+-- that has ended, with the code of pawl.release. One that is not there has to be released
+-- by itself: somebody waits for it or guards it, or it is not found.
+CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RETURNS TABLE (code int, lease text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE rows tid[]; mine text[]; t bigint;
 BEGIN
   IF (SELECT mode FROM pawl.epoch) = 'async' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
-  mine := ARRAY(SELECT l.name FROM pawl.lock l JOIN unnest(p_names, p_leases) AS r(name, lease) ON l.name = r.name AND l.lease = r.lease
-    WHERE l.waiters = 0 AND l.sharers = 0 FOR UPDATE OF l SKIP LOCKED);
+  SELECT array_agg(m.ctid), array_agg(m.lease) INTO rows, mine FROM (SELECT l.ctid, l.lease FROM pawl.lock l
+    WHERE l.name = ANY (p_names) AND l.lease = ANY (p_leases) AND l.waiters = 0 AND l.sharers = 0 FOR UPDATE SKIP LOCKED) m;
   t := pawl.us();
-  RETURN QUERY
-    WITH done AS (
-      UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = t
-        FROM unnest(p_names, p_leases) AS r(name, lease)
-        WHERE k.name = r.name AND k.lease = r.lease AND k.name = ANY (mine)
-        RETURNING r.lease, (k.until > t)::int AS code)
-    SELECT coalesce(d.code, -7) FROM unnest(p_leases) WITH ORDINALITY n(lease, i) LEFT JOIN done d ON d.lease = n.lease ORDER BY n.i;
+  RETURN QUERY UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = t
+    FROM unnest(rows, mine) AS m(row, lease) WHERE k.ctid = m.row
+    RETURNING (k.until > t)::int, m.lease;
 END $$;
 
 -- pass ends an exclusive lease and begins another in its place. code is 0 if the lease
@@ -704,7 +707,7 @@ CREATE OR REPLACE FUNCTION pawl.pass(p_timeline int, p_name text, p_lease text, 
 LANGUAGE plpgsql AS $$
 DECLARE l pawl.lock; is_open record; at bigint;
 BEGIN
-  SELECT * INTO is_open FROM pawl.open(p_timeline, p_ttl);
+  is_open := pawl.open(p_timeline, p_ttl);
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
   at := pawl.us();
   IF l.lease = p_next AND l.until > at THEN -- by the same call, which was not answered
@@ -769,7 +772,7 @@ BEGIN
   ELSE
     SELECT s.client INTO victim FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease;
   END IF;
-  SELECT * INTO r FROM pawl.finish(l, p_lease, at);
+  r := pawl.finish(l, p_lease, at);
   l := r.l; code := r.code;
   IF l.waiters > 0 AND r.freed THEN l := pawl.go(l, at, p_claim, false); END IF;
   PERFORM pawl.put(l);
@@ -847,5 +850,5 @@ BEGIN
   RETURN CASE WHEN n = p_rows THEN last END;
 END $$;
 
-INSERT INTO pawl.meta(version, oldest, timeline) VALUES (2, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
-UPDATE pawl.meta SET version = 2 WHERE version < 2;
+INSERT INTO pawl.meta(version, oldest, timeline) VALUES (3, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
+UPDATE pawl.meta SET version = 3 WHERE version < 3;

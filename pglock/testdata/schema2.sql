@@ -1,0 +1,851 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The schema of package pglock. It can be applied again at any time, also while
+-- clients run: it makes what is missing, and replaces the functions.
+--
+-- Every function reads the clock after it has locked the row of its name, never before:
+-- the lock may have been waited for. Times are in microseconds since 1970. A kind is 0
+-- for exclusive, -1 for shared, or the number of slots.
+--
+-- Locks on rows, which the guard of a lease rests on:
+--   every function takes the row in pawl.lock FOR NO KEY UPDATE, so that one follows
+--     the other;
+--   pawl.guard, in a transaction of the user, takes the row of its lease FOR KEY SHARE.
+--     That stops no renewal;
+--   whoever ends a lease or takes over its row must get that row FOR UPDATE, and does
+--     not wait for it: a lease that is guarded is held until the transaction has ended.
+
+CREATE SCHEMA IF NOT EXISTS pawl;
+
+-- What all clients have agreed on.
+CREATE TABLE IF NOT EXISTS pawl.meta (
+  one bool PRIMARY KEY DEFAULT true CHECK (one),
+  version int NOT NULL,             -- of this schema
+  oldest int NOT NULL,              -- version that a client may be of
+  system text,                      -- identifier of the server that has granted last
+  timeline int,                     -- that it was on, or that on which the schema was made
+  closed bigint NOT NULL DEFAULT 0, -- as in epoch, for the run after this one
+  mode text NOT NULL DEFAULT '',    -- durable, synchronous or async; see pawl.bind
+  max_ttl bigint NOT NULL DEFAULT 0,
+  changed bigint NOT NULL DEFAULT 0,
+  set_by text NOT NULL DEFAULT '',
+  rest bigint NOT NULL DEFAULT 0    -- when leases that are longer than max_ttl have ended
+);
+
+-- The record of this run. PostgreSQL empties an unlogged table after a crash and when a
+-- replica is promoted: then nothing is granted until pawl.bind has decided from when on.
+CREATE UNLOGGED TABLE IF NOT EXISTS pawl.epoch (
+  one bool PRIMARY KEY DEFAULT true CHECK (one),
+  system text NOT NULL,
+  timeline int NOT NULL,
+  started timestamptz NOT NULL,     -- by the server's process: a dump has that of another
+  mode text NOT NULL,
+  max_ttl bigint NOT NULL,
+  closed bigint NOT NULL,           -- nothing is granted before
+  why text NOT NULL
+);
+
+-- One row a name: the lease that holds it for itself, and the last token. It stays for a
+-- day after its last use. No index has what changes, so that updates leave no dead entries.
+CREATE TABLE IF NOT EXISTS pawl.lock (
+  name text COLLATE "C" PRIMARY KEY,
+  token bigint NOT NULL DEFAULT 0,  -- the greatest that was given or reserved
+  used bigint NOT NULL DEFAULT 0,
+  lease text,
+  client text,
+  tok bigint,
+  until bigint,
+  since bigint,
+  record text,
+  kind int NOT NULL DEFAULT 0,      -- of the leases in pawl.sharer
+  sharers int NOT NULL DEFAULT 0,   -- how many there are
+  soonest bigint NOT NULL DEFAULT 0,-- none of them ends before
+  waiters int NOT NULL DEFAULT 0    -- rows in pawl.waiter
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+
+-- Leases that hold a name together.
+CREATE TABLE IF NOT EXISTS pawl.sharer (
+  name text COLLATE "C",
+  lease text,
+  client text NOT NULL,
+  kind int NOT NULL,
+  token bigint NOT NULL,
+  until bigint NOT NULL,
+  since bigint NOT NULL,
+  record text NOT NULL,
+  PRIMARY KEY (name, lease)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+
+-- The queue of each name, in the order of place.
+CREATE TABLE IF NOT EXISTS pawl.waiter (
+  name text COLLATE "C",
+  lease text,
+  place bigint NOT NULL,
+  client text NOT NULL,
+  kind int NOT NULL,
+  record text NOT NULL,
+  since bigint NOT NULL,
+  looks bigint,                     -- when it must have looked again; null if it listens
+  PRIMARY KEY (name, lease)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS waiter_place ON pawl.waiter (name, place);
+
+-- Leases that have ended while a request for them may be under way, or that were broken.
+CREATE TABLE IF NOT EXISTS pawl.ended (
+  lease text PRIMARY KEY,
+  until bigint NOT NULL,
+  news text
+);
+
+CREATE OR REPLACE FUNCTION pawl.us() RETURNS bigint LANGUAGE sql VOLATILE AS
+$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+-- timeline is that on which the server writes. It fails on a replica.
+CREATE OR REPLACE FUNCTION pawl.timeline() RETURNS int LANGUAGE sql VOLATILE AS
+$$ SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int $$;
+
+-- present reports whether a record is that of this run: the server has not been started,
+-- nor promoted, since, and the client believes in the same timeline.
+CREATE OR REPLACE FUNCTION pawl.present(e pawl.epoch, p_timeline int) RETURNS bool LANGUAGE sql VOLATILE AS
+$$ SELECT coalesce(e.timeline = p_timeline AND e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time(), false) $$;
+
+-- hears reports whether a client listens: its connection has a shared lock for as long as
+-- it is there. The answer comes without a wait. Of two that ask at once about a client
+-- that is gone, one is told yes: then the claim has to pass. The lock on one that is gone
+-- is freed at once: those of many would fill the server's table of locks. That is done in
+-- one expression, which nothing interrupts, so that through a pooler no lock stays.
+CREATE OR REPLACE FUNCTION pawl.hears(client text) RETURNS bool LANGUAGE sql VOLATILE AS
+$$ SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('pawl:' || client, 0))
+     THEN NOT pg_advisory_unlock(hashtextextended('pawl:' || client, 0)) ELSE true END $$;
+
+-- open says whether anything may be granted or renewed: code is 1; -1 if there is no
+-- record of this run; -5 if the TTL is longer than max_ttl; -6 if replicas should have
+-- each lease, and no replica is waited for. closed is until when nothing is granted.
+CREATE OR REPLACE FUNCTION pawl.open(p_timeline int, p_ttl bigint, OUT code int, OUT closed bigint, OUT max_ttl bigint)
+LANGUAGE plpgsql AS $$
+DECLARE e pawl.epoch; level text := current_setting('synchronous_commit');
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE 'pawl needs the isolation level read committed' USING ERRCODE = 'invalid_transaction_state';
+  END IF;
+  SELECT * INTO e FROM pawl.epoch;
+  closed := e.closed; max_ttl := e.max_ttl;
+  IF NOT pawl.present(e, p_timeline) THEN
+    code := -1;
+  ELSIF p_ttl > e.max_ttl THEN
+    code := -5;
+  ELSIF e.mode = 'synchronous' AND (level NOT IN ('on', 'remote_apply') OR current_setting('synchronous_standby_names') = '') THEN
+    code := -6;
+  ELSE
+    code := 1;
+    IF e.mode = 'async' THEN
+      PERFORM set_config('synchronous_commit', 'off', true);
+    ELSIF level = 'off' THEN
+      PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+  END IF;
+END $$;
+
+-- bind makes the record of this run, if there is none, and returns it. It settles what
+-- the first client brings: mode and max_ttl. The record is there after an orderly restart,
+-- with what it says. Else nothing is granted for max_ttl if this server may lack leases:
+-- after a crash unless each commit was written to disk (durable, synchronous), and on
+-- another timeline or server unless replicas had each commit (synchronous); nor before
+-- the run before this one would have granted something.
+CREATE OR REPLACE FUNCTION pawl.bind(p_mode text, p_max_ttl bigint, p_by text, p_system text,
+  OUT system text, OUT timeline int, OUT mode text, OUT max_ttl bigint, OUT set_by text, OUT closed bigint, OUT why text,
+  OUT version int, OUT oldest int, OUT at bigint)
+LANGUAGE plpgsql AS $$
+DECLARE m pawl.meta; e pawl.epoch; tl int := pawl.timeline();
+BEGIN
+  SELECT * INTO e FROM pawl.epoch;
+  SELECT * INTO m FROM pawl.meta;
+  IF NOT pawl.present(e, tl) OR e.system <> p_system THEN
+    SELECT * INTO m FROM pawl.meta FOR UPDATE;
+    SELECT * INTO e FROM pawl.epoch;
+    at := pawl.us();
+    IF e.system = p_system AND e.timeline = tl THEN
+      UPDATE pawl.epoch SET started = pg_postmaster_start_time();
+    ELSE
+      DELETE FROM pawl.epoch;
+      IF m.mode = '' THEN
+        m.mode := p_mode; m.max_ttl := p_max_ttl; m.set_by := p_by; m.changed := at;
+      END IF;
+      e.closed := greatest(at + m.max_ttl, m.rest);
+      IF m.system IS NULL AND m.timeline = tl THEN
+        e.closed := 0; e.why := '';
+      ELSIF m.system <> p_system THEN
+        e.why := 'the data are those of another server';
+      ELSIF m.timeline <> tl THEN
+        e.why := 'a replica was promoted, or a backup restored';
+        IF m.mode = 'synchronous' AND m.timeline = tl - 1 THEN e.closed := m.closed; END IF;
+      ELSE
+        e.why := 'the server has crashed';
+        IF m.mode <> 'async' AND current_setting('fsync') = 'on' THEN e.closed := m.closed; END IF;
+      END IF;
+      UPDATE pawl.meta SET system = p_system, timeline = tl, closed = e.closed, mode = m.mode, max_ttl = m.max_ttl, set_by = m.set_by, changed = m.changed;
+      INSERT INTO pawl.epoch(system, timeline, started, mode, max_ttl, closed, why)
+        VALUES (p_system, tl, pg_postmaster_start_time(), m.mode, m.max_ttl, e.closed, e.why) RETURNING * INTO e;
+    END IF;
+  END IF;
+  system := e.system; timeline := e.timeline; mode := e.mode; max_ttl := e.max_ttl; closed := e.closed; why := e.why;
+  set_by := m.set_by; version := m.version; oldest := m.oldest; at := pawl.us();
+END $$;
+
+-- change sets max_ttl, and with bless ends the quarantine.
+CREATE OR REPLACE FUNCTION pawl.change(p_max_ttl bigint, p_by text, p_bless bool) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE m pawl.meta; at bigint;
+BEGIN
+  SELECT * INTO m FROM pawl.meta FOR UPDATE;
+  at := pawl.us();
+  IF p_max_ttl > 0 AND p_max_ttl <> m.max_ttl THEN
+    -- A request that is under way may still get the longer TTL: a second more.
+    UPDATE pawl.meta SET max_ttl = p_max_ttl, set_by = p_by, changed = at,
+      rest = CASE WHEN p_max_ttl < m.max_ttl THEN greatest(rest, at + m.max_ttl + 1000000) ELSE rest END;
+    UPDATE pawl.epoch SET max_ttl = p_max_ttl;
+  END IF;
+  IF p_bless THEN
+    UPDATE pawl.meta SET closed = 0;
+    UPDATE pawl.epoch SET closed = 0, why = '';
+  END IF;
+END $$;
+
+-- sweep takes out leases whose time is over. A guarded one stays, as if it were not.
+CREATE OR REPLACE FUNCTION pawl.sweep(l pawl.lock, at bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.lease IS NOT NULL AND l.until <= at THEN
+    PERFORM 1 FROM pawl.lock WHERE name = l.name FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN l.lease := NULL; END IF;
+  END IF;
+  IF l.sharers > 0 AND l.soonest <= at THEN
+    DELETE FROM pawl.sharer WHERE name = l.name AND lease = ANY (ARRAY(
+      SELECT s.lease FROM pawl.sharer s WHERE s.name = l.name AND s.until <= at FOR UPDATE SKIP LOCKED));
+    SELECT count(*), coalesce(min(s.until), 0) INTO l.sharers, l.soonest FROM pawl.sharer s WHERE s.name = l.name;
+  END IF;
+  RETURN l;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl.fits(l pawl.lock, k int) RETURNS bool LANGUAGE sql IMMUTABLE AS
+$$ SELECT l.lease IS NULL AND (l.sharers = 0 OR k = l.kind AND (k = -1 OR k > l.sharers)) $$;
+
+-- give grants the name for px. The token is greater than the last; an exclusive lease
+-- has more reserved behind it, for hand-offs within its client. The clock gives the
+-- next token when the row is gone. So if a lock is granted very often only few tokens
+-- are reserved, so that they do not get ahead of the clock.
+CREATE OR REPLACE FUNCTION pawl.give(l pawl.lock, at bigint, px bigint, p_lease text, p_client text, k int, p_record text)
+RETURNS pawl.lock LANGUAGE plpgsql AS $$
+BEGIN
+  l.token := greatest(at, l.token + 1);
+  l.used := at;
+  IF k = 0 THEN
+    l.lease := p_lease; l.client := p_client; l.record := p_record;
+    l.tok := l.token; l.until := at + px; l.since := at;
+    l.token := l.tok + greatest(0, least(4000, at + 10000 - l.tok));
+  ELSE
+    INSERT INTO pawl.sharer(name, lease, client, kind, token, until, since, record)
+      VALUES (l.name, p_lease, p_client, k, l.token, at + px, at, p_record);
+    l.soonest := CASE WHEN l.sharers = 0 THEN at + px ELSE least(l.soonest, at + px) END;
+    l.sharers := l.sharers + 1; l.kind := k; l.lease := NULL;
+  END IF;
+  RETURN l;
+END $$;
+
+-- wait_left returns in how many us a lease of a kind may be granted if none is renewed.
+CREATE OR REPLACE FUNCTION pawl.wait_left(l pawl.lock, at bigint, k int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE ends bigint;
+BEGIN
+  IF l.lease IS NOT NULL THEN
+    ends := l.until;
+  ELSIF pawl.fits(l, k) THEN
+    RETURN 0; -- only those before it in the queue keep it out
+  ELSIF k = l.kind THEN -- one of them has to go
+    SELECT min(until) INTO ends FROM pawl.sharer WHERE name = l.name;
+  ELSE
+    SELECT max(until) INTO ends FROM pawl.sharer WHERE name = l.name;
+  END IF;
+  RETURN greatest(ends - at, 100000); -- a guarded lease ends later than it should
+END $$;
+
+-- admit goes through the queue from its head. Each waiter that may have the name now
+-- gets it for the claim and a message, and has to ask for more in that time. Waiters
+-- whose client is gone leave the queue, at most 1000 in a call, so that it is over before
+-- its client gives it up: whoever looks next goes on. The first that may not have the
+-- name hears that it is the first, if it was not (moved). It stops at the caller, me, and
+-- at a waiter that does not listen: that one takes the name when it looks.
+CREATE OR REPLACE FUNCTION pawl.admit(l pawl.lock, at bigint, claim bigint, moved bool, me text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+DECLARE w pawl.waiter; token bigint; spare bigint; last bigint := -1; gone int := 0;
+BEGIN
+  LOOP
+    -- Without last it would read the index entries of all that have left, each time.
+    SELECT * INTO w FROM pawl.waiter WHERE name = l.name AND place > last ORDER BY place LIMIT 1;
+    IF NOT FOUND THEN
+      l.waiters := 0;
+      EXIT;
+    END IF;
+    last := w.place;
+    EXIT WHEN w.lease = me;
+    IF w.looks IS NULL AND NOT pawl.hears(w.client) OR w.looks <= at THEN
+      DELETE FROM pawl.waiter WHERE name = l.name AND lease = w.lease;
+      l.waiters := l.waiters - 1; moved := true; gone := gone + 1;
+      EXIT WHEN gone = 1000;
+      CONTINUE;
+    END IF;
+    IF NOT pawl.fits(l, w.kind) THEN
+      IF moved AND w.looks IS NULL THEN
+        PERFORM pg_notify('pawl:' || w.client, 'first ' || w.lease || ' ' || pawl.wait_left(l, at, w.kind));
+      END IF;
+      EXIT;
+    END IF;
+    EXIT WHEN w.looks IS NOT NULL;
+    DELETE FROM pawl.waiter WHERE name = l.name AND lease = w.lease;
+    l.waiters := l.waiters - 1; moved := true;
+    l := pawl.give(l, at, claim, w.lease, w.client, w.kind, w.record);
+    token := l.token; spare := 0;
+    IF w.kind = 0 THEN token := l.tok; spare := l.token - l.tok; END IF;
+    PERFORM pg_notify('pawl:' || w.client, concat_ws(' ', 'grant', w.lease, token, at, claim,
+      (SELECT timeline FROM pawl.epoch), spare, (l.waiters > 0)::int, l.name));
+  END LOOP;
+  RETURN l;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl.put(l pawl.lock) RETURNS void LANGUAGE sql AS $$
+  UPDATE pawl.lock SET token = l.token, used = l.used, lease = l.lease, client = l.client, tok = l.tok, until = l.until,
+    since = l.since, record = l.record, kind = l.kind, sharers = l.sharers, soonest = l.soonest, waiters = l.waiters
+  WHERE name = l.name
+$$;
+
+-- holders describes the leases on a name, 16 at most, for an error's text.
+CREATE OR REPLACE FUNCTION pawl.holders(p_name text) RETURNS json LANGUAGE sql STABLE AS $$
+  SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
+    SELECT lease, tok AS token, until, since, record, 0 AS kind FROM pawl.lock WHERE name = p_name AND lease IS NOT NULL
+    UNION ALL (SELECT lease, token, until, since, record, kind FROM pawl.sharer WHERE name = p_name ORDER BY token LIMIT 16)) h
+$$;
+
+-- row returns the row of a name, locked.
+CREATE OR REPLACE FUNCTION pawl.row(p_name text) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock;
+BEGIN
+  LOOP
+    SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
+    IF FOUND THEN RETURN l; END IF;
+    INSERT INTO pawl.lock(name) VALUES (p_name) ON CONFLICT DO NOTHING;
+  END LOOP;
+END $$;
+
+-- acquire asks for a lease, claims one that was handed over, and looks again while
+-- waiting (p_wait: 0 does not wait, 1 listens, 2 looks every p_pace). Repeating it is
+-- harmless. code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4
+-- if token slots are shared out and another number was asked for; or that of pawl.open.
+CREATE OR REPLACE FUNCTION pawl.acquire(p_timeline int, p_name text, p_lease text, p_client text, p_kind int, p_record text,
+  p_ttl bigint, p_claim bigint, p_wait int, p_pace bigint,
+  OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT holders json)
+LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock; was pawl.lock; w pawl.waiter; is_open record;
+BEGIN
+  -- The ordinary case in one statement, as each one costs: the name is free, and nobody
+  -- waits. If it has to wait for the row, the time is from before that: then the lease
+  -- ends early, but not before the client's trust, and the token is still the next.
+  IF p_kind = 0 THEN
+    UPDATE pawl.lock AS k SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(greatest(t.at, k.token + 1) + 4000, t.at + 10000)),
+        lease = p_lease, client = p_client, until = t.at + p_ttl, since = t.at, used = t.at, record = p_record
+      FROM pawl.epoch e, (SELECT pawl.us() AS at OFFSET 0) t
+      WHERE k.name = p_name AND k.lease IS NULL AND k.sharers = 0 AND k.waiters = 0
+        AND e.closed <= t.at AND p_ttl <= e.max_ttl AND e.timeline = p_timeline AND e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time()
+        AND CASE e.mode WHEN 'durable' THEN current_setting('synchronous_commit') <> 'off'
+          WHEN 'async' THEN set_config('synchronous_commit', 'off', true) = 'off' ELSE false END
+      RETURNING 1, k.tok, k.token - k.tok, false, t.at INTO code, token, spare, waits, at;
+    IF FOUND THEN
+      -- A release may have left the tombstone while this waited for the row: only a
+      -- statement of its own sees it.
+      PERFORM 1 FROM pawl.ended WHERE lease = p_lease;
+      IF NOT FOUND THEN RETURN; END IF;
+      UPDATE pawl.lock SET lease = NULL, record = NULL WHERE name = p_name;
+      code := -3;
+      RETURN;
+    END IF;
+  END IF;
+
+  SELECT * INTO is_open FROM pawl.open(p_timeline, p_ttl);
+  IF is_open.code <> 1 THEN
+    code := is_open.code; token := is_open.max_ttl;
+    RETURN;
+  END IF;
+  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
+  IF NOT FOUND THEN l := pawl.row(p_name); END IF;
+  at := pawl.us();
+  PERFORM 1 FROM pawl.ended WHERE lease = p_lease;
+  IF FOUND THEN
+    code := -3;
+    RETURN;
+  END IF;
+  closed := greatest(0, is_open.closed - at);
+
+  IF l.lease = p_lease AND l.until > at THEN
+    UPDATE pawl.lock SET until = greatest(until, at + p_ttl) WHERE name = p_name;
+    code := 1; token := l.tok; spare := l.token - l.tok; waits := l.waiters > 0;
+    RETURN;
+  END IF;
+  IF l.sharers > 0 THEN
+    UPDATE pawl.sharer s SET until = greatest(s.until, at + p_ttl) WHERE s.name = p_name AND s.lease = p_lease AND s.until > at
+      RETURNING s.token INTO token;
+    IF FOUND THEN
+      code := 1; spare := 0; waits := true;
+      RETURN;
+    END IF;
+  END IF;
+  was := l;
+  l := pawl.sweep(l, at);
+  SELECT * INTO w FROM pawl.waiter WHERE name = p_name AND lease = p_lease;
+  IF p_kind > 0 AND l.sharers > 0 AND l.kind > 0 AND l.kind <> p_kind AND w.lease IS NULL THEN
+    code := -4; token := l.kind;
+    IF l IS DISTINCT FROM was THEN PERFORM pawl.put(l); END IF;
+    RETURN;
+  END IF;
+
+  IF closed = 0 THEN
+    IF l.waiters > 0 THEN l := pawl.admit(l, at, p_claim, false, p_lease); END IF;
+    -- Its turn has come if nobody is before it in the queue.
+    IF pawl.fits(l, p_kind) AND (l.waiters = 0 OR p_lease = (SELECT q.lease FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1)) THEN
+      IF w.lease IS NOT NULL THEN
+        DELETE FROM pawl.waiter WHERE name = p_name AND lease = p_lease;
+        l.waiters := l.waiters - 1;
+      END IF;
+      l := pawl.give(l, at, p_ttl, p_lease, p_client, p_kind, p_record);
+      code := 1; token := l.token; spare := 0;
+      IF p_kind = 0 THEN token := l.tok; spare := l.token - l.tok; END IF;
+      IF l.waiters > 0 THEN l := pawl.admit(l, at, p_claim, true, NULL); END IF;
+      waits := l.waiters > 0;
+      PERFORM pawl.put(l);
+      RETURN;
+    END IF;
+  END IF;
+
+  code := 0; rank := -1;
+  IF p_wait > 0 THEN
+    IF w.lease IS NULL THEN
+      SELECT greatest(at, max(q.place) + 1) INTO w.place FROM pawl.waiter q WHERE q.name = p_name;
+      INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks)
+        VALUES (p_name, p_lease, w.place, p_client, p_kind, p_record, at, CASE p_wait WHEN 2 THEN at + p_pace END);
+      l.waiters := l.waiters + 1;
+    ELSIF p_wait = 2 OR w.looks IS NOT NULL THEN
+      UPDATE pawl.waiter q SET looks = CASE p_wait WHEN 2 THEN at + p_pace END WHERE q.name = p_name AND q.lease = p_lease;
+    END IF;
+    SELECT count(*) INTO rank FROM (SELECT 1 FROM pawl.waiter q WHERE q.name = p_name AND q.place < w.place LIMIT 101) AS before;
+  ELSE
+    holders := pawl.holders(p_name);
+  END IF;
+  -- Waiters have left the queue, and perhaps not all that are gone: it looks again soon.
+  IF l.waiters < was.waiters THEN rank := 0; END IF;
+  l.used := at;
+  IF l IS DISTINCT FROM was THEN PERFORM pawl.put(l); END IF;
+  wait_left := pawl.wait_left(l, at, p_kind);
+  -- JSON has no such text within a string.
+  IF l.lease IS NOT NULL AND l.record LIKE '%"keeps":true%' THEN
+    PERFORM pg_notify('pawl:' || l.client, concat_ws(' ', 'wanted', l.lease, least(p_wait, 1)));
+  END IF;
+END $$;
+
+-- acquire_free asks for exclusive leases on several names, for requests that have nothing
+-- to do with each other, and waits for no row: code is 1 if the lease is granted, and -7
+-- if the name is not free at once, or anything else is out of the ordinary: that one has
+-- to be asked for by itself. One row a lease, in their order, or only one with that of
+-- pawl.open. The tombstones are looked at after the rows are locked.
+CREATE OR REPLACE FUNCTION pawl.acquire_free(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
+RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint) LANGUAGE plpgsql AS $$
+DECLARE is_open record; free text[]; t bigint;
+BEGIN
+  SELECT * INTO is_open FROM pawl.open(p_timeline, (SELECT max(x) FROM unnest(p_ttls) x));
+  IF is_open.code IN (-1, -6) THEN
+    code := is_open.code;
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  IF is_open.code = 1 AND is_open.closed <= pawl.us() THEN
+    free := ARRAY(SELECT l.name FROM pawl.lock l
+      WHERE l.name = ANY (p_names) AND l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY UPDATE SKIP LOCKED);
+  END IF;
+  t := pawl.us();
+  RETURN QUERY
+    WITH given AS (
+      UPDATE pawl.lock AS k SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(greatest(t, k.token + 1) + 4000, t + 10000)),
+          lease = r.lease, client = p_client, until = t + r.ttl, since = t, used = t, record = r.record
+        FROM unnest(p_names, p_leases, p_records, p_ttls) AS r(name, lease, record, ttl)
+        WHERE k.name = r.name AND k.name = ANY (free) AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)
+        RETURNING k.lease, k.tok, k.token - k.tok AS spare)
+    SELECT CASE WHEN g.lease IS NULL THEN -7 ELSE 1 END, g.tok, g.spare, false, t
+      FROM unnest(p_leases) WITH ORDINALITY n(lease, i) LEFT JOIN given g ON g.lease = n.lease ORDER BY n.i;
+END $$;
+
+-- acquire_all asks for several names and gets all of them or none. It grants nothing to
+-- waiters, and does not overtake them. rank says which name is in the way, from 1. The
+-- names are in order, so that two calls do not wait for each other.
+CREATE OR REPLACE FUNCTION pawl.acquire_all(p_timeline int, p_client text, p_names text[], p_leases text[], p_kinds int[], p_records text[], p_ttls bigint[],
+  OUT code int, OUT tokens bigint[], OUT at bigint, OUT rank int, OUT closed bigint, OUT holders json)
+LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock; is_open record; mine bigint[]; t bigint;
+BEGIN
+  SELECT * INTO is_open FROM pawl.open(p_timeline, (SELECT max(x) FROM unnest(p_ttls) x));
+  IF is_open.code <> 1 THEN
+    code := is_open.code; closed := is_open.max_ttl;
+    RETURN;
+  END IF;
+  FOR i IN 1 .. cardinality(p_names) LOOP
+    l := pawl.row(p_names[i]);
+  END LOOP;
+  at := pawl.us();
+  closed := greatest(0, is_open.closed - at);
+  code := 0;
+  FOR i IN 1 .. cardinality(p_names) LOOP
+    rank := i; t := 0;
+    PERFORM 1 FROM pawl.ended WHERE lease = p_leases[i];
+    IF FOUND THEN
+      code := -3;
+      RETURN;
+    END IF;
+    SELECT * INTO l FROM pawl.lock WHERE name = p_names[i];
+    IF l.lease = p_leases[i] AND l.until > at THEN -- by the same call, which was not answered
+      UPDATE pawl.lock SET until = greatest(until, at + p_ttls[i]) WHERE name = p_names[i];
+      t := l.tok;
+    ELSE
+      IF l.sharers > 0 THEN
+        UPDATE pawl.sharer s SET until = greatest(s.until, at + p_ttls[i]) WHERE s.name = p_names[i] AND s.lease = p_leases[i] AND s.until > at
+          RETURNING s.token INTO t;
+        t := coalesce(t, 0);
+      END IF;
+      IF t = 0 THEN
+        l := pawl.sweep(l, at);
+        PERFORM pawl.put(l);
+        IF p_kinds[i] > 0 AND l.sharers > 0 AND l.kind > 0 AND l.kind <> p_kinds[i] THEN
+          code := -4; tokens := ARRAY[l.kind];
+          RETURN;
+        END IF;
+        IF closed > 0 OR l.waiters > 0 OR NOT pawl.fits(l, p_kinds[i]) THEN
+          holders := pawl.holders(p_names[i]);
+          RETURN;
+        END IF;
+      END IF;
+    END IF;
+    mine[i] := t;
+  END LOOP;
+  FOR i IN 1 .. cardinality(p_names) LOOP
+    IF mine[i] = 0 THEN
+      SELECT * INTO l FROM pawl.lock WHERE name = p_names[i];
+      l := pawl.give(l, at, p_ttls[i], p_leases[i], p_client, p_kinds[i], p_records[i]);
+      PERFORM pawl.put(l);
+      mine[i] := CASE p_kinds[i] WHEN 0 THEN l.tok ELSE l.token END;
+    END IF;
+  END LOOP;
+  code := 1; tokens := mine;
+END $$;
+
+-- renew begins the TTL of a lease anew, and never shortens what is left. code is 1; 0 if
+-- the lease has ended, with news if it was broken; or that of pawl.open.
+CREATE OR REPLACE FUNCTION pawl.renew(p_timeline int, p_name text, p_lease text, p_kind int, p_ttl bigint, OUT code int, OUT at bigint, OUT news text, OUT max_ttl bigint)
+LANGUAGE plpgsql AS $$
+DECLARE found_until bigint; is_open record;
+BEGIN
+  SELECT * INTO is_open FROM pawl.open(p_timeline, p_ttl);
+  IF is_open.code <> 1 THEN
+    code := is_open.code; max_ttl := is_open.max_ttl;
+    RETURN;
+  END IF;
+  code := 0;
+  IF p_kind = 0 THEN
+    SELECT l.until INTO found_until FROM pawl.lock l WHERE l.name = p_name AND l.lease = p_lease FOR NO KEY UPDATE;
+    at := pawl.us();
+    IF found_until > at THEN
+      IF found_until < at + p_ttl THEN
+        UPDATE pawl.lock SET until = at + p_ttl, used = at WHERE name = p_name;
+      END IF;
+      code := 1;
+      RETURN;
+    END IF;
+  END IF;
+  SELECT s.until INTO found_until FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease FOR NO KEY UPDATE;
+  at := pawl.us();
+  IF found_until > at THEN
+    IF found_until < at + p_ttl THEN
+      UPDATE pawl.sharer SET until = at + p_ttl WHERE name = p_name AND lease = p_lease;
+    END IF;
+    code := 1;
+    RETURN;
+  END IF;
+  SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
+END $$;
+
+-- renew_all renews several leases, and waits for none of their rows: code is -7 for one
+-- whose row another request has, or that has ended, or taken another form: it has to be
+-- renewed by itself. One row a lease, in their order, or only one with that of pawl.open.
+CREATE OR REPLACE FUNCTION pawl.renew_all(p_timeline int, p_names text[], p_leases text[], p_kinds int[], p_ttls bigint[])
+RETURNS TABLE (code int, at bigint, news text, max_ttl bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  code := (pawl.open(p_timeline, 0)).code;
+  IF code <> 1 THEN
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  FOR i IN 1 .. cardinality(p_names) LOOP
+    IF p_kinds[i] = 0 THEN
+      PERFORM 1 FROM pawl.lock l WHERE l.name = p_names[i] AND l.lease = p_leases[i] FOR NO KEY UPDATE SKIP LOCKED;
+    ELSE
+      PERFORM 1 FROM pawl.sharer s WHERE s.name = p_names[i] AND s.lease = p_leases[i] FOR NO KEY UPDATE SKIP LOCKED;
+    END IF;
+    code := -7;
+    IF FOUND THEN
+      SELECT r.code, r.at, r.news, r.max_ttl INTO code, at, news, max_ttl FROM pawl.renew(p_timeline, p_names[i], p_leases[i], p_kinds[i], p_ttls[i]) r;
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+END $$;
+
+-- finish ends a lease that holds the name: code is 1 if its time was not over. A guarded
+-- one ends when its transaction has: until then its time is over, and the row stays.
+CREATE OR REPLACE FUNCTION pawl.finish(INOUT l pawl.lock, p_lease text, at bigint, OUT code int, OUT freed bool) LANGUAGE plpgsql AS $$
+DECLARE ends bigint;
+BEGIN
+  code := 0; freed := false;
+  IF l.lease = p_lease THEN
+    code := (l.until > at)::int;
+    l.until := least(l.until, at);
+    PERFORM 1 FROM pawl.lock WHERE name = l.name FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+      l.lease := NULL; freed := true;
+    END IF;
+  ELSIF l.sharers > 0 THEN
+    SELECT s.until INTO ends FROM pawl.sharer s WHERE s.name = l.name AND s.lease = p_lease FOR NO KEY UPDATE;
+    IF FOUND THEN
+      code := (ends > at)::int;
+      PERFORM 1 FROM pawl.sharer s WHERE s.name = l.name AND s.lease = p_lease FOR UPDATE SKIP LOCKED;
+      IF FOUND THEN
+        DELETE FROM pawl.sharer s WHERE s.name = l.name AND s.lease = p_lease;
+        l.sharers := l.sharers - 1; freed := true;
+      ELSE
+        UPDATE pawl.sharer s SET until = least(s.until, at) WHERE s.name = l.name AND s.lease = p_lease;
+        l.soonest := least(l.soonest, at);
+      END IF;
+    END IF;
+  END IF;
+END $$;
+
+-- go admits waiters after a lease has ended, unless nothing may be granted now.
+CREATE OR REPLACE FUNCTION pawl.go(l pawl.lock, at bigint, p_claim bigint, moved bool) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM pawl.epoch e WHERE e.closed <= at AND pawl.present(e, e.timeline);
+  IF FOUND THEN l := pawl.admit(pawl.sweep(l, at), at, p_claim, moved, NULL); END IF;
+  RETURN l;
+END $$;
+
+-- release ends a lease, or takes a waiter out of the queue (p_waiting). With p_doubt a
+-- request for the lease may still be under way: it comes to nothing. It returns 1 if
+-- there was something to end.
+CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock; r record; at bigint; code int; first bool := false;
+BEGIN
+  -- The ordinary case in one statement: the lease is exclusive and not guarded, and nobody
+  -- waits. The time is read after the row is locked.
+  IF NOT p_waiting AND NOT p_doubt THEN
+    UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = mine.at
+      FROM (SELECT m.name, pawl.us() AS at FROM (
+          SELECT name FROM pawl.lock WHERE name = p_name AND lease = p_lease AND waiters = 0 AND sharers = 0 FOR UPDATE SKIP LOCKED) m OFFSET 0) mine
+      WHERE k.name = mine.name
+        AND (NOT EXISTS (SELECT FROM pawl.epoch e WHERE e.mode = 'async') OR set_config('synchronous_commit', 'off', true) = 'off')
+      RETURNING (k.until > mine.at)::int INTO code;
+    IF FOUND THEN RETURN code; END IF;
+  END IF;
+  IF (SELECT mode FROM pawl.epoch) = 'async' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    IF NOT p_doubt THEN RETURN 0; END IF;
+    l := pawl.row(p_name);
+  END IF;
+  at := pawl.us();
+  SELECT * INTO r FROM pawl.finish(l, p_lease, at);
+  l := r.l; code := r.code;
+  IF p_waiting THEN
+    first := p_lease = (SELECT w.lease FROM pawl.waiter w WHERE w.name = p_name ORDER BY w.place LIMIT 1);
+    DELETE FROM pawl.waiter WHERE name = p_name AND lease = p_lease;
+    IF FOUND THEN
+      l.waiters := l.waiters - 1; code := 1;
+    ELSE
+      first := false;
+    END IF;
+  END IF;
+  IF p_doubt THEN
+    INSERT INTO pawl.ended(lease, until) VALUES (p_lease, at + 300000000) ON CONFLICT DO NOTHING;
+  END IF;
+  IF l.waiters > 0 AND (r.freed OR first) THEN l := pawl.go(l, at, p_claim, first); END IF;
+  l.used := at;
+  PERFORM pawl.put(l);
+  RETURN code;
+END $$;
+
+-- release_free ends several exclusive leases, and waits for no row: code is that of
+-- pawl.release, or -7 for one that somebody waits for or guards, or that is not found:
+-- it has to be released by itself. One row a lease, in their order.
+CREATE OR REPLACE FUNCTION pawl.release_free(p_names text[], p_leases text[]) RETURNS TABLE (code int) LANGUAGE plpgsql AS $$
+DECLARE mine text[]; t bigint;
+BEGIN
+  IF (SELECT mode FROM pawl.epoch) = 'async' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  mine := ARRAY(SELECT l.name FROM pawl.lock l JOIN unnest(p_names, p_leases) AS r(name, lease) ON l.name = r.name AND l.lease = r.lease
+    WHERE l.waiters = 0 AND l.sharers = 0 FOR UPDATE OF l SKIP LOCKED);
+  t := pawl.us();
+  RETURN QUERY
+    WITH done AS (
+      UPDATE pawl.lock AS k SET lease = NULL, record = NULL, used = t
+        FROM unnest(p_names, p_leases) AS r(name, lease)
+        WHERE k.name = r.name AND k.lease = r.lease AND k.name = ANY (mine)
+        RETURNING r.lease, (k.until > t)::int AS code)
+    SELECT coalesce(d.code, -7) FROM unnest(p_leases) WITH ORDINALITY n(lease, i) LEFT JOIN done d ON d.lease = n.lease ORDER BY n.i;
+END $$;
+
+-- pass ends an exclusive lease and begins another in its place. code is 0 if the lease
+-- has ended; -2 if nothing may be granted now; or that of pawl.open.
+CREATE OR REPLACE FUNCTION pawl.pass(p_timeline int, p_name text, p_lease text, p_next text, p_client text, p_record text, p_ttl bigint,
+  OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT news text)
+LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock; is_open record; at bigint;
+BEGIN
+  SELECT * INTO is_open FROM pawl.open(p_timeline, p_ttl);
+  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
+  at := pawl.us();
+  IF l.lease = p_next AND l.until > at THEN -- by the same call, which was not answered
+    UPDATE pawl.lock SET until = greatest(until, at + p_ttl) WHERE name = p_name;
+    code := 1; token := l.tok; spare := l.token - l.tok; waits := l.waiters > 0;
+  ELSIF l.lease IS DISTINCT FROM p_lease OR l.until <= at THEN
+    code := 0;
+    SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
+  ELSIF is_open.code <> 1 THEN
+    code := is_open.code; token := is_open.max_ttl;
+  ELSE
+    code := -2;
+    PERFORM 1 FROM pawl.lock WHERE name = p_name FOR UPDATE SKIP LOCKED;
+    IF FOUND AND is_open.closed <= at THEN
+      l := pawl.give(l, at, p_ttl, p_next, p_client, 0, p_record);
+      PERFORM pawl.put(l);
+      code := 1; token := l.tok; spare := l.token - l.tok; waits := l.waiters > 0;
+    END IF;
+  END IF;
+END $$;
+
+-- downgrade makes an exclusive lease a shared one, with the same token and TTL, and lets
+-- in the readers at the head of the queue. code is 1; 0 if the lease has ended; -2 if a
+-- transaction still guards it.
+CREATE OR REPLACE FUNCTION pawl.downgrade(p_name text, p_lease text, p_claim bigint, OUT code int, OUT news text) LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock; at bigint; ends bigint;
+BEGIN
+  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
+  at := pawl.us();
+  code := 0;
+  IF l.lease = p_lease AND l.until > at THEN
+    PERFORM 1 FROM pawl.lock WHERE name = p_name FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+      code := -2;
+      RETURN;
+    END IF;
+    INSERT INTO pawl.sharer(name, lease, client, kind, token, until, since, record) VALUES (p_name, p_lease, l.client, -1, l.tok, l.until, l.since, l.record);
+    l.lease := NULL; l.sharers := 1; l.kind := -1; l.soonest := l.until;
+  ELSE
+    SELECT s.until INTO ends FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease AND s.kind = -1;
+    IF ends IS NULL OR ends <= at THEN
+      SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
+      RETURN;
+    END IF;
+  END IF;
+  code := 1;
+  IF l.waiters > 0 THEN l := pawl.go(l, at, p_claim, false); END IF;
+  PERFORM pawl.put(l);
+END $$;
+
+-- break ends the lease of another client, and notifies that client. code is 1, or 0 with
+-- the holders if that lease does not hold the name.
+CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, p_remember bigint, OUT code int, OUT holders json) LANGUAGE plpgsql AS $$
+DECLARE l pawl.lock; at bigint; victim text; r record;
+BEGIN
+  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
+  code := 0; holders := '[]';
+  IF NOT FOUND THEN RETURN; END IF;
+  at := pawl.us();
+  IF l.lease = p_lease THEN
+    victim := l.client;
+  ELSE
+    SELECT s.client INTO victim FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease;
+  END IF;
+  SELECT * INTO r FROM pawl.finish(l, p_lease, at);
+  l := r.l; code := r.code;
+  IF l.waiters > 0 AND r.freed THEN l := pawl.go(l, at, p_claim, false); END IF;
+  PERFORM pawl.put(l);
+  IF code = 0 THEN
+    SELECT coalesce(json_agg(h), '[]') INTO holders FROM json_array_elements(pawl.holders(p_name)) h WHERE (h ->> 'until')::bigint > at;
+    RETURN;
+  END IF;
+  INSERT INTO pawl.ended(lease, until, news) VALUES (p_lease, at + greatest(p_remember, 300000000), p_news)
+    ON CONFLICT (lease) DO UPDATE SET news = excluded.news, until = excluded.until;
+  PERFORM pg_notify('pawl:' || victim, 'lost ' || p_lease || ' ' || left(p_news, 4000));
+END $$;
+
+-- guard is for transactions of the user. It fails unless the lease is held and its token
+-- is still the last; if it does not fail, nobody else is granted the name until the
+-- transaction has ended.
+CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE ends bigint;
+BEGIN
+  SELECT l.until INTO ends FROM pawl.lock l WHERE l.name = p_name AND l.lease = p_lease AND l.tok = p_token FOR KEY SHARE;
+  IF NOT FOUND THEN
+    SELECT s.until INTO ends FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease AND s.token = p_token FOR KEY SHARE;
+  END IF;
+  IF ends IS NULL OR ends <= pawl.us() THEN
+    RAISE 'the lease on % with token % has ended', p_name, p_token USING ERRCODE = 'PAWL1';
+  END IF;
+END $$;
+
+-- in_use removes from the record of a lease that its client may keep it when nobody uses
+-- it, so that nobody asks for it any more. It returns 1, or 0 if the lease has ended. The
+-- lease does not depend on it, so no commit waits for a disk.
+CREATE OR REPLACE FUNCTION pawl.in_use(p_name text, p_lease text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  UPDATE pawl.lock SET record = replace(record, '"keeps":true', '"keeps":null') WHERE name = p_name AND lease = p_lease AND until > pawl.us();
+  RETURN FOUND::int;
+END $$;
+
+-- look describes names as JSON, one a row: p_name alone, or those that begin with
+-- p_prefix and have a holder or a waiter.
+CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE AS $$
+  SELECT json_build_object('name', l.name, 'token', l.token, 'at', t.at,
+    'holders', (SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
+        SELECT l.lease, l.tok AS token, l.until, l.since, l.record, 0 AS kind WHERE l.lease IS NOT NULL
+        UNION ALL SELECT s.lease, s.token, s.until, s.since, s.record, s.kind FROM pawl.sharer s WHERE s.name = l.name) h WHERE h.until > t.at),
+    'waiters', (SELECT coalesce(json_agg(json_build_object('lease', w.lease, 'since', w.since, 'record', w.record, 'kind', w.kind) ORDER BY w.place), '[]')
+        FROM pawl.waiter w WHERE w.name = l.name))
+  FROM pawl.lock l, (SELECT pawl.us() AS at) t
+  WHERE CASE WHEN p_name IS NOT NULL THEN l.name = p_name
+    ELSE starts_with(l.name, p_prefix) AND (l.lease IS NOT NULL AND l.until > t.at OR l.sharers > 0 OR l.waiters > 0) END
+  ORDER BY l.name
+$$;
+
+-- tidy removes what nobody needs any more: rows of names that were not used for a day,
+-- waiters of clients that are gone, leases that have ended long ago. It returns the last
+-- name that it has looked at, or null after the last of all.
+CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0;
+BEGIN
+  DELETE FROM pawl.ended WHERE until < at;
+  FOR l IN SELECT * FROM pawl.lock WHERE name > p_after ORDER BY name LIMIT p_rows LOOP
+    n := n + 1; last := l.name;
+    IF l.used < at - p_keep OR l.waiters > 0 AND l.used < at - 60000000 THEN
+      SELECT * INTO l FROM pawl.lock WHERE name = last FOR UPDATE SKIP LOCKED;
+      IF FOUND THEN
+        l := pawl.sweep(l, at);
+        IF l.waiters > 0 THEN l := pawl.go(l, at, 1000000, false); END IF;
+        IF l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 AND l.used < at - p_keep THEN
+          DELETE FROM pawl.lock WHERE name = last;
+        ELSE
+          PERFORM pawl.put(l);
+        END IF;
+      END IF;
+    END IF;
+  END LOOP;
+  RETURN CASE WHEN n = p_rows THEN last END;
+END $$;
+
+INSERT INTO pawl.meta(version, oldest, timeline) VALUES (2, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
+UPDATE pawl.meta SET version = 2 WHERE version < 2;
