@@ -234,3 +234,46 @@ func TestBatchTurnMissed(t *testing.T) {
 		t.Errorf("%d calls under way; want none", c.flying)
 	}
 }
+
+// TestBatchAnswer: each request has the row of its own lease. Where there is none, and where the
+// server has rolled all of them back, it is sent by itself; a failure is that of all.
+func TestBatchAnswer(t *testing.T) {
+	s := &store{ctx: t.Context()}
+	lost := &failure{err: driver.ErrUncertain, maybe: true}
+	for _, c := range []struct {
+		what string
+		rows string // the leases of the rows
+		f    *failure
+		got  string // of each request: its row, a failure or nothing
+	}{
+		{"all", "bca", nil, "abc"},
+		{"some", "c", nil, "  c"},
+		{"none", "", nil, "   "},
+		{"rolled back", "", &failure{refused: true}, "   "},
+		{"by a server that is no primary", "", &failure{refused: true, drop: true}, "!!!"},
+		{"lost", "", lost, "!!!"},
+	} {
+		all := []*member{asks("1", "a"), asks("2", "b"), asks("3", "c")}
+		rows := [][][]byte{{[]byte("1"), nil}}
+		for _, lease := range c.rows {
+			rows = append(rows, [][]byte{[]byte("1"), []byte(string(lease))})
+		}
+		s.answer(all, rows, 7, c.f)
+		got := ""
+		for i, m := range all {
+			switch {
+			case m.fail != nil && i > 0 && m.fail == all[0].fail:
+				t.Errorf("%s: two have one failure, which a caller may change", c.what)
+			case m.fail != nil && m.row == nil:
+				got += "!"
+			case m.row != nil:
+				got += string(m.row[1])
+			default:
+				got += " "
+			}
+		}
+		if got != c.got {
+			t.Errorf("%s: %q, want %q", c.what, got, c.got)
+		}
+	}
+}

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // TestHint: of a connection that was tried with TLS and without, what the server has said
@@ -19,6 +23,37 @@ func TestHint(t *testing.T) {
 	} {
 		if got := hint(errors.New(text)).Error(); !strings.Contains(got, want) || strings.ContainsAny(got, "\n\t") {
 			t.Errorf("%q: %q; want %q, in one line", text, got, want)
+		}
+	}
+}
+
+// TestMaybe: what the server refused was rolled back. If it has ended the connection with that,
+// or a pooler has lost the server, the request may have been carried out.
+func TestMaybe(t *testing.T) {
+	s := &store{ctx: t.Context()}
+	for _, c := range []struct {
+		severity, code string
+		maybe          bool
+	}{
+		{"ERROR", "42501", false}, {"ERROR", "40P01", false}, {"ERROR", "25006", false},
+		{"FATAL", "53200", true}, {"PANIC", "XX000", true}, {"ERROR", "08006", true}, {"ERROR", "57P01", true},
+	} {
+		f := s.classify(t.Context(), &pgconn.PgError{Severity: c.severity, Code: c.code})
+		if f.maybe != c.maybe || f.refused == c.maybe || errors.Is(f.err, driver.ErrUncertain) != c.maybe {
+			t.Errorf("%s %s: %+v", c.severity, c.code, f)
+		}
+	}
+	if f := s.classify(t.Context(), &unsent{errors.New("x")}); f.maybe {
+		t.Error("a statement that was not sent may have been carried out")
+	}
+}
+
+// TestReplaced: another server, and an earlier timeline of the same one, lack leases.
+func TestReplaced(t *testing.T) {
+	s := &store{run: run{"a", 2}}
+	for is, want := range map[run]bool{{"a", 2}: false, {"a", 3}: false, {"a", 1}: true, {"b", 2}: true, {"b", 3}: true} {
+		if got := s.replaced(is) != nil; got != want {
+			t.Errorf("replaced by %v: %v", is, got)
 		}
 	}
 }

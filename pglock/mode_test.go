@@ -107,3 +107,20 @@ func TestModeSynchronous(t *testing.T) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
 	}
 }
+
+// TestShorterMaxTTL: a quarantine after MaxTTL was made shorter lasts until the last lease with
+// the longer one must have ended.
+func TestShorterMaxTTL(t *testing.T) {
+	t.Parallel()
+	const schema = "shorter"
+	p := server(t)
+	open(t, p.URL("pawl"), &Options{Schema: schema, MaxTTL: time.Hour, Mode: Async})
+	if err := SetMaxTTL(t.Context(), p.URL("pawl"), time.Minute, &Options{Schema: schema, Mode: Async}); err != nil {
+		t.Fatal(err)
+	}
+	sql(t, p, "DELETE FROM shorter.epoch") // as a crash does
+	d := open(t, p.URL("pawl"), &Options{Schema: schema, Mode: Async})
+	if left := closed(t, d); left < 50*time.Minute || left > time.Hour+time.Second {
+		t.Errorf("closed for %v", left)
+	}
+}

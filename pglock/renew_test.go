@@ -72,6 +72,30 @@ func TestRenewTogether(t *testing.T) {
 	calls.Wait()
 }
 
+// TestRenewTogetherEnds: a call for several renewals ends when the last of their callers has
+// gone: the connection, which may be dead, is free then.
+func TestRenewTogetherEnds(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), &Options{Schema: "together ends"})
+	tx := tableLock(t, "together ends")
+	defer tx.Rollback(t.Context())
+	var all []*renewal
+	for _, name := range []string{"a", "b"} {
+		g := &grant{s: d, name: name, lease: name}
+		all = append(all, &renewal{g: g, ttl: time.Minute, ends: time.Now().Add(500 * time.Millisecond), done: make(chan struct{})})
+	}
+	began := time.Now()
+	d.renewAll(all)
+	if took := time.Since(began); took > requestTimeout-time.Second {
+		t.Errorf("the call took %v", took)
+	}
+	for _, r := range all {
+		if <-r.done; r.fail == nil {
+			t.Error("there is an answer")
+		}
+	}
+}
+
 // TestGather: a renewal that comes alone is sent at once, and those that come soon after it
 // go together, once.
 func TestGather(t *testing.T) {

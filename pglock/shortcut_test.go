@@ -56,8 +56,13 @@ func TestShortcuts(t *testing.T) {
 			t.Errorf("the name is held %s", c.what)
 		}
 	}
+	// The last token is ahead of the clock.
+	sql(t, p, in("UPDATE pawl.lock SET token = pawl.us() + 60000000"))
 	if got := sql(t, p, strings.Replace(many, "TL", in(tl), 1)); got != "1" {
 		t.Errorf("many requests for what is free: %s granted", got)
+	}
+	if got := sql(t, p, in("SELECT tok > pawl.us() + 10000000 AND token >= tok FROM pawl.lock")); got != "t" {
+		t.Error("many requests: the token does not grow")
 	}
 }
 

@@ -58,9 +58,9 @@ func init() {
 	pg("no tombstone counts for many requests in a call", "sql/schema.sql",
 		" AND NOT EXISTS (SELECT FROM pawl.ended d WHERE d.lease = r.lease)", "", "TestBatchTakesWhatIsFree")
 	pg("many releases in a call forget the waiters", "sql/schema.sql",
-		"WHERE l.waiters = 0 AND l.sharers = 0 FOR UPDATE OF l SKIP LOCKED", "WHERE l.sharers = 0 FOR UPDATE OF l SKIP LOCKED", "TestBatchGivesBack")
+		"AND l.lease = ANY (p_leases) AND l.waiters = 0 AND l.sharers = 0", "AND l.lease = ANY (p_leases) AND l.sharers = 0", "TestBatchGivesBack")
 	pg("many releases in a call end what is guarded", "sql/schema.sql",
-		"FOR UPDATE OF l SKIP LOCKED", "FOR NO KEY UPDATE OF l SKIP LOCKED", "TestBatchGivesBack")
+		"l.sharers = 0 FOR UPDATE SKIP LOCKED) m;", "l.sharers = 0 FOR NO KEY UPDATE SKIP LOCKED) m;", "TestBatchGivesBack")
 	pg("requests wait for one that is stuck", "batch.go",
 		"\t\tif mine {\n\t\t\tc.landed(send)", "\t\tif false {\n\t\t\tc.landed(send)", "TestBatch")
 	pg("the first of a batch takes the turn of the others along", "batch.go",
@@ -81,4 +81,102 @@ func init() {
 		"THEN NOT pg_advisory_unlock(", "THEN false AND pg_advisory_unlock(", "TestDeadWaiters")
 	pg("waiters that are gone are in the way until somebody looks again", "sql/schema.sql",
 		"IF l.waiters < was.waiters THEN rank := 0; END IF;", "", "TestDeadWaiters")
+	pg("many releases in a call end what is another's", "sql/schema.sql",
+		"WHERE l.name = ANY (p_names) AND l.lease = ANY (p_leases) AND", "WHERE l.name = ANY (p_names) AND", "TestBatchGivesBack")
+	pg("many releases in a call wait for a row", "sql/schema.sql",
+		"l.sharers = 0 FOR UPDATE SKIP LOCKED) m;", "l.sharers = 0 FOR UPDATE) m;", "TestBatchGivesBack")
+	pg("many requests in a call are granted in quarantine", "sql/schema.sql",
+		"IF is_open.code <> 1 OR is_open.closed > pawl.us() THEN RETURN; END IF;", "IF is_open.code <> 1 THEN RETURN; END IF;", "TestShortcuts")
+	pg("many requests in a call are granted in another run", "sql/schema.sql",
+		"IF is_open.code <> 1 OR is_open.closed > pawl.us() THEN RETURN; END IF;", "IF is_open.closed > pawl.us() THEN RETURN; END IF;", "TestShortcuts")
+	pg("many requests in a call get more than MaxTTL", "sql/schema.sql",
+		" AND r.ttl <= is_open.max_ttl AND", " AND", "TestShortcuts")
+	pg("many requests in a call get what readers have", "sql/schema.sql",
+		"l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 FOR NO KEY", "l.lease IS NULL AND l.waiters = 0 FOR NO KEY", "TestShortcuts")
+	pg("an ordinary request is granted in quarantine", "sql/schema.sql",
+		"e.closed <= t.at AND ", "", "TestShortcuts")
+	pg("an ordinary request is granted for longer than MaxTTL", "sql/schema.sql",
+		"AND p_ttl <= e.max_ttl AND", "AND", "TestShortcuts")
+	pg("an ordinary request is granted whatever run its client believes in", "sql/schema.sql",
+		"e.max_ttl AND e.timeline = p_timeline AND", "e.max_ttl AND", "TestShortcuts")
+	pg("an ordinary request is granted on another timeline", "sql/schema.sql",
+		"e.timeline = p_timeline AND e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time()\n        AND CASE", "e.timeline = p_timeline AND e.started = pg_postmaster_start_time()\n        AND CASE", "TestShortcuts")
+	pg("an ordinary request is granted with the record of a run before", "sql/schema.sql",
+		" AND e.started = pg_postmaster_start_time()\n        AND CASE", "\n        AND CASE", "TestShortcuts")
+	pg("an ordinary request is granted beside readers", "sql/schema.sql",
+		" AND k.sharers = 0 AND k.waiters = 0\n", " AND k.waiters = 0\n", "TestShortcuts")
+	pg("an ordinary request is granted before those that wait", "sql/schema.sql",
+		" AND k.sharers = 0 AND k.waiters = 0\n", " AND k.sharers = 0\n", "TestShortcuts")
+	pg("an ordinary request is granted while it is held", "sql/schema.sql",
+		"k.lease IS NULL AND ", "", "TestShortcuts")
+	pg("an ordinary request is granted without a replica", "sql/schema.sql",
+		"set_config('synchronous_commit', 'off', true) = 'off' ELSE false END", "set_config('synchronous_commit', 'off', true) = 'off' ELSE true END", "TestShortcuts")
+	pg("what is handed over need not be on disk", "sql/schema.sql",
+		"is_open := pawl.open(pawl.timeline(), 0);", "SELECT 1 AS code, e.closed INTO is_open FROM pawl.epoch e;", "TestHandOver")
+	pg("a lease is handed over in quarantine", "sql/schema.sql",
+		"is_open.code = 1 AND is_open.closed <= at THEN l :=", "is_open.code = 1 THEN l :=", "TestHandOver")
+	pg("an ordinary release forgets those that wait", "sql/schema.sql",
+		"IF waiting = 0 THEN", "IF true THEN", "TestHandOver")
+	pg("an ordinary release ends what is guarded", "sql/schema.sql",
+		"AND k.sharers = 0 FOR UPDATE SKIP LOCKED;", "AND k.sharers = 0 FOR NO KEY UPDATE SKIP LOCKED;", "TestGuard")
+	pg("an upgrade shuts out clients of the version before", "sql/schema.sql",
+		"UPDATE pawl.meta SET version = 3", "UPDATE pawl.meta SET oldest = 3, version = 3", "TestUpgrade")
+	pg("an ordinary token does not grow", "sql/schema.sql",
+		"SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(", "SET tok = t.at, token = greatest(t.at, k.token + 1, least(", "TestConformance/reserved-tokens-go-to-no-other-grant")
+	pg("tokens of many requests in a call do not grow", "sql/schema.sql",
+		"SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(", "SET tok = t, token = greatest(t, k.token + 1, least(", "TestShortcuts")
+	pg("a guarded reader is taken out when its time is over", "sql/schema.sql",
+		"s.until <= at FOR UPDATE SKIP LOCKED));", "s.until <= at FOR NO KEY UPDATE SKIP LOCKED));", "TestGuardSharers")
+	pg("a guarded lease is passed on", "sql/schema.sql",
+		"    IF FOUND AND is_open.closed <= at THEN\n      l := pawl.give", "    IF is_open.closed <= at THEN\n      l := pawl.give", "TestGuard")
+	pg("of several names some are granted before those that wait", "sql/schema.sql",
+		"IF closed > 0 OR l.waiters > 0 OR NOT pawl.fits", "IF closed > 0 OR NOT pawl.fits", "TestSetIsWhole")
+	pg("several names are asked for in any order", "all.go",
+		"slices.SortFunc(sorted, func(a, b *attempt) int { return cmp.Compare(a.req.Name, b.req.Name) })", "_ = cmp.Compare[string]", "TestSetOrder")
+	pg("no tombstone counts for several names", "sql/schema.sql",
+		"PERFORM 1 FROM pawl.ended WHERE lease = p_leases[i];", "PERFORM 1 FROM pawl.ended WHERE false;", "TestSetIsWhole")
+	pg("a message of another connection is believed", "hear.go",
+		"h.from == 0 || h.from != w.seen.from || ", "", "TestHanded")
+	pg("a message of another run is believed", "hear.go",
+		" || h.timeline != s.run.timeline {", " {", "TestHanded")
+	pg("a message counts from its arrival", "hear.go",
+		"began := last.sent.Add(passed - driver.Drift(passed))", "began := h.heard", "TestHanded")
+	pg("a message that came late is believed", "hear.go",
+		"if !ok || end.Sub(driver.Now()) < claim/2 {", "if !ok {", "TestHanded")
+	pg("the claim is taken for the whole TTL", "hear.go",
+		"if h == nil || !a.req.Renewed || ", "if h == nil || ", "TestHanded")
+	pg("after a new connection nobody asks for the leases", "hear.go",
+		"func (s *store) opened() {\n\ts.confirmAll()\n", "func (s *store) opened() {\n", "TestHeardAnew")
+	pg("after a new connection no waiter looks", "hear.go",
+		"\t\tw.granted = true\n\t\tw.poke()\n\t}\n}", "\t\t_ = w\n\t}\n}", "TestHeardAnew")
+	pg("a name handed to a waiter that has left stays held", "hear.go",
+		"s.work.Go(func() { s.decline(lease, f[6]) })", "_ = s.decline", "TestHandedInVain")
+	pg("an attempt without an answer leaves no tombstone", "store.go",
+		"a.doubt = a.doubt || f.maybe", "", "TestAnswerLost")
+	pg("a call of many is cut off by none of its callers", "batch.go",
+		"m.with.gone()", "_ = m.with.gone", "TestBatchCutOff")
+	pg("a caller that goes before a call of many is sent counts as sent", "batch.go",
+		"return i >= 0 || lone", "return lone", "TestBatch")
+	pg("a caller that goes from a call of many leaves its lease", "batch.go",
+		"maybe: !c.leave(m, send)}", "maybe: !c.leave(m, send) && false}", "TestBatchUncertain")
+	pg("many requests in a call count from the answer", "batch.go",
+		"m.sent = sent", "m.sent = driver.Now()", "TestBatchUncertain")
+	pg("what is refused because of one fails for many", "batch.go",
+		"case !f.refused || f.drop:", "default:", "TestBatchRefused")
+	pg("an answer that many have lost is no answer", "batch.go",
+		"m.fail = &own", "_ = own", "TestBatchAnswer")
+	pg("many requests that have failed share one failure", "batch.go",
+		"own := *f // a caller may change it\n\t\t\tm.fail = &own", "m.fail = f", "TestBatchAnswer")
+	pg("what was not sent may have been carried out", "errors.go",
+		"case errors.As(err, &before), pgconn.SafeToRetry(err):", "case pgconn.SafeToRetry(err):", "TestMaybe")
+	pg("a turn that was missed is lost", "batch.go",
+		"\tif lone {\n\t\tc.landed(send)\n", "\tif lone {\n", "TestBatchTurnMissed")
+	pg("a server that takes the client's place is not noticed", "bind.go",
+		"case was.system != \"\" && was.system != is.system:", "case false:", "TestReplaced")
+	pg("a server that ends the connection has rolled back", "errors.go",
+		"return pe.Severity == \"FATAL\" || pe.Severity == \"PANIC\" || strings.HasPrefix", "return strings.HasPrefix", "TestMaybe")
+	pg("renewals of many outlast their callers", "renew.go",
+		"ctx, cancel = context.WithDeadline(ctx, last)", "ctx, cancel = context.WithDeadline(ctx, last.Add(time.Hour))", "TestRenewTogetherEnds")
+	pg("a shorter MaxTTL counts at once", "sql/schema.sql",
+		"THEN greatest(rest, at + m.max_ttl + 1000000) ELSE rest END", "THEN rest ELSE rest END", "TestShorterMaxTTL")
 }
