@@ -105,6 +105,15 @@ func TestGuardEndsOrphans(t *testing.T) {
 	}
 }
 
+// A guard that replaces another looks at once what belongs to the command: the wrapper may be killed next.
+func TestNextGuardLooksAtOnce(t *testing.T) {
+	left := victim(t, ":")
+	guarded(t, &watch{grace: time.Second, targets: targets{root: os.Getpid()}}, victim(t, ":"))
+	if !(&targets{group: left.Process.Pid}).empty() {
+		t.Error("what has left the group goes on")
+	}
+}
+
 func TestGuardLeavesTheRestAlone(t *testing.T) {
 	c := victim(t, ":")
 	guarded(t, &watch{grace: time.Second}, c, "done")

@@ -140,6 +140,9 @@ func (w *watch) reap() {
 func (w *watch) run() {
 	var line []byte
 	for !w.done {
+		if !w.parent && w.orphaned == 0 {
+			w.remember()
+		}
 		wait(w.pipe, w.pause(), w.orphaned != 0)
 		t := now()
 		for w.orphaned == 0 && readable(w.pipe) {
@@ -154,9 +157,6 @@ func (w *watch) run() {
 					w.root = 0 // the number may be another process's soon
 				}
 			}
-		}
-		if !w.parent && w.orphaned == 0 {
-			w.remember()
 		}
 		w.act(t)
 	}
