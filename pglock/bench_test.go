@@ -7,6 +7,7 @@ package pglock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -171,4 +173,56 @@ func BenchmarkKeepIdle(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkHandOver is from the release of one client to the grant of another that waits, as a
+// multiple of NOTIFY to delivery. Both run in turn; the figure is of the medians.
+func BenchmarkHandOver(b *testing.B) {
+	p := server(b)
+	clients := [2]*store{open(b, p.URL("pawl"), wide), open(b, p.URL("pawl"), wide)}
+	var speak, hear *pgx.Conn
+	for _, c := range []**pgx.Conn{&speak, &hear} {
+		var err error
+		if *c, err = pgx.Connect(b.Context(), p.URL("pawl")); err != nil {
+			b.Fatal(err)
+		}
+		defer (*c).Close(context.Background())
+	}
+	if _, err := hear.Exec(b.Context(), "LISTEN bell"); err != nil {
+		b.Fatal(err)
+	}
+	var passed, notified []time.Duration
+	until := func(took *[]time.Duration, wait func() error, tell func() error) {
+		came := make(chan time.Time, 1)
+		go func() {
+			if err := wait(); err != nil {
+				b.Error(err)
+			}
+			came <- time.Now()
+		}()
+		time.Sleep(10 * time.Millisecond) // until it waits
+		began := time.Now()
+		if err := tell(); err != nil {
+			b.Fatal(err)
+		}
+		*took = append(*took, (<-came).Sub(began))
+	}
+	g, err := clients[0].TryAcquire(b.Context(), request("hand over", time.Minute))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 1; b.Loop(); i++ {
+		req := request("hand over", time.Minute)
+		req.Renewed = true
+		var next driver.Grant
+		until(&passed, func() (err error) {
+			next, err = clients[i%2].Acquire(b.Context(), req)
+			return err
+		}, func() error { return g.Release(b.Context()) })
+		g = next
+		until(&notified, func() error { _, err := hear.WaitForNotification(b.Context()); return err },
+			func() error { _, err := speak.Exec(b.Context(), "SELECT pg_notify($1, 'x')", "bell"); return err })
+	}
+	median := func(all []time.Duration) float64 { slices.Sort(all); return all[len(all)/2].Seconds() }
+	b.ReportMetric(median(passed)/median(notified), "×NOTIFY")
 }
