@@ -133,7 +133,7 @@ var aims = []aim{
 
 const (
 	slowHandOff = "one request and one message, as the floor; but the request is the release script, which after a pause runs cold and carries out some ten commands, each of " +
-		"which costs several times what it does hot. The look at the server's role, when there was none for 2 ms, costs as much as ten of them"
+		"which costs several times what it does hot. The look at the server's role, when there was none for 50 ms, costs as much as ten of them"
 	lateHandOff = "as for the median; and of some hundred hand-offs in a run a few that wait for a processor decide: in four runs it was between 1.0 and 2.7 times"
 	etcdPair    = "as many requests and operations as the raw ones, and fewer than concurrency.Mutex, whose first request reads the holder, too. What is left is the client's: " +
 		"13 % more allocations than the raw client's, for the lease, its end, and the record that says who holds it"
@@ -148,7 +148,7 @@ const (
 var causes = map[string]string{
 	"S1: p50 ≤ 1.10 × the floor": "the scripts: a server that slept in between runs them cold, with eight commands within where the floor has three; that is most of its 1.7 × as much " +
 		"processor time. The client takes 1.4 × as much, for the lease, its renewal and its context",
-	"S1/apart: p50 ≤ 1.25 × the floor":    "the scripts, which run cold each time: nine commands within where the floor has three, and a look at the server's role",
+	"S1/apart: p50 ≤ 1.25 × the floor":    "the scripts, which run cold each time: nine commands within where the floor has three, and, after 50 ms, a look at the server's role",
 	"S2/64: ≥ 3 × redsync and redislock":  thrice,
 	"S2/512: ≥ 3 × redsync and redislock": thrice,
 	"S2/aof: ≥ 0.9 × the floor": "the log: for each lock two SET and a DEL are written to it, with the token and who holds the lock: nearly three times as many bytes as the floor's. " +

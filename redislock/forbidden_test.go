@@ -17,7 +17,7 @@ import (
 // error names it. Efficiency does without most of them.
 func TestForbiddenCommands(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"SCRIPT", "INFO", "EVALSHA", "MGET", "PUBLISH", "PUBSUB", "TIME", "ZADD"} {
+	for _, command := range []string{"SCRIPT", "INFO", "EVALSHA", "MGET", "PUBLISH", "PUBSUB", "TIME", "ZADD", "SETRANGE", "OBJECT"} {
 		r := startServer(t, "--rename-command", command, "")
 		_, err := NewDriver(t.Context(), r.url(), longOptions())
 		if !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "no command '"+command+"'") || strings.Contains(err.Error(), "local boot") {

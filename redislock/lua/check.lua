@@ -6,14 +6,19 @@
 
 local s, z, channel = unpack(ARGV)
 local missing = {}
-for _, call in ipairs({
-  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {boot == '' and 'TIME' or 'INFO'}, boot == '' and {'TIME'} or {'SETRANGE', s, 0, 'x'}, boot == '' and {'TIME'} or {'OBJECT', 'ENCODING', s},
-  {'PTTL', s}, {'PEXPIRE', s, 1000},
+local calls = {
+  {'TIME'}, {'SET', s, 'x', 'PX', 1000}, {'GET', s}, {'EXISTS', s}, {'PTTL', s}, {'PEXPIRE', s, 1000},
   {'ZADD', z, 'NX', 1, 'x'}, {'ZRANGE', z, 0, 0}, {'ZRANK', z, 'x'}, {'ZREM', z, 'x'},
   {'ZSCORE', z, 'x'}, {'ZRANGEBYSCORE', z, 0, 0}, {'ZCARD', z},
   {'MGET', s}, {'DEL', s, z}, {'PUBLISH', channel, 'check'}, {publish, channel, 'check'},
   {'PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel},
-}) do
+}
+if boot ~= '' then
+  for _, call in ipairs({{'INFO'}, {'SETRANGE', s, 0, '1'}, {'OBJECT', 'ENCODING', s}}) do
+    table.insert(calls, 3, call) -- behind SET, which gives the key an end
+  end
+end
+for _, call in ipairs(calls) do
   local r = redis.pcall(unpack(call))
   if type(r) == 'table' and r.err and string.find(r.err, 'nknown Redis command', 1, true) then
     missing[#missing + 1] = '!' .. string.lower(call[1])
