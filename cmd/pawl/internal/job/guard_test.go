@@ -109,7 +109,8 @@ func TestGuardEndsOrphans(t *testing.T) {
 func TestNextGuardLooksAtOnce(t *testing.T) {
 	left := victim(t, ":")
 	guarded(t, &watch{grace: time.Second, targets: targets{root: os.Getpid()}}, victim(t, ":"))
-	if !(&targets{group: left.Process.Pid}).empty() {
+	// Not the group: the shell may have started its next sleep after the guard's last look.
+	if p, ok := readProcess(left.Process.Pid); ok && !p.dead {
 		t.Error("what has left the group goes on")
 	}
 }
