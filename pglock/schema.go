@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:embed sql/schema.sql
@@ -15,7 +16,7 @@ var schemaSQL string
 // it.
 const version = 3
 
-var schemaName = regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`)
+var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`) })
 
 // Schema returns the SQL that makes the schema of a store with the given name, or "pawl"
 // if that is empty, for those who want to apply it with a migration tool. It can be
@@ -27,7 +28,7 @@ func inSchema(sql, name string) string {
 	if name == "" || name == defaultSchema {
 		return sql
 	}
-	return schemaName.ReplaceAllStringFunc(sql, func(s string) string {
+	return schemaName().ReplaceAllStringFunc(sql, func(s string) string {
 		return strings.Replace(s, defaultSchema, quote(name), 1)
 	})
 }

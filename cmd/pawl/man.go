@@ -57,14 +57,13 @@ func manPage(name string, c *cobra.Command, all []*cobra.Command) string {
 	return b.String()
 }
 
-var manHeading = regexp.MustCompile(`^([A-Z][A-Za-z ]+):$`)
-
 // manSections makes a section of each heading. The rest stays as the help has set it.
 func manSections(help string) string {
+	heading := regexp.MustCompile(`^([A-Z][A-Za-z ]+):$`)
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(help)) {
 		line = strings.TrimSuffix(line, "\n")
-		if m := manHeading.FindStringSubmatch(line); m != nil {
+		if m := heading.FindStringSubmatch(line); m != nil {
 			fmt.Fprintf(&b, ".fi\n.SH %s\n.nf\n", strings.ToUpper(m[1]))
 		} else {
 			b.WriteString(roff(line) + "\n")

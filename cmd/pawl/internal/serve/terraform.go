@@ -60,7 +60,7 @@ const (
 
 // stateName has no capital letters: where a file system does not tell them apart, two locks would be of
 // one file.
-var stateName = regexp.MustCompile(`^[a-z0-9_-][a-z0-9_.-]{0,99}$`)
+var stateName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-][a-z0-9_.-]{0,99}$`) })
 
 // methods are those of the protocol.
 var methods = map[string]func(*terraform, http.ResponseWriter, *http.Request, string){
@@ -75,7 +75,7 @@ func (s *Server) states(w http.ResponseWriter, r *http.Request) {
 	case method == nil:
 		w.Header().Set("Allow", "GET, POST, DELETE, LOCK, UNLOCK")
 		refuse(w, http.StatusMethodNotAllowed, "a state has GET, POST, DELETE, LOCK and UNLOCK")
-	case !stateName.MatchString(name):
+	case !stateName().MatchString(name):
 		refuse(w, http.StatusNotFound, "the name of a state is one of up to 100 small letters, digits and -_. in "+statePath+"NAME")
 	default:
 		method(s.terraform, w, r, name)
