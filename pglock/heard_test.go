@@ -5,10 +5,16 @@
 package pglock
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -17,13 +23,51 @@ import (
 func TestHandedInVain(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), wide)
-	sql(t, server(t), `INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record)
+	sql(t, server(t), `DELETE FROM pawl.lock WHERE name = 'in vain'; INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record)
 		VALUES ('in vain', 'gone', 'c', 1, 1, pawl.us() + 60000000, 0, '{}')`)
 	d.hear(1, fmt.Sprintf("grant gone 1 %d 60000000 1 0 0 in vain", time.Now().UnixMicro()))
 	if !eventually(patience, func() bool {
 		return sql(t, server(t), "SELECT count(*) FROM pawl.lock WHERE name = 'in vain' AND lease IS NOT NULL") == "0"
 	}) {
 		t.Error("the name stays held")
+	}
+}
+
+// TestHandedLate: the message that hands a name over may come when the waiter has found the
+// name by a look, and gives it back. Then nobody declines it: only one of two releases finds
+// the lease, and the holder would be told that it had lost it.
+func TestHandedLate(t *testing.T) {
+	config, err := pgconn.ParseConfig("postgres://pawl@127.0.0.1/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, what := range map[int]string{0: "exclusive", shared: "shared", 2: "a slot"} {
+		synctest.Test(t, func(t *testing.T) {
+			var requests atomic.Int32
+			config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				requests.Add(1)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			s := &store{pool: newPool(config, defaultConns, defaultConnect, nil), waiters: make(map[string]*waiter), grants: make(map[string]*grant)}
+			s.ctx, s.cancel = context.WithCancel(t.Context())
+			defer s.work.Wait()
+			defer s.cancel()
+			g := &grant{s: s, name: "late", lease: "mine", kind: kind}
+			s.grants[g.lease] = g
+			released := make(chan error)
+			go func() { released <- g.Release(s.ctx) }()
+			synctest.Wait()
+			s.hear(1, fmt.Sprintf("grant mine 1 %d 1000000 1 0 0 late", time.Now().UnixMicro()))
+			synctest.Wait()
+			if n := requests.Load(); n != 1 {
+				t.Errorf("%s: %d requests; want only that of the release", what, n)
+			}
+			s.cancel()
+			if err := <-released; err == nil || len(s.grants) != 0 {
+				t.Errorf("%s: Release = %v, and %d grants are kept; want an error, and none", what, err, len(s.grants))
+			}
+		})
 	}
 }
 

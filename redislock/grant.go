@@ -132,18 +132,23 @@ func (g *grant) Release(ctx context.Context) error {
 		leases = append(leases, g.heir)
 	}
 	g.notify = nil
-	delete(s.grants, g.lease)
 	s.mu.Unlock()
-	done := false
+	done, found := false, false
+	var err error
 	for _, lease := range leases {
-		found, err := g.release(ctx, lease)
-		if err != nil {
-			return err
+		if found, err = g.release(ctx, lease); err != nil {
+			break
 		}
 		done = done || found
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Not before: a late message that hands the lock over would find no grant and be declined,
+	// and the release find that the lease has ended.
+	delete(s.grants, g.lease)
+	if err != nil {
+		return err
+	}
 	g.ended, g.heir = true, ""
 	if !done && !again {
 		return g.lostError()

@@ -7,6 +7,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -438,5 +439,28 @@ func TestHandedThenForgotten(t *testing.T) {
 			link.Set(drivertest.Healthy)
 			release(t, next)
 		})
+	}
+}
+
+// TestHandedLate: the message that hands a lock over may come when the waiter has found the
+// lock by a look, and gives it back. Then nobody declines it: only one of two releases finds
+// the lease, and the holder would be told that it had lost it.
+func TestHandedLate(t *testing.T) {
+	t.Parallel()
+	s := openLong(t, blessedServer(t))
+	for _, kind := range []string{exclusive, shared, "3"} {
+		g := take(t, s, long(kind)).(*grant)
+		server := s.server
+		s.server = &heldUp{server, releaseScript, func() {
+			s.hear(conn.Session{}, fmt.Sprintf("grant %s %s %d 1 1000 run 0 0", g.lease, g.key, g.token))
+			s.work.Wait() // what the message has started
+		}}
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("%s: Release = %v; want nil", kind, err)
+		}
+		s.server = server
+		if len(s.grants) != 0 {
+			t.Errorf("%s: %d grants are kept after their release", kind, len(s.grants))
+		}
 	}
 }
