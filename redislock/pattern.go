@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // foreignLook is how often the first waiter looks at a lock of another library, which does not
@@ -23,7 +22,7 @@ func foreign(value string) bool { return value != "" && strings.Count(value, " "
 
 // agree makes sure that all clients of the store have the same pattern.
 func (s *store) agree(ctx context.Context) error {
-	err := epoch.Agree(ctx, s.server.Send, s.layout, s.server.EpochKey(s.prefix+"pattern"), true)
+	err := s.server.Agree(ctx, true)
 	if s.mode == Efficiency && errors.Is(err, fs.ErrPermission) {
 		return nil // such a user needs only the locks
 	}

@@ -29,6 +29,7 @@ var claimMillis = epoch.Millis(claimTTL)
 // keeper is where the keys are: one server, or a cluster.
 type keeper interface {
 	Bind(context.Context) error
+	Agree(ctx context.Context, record bool) error
 	Bless(context.Context) error
 	Set(context.Context) error
 	State(context.Context) (epoch.State, error)

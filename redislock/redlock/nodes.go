@@ -114,7 +114,7 @@ func (d *Driver) recordPattern(ctx context.Context, nodes []*redisNode) error {
 	errs := make(chan error, len(nodes))
 	for _, n := range nodes {
 		go func() {
-			err := n.agree(ctx, true)
+			err := n.server.Agree(ctx, true)
 			if !errors.Is(err, driver.ErrDisagree) {
 				err = nil // a node that has failed meanwhile is like one that was down
 			}

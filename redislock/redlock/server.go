@@ -260,7 +260,7 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, independent(err)
 	}
-	if err := n.agree(ctx, false); err != nil {
+	if err := n.server.Agree(ctx, false); err != nil {
 		return Status{}, err
 	}
 	if err := n.hears(ctx); err != nil {
@@ -271,12 +271,6 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 		s.Sets = append(s.Sets, set.String())
 	}
 	return s, nil
-}
-
-// agree returns driver.ErrDisagree if other clients have another pattern, and records this one's
-// if record is set.
-func (n *redisNode) agree(ctx context.Context, record bool) error {
-	return epoch.Agree(ctx, n.server.Send, n.layout, n.server.EpochKey(""), record)
 }
 
 // hears returns nil as soon as messages can be heard, or the server's refusal: then a

@@ -7,11 +7,13 @@ package servers
 import (
 	"bufio"
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,6 +102,49 @@ func (r *Redis) Do(args ...string) (string, error) {
 		err = fmt.Errorf("%v: %w", args, err)
 	}
 	return strings.TrimSpace(answer), err
+}
+
+// Commands returns the names of the commands that the server is sent while f runs, in their
+// order. Those of scripts are not among them, nor is what connections begin with, listen with,
+// and are kept alive with.
+func (r *Redis) Commands(f func()) (names []string, err error) {
+	c, err := net.DialTimeout("tcp", r.Addr, Patience)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	in := bufio.NewReader(c)
+	if _, err = io.WriteString(c, "MONITOR\r\n"); err == nil {
+		_, err = readReply(in)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("MONITOR: %w", err)
+	}
+	f()
+	last := rand.Text()
+	if _, err := r.Do("echo", last); err != nil {
+		return nil, err
+	}
+	for {
+		_ = c.SetReadDeadline(time.Now().Add(Patience))
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, fmt.Errorf("MONITOR: %w", err)
+		}
+		// As in: +1339518083.107412 [0 127.0.0.1:60866] "info" "all"
+		from, command, _ := strings.Cut(line, "] ")
+		words := strings.Fields(strings.ToLower(strings.ReplaceAll(command, `"`, "")))
+		switch {
+		case strings.Contains(command, last):
+			return names, nil
+		case len(words) == 0, strings.HasSuffix(from, " lua"):
+		case slices.Contains([]string{"hello", "auth", "select", "client", "subscribe", "ping"}, words[0]):
+		case words[0] == "script" && len(words) > 1:
+			names = append(names, words[0]+" "+words[1])
+		default:
+			names = append(names, words[0])
+		}
+	}
 }
 
 // readReply reads one answer in RESP2.

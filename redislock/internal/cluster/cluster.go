@@ -148,6 +148,11 @@ func (c *Cluster) bind(ctx context.Context, n *node) error {
 	return err
 }
 
+// Agree makes sure that all clients have the same pattern, by the record of the slot in which it is.
+func (c *Cluster) Agree(ctx context.Context, record bool) error {
+	return epoch.Agree(ctx, c.Send, c.conf.Layout, c.EpochKey(c.conf.Prefix+"pattern"), record)
+}
+
 // Servers returns the masters that have slots.
 func (c *Cluster) Servers(ctx context.Context) ([]*epoch.Server, error) {
 	nodes, err := c.masters(ctx)

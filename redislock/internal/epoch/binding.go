@@ -76,8 +76,10 @@ type Binding struct {
 	// sets is the record of the set of nodes, and set the one for which the scripts were made. Only of a node of Redlock.
 	sets Sets
 	set  string
-	// theirs is the layout of the store's record if that is of clients with other keys. Not of a cluster.
+	// theirs is the layout of the store's record if that is of clients with other keys, and
+	// used says that there was a record at all. Not of a cluster.
 	theirs string
+	used   bool
 	// Joined are the slots whose record knows our MaxTTL, and Seeding says that those of the others
 	// are being made. Only of a master of a cluster.
 	Joined  SlotSet
@@ -173,8 +175,17 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 	away := s.moved(b, before)
 	b.sha = make([]string, len(s.texts))
 	probe := s.Prefix + "check:" + s.ID
-	replies := wire.DoMulti(ctx, b.load(s, wire, s.epochScript()), b.load(s, wire, s.checkScript()),
-		b.Call(wire, s.checkScript(), nil, []string{probe + ":s", probe + ":z", s.Channel + s.ID}))
+	first := []rueidis.Completed{b.load(s, wire, s.epochScript()), b.load(s, wire, s.checkScript()),
+		b.Call(wire, s.checkScript(), nil, []string{probe + ":s", probe + ":z", s.Channel + s.ID})}
+	looks := !s.Wrote() && b.boot != "" && s.Slots == nil // and changes nothing, so the rights need not be known
+	if looks {
+		look, err := s.join(wire, b, Look, away)
+		if err != nil {
+			return 0, err
+		}
+		first = append(first, look)
+	}
+	replies := wire.DoMulti(ctx, first...)
 	if err := loaded(replies[:2]); err != nil {
 		return 0, err
 	}
@@ -185,25 +196,52 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 	case b.boot == "":
 	case s.Slots != nil:
 		b.limit = cmp.Or(s.Limit.now().TTL, s.Limit.Own())
+	case looks && !s.Wrote(): // nor has it asked for a grant meanwhile
+		closed, err = s.joined(b, Look, replies[3])
 	default:
-		if closed, err = s.join(ctx, wire, b, away); err != nil {
-			return 0, err
+		mode := s.Mode()
+		var join rueidis.Completed
+		if join, err = s.join(wire, b, mode, away); err == nil {
+			closed, err = s.joined(b, mode, wire.Do(ctx, join))
 		}
 	}
-	var rest []rueidis.Completed
-	for i := range s.texts {
-		if b.sha[i] == "" {
-			rest = append(rest, b.load(s, wire, i))
-		}
+	if err != nil {
+		return 0, err
 	}
-	return closed, loaded(wire.DoMulti(ctx, rest...))
+	return closed, b.loadRest(ctx, s, wire)
 }
 
 // load builds the command that loads a script.
 func (b *Binding) load(s *Server, wire rueidis.CommandClient, script int) rueidis.Completed {
 	text := s.text(script, b)
-	b.sha[script] = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
+	b.sha[script] = digest(text)
 	return wire.B().ScriptLoad().Script(text).Build()
+}
+
+func digest(text string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(text))) }
+
+// loadRest loads the scripts that the server does not have. Mostly another client has loaded
+// them for this run before. A user who may not ask for that loads all.
+func (b *Binding) loadRest(ctx context.Context, s *Server, wire rueidis.CommandClient) error {
+	var rest []int
+	var digests []string
+	for i := range s.texts {
+		if b.sha[i] == "" {
+			b.sha[i] = digest(s.text(i, b))
+			rest, digests = append(rest, i), append(digests, b.sha[i])
+		}
+	}
+	there, err := wire.Do(ctx, wire.B().ScriptExists().Sha1(digests...).Build()).AsIntSlice()
+	if err != nil && conn.Refused(err) == nil {
+		return err
+	}
+	var missing []rueidis.Completed
+	for n, i := range rest {
+		if n >= len(there) || there[n] != 1 {
+			missing = append(missing, b.load(s, wire, i))
+		}
+	}
+	return loaded(wire.DoMulti(ctx, missing...))
 }
 
 func loaded(replies []rueidis.RedisResult) error {

@@ -53,6 +53,20 @@ func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, 
 	return disagreement(layout, known, key)
 }
 
+// Agree is the function Agree for this server. What the binding has seen is not asked for again.
+func (s *Server) Agree(ctx context.Context, record bool) error {
+	b, err := s.Bound(ctx, nil)
+	switch {
+	case err != nil:
+		return conn.NotBound(ctx, err).Err
+	case b.theirs != "":
+		return s.differs(b.theirs)
+	case b.used:
+		return nil
+	}
+	return Agree(ctx, s.Send, s.Layout, s.epochKey, record)
+}
+
 // get returns the value of a key, and whether there is one.
 func get(ctx context.Context, send Sender, key string) (value string, found bool, err error) {
 	r, _, fail := send(ctx, key, func(b rueidis.Builder) rueidis.Completed { return b.Get().Key(key).Build() })

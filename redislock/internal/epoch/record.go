@@ -75,25 +75,30 @@ func (s *Server) tell(ctx context.Context, b *Binding, args []string) (Answer, e
 	return s.Told(s.Do(ctx, s.Tell(b, s.Client, []string{s.epochKey}, args)))
 }
 
-// join looks at, begins or joins the epoch of this run of the server, and returns for how
-// long nothing is granted: until the longest TTL in use has passed since the
-// server may have forgotten a lease. Renewals go on.
+// join builds the call that looks at, begins or joins the epoch of this run of the server.
 //
 // away is when this participant last heard from another run, or 0 if it has used no
 // other.
-func (s *Server) join(ctx context.Context, wire rueidis.CommandClient, b *Binding, away driver.Instant) (time.Duration, error) {
-	ago, mode := "", s.Mode()
+func (s *Server) join(wire rueidis.CommandClient, b *Binding, mode string, away driver.Instant) (rueidis.Completed, error) {
+	ago := ""
 	if away != 0 {
 		ago = Millis(max(0, driver.Now().Sub(away)))
 	}
 	args, err := s.joinArgs(mode, ago)
 	if err != nil {
-		return 0, err
+		return rueidis.Completed{}, err
 	}
-	is, err := s.Told(wire.Do(ctx, s.Tell(b, wire, []string{s.epochKey}, args)))
+	return s.Tell(b, wire, []string{s.epochKey}, args), nil
+}
+
+// joined reads the answer to join, and returns for how long nothing is granted: until the
+// longest TTL in use has passed since the server may have forgotten a lease. Renewals go on.
+func (s *Server) joined(b *Binding, mode string, r rueidis.RedisResult) (closed time.Duration, err error) {
+	is, err := s.Told(r)
 	if err != nil {
 		return 0, err
 	}
+	b.used = is.Found != Missing
 	if b.theirs = is.Theirs; b.theirs != "" {
 		return 0, nil
 	}
