@@ -34,3 +34,21 @@ func TestDo(t *testing.T) {
 		t.Error("a server that is gone answers")
 	}
 }
+
+// TestCommands: those of f are told, and not those of a script, nor others.
+func TestCommands(t *testing.T) {
+	r := StartRedis(t)
+	got, err := r.Commands(func() {
+		r.Do("set", "a", "x] y")
+		r.Do("ping")
+		r.Do("eval", "return redis.call('get', 'a')", "0")
+		r.Do("script", "exists", "x")
+	})
+	if want := "set, eval, script exists"; err != nil || strings.Join(got, ", ") != want {
+		t.Errorf("%v, %v; want %s", got, err, want)
+	}
+	r.Kill()
+	if got, err := r.Commands(func() {}); err == nil {
+		t.Errorf("a server that is gone was sent %v", got)
+	}
+}
