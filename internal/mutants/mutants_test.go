@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -48,24 +49,19 @@ func (m mutant) edits() []edit {
 
 var root, _ = filepath.Abs("../..")
 
+// everyMutant returns those of all tables. The number of a mutant is its place here, from 1.
+func everyMutant() []mutant { return slices.Concat(mutants, simulated, noSteps, offSteps) }
+
 func TestEveryMutantIsCaught(t *testing.T) {
-	names := make(map[string]bool)
-	for _, m := range mutants {
-		if names[m.name] {
-			t.Fatalf("two mutants are %q", m.name)
-		}
-		names[m.name] = true
-	}
-	caught := readCaught(t)
-	b := newBinaries(t, mutants)
-	for _, i := range longestFirst() {
-		m := mutants[i]
+	t.Parallel()
+	caught, b := prepare(t)
+	for _, m := range longestFirst() {
 		if !m.changed(t) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			b.mustCatch(t, caught, i+1, m)
+			b.mustCatch(t, caught, m)
 		})
 	}
 }
@@ -74,26 +70,20 @@ func TestEveryMutantIsCaught(t *testing.T) {
 // begin first, so that none of them is alone at the end.
 var waits = []string{"cmd/pawl", "zklock", "etcdlock", "filelock", "redislock", "fence/fencetest"}
 
-// longestFirst returns the indices of all mutants.
-func longestFirst() []int {
-	order := make([]int, len(mutants))
-	for i := range order {
-		order[i] = i
-	}
-	rank := func(i int) int {
-		if n := slices.Index(waits, mutants[i].pkg); n >= 0 {
+func longestFirst() []mutant {
+	rank := func(m mutant) int {
+		if n := slices.Index(waits, m.pkg); n >= 0 {
 			return n
 		}
 		return len(waits)
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return rank(i) - rank(j) })
-	return order
+	return slices.SortedStableFunc(slices.Values(mutants), func(m, n mutant) int { return rank(m) - rank(n) })
 }
 
 // mustCatch runs the test of a mutant, without it and with it.
-func (b *binaries) mustCatch(t *testing.T, caught *shows, number int, m mutant) {
+func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	t.Helper()
-	bin := b.with(t, number, m)
+	bin, number := b.with(t, m), b.number[m.name]
 	if out := b.without(t, m).passes(m.test); out != "" {
 		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
 	}
@@ -132,30 +122,29 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, number int, m mutant) 
 
 // A mutant whose source has changed does not fit it any more. This says so in a moment.
 func TestEveryMutantFits(t *testing.T) {
-	for _, all := range [][]mutant{mutants, simulated, noSteps, offSteps} {
-		for number, err := range newBuild(t, t.TempDir(), all).broken {
-			t.Errorf("%s: %v", all[number-1].name, err)
-		}
+	_, b := prepare(t)
+	for number, err := range b.build.broken {
+		t.Errorf("%s: %v", everyMutant()[number-1].name, err)
 	}
 }
 
-var changedFiles []string
+var changedFiles = sync.OnceValues(func() ([]string, error) {
+	cmd := exec.Command("git", "diff", "--name-only", *since)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	return strings.Fields(string(out)), err
+})
 
 // changed says whether the mutant or its test may have changed.
 func (m mutant) changed(t *testing.T) bool {
 	if *since == "" {
 		return true
 	}
-	if changedFiles == nil {
-		cmd := exec.Command("git", "diff", "--name-only", *since)
-		cmd.Dir, cmd.Stderr = root, os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("git diff --name-only %s: %v", *since, err)
-		}
-		changedFiles = append(strings.Fields(string(out)), "")
+	files, err := changedFiles()
+	if err != nil {
+		t.Fatalf("git diff --name-only %s: %v", *since, err)
 	}
-	for _, f := range changedFiles {
+	for _, f := range files {
 		for _, e := range m.edits() {
 			if f == e.file {
 				return true

@@ -19,6 +19,7 @@ import (
 type binaries struct {
 	dir, overlay string
 	build        *build
+	number       map[string]int // of each mutant, by its name
 	mu           sync.Mutex
 	made         map[string]func() (*binary, error)
 }
@@ -30,17 +31,52 @@ type binary struct {
 	passed    map[string]func() string
 }
 
-func newBinaries(t *testing.T, all []mutant) *binaries {
+// shared is what all tests use: of the mutants of all tables, as every package would be
+// built once more for each more set of switches.
+var shared struct {
+	mu       sync.Mutex
+	dir      string
+	caught   *shows
+	binaries *binaries
+}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared.dir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// prepare returns what is shared, made on first use.
+func prepare(t *testing.T) (*shows, *binaries) {
 	t.Helper()
-	dir := t.TempDir()
-	b := &binaries{dir: dir, build: newBuild(t, dir, all), made: make(map[string]func() (*binary, error))}
-	b.overlay = b.build.overlay(t, dir)
-	return b
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.binaries != nil {
+		return shared.caught, shared.binaries
+	}
+	number := make(map[string]int)
+	for i, m := range everyMutant() {
+		if number[m.name] != 0 {
+			t.Fatalf("two mutants are %q", m.name)
+		}
+		number[m.name] = i + 1
+	}
+	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, made: make(map[string]func() (*binary, error))}
+	b.overlay = b.build.overlay(t, b.dir)
+	shared.caught, shared.binaries = readCaught(t), b
+	return shared.caught, b
 }
 
 // with returns the binary that has the mutant, built on first use.
-func (b *binaries) with(t *testing.T, number int, m mutant) *binary {
+func (b *binaries) with(t *testing.T, m mutant) *binary {
 	t.Helper()
+	number := b.number[m.name]
 	if err := b.build.broken[number]; err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +116,7 @@ var building sync.Mutex
 func compile(overlay, out, pkg string) (*binary, error) {
 	building.Lock()
 	defer building.Unlock()
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", out, "./"+pkg)
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", out, "./"+pkg)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v: %w\n%s", cmd, err, text)

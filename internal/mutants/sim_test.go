@@ -18,7 +18,7 @@ const (
 
 // simulated are mutants that 10,000 schedules of the simulator must catch: of
 // the production code, and of what a node does in the store.
-var simulated = []mutant{
+var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 	{
 		name: "no owner compare",
 		file: node, old: "\tl := s.of(e.Lease)\n\tif l == nil {\n\t\tif len(s.queue)",
@@ -122,11 +122,11 @@ var simulated = []mutant{
 		name: "the token of a reader is not stored",
 		file: node, old: "if fits { // 5\n", new: "if fits && p.Shared {\n\t\tv.Stored = true\n\t} else if fits {\n",
 	},
-}
+})
 
 // noSteps are mutants that make steps which the formulas of spec/proof do not have: a few
 // hundred schedules show it, whether or not a forbidden thing comes of it.
-var noSteps = []mutant{
+var noSteps = inSim("TestStepsAreThoseOfTheFormulas", []mutant{
 	{name: "formulas: renewals take locks as attempts do", file: grant, old: "g.propose(Heal, g.token", new: "g.propose(Take, g.token"},
 	{name: "formulas: failed attempts count as held", file: claim, old: "Held: c.held,", new: "Held: true,"},
 	{
@@ -140,22 +140,27 @@ var noSteps = []mutant{
 		name: "formulas: a lease that was handed over is trusted for the drift, too", file: queue,
 		old: "since: until.Add(driver.Drift(ttl) - ttl)", new: "since: until.Add(driver.Drift(ttl) + driver.Drift(min(ttl, claimFor)) - ttl)",
 	},
+})
+
+// inSim returns mutants that a test of the simulator must catch.
+func inSim(test string, all []mutant) []mutant {
+	for i := range all {
+		all[i].pkg, all[i].test = "sim", test
+	}
+	return all
 }
 
 // TestFormulasCatchEveryMutant: the formulas can fail.
 func TestFormulasCatchEveryMutant(t *testing.T) {
-	for i := range noSteps {
-		noSteps[i].pkg, noSteps[i].test = "sim", "TestStepsAreThoseOfTheFormulas"
-	}
-	caught := readCaught(t)
-	b := newBinaries(t, noSteps)
-	for i, m := range noSteps {
+	t.Parallel()
+	caught, b := prepare(t)
+	for _, m := range noSteps {
 		if !m.changed(t) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if missed := caught.by(m.name, b.with(t, i+1, m).run(m.test, i+1, "SIM_SCHEDULES=1000")); missed != "" {
+			if missed := caught.by(m.name, b.with(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000")); missed != "" {
 				t.Fatalf("1,000 schedules did not notice: %s", missed)
 			}
 		})
@@ -165,18 +170,15 @@ func TestFormulasCatchEveryMutant(t *testing.T) {
 // The schedules that have to notice, which pass without a mutant as the next step of
 // make test runs more of them.
 func TestSimulatorCatchesEveryMutant(t *testing.T) {
-	for i := range simulated {
-		simulated[i].pkg, simulated[i].test = "sim", "TestNothingForbiddenHappens"
-	}
-	caught := readCaught(t)
-	b := newBinaries(t, simulated)
-	for i, m := range simulated {
+	t.Parallel()
+	caught, b := prepare(t)
+	for _, m := range simulated {
 		if !m.changed(t) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if missed := caught.by(m.name, b.with(t, i+1, m).run(m.test, i+1, "SIM_SCHEDULES=10000")); missed != "" {
+			if missed := caught.by(m.name, b.with(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=10000")); missed != "" {
 				t.Fatalf("10,000 schedules did not notice: %s", missed)
 			}
 		})

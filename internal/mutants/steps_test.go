@@ -48,9 +48,9 @@ var offSteps = func() (all []mutant) {
 
 // TestStepsOfServersCatchEveryMutant: what holds real servers against the formulas can fail.
 func TestStepsOfServersCatchEveryMutant(t *testing.T) {
-	caught := readCaught(t)
-	b := newBinaries(t, offSteps)
-	for i, m := range offSteps {
+	t.Parallel()
+	caught, b := prepare(t)
+	for _, m := range offSteps {
 		if !m.changed(t) {
 			continue
 		}
@@ -59,7 +59,7 @@ func TestStepsOfServersCatchEveryMutant(t *testing.T) {
 			if out := b.without(t, m).run(m.test, 0, "REDLOCK_STEPS=1"); out.failed {
 				t.Fatalf("%s fails without a mutant:\n%s", m.test, out.out)
 			}
-			if missed := caught.by(m.name, b.with(t, i+1, m).run(m.test, i+1, "REDLOCK_STEPS=1")); missed != "" {
+			if missed := caught.by(m.name, b.with(t, m).run(m.test, b.number[m.name], "REDLOCK_STEPS=1")); missed != "" {
 				t.Fatalf("the formulas did not notice: %s", missed)
 			}
 		})
