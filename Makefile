@@ -40,6 +40,10 @@ AGAIN       := go run ./internal/again
 FUZZTIME    ?= 1m
 SCHEDULES   ?= 1000000
 
+# Where a clone lies is no part of what is built: all clones share the build cache. What
+# go test vets, make lint has vetted.
+export GOFLAGS := $(filter-out -trimpath -vet=off,$(shell go env GOFLAGS)) -trimpath -vet=off
+
 .PHONY: quick test suites meanwhile model schedules deps lint style bench chaos microbench spec soak fuzz tidy browser interop release release-check snapshot publish
 
 # No -race, no faults, and of the mutants those of files that differ from SINCE.
