@@ -60,7 +60,7 @@ func TestScript(t *testing.T) {
 func scripts(store func(workDir string) string) testscript.Params {
 	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
-			for _, key := range []string{"GORACE", "PAWL_MUTANT"} { // the latter is internal/mutants'
+			for _, key := range []string{"GORACE", "GO_PAWL_MUTANT"} { // the latter is internal/mutants'
 				env.Setenv(key, os.Getenv(key))
 			}
 			env.Setenv("PAWL_STORE", store(env.WorkDir))

@@ -83,8 +83,8 @@ func longestFirst() []mutant {
 // mustCatch runs the test of a mutant, without it and with it.
 func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	t.Helper()
-	bin, number := b.with(t, m), b.number[m.name]
-	if out := b.without(t, m).passes(m.test); out != "" {
+	bin, number := b.of(t, m), b.number[m.name]
+	if out := bin.passes(m.test); out != "" {
 		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
 	}
 	missed := caught.by(m.name, bin.run(m.test, number))
@@ -112,7 +112,7 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	// How fast the machine is may decide which assertion comes first. One that is not
 	// written down counts if the test fails with the mutant each time, and never without.
 	for range 3 {
-		with, without := bin.run(m.test, number), b.without(t, m).run(m.test, 0)
+		with, without := bin.run(m.test, number), bin.run(m.test, 0)
 		if without.failed || !with.failed || len(assertions(with.out)) == 0 {
 			t.Fatalf("%s did not notice:\n%s", m.test, missed)
 		}

@@ -281,7 +281,7 @@ func init() {
 		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
 			old: "micros); step > 0 {", new: "micros); step < 0 {", pkg: pkg, test: "TestClockStepForward"},
 		mutant{name: "who does not answer is waited for too long", file: "redislock/store.go",
-			old: "const claimTTL = time.Second", new: "const claimTTL = 3 * time.Second", pkg: pkg, test: "TestFirstInLine/stopped"},
+			old: "epoch.Millis(claimTTL)", new: "epoch.Millis(3 * claimTTL)", pkg: pkg, test: "TestFirstInLine/stopped"},
 		mutant{name: "waiters sleep too long", file: "redislock/queue.go",
 			old: "t.closed) + time.Millisecond", new: "t.closed) + 300*time.Millisecond", pkg: pkg, test: "TestKilledHolderProcess"},
 		mutant{name: "a clock that is a little too fast is not seen", file: "driver/storekit/servertime.go",

@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// binaries are the test binaries with the mutants: one for each package, and one for
-// each mutant that no switch can hold.
+// binaries are the test binaries with the mutants: one for each package.
 type binaries struct {
 	dir, overlay string
 	build        *build
 	number       map[string]int // of each mutant, by its name
 	mu           sync.Mutex
-	made         map[string]func() (*binary, error)
+	made         map[string]func() (*binary, error) // by package
 }
 
 // binary is the test binary of a package.
@@ -73,34 +72,19 @@ func prepare(t *testing.T) (*shows, *binaries) {
 	return shared.caught, b
 }
 
-// with returns the binary that has the mutant, built on first use.
-func (b *binaries) with(t *testing.T, m mutant) *binary {
+// of returns the binary of the mutant's package, built on first use. Nothing is mutated
+// in it unless it is asked for.
+func (b *binaries) of(t *testing.T, m mutant) *binary {
 	t.Helper()
-	number := b.number[m.name]
-	if err := b.build.broken[number]; err != nil {
+	if err := b.build.broken[b.number[m.name]]; err != nil {
 		t.Fatal(err)
 	}
-	if b.build.alone[number] {
-		return b.binary(t, m.name, m.pkg, single(t, t.TempDir(), m))
-	}
-	return b.without(t, m)
-}
-
-// without returns the binary of the mutant's package, in which nothing is mutated
-// unless it is asked for.
-func (b *binaries) without(t *testing.T, m mutant) *binary {
-	t.Helper()
-	return b.binary(t, m.pkg, m.pkg, b.overlay)
-}
-
-func (b *binaries) binary(t *testing.T, key, pkg, overlay string) *binary {
-	t.Helper()
 	b.mu.Lock()
-	made, ok := b.made[key]
+	made, ok := b.made[m.pkg]
 	if !ok {
 		out := filepath.Join(b.dir, strconv.Itoa(len(b.made))+".test")
-		made = sync.OnceValues(func() (*binary, error) { return compile(overlay, out, pkg) })
-		b.made[key] = made
+		made = sync.OnceValues(func() (*binary, error) { return compile(b.overlay, out, m.pkg) })
+		b.made[m.pkg] = made
 	}
 	b.mu.Unlock()
 	bin, err := made()
@@ -125,21 +109,22 @@ func compile(overlay, out, pkg string) (*binary, error) {
 }
 
 // passes runs a test without a mutant, once, and returns what it printed if it failed.
-func (b *binary) passes(test string) string {
+func (b *binary) passes(test string, env ...string) string {
 	b.mu.Lock()
-	passed, ok := b.passed[test]
+	key := strings.Join(append(env, test), " ")
+	passed, ok := b.passed[key]
 	if !ok {
 		passed = sync.OnceValue(func() string {
 			var r result
 			for range 3 {
-				r = b.run(test, 0)
+				r = b.run(test, 0, env...)
 				if !r.failed && strings.Contains(r.out, "--- PASS: "+test+" ") {
 					return ""
 				}
 			}
 			return r.out + "(a test that is skipped or not there does not pass)"
 		})
-		b.passed[test] = passed
+		b.passed[key] = passed
 	}
 	b.mu.Unlock()
 	return passed()

@@ -160,7 +160,7 @@ func TestFormulasCatchEveryMutant(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if missed := caught.by(m.name, b.with(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000")); missed != "" {
+			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000")); missed != "" {
 				t.Fatalf("1,000 schedules did not notice: %s", missed)
 			}
 		})
@@ -178,7 +178,7 @@ func TestSimulatorCatchesEveryMutant(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if missed := caught.by(m.name, b.with(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=10000")); missed != "" {
+			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=10000")); missed != "" {
 				t.Fatalf("10,000 schedules did not notice: %s", missed)
 			}
 		})

@@ -16,8 +16,8 @@ import (
 )
 
 // chosen is the environment variable with the number of the mutant that a process is
-// to be. Without it nothing is mutated.
-const chosen = "PAWL_MUTANT"
+// to be. Without it nothing is mutated. The guards of cmd/pawl keep what begins with GO.
+const chosen = "GO_PAWL_MUTANT"
 
 // A build holds every mutant behind a switch, so that one test binary a package is
 // enough for hundreds of them. A function that is mutated is there once more for each
@@ -26,7 +26,6 @@ const chosen = "PAWL_MUTANT"
 type build struct {
 	files   map[string]*source // by path below the root
 	replace map[string]string  // the overlay: file -> file in its place
-	alone   map[int]bool       // mutants that no switch can hold, such as of a constant
 	broken  map[int]error      // mutants that do not fit the source
 }
 
@@ -47,34 +46,10 @@ type change struct {
 	text     string
 }
 
-// forgotten are mutants whose tests start processes that do not inherit which one was
-// chosen.
-var forgotten = map[string]bool{
-	"a store for each working directory":                     true,
-	"the whole command line is published":                    true,
-	"to break nothing is a success":                          true,
-	"the lock is given back with the end of a short command": true,
-	"the next guard forgets what it has seen":                true,
-}
-
-// fits returns an error unless what the mutant changes is there.
-func (b *build) fits(m mutant) error {
-	for _, e := range m.edits() {
-		s, err := b.source(e.file)
-		if err != nil {
-			return err
-		}
-		if n := strings.Count(s.text, e.old); n != 1 {
-			return fmt.Errorf("%s has %d times %q, want once", e.file, n, e.old)
-		}
-	}
-	return nil
-}
-
 // newBuild writes the files with switches into dir. Mutant i has the number i+1.
 func newBuild(t *testing.T, dir string, all []mutant) *build {
 	t.Helper()
-	b := &build{files: make(map[string]*source), replace: make(map[string]string), alone: make(map[int]bool), broken: make(map[int]error)}
+	b := &build{files: make(map[string]*source), replace: make(map[string]string), broken: make(map[int]error)}
 	scripts := make(map[string][]string) // Lua file -> patches
 	for i, m := range all {
 		if err := b.add(i+1, m, scripts); err != nil {
@@ -92,10 +67,6 @@ func newBuild(t *testing.T, dir string, all []mutant) *build {
 
 // add puts one mutant behind its switches.
 func (b *build) add(number int, m mutant, scripts map[string][]string) error {
-	if forgotten[m.name] {
-		b.alone[number] = true
-		return b.fits(m)
-	}
 	byDecl := make(map[ast.Node][]change)
 	owner := make(map[ast.Node]*source)
 	texts := make(map[string][]string)
@@ -114,8 +85,7 @@ func (b *build) add(number int, m mutant, scripts map[string][]string) error {
 		c := narrow(s.text, e)
 		node := s.switchable(c)
 		if node == nil {
-			b.alone[number] = true
-			return nil
+			return fmt.Errorf("%s: %q is in no function and no package variable: no switch can hold it; mutate what uses it", e.file, e.old)
 		}
 		byDecl[node], owner[node] = append(byDecl[node], c), s
 	}

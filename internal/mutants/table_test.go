@@ -99,7 +99,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "whoever gives up waits for a store that hangs",
-		file: "explain.go", old: "lookWithin = 50 * time.Millisecond", new: "lookWithin = 5 * time.Second", pkg: ".", test: "TestTimeoutWaitsForNoStore",
+		file: "explain.go", old: "context.WithTimeout(c.ctx, lookWithin)", new: "context.WithTimeout(c.ctx, 100*lookWithin)", pkg: ".", test: "TestTimeoutWaitsForNoStore",
+		also: []edit{{"explain.go", "time.After(lookWithin)", "time.After(100 * lookWithin)"}},
 	},
 	{
 		name: "whoever gives up is not told of the quarantine",

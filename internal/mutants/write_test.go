@@ -104,24 +104,3 @@ func (b *build) overlay(t *testing.T, dir string) string {
 	}
 	return name
 }
-
-// single is the overlay of one mutant without a switch.
-func single(t *testing.T, dir string, m mutant) string {
-	t.Helper()
-	b := &build{replace: make(map[string]string)}
-	texts := make(map[string]string)
-	for _, e := range m.edits() {
-		if texts[e.file] == "" {
-			data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[e.file] = string(data)
-		}
-		texts[e.file] = strings.Replace(texts[e.file], e.old, e.new, 1)
-	}
-	for file, text := range texts {
-		b.put(t, dir, file, text)
-	}
-	return b.overlay(t, dir)
-}
