@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	shared.dir = dir
+	os.Setenv("PAWL_POSTGRES_FILES", dir) // made once for all processes
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -48,11 +49,36 @@ func BeginPostgres(dir string, run func(*exec.Cmd) error, args ...string) (*Post
 	if err != nil {
 		return nil, err
 	}
-	if err := p.tool("initdb", "-D", p.Dir, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"); err != nil {
+	if err := p.initialize(); err != nil {
 		return nil, err
 	}
 	return p, p.Begin()
 }
+
+// postgresFiles names an environment variable with a directory, where the files of a new
+// server are kept and copied: to make them takes longer than most tests. All copies say
+// that they are the same server, so that only the first server of a process is one.
+const postgresFiles = "PAWL_POSTGRES_FILES"
+
+var another atomic.Bool // after the first server
+
+// initialize makes the files.
+func (p *Postgres) initialize() error {
+	files := os.Getenv(postgresFiles)
+	made := filepath.Join(files, "made")
+	first := files != "" && !another.Swap(true)
+	if first && copyFiles(made, p.Dir) == nil {
+		return nil
+	}
+	err := p.tool("initdb", "-D", p.Dir, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+	if mine := made + strconv.Itoa(os.Getpid()); err == nil && first && copyFiles(p.Dir, mine) == nil {
+		_ = os.Rename(mine, made) // unless another process has been faster
+	}
+	return err
+}
+
+// copyFiles keeps their owner.
+func copyFiles(from, to string) error { return exec.Command("cp", "-a", from, to).Run() }
 
 func newPostgres(dir string, run func(*exec.Cmd) error, args []string) (*Postgres, error) {
 	bin, err := PostgresBin()
