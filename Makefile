@@ -8,7 +8,7 @@
 # make microbench  benchmarks of all packages, which measure and never fail
 # make spec   the proof of Redlock and its model, every state of it, and variants that must fail
 # make soak   what takes hours: SCHEDULES schedules of the simulator (1,000,000 unless set),
-#             1,000 waiting processes, other libraries beside pawl, the whole model, chaos
+#             1,000 waiting processes, 100,000 names, other libraries beside pawl, the whole model, chaos
 # make fuzz   every fuzz target for FUZZTIME
 # make release-check  publish all modules to a folder, and use them from outside; a minute
 # make release VERSION=v0.1.0  make test, then commit and tag; see docs/releasing.md
@@ -128,6 +128,7 @@ soak: deps
 	REDLOCK_STEPS=1 go test -count=1 -run TestStepsOfServers ./redislock/redlock
 	SERVE_SOAK=1h go test -count=1 -v -timeout 2h -run TestServeUnwatched ./cmd/pawl
 	MIGRATE_COUNT=10000 go test -count=1 -run 'TestCountTogether$$' ./bench/migrate
+	LEAK_NAMES=100000 go test -count=1 -run TestNamesDoNotLeak ./redislock
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
 	./spec/run.sh --full
 	$(MAKE) chaos

@@ -280,6 +280,8 @@ func init() {
 			pkg: pkg, test: "TestFaults/acquire/replies_lost"},
 		mutant{name: "a step of the clock ends no lease", file: "redislock/clock.go",
 			old: "micros); step > 0 {", new: "micros); step < 0 {", pkg: pkg, test: "TestClockStepForward"},
+		mutant{name: "the server keeps tokens for ever", file: "redislock/lua/lease.lua",
+			old: "digits(token + spare), 'PX', FLOOR)", new: "digits(token + spare))", pkg: pkg, test: "TestNamesDoNotLeak"},
 		mutant{name: "who does not answer is waited for too long", file: "redislock/store.go",
 			old: "epoch.Millis(claimTTL)", new: "epoch.Millis(3 * claimTTL)", pkg: pkg, test: "TestFirstInLine/stopped"},
 		mutant{name: "waiters sleep too long", file: "redislock/queue.go",
