@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // The test binary is also every other process of these tests: with helperEnv
@@ -235,10 +236,8 @@ const patience = 20 * time.Second
 // eventually waits until f is true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
+	if !servers.Eventually(patience, f) {
+		t.Fatalf("never: %s", what)
 	}
 }
 

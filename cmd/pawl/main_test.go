@@ -112,14 +112,19 @@ func scriptElapsed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// poll waits until ok returns true.
+// poll waits until ok returns true. What takes long is looked at less often: a look may
+// be one at all processes.
 func poll(ok func() bool) bool {
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); ; {
 		if ok() {
 			return true
 		}
+		waited := time.Since(began)
+		if waited > 20*time.Second {
+			return false
+		}
+		time.Sleep(min(max(waited/30, 10*time.Millisecond), 100*time.Millisecond))
 	}
-	return false
 }
 
 // exitCode returns the exit code, or -n if signal n has ended the process.
