@@ -142,7 +142,7 @@ const limit = time.Minute
 
 // run runs a test, or a subtest given as TEST/SUBTEST, with the mutant of that number.
 func (b *binary) run(test string, number int, env ...string) result {
-	cmd := exec.Command(b.file, "-test.v", "-test.timeout="+limit.String(), "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$")
+	cmd := exec.Command(b.file, "-test.v", "-test.failfast", "-test.timeout="+limit.String(), "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$")
 	cmd.Dir, cmd.Env = b.dir, append(append(os.Environ(), env...), chosen+"="+strconv.Itoa(number))
 	out, err := cmd.CombinedOutput()
 	return result{err != nil, string(out)}

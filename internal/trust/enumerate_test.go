@@ -615,7 +615,7 @@ func TestEverySequenceOfEvents(t *testing.T) {
 	} {
 		n, err := begin(start.terms, start.ago, start.others).walk(start.deep)
 		if err != nil {
-			t.Errorf("a grant, %s: %v", start.name, strings.ReplaceAll(err.Error(), "\n", " "))
+			t.Fatalf("a grant, %s: %v", start.name, strings.ReplaceAll(err.Error(), "\n", " "))
 		}
 		all += n
 	}
