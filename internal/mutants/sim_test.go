@@ -40,7 +40,7 @@ var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 		name: "late votes counted, from when they come",
 		file: round, old: "timer := time.NewTimer(timeout)", new: "timer := time.NewTimer(timeout + time.Hour)",
 		also: []edit{
-			{claim, "all := c.d.together(timeout)", "all := c.d.together(timeout + time.Hour)"},
+			{claim, "all := c.d.together(len(c.d.members), timeout)", "all := c.d.together(len(c.d.members), timeout + time.Hour)"},
 			{ask, "&grant{claim: c, token: token, since: since,", "&grant{claim: c, token: token, since: driver.Now(),"},
 			{ask, "case err == nil && v == won && left > 0:", "case err == nil && v == won:"},
 		},

@@ -64,7 +64,9 @@ type search struct {
 
 	// Of a waiter for an exclusive lease; see queue.go and wait.go.
 	standing *claim // in the queues; nil if none is
+	few      []int  // the nodes that are asked for a place; nil if all are
 	turn     *turn  // its
+	doubted  bool   // they did not all know of the same lease: others may have asked at the same time
 	place    uint64
 	yielded  bool            // to waiters that are before this one in the queues of free nodes
 	readers  bool            // others were found to share the name
@@ -144,9 +146,6 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
 		for _, a := range t.closed {
 			s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
-		}
-		if len(t.failed) == 0 {
-			d.measured(driver.Now().Sub(since))
 		}
 		left := trust(since, ttl).Sub(driver.Now())
 		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten the agreed settings

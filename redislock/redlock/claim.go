@@ -24,6 +24,7 @@ type claim struct {
 	shared bool
 	held   bool    // it was granted
 	queued bool    // it may be in the queue of nodes
+	asked  bool    // nodes were asked for something; else nothing is known of them
 	next   uint64  // the token of the next lease, which its end hands over to
 	nodes  []trace // by the index of the node
 	ttl    time.Duration
@@ -32,6 +33,7 @@ type claim struct {
 
 // trace is what a claim may have left at a node.
 type trace struct {
+	left    bool // the claim may have the lock there, or a place in the queue
 	touched bool // a proposal may have been carried out
 	pending int  // proposals that have not been answered
 	unknown bool // one was never answered
@@ -69,8 +71,9 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
+	c.asked = true
 	c.mu.Unlock()
-	all := c.d.together(timeout)
+	all := c.d.together(len(c.d.members), timeout)
 	for i, m := range c.d.members {
 		a := answer{node: i}
 		m.send(all, func(ctx context.Context) (err error) {
@@ -79,27 +82,27 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 			return err
 		}, func(err error) {
 			a.err = err
-			c.answered(i, err)
+			c.answered(i, a.vote.Has, err)
 			answers <- a
 		})
 	}
 	return answers
 }
 
-// enqueue sends a request to be in the queue to all nodes at once. The channel gets one
+// enqueue sends a request to be in the queue to nodes, at once. The channel gets one
 // reading from each, or an error.
-func (c *claim) enqueue(p Place, timeout time.Duration) <-chan reading {
+func (c *claim) enqueue(p Place, nodes []int, timeout time.Duration) <-chan reading {
 	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
-	answers := make(chan reading, len(c.d.members))
+	answers := make(chan reading, len(nodes))
 	c.mu.Lock()
-	c.ttl, c.queued = max(c.ttl, p.For), true
-	for i := range c.nodes {
+	c.ttl, c.queued, c.asked = max(c.ttl, p.For), true, true
+	for _, i := range nodes {
 		c.nodes[i].pending++
 	}
 	c.mu.Unlock()
-	each := c.d.together(timeout)
-	for i, m := range c.d.members {
-		r := reading{node: i}
+	each := c.d.together(len(nodes), timeout)
+	for _, i := range nodes {
+		m, r := c.d.members[i], reading{node: i}
 		m.send(each, func(ctx context.Context) (err error) {
 			defer m.timed(driver.Now(), &err)
 			st, err := m.Enqueue(ctx, p)
@@ -107,7 +110,7 @@ func (c *claim) enqueue(p Place, timeout time.Duration) <-chan reading {
 			return err
 		}, func(err error) {
 			r.err = err
-			c.answered(i, err)
+			c.answered(i, true, err)
 			answers <- r
 		})
 	}
@@ -122,7 +125,8 @@ func (c *claim) grant() {
 	c.held, c.queued = true, false
 }
 
-func (c *claim) answered(i int, err error) {
+// answered records the answer of a node, and whether it says that something is left there.
+func (c *claim) answered(i int, left bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.nodes[i]
@@ -131,6 +135,7 @@ func (c *claim) answered(i int, err error) {
 		t.quiet = nil
 	}
 	if !errors.Is(err, driver.ErrUnavailable) {
+		t.left = t.left || left || err != nil
 		t.touched = true
 		t.unknown = t.unknown || err != nil
 	}
@@ -144,7 +149,8 @@ type ended struct {
 	err  error
 }
 
-// end ends the claim at all nodes, also at those that refused it or did not answer. It
+// end ends the claim at all nodes where something of it may be, also at those that did not
+// answer; and at all nodes if nothing is known of it. The channel has room for as many answers as it gets. It
 // owes the ending to nodes where that fails. Where the outcome of a proposal is not
 // known, nothing of the claim can take effect after the ending.
 //
@@ -152,12 +158,22 @@ type ended struct {
 // the other nodes have not answered yet. They are told when they have; asking them
 // earlier to remember the end would cost memory and time.
 func (c *claim) end(news string) <-chan ended {
-	answers := make(chan ended, len(c.d.members))
+	var told []int
 	c.mu.Lock()
 	c.over = true
+	for i, t := range c.nodes {
+		if !c.asked || t.left || t.pending > 0 {
+			told = append(told, i)
+		}
+	}
 	c.mu.Unlock()
-	all := c.d.together(endTimeout)
-	for i, m := range c.d.members {
+	answers := make(chan ended, len(told))
+	if len(told) == 0 {
+		return answers
+	}
+	all := c.d.together(len(told), endTimeout)
+	for _, i := range told {
+		m := c.d.members[i]
 		c.mu.Lock()
 		t := c.nodes[i]
 		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}

@@ -25,6 +25,7 @@ import (
 // Driver is one participant.
 type Driver struct {
 	members   []*member
+	every     []int // their indexes
 	quorum    int
 	layout    *keys.Layout
 	maxTTL    time.Duration
@@ -45,6 +46,9 @@ type Driver struct {
 	grants, rounds, splits, looks atomic.Int64
 	probing                       atomic.Bool
 
+	jobs chan func()  // for those that have nothing to do
+	idle atomic.Int32 // how many there are, or have been
+
 	mu      sync.Mutex // guards the fields below
 	closed  bool
 	work    sync.WaitGroup // Add under mu, while not closed
@@ -52,7 +56,8 @@ type Driver struct {
 	held    map[string]*grant     // by lease; those to notify of their end
 	waiting map[string]*turn      // by lease; those in the queues
 	handed  map[string]handedOver // by name
-	took    time.Duration         // how long a round takes, about; 0 if there was none
+	short   int                   // how much speaks against few nodes; see few.go
+	wary    driver.Instant        // all nodes are asked before
 	warned  driver.Instant        // when closed nodes were last reported
 	tell    func(driver.News)     // nil if OnNews was not called
 }
@@ -96,6 +101,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		d.clock = time.Now
 	}
 	d.wants, d.ends = make(gate, room), make(gate, room)
+	d.jobs = make(chan func())
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.base, d.cut = context.WithCancel(context.Background())
@@ -115,6 +121,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		if r, ok := n.(*redisNode); ok && r.silent {
 			m.silent = 1
 		}
+		d.every = append(d.every, len(d.members))
 		d.members = append(d.members, m)
 	}
 	err := opts.check(addrs)
@@ -205,8 +212,31 @@ func (d *Driver) background(f func()) bool {
 	if d.closed {
 		return false
 	}
-	d.work.Go(f)
+	select {
+	case d.jobs <- f:
+	default:
+		d.work.Go(func() { d.serve(f) })
+	}
 	return true
+}
+
+// resident is how many goroutines wait for the next request. A new one has to grow its stack first.
+const resident = 8
+
+// serve runs f, and then what else is to be run in the background, if few others wait for that.
+func (d *Driver) serve(f func()) {
+	f()
+	if d.idle.Add(1) <= resident {
+		for {
+			select {
+			case f := <-d.jobs:
+				f()
+			case <-d.ctx.Done():
+				return
+			}
+		}
+	}
+	d.idle.Add(-1)
 }
 
 // told logs an error that no caller gets.

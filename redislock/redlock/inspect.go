@@ -29,7 +29,7 @@ type reading struct {
 // read asks all nodes for the state of names. The channel gets one answer from each.
 func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	answers := make(chan reading, len(d.members))
-	all := d.together(timeout)
+	all := d.together(len(d.members), timeout)
 	for i, m := range d.members {
 		r := reading{node: i}
 		m.send(all, func(ctx context.Context) (err error) {

@@ -34,56 +34,122 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 	defer d.wants.leave()
 	s.sent = driver.Now()
 	d.looks.Add(1)
-	answers, err := s.states()
-	if err != nil {
-		return &failure{kind: final, err: err}
+	if s.readers {
+		s.few = nil
 	}
-	f := &failure{kind: held}
-	var waits []time.Duration // of nodes that are not free
-	var failed misses
-	var seen []State
-	defer func() { s.saw(seen) }()
-	free, ahead := 0, 0
-	for free+len(waits) < len(d.members) && len(waits)-len(failed) <= len(d.members)-d.quorum {
-		select {
-		case a := <-answers:
-			if a.err != nil {
-				failed.add(d.members[a.node], a.err)
-				waits = append(waits, lookEvery)
-				continue
-			}
-			st := a.states[0]
-			if s.standing != nil && len(st.Locks) == 1 && st.Locks[0].Lease == s.standing.lease {
-				st.Locks = nil // it was handed over to this waiter
-			}
-			seen = append(seen, st)
-			f.waiters = max(f.waiters, st.Waiters)
-			s.floor = max(s.floor, st.Floor)
-			if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
-				waits = append(waits, wait)
-			} else if shut > 0 {
-				// This node grants nothing. Asking anyway would fail, and giving back
-				// what the others grant would wake all waiters, this one too.
-				waits = append(waits, shut)
-			} else {
-				free, ahead = free+1, max(ahead, st.Ahead)
-			}
-			if free >= d.quorum {
-				return s.yield(ahead)
-			}
-		case <-ctx.Done():
-			return &failure{kind: final, err: ctx.Err()}
-		case <-d.ctx.Done():
-			return &failure{kind: final, err: unavailable(errClosed)}
+	v := new(view)
+	defer func() { s.saw(v.states) }()
+	nodes := s.few
+	if nodes == nil {
+		nodes = d.every
+	}
+	err := s.read(ctx, v, nodes)
+	if err == nil && s.few != nil && v.free < d.quorum && !v.alike() {
+		if len(v.failed) > 0 {
+			d.tried(false)
 		}
+		if len(v.failed) > 0 || s.doubted {
+			s.few = nil
+			err = s.read(ctx, v, d.without(nodes))
+		}
+		s.doubted = true
 	}
-	f.after = d.quorumth(waits)
-	s.heard = s.heard || free+len(waits)-len(failed) >= d.quorum
-	if len(failed) > len(d.members)-d.quorum {
-		f.kind, f.err = silent, failed.as(driver.ErrUnavailable, d, d.timeout(s.req.TTL))
+	switch {
+	case err != nil:
+		return &failure{kind: final, err: err}
+	case v.free >= d.quorum:
+		return s.yield(v.ahead)
+	}
+	f := &failure{kind: held, waiters: v.waiters, after: d.quorumth(v.waits)}
+	s.heard = s.heard || v.free+len(v.waits)-len(v.failed) >= d.quorum
+	if len(v.failed) > len(d.members)-d.quorum {
+		f.kind, f.err = silent, v.failed.as(driver.ErrUnavailable, d, d.timeout(s.req.TTL))
 		d.probe()
 	}
 	return f
+}
+
+// view is what nodes have said of a name.
+type view struct {
+	states  []State
+	waits   []time.Duration // of nodes that are not free
+	failed  misses          // they are not free, either
+	free    int
+	ahead   int // before the waiter, at free nodes
+	waiters int
+}
+
+// read asks nodes, and returns as soon as it is certain whether a quorum is free. A few nodes
+// have to answer all, and take no longer than usual for that: the waiter may be handed the name meanwhile.
+func (s *search) read(ctx context.Context, v *view, nodes []int) error {
+	d := s.d
+	answers, err := s.states(nodes)
+	if err != nil {
+		return err
+	}
+	heard := make([]bool, len(d.members))
+	var enough <-chan time.Time
+	for range nodes {
+		if v.free >= d.quorum || s.few == nil && len(v.waits)-len(v.failed) > len(d.members)-d.quorum {
+			return nil
+		}
+		select {
+		case a := <-answers:
+			heard[a.node] = true
+			s.add(v, a)
+			if s.few != nil && enough == nil {
+				enough = time.After(d.patience())
+			}
+		case <-enough:
+			for _, i := range nodes {
+				if !heard[i] {
+					s.add(v, reading{node: i, err: errSilent})
+				}
+			}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.ctx.Done():
+			return unavailable(errClosed)
+		}
+	}
+	return nil
+}
+
+func (s *search) add(v *view, a reading) {
+	if a.err != nil {
+		v.failed.add(s.d.members[a.node], a.err)
+		v.waits = append(v.waits, lookEvery)
+		return
+	}
+	st := a.states[0]
+	if s.standing != nil && len(st.Locks) == 1 && st.Locks[0].Lease == s.standing.lease {
+		st.Locks = nil // it was handed over to this waiter
+	}
+	v.states = append(v.states, st)
+	v.waiters = max(v.waiters, st.Waiters)
+	s.floor = max(s.floor, st.Floor)
+	if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
+		v.waits = append(v.waits, wait)
+	} else if shut > 0 {
+		// This node grants nothing. Asking anyway would fail, and giving back
+		// what the others grant would wake all waiters, this one too.
+		v.waits = append(v.waits, shut)
+	} else {
+		v.free, v.ahead = v.free+1, max(v.ahead, st.Ahead)
+	}
+}
+
+// alike reports whether all nodes have answered that one and the same lease has the name.
+func (v *view) alike() bool {
+	lease := ""
+	for _, st := range v.states {
+		if len(st.Locks) != 1 || lease != "" && st.Locks[0].Lease != lease {
+			return false
+		}
+		lease = st.Locks[0].Lease
+	}
+	return len(v.failed) == 0
 }
 
 // longestYield bounds the time in which waiters that are before another one should have proposed:
@@ -102,14 +168,14 @@ func (s *search) yield(ahead int) *failure {
 	return &failure{kind: held, after: min(time.Duration(ahead)*max(2*s.d.round(), time.Millisecond), longestYield)}
 }
 
-// states asks all nodes for the state of the name. A waiter for an exclusive lease is in
-// their queues then, and leaves or renews its wish if readers were found.
-func (s *search) states() (<-chan reading, error) {
+// states asks nodes for the state of the name. A waiter for an exclusive lease is in
+// their queues then, and leaves or renews its wish, at all nodes, if readers were found.
+func (s *search) states(nodes []int) (<-chan reading, error) {
 	timeout := s.d.timeout(s.req.TTL)
 	if s.req.Shared {
 		return s.d.read([]string{s.req.Name}, timeout), nil
 	}
-	answers, err := s.enqueue(timeout)
+	answers, err := s.enqueue(nodes, timeout)
 	if s.readers && err == nil {
 		s.wished = true
 		answers = s.want(s.placeFor(), timeout)
@@ -122,7 +188,7 @@ func (s *search) states() (<-chan reading, error) {
 func (s *search) want(long, timeout time.Duration) <-chan reading {
 	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
 	answers := make(chan reading, len(s.d.members))
-	all := s.d.together(timeout)
+	all := s.d.together(len(s.d.members), timeout)
 	for i, m := range s.d.members {
 		before, answered := s.wants[i], make(chan struct{})
 		s.wants[i] = answered
@@ -174,9 +240,9 @@ func (s *search) giveUp() {
 	}
 }
 
-// awaitQuorum waits until a quorum has answered, or timer.
+// awaitQuorum waits until a quorum has answered, or all if fewer were asked, or timer.
 func awaitQuorum[T any](d *Driver, answers <-chan T, timer *time.Timer) {
-	for range d.quorum {
+	for range min(d.quorum, cap(answers)) {
 		select {
 		case <-answers:
 		case <-timer.C:

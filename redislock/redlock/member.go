@@ -47,8 +47,9 @@ type member struct {
 	ignored atomic.Bool  // it is a stranger, and the log has said so
 
 	mu     sync.Mutex
-	busy   int // requests under way
-	silent int // requests in a row without an answer
+	busy   int            // requests under way
+	silent int            // requests in a row without an answer
+	failed driver.Instant // when the last request did, 0 if it was answered
 	debts  []debt
 	paying bool
 	random *rand.Rand    // pay's own: a shared source would make the delays depend on the order of goroutines
@@ -69,11 +70,11 @@ type together struct {
 	open   atomic.Int32 // requests that have not ended
 }
 
-// together returns the context of as many requests as there are nodes.
-func (d *Driver) together(timeout time.Duration) *together {
+// together returns the context of n requests.
+func (d *Driver) together(n int, timeout time.Duration) *together {
 	t := &together{}
 	t.Context, t.cancel = context.WithTimeout(d.base, timeout)
-	t.open.Store(int32(len(d.members)))
+	t.open.Store(int32(n))
 	return t
 }
 
@@ -133,6 +134,9 @@ func (m *member) leave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy--
+	if m.failed = 0; err != nil {
+		m.failed = driver.Now()
+	}
 	switch {
 	case errors.Is(err, epoch.ErrStranger):
 		m.strange()

@@ -12,27 +12,21 @@ import (
 
 // Clients that ask for a name at the same time may each get it from some nodes and none
 // from a quorum. Redlock's page says what to do: wait for a random time that is large
-// compared with the time of a round. So the time of a round is measured, without rounds
-// that ended with a timeout, and multiplied by the number of waiters, as far as the
-// nodes know it. Then about one waiter comes first, and the delay costs no more than
+// compared with the time of a round. So that is multiplied by the number of waiters, as
+// far as the nodes know it. Then about one waiter comes first, and the delay costs no more than
 // two rounds.
 
-// measured records how long a round took.
-func (d *Driver) measured(took time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.took == 0 {
-		d.took = took
-	}
-	d.took = max((7*d.took+took)/8, time.Microsecond)
-}
+// longestRound bounds the time that a round is taken to need. Where many begin at once the first requests take
+// longest, and a waiter that pauses for longer than a claim lasts, as the nodes seem to be far away, loses its votes.
+const longestRound = claimFor / 4
 
-// round returns how long a round takes, about.
-func (d *Driver) round() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.took
-}
+// round returns how long a round takes, about: whoever has asked lingers for as long as the
+// quorum took. It is 0 if no node has answered yet.
+func (d *Driver) round() time.Duration { return min(2*d.trip(), longestRound) }
+
+// patience returns how long to wait for nodes that have not answered while others have, where nothing is lost by going on
+// without them.
+func (d *Driver) patience() time.Duration { return max(d.round(), 5*time.Millisecond) }
 
 // lull returns a random delay for a client that had a split vote for the nth time (from
 // 1), or that was woken (n = 0), when there are so many waiters.
@@ -40,12 +34,12 @@ func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {
 	if n == 0 && waiters < 2 {
 		return 0
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	took := d.took
+	took := d.round()
 	if took == 0 {
 		took = d.timeout(ttl) / 4
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	width := 2 * took * time.Duration(max(waiters, 1))
 	least := time.Duration(0)
 	if n > 0 {

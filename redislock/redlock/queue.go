@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter for an exclusive lease is in the queue of each node. Its place is the
-// largest token that it had seen when it came, so it is the same at all nodes, whatever
+// A waiter for an exclusive lease is in the queues of a quorum of nodes, or of all: see few.go. Its place is the
+// largest token that it had seen when it came, so it is the same at all of them, whatever
 // the clocks say.
 //
 // Whoever releases a lease chooses the token of the next one. A node that has the
@@ -48,6 +48,12 @@ func (t *turn) asks() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sent, t.free = append(t.sent, driver.Now()), false
+	if t.votes.n < t.quorum {
+		select {
+		case <-t.settled: // by what was told before
+		default:
+		}
+	}
 	return len(t.sent) - 1
 }
 
@@ -111,14 +117,17 @@ func (s *search) takeTurn() *grant {
 		return nil
 	}
 	s.d.grants.Add(1)
+	if s.few != nil {
+		s.d.tried(true)
+	}
 	c := s.standing
 	c.grant()
 	s.leave()
 	return &grant{claim: c, token: token, since: until.Add(driver.Drift(ttl) - ttl), until: until}
 }
 
-// enqueue asks all nodes to have the waiter in their queues.
-func (s *search) enqueue(timeout time.Duration) (<-chan reading, error) {
+// enqueue asks nodes to have the waiter in their queues.
+func (s *search) enqueue(nodes []int, timeout time.Duration) (<-chan reading, error) {
 	if s.standing == nil {
 		c := s.d.claim(s.req.Name, s.lease(), s.record)
 		s.standing, s.turn = c, &turn{quorum: s.d.quorum, wake: s.wake, settled: make(chan struct{}, 1)}
@@ -132,7 +141,7 @@ func (s *search) enqueue(timeout time.Duration) (<-chan reading, error) {
 		return nil, err
 	}
 	p := Place{Place: s.place, For: s.placeFor(), Token: token, Seq: seq, TTL: min(s.req.TTL, claimFor)}
-	return s.standing.enqueue(p, timeout), nil
+	return s.standing.enqueue(p, nodes, timeout), nil
 }
 
 // leave ends that messages about the standing claim are heard.

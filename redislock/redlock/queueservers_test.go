@@ -82,11 +82,15 @@ func TestPlacesAtServers(t *testing.T) {
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
 	key := "pawl:{" + name + "}"
-	bar := false
+	bar, last := false, uint64(0)
+	fresh := func() uint64 { // the next lease's is one more
+		last = max(uint64(time.Now().UnixMicro()), last+2)
+		return last
+	}
 	released := func(what string, want bool, change func()) {
 		t.Helper()
 		f[0].do("del", key, key+":waiters")
-		token := uint64(time.Now().UnixMicro())
+		token := fresh()
 		if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "old", Token: token, TTL: time.Minute}); err != nil || !v.Has {
 			t.Fatalf("%s: Propose = %+v, %v", what, v, err)
 		}
@@ -152,7 +156,7 @@ func TestPlacesAtServers(t *testing.T) {
 
 	// A renewal gives a waiter the lock that it has not got here, and it stays in the queue.
 	released("whoever is in the queue itself", true, func() {})
-	token := uint64(time.Now().UnixMicro()) + 1000
+	token := fresh()
 	f[0].do("del", key)
 	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "second", Token: token, TTL: time.Minute}); err != nil || !v.Has {
 		t.Fatalf("Propose = %+v, %v", v, err)
@@ -211,7 +215,8 @@ func TestHandOverByServers(t *testing.T) {
 			req := long()
 			req.Renewed = true
 			got := acquire(t.Context(), b, req)
-			if !eventually(patience, func() bool { return f[0].do("zcard", "pawl:{"+name+"}:waiters") == "1" }) {
+			queue := f[b.few(name)[0]]
+			if !eventually(patience, func() bool { return queue.do("zcard", "pawl:{"+name+"}:waiters") == "1" }) {
 				t.Fatal("nobody waits")
 			}
 			rounds, began := b.Stats().Rounds, time.Now()

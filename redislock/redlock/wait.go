@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter for an exclusive lease is in the queue of each node: see queue.go. Whoever
+// A waiter for an exclusive lease is in the queues of nodes: see queue.go. Whoever
 // waits to share the name listens: each node tells it when a lock has ended. It pauses
 // for a random time if others wait too, looks whether a quorum is free, and only then
 // proposes: a proposal while somebody holds the name would take the nodes that the
@@ -35,6 +35,9 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 	}
 	s.place, s.wake = s.floor, make(chan struct{}, 1)
+	if !req.Shared {
+		s.few = d.few(req.Name)
+	}
 	if req.Shared {
 		for _, m := range d.members {
 			defer m.Listen(req.Name, func() { signal(s.wake) })()
@@ -120,21 +123,27 @@ func (s *search) rest(ctx context.Context, f *failure, splits int) (propose bool
 	if _, err := d.await(ctx, s.wake, pause); err != nil {
 		return false, err
 	}
-	if s.turn.voted() {
-		_, err := d.await(ctx, s.turn.settled, max(4*d.round(), 5*time.Millisecond))
-		return true, err
-	}
-	// Only the first in the queue was told: nobody is to be kept apart from it.
-	lull := d.round()
 	if s.req.Shared {
-		lull = d.lull(0, f.waiters, ttl)
+		return s.lull(ctx, d.lull(0, f.waiters, ttl))
 	}
-	if err := d.sleep(ctx, lull); err != nil {
-		return false, err
+	return s.lull(ctx, d.round()) // only the first in the queue was told: nobody is to be kept apart from it
+}
+
+// lull waits for pause, while messages of other nodes about the same release come, or for the votes of a quorum once
+// a node has voted for the waiter.
+func (s *search) lull(ctx context.Context, pause time.Duration) (propose bool, err error) {
+	for end := driver.Now().Add(pause); !s.turn.voted(); {
+		left := end.Sub(driver.Now())
+		if left <= 0 {
+			return false, nil
+		}
+		if _, err := s.d.await(ctx, s.wake, left); err != nil {
+			return false, err
+		}
 	}
-	select {
-	case <-s.wake: // messages of other nodes about the same release
-	default:
+	_, err = s.d.await(ctx, s.turn.settled, s.d.patience())
+	if _, _, ok := s.turn.won(s.req.TTL); !ok && s.few != nil {
+		s.d.tried(false)
 	}
-	return false, nil
+	return true, err
 }
