@@ -13,8 +13,9 @@ import (
 
 func init() {
 	enlist(
-		&contender{name: "two updates of a row", kind: floor, open: openRows("")},
-		&contender{name: "two updates of a row, async", kind: floor, open: openRows("off")},
+		&contender{name: "two updates of a row", kind: floor, open: openRows("", "")},
+		&contender{name: "two updates of a row, the second async", kind: floor, open: openRows("", " AND set_config('synchronous_commit', 'off', true) = 'off'")},
+		&contender{name: "two updates of a row, async", kind: floor, open: openRows("off", "")},
 		&contender{name: "NOTIFY to delivery", kind: floor, open: openBell},
 	)
 }
@@ -34,16 +35,21 @@ func pgPool(ctx context.Context, w *world, most int32, level string) (*pgxpool.P
 
 // rows is the two round trips that a lock in a table needs, each of which writes one
 // small row, over as many connections as package pglock has.
-type rows struct{ pool *pgxpool.Pool }
+type rows struct {
+	pool *pgxpool.Pool
+	free string // the second
+}
 
-func openRows(level string) func(context.Context, *world, seat) (locker, error) {
+// openRows makes all commits wait for the disk unless level is off. and is for the second
+// update alone.
+func openRows(level, and string) func(context.Context, *world, seat) (locker, error) {
 	return func(ctx context.Context, w *world, _ seat) (locker, error) {
 		pool, err := pgPool(ctx, w, 4, level)
 		if err != nil {
 			return nil, err
 		}
 		err = once(ctx, pool, `CREATE TABLE IF NOT EXISTS floor (name text COLLATE "C" PRIMARY KEY, n int NOT NULL) WITH (fillfactor = 50)`)
-		return rows{pool}, err
+		return rows{pool, "UPDATE floor SET n = 0 WHERE name = $1 AND n = 1" + and}, err
 	}
 }
 
@@ -67,7 +73,7 @@ func (r rows) lock(ctx context.Context, name string) (func() error, uint64, erro
 		}
 	}
 	return func() error {
-		tag, err := r.pool.Exec(context.Background(), "UPDATE floor SET n = 0 WHERE name = $1 AND n = 1", name)
+		tag, err := r.pool.Exec(context.Background(), r.free, name)
 		if err == nil && tag.RowsAffected() != 1 {
 			err = errNotAlone
 		}

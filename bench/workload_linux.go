@@ -32,7 +32,8 @@ var (
 	rawEtcdKey = "put under a lease + delete"
 	pollers    = []string{"redislock, 100 ms", "redislock, 5 ms", "redsync", "redsync, 5 ms"}
 	onePG      = []string{"postgres"}
-	onPG       = []string{"pawl postgres", "advisory lock in a transaction", "advisory lock, 5 ms", "a row with an end, 5 ms", "cirello.io/pglock", "two updates of a row"}
+	onPG       = []string{"pawl postgres", "advisory lock in a transaction", "advisory lock, 5 ms", "a row with an end, 5 ms", "cirello.io/pglock"}
+	pgFloors   = []string{"two updates of a row, the second async", "two updates of a row"} // the first commits as pawl does
 	listeners  = []string{"rueidislock", "rueidislock, tuned"}
 )
 
@@ -106,16 +107,16 @@ var workloads = []*workload{
 	{id: "S9/etcd/8x8", title: "8 processes of 8 goroutines, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: processes,
 		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S12/1", title: "One goroutine, its own lock, PostgreSQL", servers: onePG, by: byTime, load: alone(1),
-		contenders: []string{"pawl postgres", "two updates of a row", "advisory lock in a transaction", "advisory lock, 5 ms", "a row with an end, 5 ms", "cirello.io/pglock"}},
+		contenders: all(onPG[:1], pgFloors, onPG[1:])},
 	{id: "S12/async", title: "One goroutine, its own lock, PostgreSQL, synchronous_commit=off", servers: onePG, by: byTime, load: alone(1),
 		contenders: []string{"pawl postgres, async", "two updates of a row, async"}},
 	{id: "S12/disk", title: "One goroutine, its own lock, PostgreSQL on a disk", servers: []string{"postgres-disk"}, by: byTime, load: alone(1),
-		contenders: []string{"pawl postgres", "two updates of a row", "advisory lock in a transaction", "cirello.io/pglock"}},
-	{id: "S12/64", title: "64 goroutines, each its own lock, PostgreSQL", servers: onePG, by: byRate, load: alone(64), contenders: onPG},
-	{id: "S12/one", title: "64 goroutines of one process, one lock, PostgreSQL", servers: onePG, by: byRate, load: shared, contenders: onPG[:len(onPG)-1]},
-	{id: "S12/8x8", title: "8 processes of 8 goroutines, one lock, PostgreSQL", servers: onePG, by: byRate, load: processes, contenders: onPG[:len(onPG)-1]},
+		contenders: all(onPG[:1], pgFloors, []string{"advisory lock in a transaction", "cirello.io/pglock"})},
+	{id: "S12/64", title: "64 goroutines, each its own lock, PostgreSQL", servers: onePG, by: byRate, load: alone(64), contenders: all(onPG, pgFloors)},
+	{id: "S12/one", title: "64 goroutines of one process, one lock, PostgreSQL", servers: onePG, by: byRate, load: shared, contenders: onPG},
+	{id: "S12/8x8", title: "8 processes of 8 goroutines, one lock, PostgreSQL", servers: onePG, by: byRate, load: processes, contenders: onPG},
 	{id: "S12/pass", title: "Hand-off to another process, 1 waiter, PostgreSQL", servers: onePG, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
-		contenders: all([]string{"pawl postgres", "NOTIFY to delivery"}, onPG[1:len(onPG)-1])},
+		contenders: all([]string{"pawl postgres", "NOTIFY to delivery"}, onPG[1:])},
 	{id: "S10", title: "A command under a lock on files, wall time", by: byTime, special: (*run).command,
 		contenders: []string{"pawl run x -- true", "pawl run, -tags noetcd", "flock x true", "true"}},
 }
