@@ -32,10 +32,11 @@
 //
 // # A server that forgets
 //
-// A server whose commits reach the disk forgets nothing when it restarts. After a
+// A server whose commits reach the disk forgets no lease when it restarts. After a
 // replica was promoted, it may lack the last commits, unless replication is synchronous:
 // then nothing is granted for MaxTTL, on which all clients have agreed in the database,
-// until every lease that may be missing has ended. See Mode.
+// until every lease that may be missing has ended. See Mode. A release that nobody waits
+// for does not wait for the disk: if a crash loses it, the name is held until the TTL ends.
 //
 // The exact layout is described in docs/postgres-protocol.md, what holds under which
 // assumption in docs/guarantees/postgres.md.

@@ -119,8 +119,20 @@ func init() {
 		"IF waiting = 0 THEN", "IF true THEN", "TestHandOver")
 	pg("an ordinary release ends what is guarded", "sql/schema.sql",
 		"AND k.sharers = 0 FOR UPDATE SKIP LOCKED;", "AND k.sharers = 0 FOR NO KEY UPDATE SKIP LOCKED;", "TestGuard")
+	pg("an ordinary release waits for the disk", "sql/schema.sql",
+		"PERFORM set_config('synchronous_commit', 'off', true);\n        UPDATE", "UPDATE", "TestLostRelease")
+	pg("many releases in a call wait for the disk", "sql/schema.sql",
+		"PERFORM set_config('synchronous_commit', 'off', true);\n  SELECT array_agg", "SELECT array_agg", "TestLostRelease")
+	pg("what is handed over is on disk a moment later", "sql/schema.sql",
+		"PERFORM pawl.put(pawl.go(l, at, p_claim, false));\n      END IF;", "PERFORM pawl.put(pawl.go(l, at, p_claim, false));\n        PERFORM set_config('synchronous_commit', 'off', true);\n      END IF;", "TestLostRelease")
+	pg("a client believes a server that has lost its release", "grant.go",
+		"case g.ended:", "case false:", "TestLostRelease")
+	pg("a release that hands over begins as an ordinary one", "sql/schema.sql",
+		"      IF waiting = 0 THEN\n        PERFORM set_config('synchronous_commit', 'off', true);", "      PERFORM set_config('synchronous_commit', 'off', true);\n      IF waiting = 0 THEN", "TestWhatWaits")
+	pg("no release waits for the disk", "sql/schema.sql",
+		"IF (SELECT mode FROM pawl.epoch) = 'async' THEN", "IF true THEN", "TestWhatWaits")
 	pg("an upgrade shuts out clients of the version before", "sql/schema.sql",
-		"UPDATE pawl.meta SET version = 3", "UPDATE pawl.meta SET oldest = 3, version = 3", "TestUpgrade")
+		"UPDATE pawl.meta SET version = 4", "UPDATE pawl.meta SET oldest = 4, version = 4", "TestUpgrade")
 	pg("an ordinary token does not grow", "sql/schema.sql",
 		"SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(", "SET tok = t.at, token = greatest(t.at, k.token + 1, least(", "TestConformance/reserved-tokens-go-to-no-other-grant")
 	pg("tokens of many requests in a call do not grow", "sql/schema.sql",

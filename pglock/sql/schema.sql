@@ -635,19 +635,22 @@ END $$;
 
 -- release ends a lease, or takes a waiter out of the queue (p_waiting). With p_doubt a
 -- request for the lease may still be under way: it comes to nothing. It returns 1 if
--- there was something to end.
+-- there was something to end. An ordinary release that nobody waits for waits for no disk
+-- and no replica: each grant that follows does, for all that was committed before it. If a
+-- crash loses the release, the name is held until the lease ends, and nobody trusts that.
+-- This holds for the transaction, which is that of the call: no client makes it in another.
 CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; async bool; first bool := false;
+DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; first bool := false;
 BEGIN
   -- The ordinary cases with as few statements as can be: the lease is exclusive and not
   -- guarded, and nobody else has its row.
   IF NOT p_waiting AND NOT p_doubt THEN
-    SELECT k.until, k.waiters, (SELECT e.mode = 'async' FROM pawl.epoch e) INTO ends, waiting, async
+    SELECT k.until, k.waiters INTO ends, waiting
       FROM pawl.lock k WHERE k.name = p_name AND k.lease = p_lease AND k.sharers = 0 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
       at := pawl.us();
       IF waiting = 0 THEN
-        IF async THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+        PERFORM set_config('synchronous_commit', 'off', true);
         UPDATE pawl.lock SET lease = NULL, record = NULL, used = at WHERE name = p_name;
       ELSE
         SELECT * INTO l FROM pawl.lock WHERE name = p_name;
@@ -686,12 +689,13 @@ END $$;
 
 -- release_many ends several exclusive leases, and waits for no row. There is a row for each
 -- that has ended, with the code of pawl.release. One that is not there has to be released
--- by itself: somebody waits for it or guards it, or it is not found.
+-- by itself: somebody waits for it or guards it, or it is not found. All are ordinary
+-- releases, so it waits for no disk either.
 CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RETURNS TABLE (code int, lease text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE rows tid[]; mine text[]; t bigint;
 BEGIN
-  IF (SELECT mode FROM pawl.epoch) = 'async' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  PERFORM set_config('synchronous_commit', 'off', true);
   SELECT array_agg(m.ctid), array_agg(m.lease) INTO rows, mine FROM (SELECT l.ctid, l.lease FROM pawl.lock l
     WHERE l.name = ANY (p_names) AND l.lease = ANY (p_leases) AND l.waiters = 0 AND l.sharers = 0 FOR UPDATE SKIP LOCKED) m;
   t := pawl.us();
@@ -850,5 +854,5 @@ BEGIN
   RETURN CASE WHEN n = p_rows THEN last END;
 END $$;
 
-INSERT INTO pawl.meta(version, oldest, timeline) VALUES (3, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
-UPDATE pawl.meta SET version = 3 WHERE version < 3;
+INSERT INTO pawl.meta(version, oldest, timeline) VALUES (4, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
+UPDATE pawl.meta SET version = 4 WHERE version < 4;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// unwritten stops the process of a server that writes the log behind commits that do not
+// wait. crash kills the server and starts it again.
+func unwritten(t *testing.T, p *servers.Postgres) (crash func()) {
+	t.Helper()
+	pid, err := strconv.Atoi(sql(t, p, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := func() { syscall.Kill(pid, syscall.SIGKILL) }
+	t.Cleanup(func() { end() })
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		syscall.Kill(p.Pid(), syscall.SIGKILL)
+		end() // it does not notice by itself
+		end = func() {}
+		if err := p.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLostRelease: a crash may lose a release that nobody waited for, alone or of many. Then
+// the name is held until the lease ends, and whoever has released it does not believe that.
+// What was handed over is there, and so is all that was released before it.
+func TestLostRelease(t *testing.T) {
+	t.Parallel()
+	p := servers.StartPostgres(t, "-c", "autovacuum=off")
+	d, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
+	ear, err := pgx.Connect(t.Context(), p.URL("pawl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ear.Close(t.Context()) })
+	if _, err := ear.Exec(t.Context(), "SELECT pg_advisory_lock_shared(hashtextextended('pawl:heir', 0))"); err != nil {
+		t.Fatal(err)
+	}
+	held := make(map[string]*grant)
+	for _, name := range []string{"before", "handed", "alone", "many", "short"} {
+		ttl := time.Minute
+		if name == "short" {
+			ttl = 5 * time.Second
+		}
+		held[name] = take(t, d, name, ttl).(*grant)
+	}
+	sql(t, p, "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since) VALUES ('handed', 'heir', 1, 'heir', 0, '{}', 0); UPDATE pawl.lock SET waiters = 1 WHERE name = 'handed'")
+	of := func(name, column string) string {
+		return sql(t, p, "SELECT coalesce("+column+"::text, '') FROM pawl.lock WHERE name = '"+name+"'")
+	}
+	ends, err := strconv.ParseInt(of("short", "until"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crash := unwritten(t, p)
+	for _, name := range []string{"before", "handed", "alone", "short"} {
+		if err := held[name].Release(t.Context()); err != nil {
+			t.Fatalf("Release of %s = %v", name, err)
+		}
+	}
+	many := []*member{asks("many", held["many"].lease)}
+	if d.giveAll(t.Context(), many); codes(many)[0] != 1 {
+		t.Fatalf("a release of many: %v", codes(many))
+	}
+	crash()
+
+	for name, want := range map[string]string{"before": "", "handed": "heir", "alone": held["alone"].lease, "many": held["many"].lease, "short": held["short"].lease} {
+		if got := of(name, "lease"); got != want {
+			t.Errorf("after the crash %s is held by %q; want %q", name, got, want)
+		}
+	}
+	var last error
+	asks := func(name string) (g driver.Grant) {
+		g, last = other.TryAcquire(t.Context(), request(name, time.Minute))
+		return g
+	}
+	if !eventually(patience, func() bool { asks("alone"); return errors.Is(last, driver.ErrHeld) }) {
+		t.Errorf("whose release was lost: TryAcquire = %v; want ErrHeld", last)
+	}
+	if _, err := held["alone"].Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrReleased) {
+		t.Errorf("whose release was lost: Renew by whoever has released it = %v; want ErrReleased", err)
+	}
+	for _, name := range []string{"before", "short"} {
+		var g driver.Grant
+		if !eventually(patience, func() bool {
+			asked := time.Now().UnixMicro()
+			g = asks(name)
+			if name == "short" && errors.Is(last, driver.ErrHeld) && asked > ends {
+				t.Errorf("whose release was lost: held for longer than its TTL")
+			}
+			return g != nil
+		}) {
+			t.Fatalf("%s is held for ever: %v", name, last)
+		}
+		if g.Token() <= held[name].Token() {
+			t.Errorf("%s: token %d after %d", name, g.Token(), held[name].Token())
+		}
+	}
+	if since, _ := strconv.ParseInt(of("short", "since"), 10, 64); since < ends {
+		t.Errorf("granted to another %v before the end of the lease whose release was lost", time.Duration(ends-since)*time.Microsecond)
+	}
+}
+
+// TestWhatWaits: of all that changes a lease, only a release that nobody waits for need not be
+// on disk, nor with a replica.
+func TestWhatWaits(t *testing.T) {
+	t.Parallel()
+	const schema = "waits"
+	p := server(t)
+	in := func(s string) string { return inSchema(s, schema) }
+	open(t, p.URL("pawl"), &Options{Schema: schema})
+	c, err := pgx.Connect(t.Context(), p.URL("pawl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(t.Context()) })
+	const (
+		tl     = "pawl.timeline()"
+		waiter = "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks) VALUES ('x', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1; "
+	)
+	for _, is := range []struct{ what, do, waits string }{
+		{"a release", "SELECT pawl.release('x', 'l', 1000000, false, false)", "off"},
+		{"a release of many", "SELECT pawl.release_many('{x}', '{l}')", "off"},
+		{"a release that finds nothing", "SELECT pawl.release('x', 'other', 1000000, false, false)", "on"},
+		{"a release that somebody waits for", waiter + "SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
+		{"a release with a tombstone", "SELECT pawl.release('x', 'l', 1000000, false, true)", "on"},
+		{"a waiter that leaves", waiter + "SELECT pawl.release('x', 'w', 1000000, true, false)", "on"},
+		{"a break", "SELECT pawl.break('x', 'l', 1000000, '{}', 0)", "on"},
+		{"a downgrade", "SELECT pawl.downgrade('x', 'l', 1000000)", "on"},
+		{"the release of a reader", "SELECT pawl.downgrade('x', 'l', 1000000); SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
+		{"a lease that is passed on", "SELECT pawl.pass(" + tl + ", 'x', 'l', 'n', 'c', '{}', 20000000)", "on"},
+		{"a renewal", "SELECT pawl.renew(" + tl + ", 'x', 'l', 0, 20000000)", "on"},
+		{"a request", "UPDATE pawl.lock SET lease = NULL; SELECT pawl.acquire(" + tl + ", 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000)", "on"},
+	} {
+		for _, mode := range []Mode{Durable, Synchronous} {
+			tx, err := c.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tx.Exec(t.Context(), in(fmt.Sprint("UPDATE pawl.epoch SET mode = '", mode, `';
+				INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record) VALUES ('x', 'l', 'c', 1, 1, pawl.us() + 60000000, 0, '{}');
+				SET LOCAL synchronous_commit = on; `, is.do)))
+			var waits string
+			if err == nil {
+				err = tx.QueryRow(t.Context(), "SELECT current_setting('synchronous_commit')").Scan(&waits)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err != nil || waits != is.waits {
+				t.Errorf("%s, mode %s: synchronous_commit is %q, %v; want %q", is.what, mode, waits, err, is.waits)
+			}
+		}
+	}
+}
