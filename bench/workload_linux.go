@@ -112,7 +112,7 @@ var workloads = []*workload{
 		contenders: []string{"pawl postgres, async", "two updates of a row, async"}},
 	{id: "S12/disk", title: "One goroutine, its own lock, PostgreSQL on a disk", servers: []string{"postgres-disk"}, by: byTime, load: alone(1),
 		contenders: all(onPG[:1], pgFloors, []string{"advisory lock in a transaction", "cirello.io/pglock"})},
-	{id: "S12/64", title: "64 goroutines, each its own lock, PostgreSQL", servers: onePG, by: byRate, load: alone(64), contenders: all(onPG, pgFloors)},
+	{id: "S12/64", title: "64 goroutines, each its own lock, PostgreSQL", servers: onePG, by: byRate, load: alone(64), contenders: all(onPG[:1], pgFloors, onPG[1:])},
 	{id: "S12/one", title: "64 goroutines of one process, one lock, PostgreSQL", servers: onePG, by: byRate, load: shared, contenders: onPG},
 	{id: "S12/8x8", title: "8 processes of 8 goroutines, one lock, PostgreSQL", servers: onePG, by: byRate, load: processes, contenders: onPG},
 	{id: "S12/pass", title: "Hand-off to another process, 1 waiter, PostgreSQL", servers: onePG, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
