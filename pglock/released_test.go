@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -138,9 +139,13 @@ func TestWhatWaits(t *testing.T) {
 		tl     = "pawl.timeline()"
 		waiter = "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks) VALUES ('x', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1; "
 	)
+	// What is to be there before is in another transaction, or in the same one.
 	for _, is := range []struct{ what, do, waits string }{
-		{"a release", "SELECT pawl.release('x', 'l', 1000000, false, false)", "off"},
-		{"a release of many", "SELECT pawl.release_many('{x}', '{l}')", "off"},
+		{"a release alone", "SELECT pawl.release('x', 'l', 1000000, false, false)", "off"},
+		{"a release of many alone", "SELECT pawl.release_many('{x}', '{l}')", "off"},
+		{"a release behind a change", "SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
+		{"a release of many behind a change", "SELECT pawl.release_many('{x}', '{l}')", "on"},
+		{"a release alone, that somebody waits for", "SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
 		{"a release that finds nothing", "SELECT pawl.release('x', 'other', 1000000, false, false)", "on"},
 		{"a release that somebody waits for", waiter + "SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
 		{"a release with a tombstone", "SELECT pawl.release('x', 'l', 1000000, false, true)", "on"},
@@ -153,13 +158,25 @@ func TestWhatWaits(t *testing.T) {
 		{"a request", "UPDATE pawl.lock SET lease = NULL; SELECT pawl.acquire(" + tl + ", 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000)", "on"},
 	} {
 		for _, mode := range []Mode{Durable, Synchronous} {
+			before := fmt.Sprint("UPDATE pawl.epoch SET mode = '", mode, `';
+				INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record) VALUES ('x', 'l', 'c', 1, 1, pawl.us() + 60000000, 0, '{}'); `)
+			if strings.Contains(is.what, "alone") {
+				if strings.Contains(is.what, "waits") {
+					before += waiter
+				}
+				if _, err := c.Exec(t.Context(), in("DELETE FROM pawl.waiter; DELETE FROM pawl.lock; "+before)); err != nil {
+					t.Fatal(err)
+				}
+				before = ""
+			}
 			tx, err := c.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = tx.Exec(t.Context(), in(fmt.Sprint("UPDATE pawl.epoch SET mode = '", mode, `';
-				INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record) VALUES ('x', 'l', 'c', 1, 1, pawl.us() + 60000000, 0, '{}');
-				SET LOCAL synchronous_commit = on; `, is.do)))
+			if before != "" {
+				before = "DELETE FROM pawl.waiter; DELETE FROM pawl.lock; " + before
+			}
+			_, err = tx.Exec(t.Context(), in("SET LOCAL synchronous_commit = on; "+before+is.do))
 			var waits string
 			if err == nil {
 				err = tx.QueryRow(t.Context(), "SELECT current_setting('synchronous_commit')").Scan(&waits)

@@ -638,9 +638,10 @@ END $$;
 -- there was something to end. An ordinary release that nobody waits for waits for no disk
 -- and no replica: each grant that follows does, for all that was committed before it. If a
 -- crash loses the release, the name is held until the lease ends, and nobody trusts that.
--- This holds for the transaction, which is that of the call: no client makes it in another.
+-- That goes for the whole transaction, so for none that has changed anything before.
 CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; first bool := false;
+  fresh bool := txid_current_if_assigned() IS NULL; -- before a row is locked
 BEGIN
   -- The ordinary cases with as few statements as can be: the lease is exclusive and not
   -- guarded, and nobody else has its row.
@@ -650,7 +651,7 @@ BEGIN
     IF FOUND THEN
       at := pawl.us();
       IF waiting = 0 THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
+        IF fresh THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
         UPDATE pawl.lock SET lease = NULL, record = NULL, used = at WHERE name = p_name;
       ELSE
         SELECT * INTO l FROM pawl.lock WHERE name = p_name;
@@ -695,7 +696,7 @@ CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RE
 #variable_conflict use_column
 DECLARE rows tid[]; mine text[]; t bigint;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
+  IF txid_current_if_assigned() IS NULL THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
   SELECT array_agg(m.ctid), array_agg(m.lease) INTO rows, mine FROM (SELECT l.ctid, l.lease FROM pawl.lock l
     WHERE l.name = ANY (p_names) AND l.lease = ANY (p_leases) AND l.waiters = 0 AND l.sharers = 0 FOR UPDATE SKIP LOCKED) m;
   t := pawl.us();
