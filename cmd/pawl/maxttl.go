@@ -22,12 +22,13 @@ import (
 func (a *app) maxTTLCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "max-ttl [DURATION]",
-		Short: "Show or change the longest --ttl that a Redis store allows",
-		Long: `Show or change the longest --ttl that a Redis store allows, which is 30s unless
-changed. For so long it grants nothing after it has lost its data, as it may
-have forgotten a lock; so all programs that use the store have to know it. They
-find it there. After a loss of data it is not there any more: so each program
-whose URL says less (?max_ttl=; 30s without) is refused from the beginning.
+		Short: "Show or change the longest --ttl that Redis or PostgreSQL allows",
+		Long: `Show or change the longest --ttl that Redis or PostgreSQL allows, which is 30s
+unless changed. For so long it grants nothing after it has lost its data, as it
+may have forgotten a lock; so all programs that use the store have to know it.
+They find it there. After a loss of data it is not there any more: so each
+program whose URL says less (?max_ttl=; 30s without) is refused from the
+beginning.
 
 To raise it: first give all programs the new value, with ?max_ttl= in the URL
 of the store, in any order, at any time; then say it here. Programs that run go

@@ -106,7 +106,7 @@ func (d *Driver) describe(name string, states []State) *driver.Info {
 	return i
 }
 
-// Inspect implements driver.Inspector. Waiters are not known: there is no queue.
+// Inspect implements driver.Inspector. Waiters are not told: the queues are read by nobody but the nodes.
 func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	states, err := d.view(ctx, []string{name})
 	if err != nil {
