@@ -119,16 +119,17 @@ func hint(err error) error {
 		{"connection refused", "is the server running, and is this its address?"},
 		{"no such file or directory", "is the server running, and is this the directory of its socket?"},
 		{"no such host", "check the name of the host"},
-		// With sslmode=prefer there is an error of the attempt with TLS besides.
 		{"28P01", "check the user and the password"},
 		{"28000", "check the user, and the server's pg_hba.conf"},
 		{"3D000", "name a database that exists"},
+		{"42704", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
 		{"53300", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
 		{"certificate", "see sslrootcert and sslmode"},
-		{"server refused TLS connection", "this server has no TLS: use sslmode=prefer"},
 		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them"},
 		{"deadline exceeded", "is a firewall in between?"},
 		{"i/o timeout", "is a firewall in between?"},
+		// Last, as with sslmode=prefer an attempt without TLS comes after it, and its error tells more.
+		{"server refused TLS connection", "this server has no TLS: use sslmode=prefer"},
 	} {
 		if strings.Contains(text, c.part) {
 			return errors.New(text + ": " + c.hint)

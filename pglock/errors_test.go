@@ -16,8 +16,10 @@ import (
 // decides, and the error is one line.
 func TestHint(t *testing.T) {
 	for text, want := range map[string]string{
-		"failed:\n\tserver refused TLS connection\n\tFATAL: role \"x\" does not exist (SQLSTATE 28000)":     "pg_hba.conf",
-		"failed:\n\tserver refused TLS connection\n\tFATAL: database \"x\" does not exist (SQLSTATE 3D000)": "a database that exists",
+		"failed:\n\tserver refused TLS connection\n\tFATAL: role \"x\" does not exist (SQLSTATE 28000)":                    "pg_hba.conf",
+		"failed:\n\tserver refused TLS connection\n\tFATAL: database \"x\" does not exist (SQLSTATE 3D000)":                "a database that exists",
+		"failed:\n\tserver refused TLS connection\n\tFATAL: unrecognized configuration parameter \"mod\" (SQLSTATE 42704)": "check its spelling",
+		"failed:\n\tserver refused TLS connection\n\tread only connection":                                                 "name the primary",
 		"server refused TLS connection":         "sslmode=prefer",
 		"dial tcp: connect: connection refused": "is the server running",
 	} {
