@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // TestShortcuts: the statements for ordinary cases, of a request alone and of many, grant
@@ -66,19 +68,24 @@ func TestShortcuts(t *testing.T) {
 	}
 }
 
-// TestHandOver: what is handed to a waiter is worth as much as what a request is granted:
-// whatever the session's commits wait for, and nothing where nothing may be granted.
-func TestHandOver(t *testing.T) {
-	t.Parallel()
-	const schema = "hand over"
-	p := server(t)
-	in := func(s string) string { return inSchema(s, schema) }
+// ownSchema makes a store in a schema of its own. in lets statements be about that, and c is
+// a connection of the owner.
+func ownSchema(t *testing.T, schema string) (p *servers.Postgres, in func(string) string, c *pgx.Conn) {
+	p = server(t)
 	open(t, p.URL("pawl"), &Options{Schema: schema})
 	c, err := pgx.Connect(t.Context(), p.URL("pawl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close(t.Context()) })
+	return p, func(s string) string { return inSchema(s, schema) }, c
+}
+
+// TestHandOver: what is handed to a waiter is worth as much as what a request is granted:
+// whatever the session's commits wait for, and nothing where nothing may be granted.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	p, in, c := ownSchema(t, "hand over")
 	ear, err := pgx.Connect(t.Context(), p.URL("pawl"))
 	if err != nil {
 		t.Fatal(err)

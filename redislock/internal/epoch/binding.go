@@ -199,10 +199,9 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 	case looks && !s.Wrote(): // nor has it asked for a grant meanwhile
 		closed, err = s.joined(b, Look, replies[3])
 	default:
-		mode := s.Mode()
 		var join rueidis.Completed
-		if join, err = s.join(wire, b, mode, away); err == nil {
-			closed, err = s.joined(b, mode, wire.Do(ctx, join))
+		if join, err = s.join(wire, b, Join, away); err == nil {
+			closed, err = s.joined(b, Join, wire.Do(ctx, join))
 		}
 	}
 	if err != nil {
