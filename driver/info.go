@@ -98,7 +98,7 @@ type Hold struct {
 // Info describes one name.
 type Info struct {
 	Name    string   `json:"name"`
-	Token   Token    `json:"token,omitempty"` // the largest granted so far
+	Token   Token    `json:"token,omitempty"` // the largest granted so far; 0 if the store does not remember that of a free name
 	Holders []Held   `json:"holders"`
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
 }

@@ -34,7 +34,7 @@ func (s *store) TryAcquireAll(ctx context.Context, reqs []*driver.Request) ([]dr
 		a := s.attempt(req)
 		all = append(all, a)
 		by := s.layout.Beside(a.key)
-		keys = append(keys, a.key, by+floorSuffix, by+queueSuffix, by+endedSuffix+req.Lease)
+		keys = append(keys, a.key, s.server.FloorKey(a.key), by+redlockSuffix, by+queueSuffix, by+endedSuffix+req.Lease)
 		args = append(args, req.Lease, a.kind, a.record, epoch.Millis(req.TTL))
 	}
 	if len(all) == 0 || len(all) > maxSet {

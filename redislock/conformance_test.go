@@ -29,10 +29,10 @@ func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participan
 	return &participant{store: d.(*store), link: link}
 }
 
-// left lists the keys of names that begin with prefix, but for the last tokens.
+// left lists the keys of names that begin with prefix.
 func (s *redis) left(prefix string) (keys []string) {
 	for key := range strings.Lines(s.do("keys", lockKey("*", prefix+"*")+"*")) {
-		if key = strings.TrimSpace(key); key != "" && !strings.HasSuffix(key, floorSuffix) {
+		if key = strings.TrimSpace(key); key != "" {
 			keys = append(keys, key)
 		}
 	}

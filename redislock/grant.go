@@ -159,7 +159,7 @@ func (g *grant) Release(ctx context.Context) error {
 func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
 	s, kind := g.s, g.kindNow()
 	said := struct { // both in one allocation
-		keys [5]string
+		keys [6]string
 		args [8]string
 	}{s.keysOf(g.key, lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), lease}}
 	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
@@ -201,7 +201,7 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	by := s.layout.Beside(g.key)
 	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
-		[]string{g.key, by + floorSuffix, s.server.EpochKey(g.key), by + brokenSuffix, by + queueSuffix},
+		[]string{g.key, s.server.FloorKey(g.key), s.server.EpochKey(g.key), by + brokenSuffix, by + queueSuffix},
 		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), epoch.Millis(req.TTL)})
 	if fail != nil {
 		if fail.Maybe {

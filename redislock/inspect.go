@@ -117,7 +117,6 @@ func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error
 		return []rueidis.Completed{
 			b.Get().Key(key).Build(),
 			b.Pttl().Key(key).Build(),
-			b.Get().Key(by + floorSuffix).Build(),
 			b.Zrange().Key(by + queueSuffix).Min("0").Max("-1").Withscores().Build(),
 		}
 	})
@@ -201,10 +200,7 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 		info.Holders = append(info.Holders, parseHeld(value, pttl, now))
 		info.Token = info.Holders[0].Token
 	}
-	if floor, err := r[2].AsUint64(); err == nil {
-		info.Token = max(info.Token, driver.Token(floor))
-	}
-	queue, err := r[3].AsZScores()
+	queue, err := r[2].AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, false, conn.Lacking(err, "zrange")
 	}
@@ -240,7 +236,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	key := s.layout.Lock(name)
 	beside := s.layout.Beside(key)
 	reply, _, fail := s.server.Run(ctx, breakScript,
-		[]string{key, beside + floorSuffix, beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease},
+		[]string{key, s.server.FloorKey(key), beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease},
 		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), epoch.Millis(s.limit.Longest())})
 	if fail != nil {
 		return fail.Err

@@ -15,10 +15,10 @@ import (
 // Names of what is in the store; docs/redis-protocol.md is the contract with
 // clients in other languages.
 const (
-	floorSuffix  = ":token"
-	queueSuffix  = ":queue"
-	brokenSuffix = ":broken"
-	endedSuffix  = ":ended:" // and the lease
+	redlockSuffix = ":token" // of the floor that package redlock has for the name at this server
+	queueSuffix   = ":queue"
+	brokenSuffix  = ":broken"
+	endedSuffix   = ":ended:" // and the lease
 )
 
 // splitGrant splits what follows the lease in a message that hands over a lock: its key and

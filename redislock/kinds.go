@@ -145,7 +145,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	s.mu.Unlock()
 	by := s.layout.Beside(g.key)
 	reply, _, fail := s.server.Run(ctx, downgradeScript,
-		[]string{g.key, by + floorSuffix, by + queueSuffix, s.server.EpochKey(g.key), by + brokenSuffix},
+		[]string{g.key, s.server.FloorKey(g.key), by + queueSuffix, s.server.EpochKey(g.key), by + brokenSuffix},
 		[]string{g.attempt(), claimMillis, s.server.ChannelFor(g.key)})
 	if fail != nil {
 		return fail.Err

@@ -222,7 +222,7 @@ func TestPassTwice(t *testing.T) {
 	first := long("deploy")
 	pass := a.attempt(first)
 	if reply, _, fail := b.server.Run(t.Context(), passScript,
-		[]string{g.key, g.key + floorSuffix, b.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
+		[]string{g.key, b.server.FloorKey(g.key), b.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
 		[]string{g.lease, attemptText(first.Lease, a.id, pass.kind, pass.record), "60000"}); fail != nil || len(reply) != 4 {
 		t.Fatalf("pass: %v, %v", reply, fail)
 	}

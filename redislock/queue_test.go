@@ -265,7 +265,7 @@ func TestTokenFloor(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s := openLong(t, r)
-	r.do("set", lockKey(defaultPrefix, "deploy")+floorSuffix, "9000000000000000")
+	r.do("set", s.server.FloorKey(lockKey(defaultPrefix, "deploy")), "9000000000000000")
 	for want := uint64(9000000000000001); want < 9000000000000004; want++ {
 		g := take(t, s, long("deploy"))
 		if g.Token() != want {

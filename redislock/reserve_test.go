@@ -68,7 +68,7 @@ func TestTokensKeepToTheClock(t *testing.T) {
 	d := openLong(t, r)
 	g := take(t, d, long("deploy"))
 	release(t, g)
-	r.do("set", g.(*grant).key+floorSuffix, fmt.Sprint(serverTime(t, r).Microseconds()+60_000_000))
+	r.do("set", d.server.FloorKey(g.(*grant).key), fmt.Sprint(serverTime(t, r).Microseconds()+60_000_000))
 	for range 2 {
 		g = take(t, d, long("deploy"))
 		if n, _ := reserved(t, g); n != 0 {
@@ -76,7 +76,7 @@ func TestTokensKeepToTheClock(t *testing.T) {
 		}
 		release(t, g)
 	}
-	r.do("del", g.(*grant).key+floorSuffix)
+	r.do("del", d.server.FloorKey(g.(*grant).key))
 	g = take(t, d, long("deploy"))
 	if n, _ := reserved(t, g); n != 4000 {
 		t.Errorf("%d tokens are set aside; want 4000", n)

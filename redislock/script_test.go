@@ -34,7 +34,7 @@ func loadMany(t testing.TB, s *store, script int) (sha string) {
 
 // callMany builds a call of a script for several requests, each a name and a lease.
 func callMany(s *store, sha string, common []string, requests [][2]string) rueidis.Completed {
-	var keys [5][]string
+	var keys [6][]string
 	args := slices.Clone(common)
 	for i, r := range requests {
 		for kind, key := range s.keysOf(lockKey(s.prefix, r[0]), r[1]) {
@@ -110,7 +110,7 @@ func TestSpoiltAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s := openLong(t, r)
-	r.do("set", lockKey(defaultPrefix, "spoilt")+floorSuffix, "x")
+	r.do("set", s.server.FloorKey(lockKey(defaultPrefix, "spoilt")), "x")
 	requests := [][2]string{{"a", "L1"}, {"spoilt", "L2"}, {"b", "L3"}}
 	got := runMany(t, s, acquireScript, []string{s.id, exclusive, "{}", "60000", claimMillis, defaultPrefix + "client:", "0", ""}, requests)
 	if got[0] != "1" || !strings.Contains(got[1], "script:") || got[2] != "1" {

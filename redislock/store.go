@@ -45,6 +45,7 @@ type keeper interface {
 
 	// Of the lock with a key:
 	EpochKey(key string) string
+	FloorKey(key string) string
 	ChannelFor(key string) string
 	Subscription(key string) *conn.Subscription
 	Leave(key string)
@@ -144,7 +145,7 @@ type attempt struct {
 	s      *store
 	req    *driver.Request
 	key    string
-	keys   [5]string // that acquire and release are given
+	keys   [6]string // that acquire and release are given
 	args   [9]string // of acquire
 	kind   string
 	record string
@@ -162,15 +163,15 @@ func (s *store) attempt(req *driver.Request) *attempt {
 	return a
 }
 
-// keysOf returns the keys of the scripts that begin and end a lease: epoch, floor,
-// ended, lock, queue. It makes one string for three of them. A grant does not keep
+// keysOf returns the keys of the scripts that begin and end a lease: epoch, floor, the name's
+// floor of redlock, ended, lock, queue. It makes one string for three of them. A grant does not keep
 // them, as there may be many grants.
-func (s *store) keysOf(key, lease string) [5]string {
+func (s *store) keysOf(key, lease string) [6]string {
 	by := s.layout.Beside(key)
-	all := by + floorSuffix + by + queueSuffix + by + endedSuffix + lease
-	floor := len(by) + len(floorSuffix)
-	queue := floor + len(by) + len(queueSuffix)
-	return [...]string{s.server.EpochKey(key), all[:floor], all[queue:], key, all[floor:queue]}
+	all := by + redlockSuffix + by + queueSuffix + by + endedSuffix + lease
+	redlock := len(by) + len(redlockSuffix)
+	queue := redlock + len(by) + len(queueSuffix)
+	return [...]string{s.server.EpochKey(key), s.server.FloorKey(key), all[:redlock], all[queue:], key, all[redlock:queue]}
 }
 
 // turn is the store's answer when it does not grant.

@@ -17,7 +17,7 @@ func Example() {
 			fmt.Printf("  %-11s %.3g servers\n", n.Resource, n.Servers)
 		}
 	}
-	w := scale.Wish{Clients: 1e6, Held: 1e7, TTL: 30, HandOffs: 1e5, Names: 1e7}
+	w := scale.Wish{Clients: 1e6, Held: 1e7, TTL: 30, HandOffs: 1e5}
 	show("as it comes", w, scale.Usual)
 
 	more := scale.Usual
@@ -36,26 +36,26 @@ func Example() {
 	// as it comes
 	//   connections 200 servers
 	//   processor   51 servers
-	//   memory      2.81 servers
+	//   memory      2.68 servers
 	//   network     0.442 servers
 	// 60,000 connections a server
 	//   processor   51 servers
 	//   connections 33.3 servers
-	//   memory      2.81 servers
+	//   memory      2.68 servers
 	//   network     0.442 servers
 	// and a TTL of five minutes
 	//   connections 33.3 servers
 	//   processor   15 servers
-	//   memory      2.81 servers
+	//   memory      2.68 servers
 	//   network     0.201 servers
 	// and one client for ten processes
 	//   processor   15 servers
 	//   connections 3.33 servers
-	//   memory      0.805 servers
+	//   memory      0.669 servers
 	//   network     0.201 servers
 	// and each client at all servers
 	//   connections +Inf servers
 	//   processor   15 servers
-	//   memory      0.749 servers
+	//   memory      0.574 servers
 	//   network     0.201 servers
 }

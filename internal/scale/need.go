@@ -16,7 +16,6 @@ type Wish struct {
 	Waiters  float64
 	Pairs    float64 // acquire and release of free locks, a second
 	HandOffs float64 // a second
-	Names    float64 // that a store still knows: taken within the time for which it keeps their tokens
 	// Everywhere says that each client uses names of all servers, as in a Redis Cluster. Else
 	// the clients are in groups, each with servers of its own.
 	Everywhere bool
@@ -36,7 +35,7 @@ type Store struct {
 	// What goes through its network, in both directions together.
 	PairBytes, HandOffBytes, RenewalBytes float64
 	// Its memory.
-	Client, Lease, Waiter, Known float64
+	Client, Lease, Waiter float64
 }
 
 // Server is what one server has.
@@ -66,7 +65,7 @@ func (s Store) Needs(w Wish, on Server) []Need {
 	r := w.Renewals()
 	list := []Need{
 		{Resource: "processor", Amount: w.Pairs*s.Pair + w.HandOffs*s.HandOff + r*s.Renewal},
-		{Resource: "memory", Amount: w.Held*s.Lease + w.Waiters*s.Waiter + w.Names*s.Known},
+		{Resource: "memory", Amount: w.Held*s.Lease + w.Waiters*s.Waiter},
 		{Resource: "network", Amount: w.Pairs*s.PairBytes + w.HandOffs*s.HandOffBytes + r*s.RenewalBytes},
 		{Resource: "connections", Amount: w.Clients * ConnectionsOfClient},
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 func TestNeeds(t *testing.T) {
-	s := Store{Pair: 1e-4, HandOff: 2e-4, Renewal: 5e-5, PairBytes: 1000, HandOffBytes: 2000, RenewalBytes: 500, Client: 10_000, Lease: 500, Waiter: 300, Known: 100}
+	s := Store{Pair: 1e-4, HandOff: 2e-4, Renewal: 5e-5, PairBytes: 1000, HandOffBytes: 2000, RenewalBytes: 500, Client: 10_000, Lease: 500, Waiter: 300}
 	on := Server{Processors: 2, Busy: 0.5, Memory: 1e9, Network: 1e6, Connections: 1000}
-	w := Wish{Clients: 100, Held: 1e5, TTL: 30, Waiters: 10, Pairs: 1000, HandOffs: 500, Names: 1000}
+	w := Wish{Clients: 100, Held: 1e5, TTL: 30, Waiters: 10, Pairs: 1000, HandOffs: 500}
 	got := map[string]Need{}
 	for _, n := range s.Needs(w, on) {
 		got[n.Resource] = n
@@ -18,7 +18,7 @@ func TestNeeds(t *testing.T) {
 	near(t, "renewals", w.Renewals(), 1e4, 1e-9)
 	near(t, "processor", got["processor"].Amount, 0.1+0.1+0.5, 1e-9)
 	near(t, "servers", got["processor"].Servers, 0.7, 1e-9)
-	near(t, "memory", got["memory"].Amount, 1e6+5e7+3e3+1e5, 1e-9)
+	near(t, "memory", got["memory"].Amount, 1e6+5e7+3e3, 1e-9)
 	near(t, "network", got["network"].Amount, 1e6+1e6+5e6, 1e-9)
 	near(t, "connections", got["connections"].Servers, 0.1*ConnectionsOfClient, 1e-9)
 	list := s.Needs(w, on)

@@ -29,5 +29,5 @@ const micro = 1e-6
 var redis = Store{
 	Pair: 50 * micro, HandOff: 66 * micro, Renewal: 24 * micro,
 	PairBytes: 1110, HandOffBytes: 1304, RenewalBytes: 201,
-	Client: 23_000, Lease: 460, Waiter: 356, Known: 140,
+	Client: 23_000, Lease: 460, Waiter: 356,
 }

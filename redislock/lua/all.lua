@@ -2,7 +2,7 @@
 -- all asks for several locks, and gets all of them or none. It grants nothing to
 -- waiters, and does not overtake them. Repeating it is harmless.
 -- Gets: now, digits, closed of guard.lua; lease.lua and queue.lua.
--- KEYS: lock, floor, queue, ended, for each; epoch
+-- KEYS: lock, floor, floor of package redlock, queue, ended, for each; epoch
 -- ARGV: client; lease, kind, record, ttl ms, for each
 -- Returns {1, the tokens, server time}; {0, value or '', pttl ms, the leases that hold
 -- it together, with scores, or {}, which lock it is, from 1} if one is held or has
@@ -11,7 +11,7 @@
 -- n slots, and another number was asked for.
 
 local client, n = ARGV[1], (#ARGV - 1) / 4
-local epoch = KEYS[4 * n + 1]
+local epoch = KEYS[5 * n + 1]
 local at = now()
 local record, longest = redis.call('GET', epoch), 0
 for i = 1, n do longest = math.max(longest, ARGV[4 * i + 1]) end
@@ -21,12 +21,12 @@ if shut > 0 then return {-2, math.ceil(shut / 1000)} end
 
 local wanted = {}
 for i = 1, n do
-  local lock, floor, queue, ended = unpack(KEYS, 4 * i - 3, 4 * i)
+  local lock, floor, redlock, queue, ended = unpack(KEYS, 5 * i - 4, 5 * i)
   local lease, kind, record, ttl = unpack(ARGV, 4 * i - 2, 4 * i + 1)
-  local known = redis.call('MGET', lock, floor, ended)
+  local known = redis.call('MGET', lock, floor, ended, redlock)
   local value = known[1]
   if known[3] then return {-3} end
-  local s = state(lock, floor, queue, at, known[2])
+  local s = state(lock, floor, queue, at, math.max(highest(known[2]), highest(known[4])))
   s.me, s.ttl = join(lease, client, kind, record), ttl
   if owned(value, lease) then -- by the same call, which was not answered
     lengthen(lock, ttl)
@@ -47,9 +47,11 @@ for i = 1, n do
   wanted[i] = s
 end
 
-local reply = {1}
+local reply, last = {1}, {} -- two of the locks may have the same floor
 for i, s in ipairs(wanted) do
+  s.last = math.max(s.last, last[s.floor] or 0)
   reply[i + 1] = s.token or give(s, s.ttl, 'NX', parse(s.me))
+  last[s.floor] = s.last
 end
 reply[#reply + 1] = at
 return reply

@@ -24,6 +24,6 @@ end
 local at = now()
 local shut = closed(epoch, known[3], at, ttl)
 if shut ~= 0 then return {shut < 0 and shut or -2, ttl} end
-local s = state(lock, floor, queue, at, known[2])
+local s = state(lock, floor, queue, at, highest(known[2]))
 local token = give(s, ttl, 'XX', parse(successor))
 return {1, token, s.spare, redis.call('EXISTS', queue)}

@@ -63,7 +63,7 @@ local function find(lock, lease)
   end
 end
 
--- highest returns the token of a floor: the whole text, or, in all layouts of redlock,
+-- highest returns the token of a floor: the whole text, or, of redlock,
 -- the part before the first space.
 local function highest(floor)
   return tonumber(floor and (string.match(floor, '^(%d+) ') or floor) or 0)
@@ -71,7 +71,7 @@ end
 
 -- state returns what the functions below need to know of a lock.
 local function state(lock, floor, queue, at, last, claim, channel)
-  return {lock = lock, floor = floor, queue = queue, at = at, last = highest(last), claim = claim, channel = channel, n = 0}
+  return {lock = lock, floor = floor, queue = queue, at = at, last = last, claim = claim, channel = channel, n = 0}
 end
 
 -- fits reports whether a lease of a kind may be held together with the present ones.
@@ -186,7 +186,7 @@ end
 -- known the floor and the record of the epoch, if the caller has read them.
 local function go(lock, floor, queue, epoch, claim, channel, at, moved, free, line, known)
   known = known or redis.call('MGET', floor, epoch, lock)
-  local s = state(lock, floor, queue, at, known[1], claim, channel)
+  local s = state(lock, floor, queue, at, highest(known[1]), claim, channel)
   s.line = line
   if known[3] then
     s.n, s.kind = 1, 'exclusive'

@@ -171,6 +171,11 @@ func (c *Cluster) Servers(ctx context.Context) ([]*epoch.Server, error) {
 // EpochKey is the key of the record of the epoch of a lock's key.
 func (c *Cluster) EpochKey(key string) string { return c.epochKey(slotOf(key)) }
 
+// FloorKey is the key of the floor of the tokens of a lock: one for each slot.
+func (c *Cluster) FloorKey(key string) string {
+	return c.conf.Prefix + "token:{" + slotTag(slotOf(key)) + "}"
+}
+
 // Has reports whether a key is in a server that has answered, as far as is known.
 func (c *Cluster) Has(s *epoch.Server, key string) bool {
 	c.mu.Lock()

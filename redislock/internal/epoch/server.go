@@ -9,6 +9,8 @@ package epoch
 
 import (
 	"context"
+	"hash/crc32"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,6 +144,15 @@ func (s *Server) Has(*Server, string) bool { return true }
 
 // EpochKey is the key of the record of the epoch of a lock's key.
 func (s *Server) EpochKey(string) string { return s.epochKey }
+
+// floors is how many floors of tokens there are: enough that two names that many wait for rarely
+// have the same, and a megabyte at most.
+const floors = 8192
+
+// FloorKey is the key of the floor of the tokens of a lock, which others share.
+func (s *Server) FloorKey(key string) string {
+	return s.Prefix + "token:" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(key))%floors))
+}
 
 // ChannelFor begins the channels of messages about a lock's key.
 func (s *Server) ChannelFor(string) string { return s.Channel }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// together returns names whose locks have the same floor.
+func together(s *store, n int) (names []string) {
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprint("customer/", i)
+		if len(names) == 0 || s.server.FloorKey(lockKey(defaultPrefix, name)) == s.server.FloorKey(lockKey(defaultPrefix, names[0])) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestSharedFloor: names that share a floor are granted together, and what is set aside for one
+// of them stays below the floor, whatever the others are.
+func TestSharedFloor(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	names := together(s, 3)
+	key := s.server.FloorKey(lockKey(defaultPrefix, names[0]))
+	floor := func() uint64 {
+		n, err := strconv.ParseUint(r.do("get", key), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	check := func(what string, grants []driver.Grant) {
+		t.Helper()
+		for _, g := range grants {
+			last := g.Token()
+			if res, ok := g.(driver.Reserver); ok {
+				n, _ := res.Reserved()
+				last += n
+			}
+			if last > floor() {
+				t.Errorf("%s: a lease may have tokens up to %d, and the floor is %d", what, last, floor())
+			}
+			release(t, g)
+		}
+	}
+	request := func(i int, shared bool) *driver.Request {
+		req := long(names[i])
+		req.Shared = shared
+		return req
+	}
+	redlock := uint64(0) // what redlock has granted for the second name
+	above := func() {
+		redlock = floor() + 1_000_000
+		r.do("set", lockKey(defaultPrefix, names[1])+redlockSuffix, fmt.Sprint(redlock, " lease w 0 0"))
+	}
+	for i, sharing := range [][]bool{{false, true, false}, {false, false, true}, {true, false, true}} {
+		var reqs []*driver.Request
+		for i, shared := range sharing {
+			reqs = append(reqs, request(i, shared))
+		}
+		if i == 2 {
+			above()
+		}
+		grants, err := s.TryAcquireAll(t.Context(), reqs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token := grants[1].Token(); token <= redlock {
+			t.Errorf("a set: token %d after %d of redlock", token, redlock)
+		}
+		check(fmt.Sprint("a set, shared ", sharing), grants)
+	}
+	// As one call, and as one whose second is not ordinary.
+	for i := range 2 {
+		if i == 1 {
+			above()
+		}
+		before, requests := floor(), [][2]string{}
+		for i, name := range names {
+			requests = append(requests, [2]string{name, fmt.Sprint("L", i)})
+		}
+		if got := runMany(t, s, acquireScript, []string{s.id, exclusive, "{}", "60000", claimMillis, defaultPrefix + "client:", "0", ""}, requests); !slices.Equal(got, []string{"1", "1", "1"}) {
+			t.Fatalf("the answers are %v", got)
+		}
+		for i, name := range names {
+			held := parseHeld(r.do("get", lockKey(defaultPrefix, name)), -1, time.Now())
+			if token := uint64(held.Token); token <= before || token > floor() || i == 1 && token <= redlock {
+				t.Errorf("%s has token %d; the floor was %d and is %d, that of redlock is %d", name, token, before, floor(), redlock)
+			}
+			r.do("del", lockKey(defaultPrefix, name))
+		}
+	}
+}
