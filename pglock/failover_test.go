@@ -153,7 +153,8 @@ func TestPromoted(t *testing.T) {
 
 // TestPromotedLacks: a replica that does not get the last commits is promoted. A lease that
 // it lacks is lost, and its name is granted to nobody for MaxTTL. If commits wait for the
-// replica there was no such lease.
+// replica there was no such lease. A release waits for nobody: where the replica lacks it, the
+// name is kept until the lease expires.
 func TestPromotedLacks(t *testing.T) {
 	for _, mode := range []Mode{Durable, Synchronous} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -161,8 +162,12 @@ func TestPromotedLacks(t *testing.T) {
 			p, r, link, url := pair(t, mode)
 			d, other := open(t, url, &Options{Mode: mode, MaxTTL: testMaxTTL}), open(t, url, &Options{Mode: mode, MaxTTL: testMaxTTL})
 			take(t, d, "kept", time.Minute)
-			replicated(t, r, "kept")
+			given := take(t, d, "given", 10*time.Second)
+			replicated(t, r, "given")
 			link.Set(drivertest.BlackHole)
+			if err := given.Release(t.Context()); err != nil {
+				t.Errorf("Release while the replica gets nothing = %v", err)
+			}
 			ctx, cancel := t.Context(), context.CancelFunc(func() {})
 			if mode == Synchronous {
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
@@ -184,8 +189,16 @@ func TestPromotedLacks(t *testing.T) {
 				}
 				return
 			}
+			isHeld(t, other, "given")
 			take(t, other, "missing", time.Minute)
 			isHeld(t, other, "kept")
+			var next driver.Grant
+			if !eventually(patience, func() bool { next, err = other.TryAcquire(t.Context(), request("given", time.Minute)); return err == nil }) {
+				t.Fatalf("TryAcquire after a release that was lost = %v", err)
+			}
+			if next.Token() <= given.Token() {
+				t.Errorf("token %d after %d", next.Token(), given.Token())
+			}
 			if err := g.Release(t.Context()); err != nil {
 				t.Errorf("Release of an attempt that came to nothing = %v", err)
 			}
