@@ -21,7 +21,7 @@ import (
 func TestRefusedAmongMany(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:epoch", "~pawl:check:*", "~pawl:{mine*", "&*", "+@all")
+	r.do("acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:epoch", "~pawl:check:*", "~pawl:token:*", "~pawl:{mine*", "&*", "+@all")
 	s := open(t, "redis://app:s3cret@"+r.Addr, longOptions())
 	for range 20 {
 		var all sync.WaitGroup
