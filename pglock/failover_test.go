@@ -193,7 +193,10 @@ func TestPromotedLacks(t *testing.T) {
 			take(t, other, "missing", time.Minute)
 			isHeld(t, other, "kept")
 			var next driver.Grant
-			if !eventually(patience, func() bool { next, err = other.TryAcquire(t.Context(), request("given", time.Minute)); return err == nil }) {
+			if !eventually(patience, func() bool {
+				next, err = other.TryAcquire(t.Context(), request("given", time.Minute))
+				return err == nil
+			}) {
 				t.Fatalf("TryAcquire after a release that was lost = %v", err)
 			}
 			if next.Token() <= given.Token() {
