@@ -17,6 +17,8 @@ type (
 	Info = driver.Info
 	// Held is one lease as the store shows it to everybody, in an Info.
 	Held = driver.Held
+	// Transaction is one that keeps the name of a lease that has ended, in a Held.
+	Transaction = driver.Transaction
 	// Token is a fencing token: greater than that of every earlier lease on the same
 	// name, or 0 if the store has none. Send it along with every write, and have the
 	// resource refuse a token smaller than the largest it has seen.

@@ -97,7 +97,8 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 // Break ends the lease with the given id, which somebody else holds on name. The
 // victim's lease is lost, and its LostError says who broke it and why. If that lease
 // does not hold the name, Break changes nothing and returns ErrHeld, with the present
-// holder, or ErrReleased if there is none.
+// holder, or ErrReleased if there is none. It cannot end a transaction that the lease
+// guards: ErrHeld then tells of that, too, in Held.Transaction.
 //
 // On a store where only the holder itself can let go, as with files, Break asks the
 // holder to let go, and waits until it has or ctx ends. So a goroutine must not break a

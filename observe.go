@@ -85,7 +85,7 @@ func (c *Client) leader(ctx context.Context, name string, latest Token) (leader 
 		return Held{}, false, c.opError(ctx, "observe", name, err)
 	}
 	shown := info.Token
-	if len(info.Holders) > 0 {
+	if len(info.Holders) > 0 && info.Holders[0].Transaction == nil {
 		leader = info.Holders[0]
 		shown = leader.Token
 	}

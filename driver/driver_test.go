@@ -50,6 +50,10 @@ func TestErrorTexts(t *testing.T) {
 		`held by somebody else`: &driver.HeldError{},
 		`held by somebody; that process has ended, what it started goes on and holds it`: &driver.HeldError{
 			Info: &driver.Info{Holders: []driver.Held{{Orphan: true}}}},
+		`held by somebody; that lease has ended, and an open transaction that it guards keeps the name: server process 7 ("billing")`: &driver.HeldError{
+			Info: &driver.Info{Holders: []driver.Held{{Transaction: &driver.Transaction{PID: 7, Application: "billing"}}}}},
+		`held by somebody; that lease has ended, and an open transaction that it guards keeps the name: it is prepared, and no process has it`: &driver.HeldError{
+			Info: &driver.Info{Holders: []driver.Held{{Transaction: &driver.Transaction{}}}}},
 		`lease lost: broken by bob@laptop: "runner died"`: &driver.LostError{
 			Reason: driver.Broken, By: &driver.Holder{User: "bob", Host: "laptop"}, Why: "runner died"},
 		`lease lost: it was not renewed in time (last renewal: no route to host)`: &driver.LostError{

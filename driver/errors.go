@@ -71,6 +71,9 @@ func (e *HeldError) holder() string {
 	if h.Orphan {
 		s += "; that process has ended, what it started goes on and holds it"
 	}
+	if h.Transaction != nil {
+		s += fmt.Sprintf("; that lease has ended, and an open transaction that it guards keeps the name: %v", h.Transaction)
+	}
 	return s
 }
 

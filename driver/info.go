@@ -70,6 +70,39 @@ type Held struct {
 	// Orphan: the process that took the lease has ended, but processes that it started
 	// go on.
 	Orphan bool `json:"orphan,omitempty"`
+	// Transaction: the lease has ended, but nobody gets the name before this transaction has,
+	// which the lease guards; see pawl.Lease.Guard.
+	Transaction *Transaction `json:"transaction,omitempty"`
+}
+
+// Transaction is one that is open, as the database that has the store shows it.
+type Transaction struct {
+	PID         int       `json:"pid,omitempty"` // of the server's process; 0 if it is prepared
+	Application string    `json:"application,omitempty"`
+	Since       time.Time `json:"since,omitzero"` // zero: the database does not tell this user
+}
+
+// String says which transaction it is: server process 4711 ("billing"), for 3m12s.
+func (t *Transaction) String() string {
+	if t.PID == 0 {
+		return "it is prepared, and no process has it"
+	}
+	s := fmt.Sprintf("server process %d", t.PID)
+	if t.Application != "" {
+		s += fmt.Sprintf(" (%q)", t.Application)
+	}
+	if !t.Since.IsZero() {
+		s += ", for " + Ago(t.Since)
+	}
+	return s
+}
+
+// End says how to end the transaction by hand.
+func (t *Transaction) End() string {
+	if t.PID == 0 {
+		return "end that transaction: ROLLBACK PREPARED, see pg_prepared_xacts"
+	}
+	return fmt.Sprintf("end that transaction: SELECT pg_terminate_backend(%d)", t.PID)
 }
 
 // Waiter is one waiter in the queue.

@@ -52,7 +52,8 @@ type Inspector interface {
 
 	// Break ends the lease with the given id on name, by compare and delete: if that
 	// lease is not the holder, it changes nothing and returns a *HeldError if another
-	// lease is, or ErrReleased if none is. The victim's LostError has by and why. Where
+	// lease is, or if a transaction keeps the name (Held.Transaction), or ErrReleased if
+	// none is. The victim's LostError has by and why. Where
 	// only the victim can let go (files), Break asks it to, and returns when it has or
 	// when ctx ends.
 	Break(ctx context.Context, name, lease string, by *Holder, why string) error

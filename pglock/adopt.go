@@ -20,7 +20,7 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
+	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease && h.Transaction == nil })
 	if i >= 0 {
 		if err := s.shut(ctx); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -45,12 +46,12 @@ func isHeld(t testing.TB, d driver.Driver, name string) {
 	}
 }
 
-// isOver waits until the time of the leases on a name is over at the server.
+// isOver waits until the time of the leases on a name is over at the server, guarded or not.
 func isOver(t testing.TB, d *store, name string) {
 	t.Helper()
 	if !eventually(patience, func() bool {
 		info, err := d.Inspect(t.Context(), name)
-		return err == nil && len(info.Holders) == 0
+		return err == nil && !slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Transaction == nil })
 	}) {
 		t.Fatalf("%s is held for ever", name)
 	}
@@ -62,6 +63,7 @@ type transaction struct {
 	exec   func(sql string) error
 	commit func() error
 	abort  func()
+	pid    func() int // of the server's process; with pgx only
 }
 
 // begin returns ways to begin a transaction, by their name.
@@ -84,14 +86,14 @@ func beginners(t testing.TB, p *servers.Postgres) map[string]func() *transaction
 				t.Fatal(err)
 			}
 			return &transaction{tx, func(q string) error { _, err := tx.Exec(ctx, q); return err },
-				func() error { return tx.Commit(ctx) }, func() { tx.Rollback(ctx) }}
+				func() error { return tx.Commit(ctx) }, func() { tx.Rollback(ctx) }, func() int { return int(c.PgConn().PID()) }}
 		},
 		"sql": func() *transaction {
 			tx, err := db.Begin()
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &transaction{tx, func(q string) error { _, err := tx.Exec(q); return err }, tx.Commit, func() { tx.Rollback() }}
+			return &transaction{tx, func(q string) error { _, err := tx.Exec(q); return err }, tx.Commit, func() { tx.Rollback() }, nil}
 		},
 	}
 }

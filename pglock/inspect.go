@@ -19,6 +19,12 @@ type shownLease struct {
 	Since  int64  `json:"since"`
 	Record string `json:"record"`
 	Kind   int    `json:"kind"`
+	// Tx is the transaction that keeps the lease although its time is over.
+	Tx *struct {
+		PID         int    `json:"pid"`
+		Application string `json:"application"`
+		Since       int64  `json:"since"`
+	} `json:"tx"`
 }
 
 // shownName is what pawl.look returns.
@@ -32,10 +38,17 @@ type shownName struct {
 
 func (l shownLease) held() driver.Held {
 	r := readRecord(l.Record)
-	return driver.Held{
+	held := driver.Held{
 		Holder: r.Holder, Lease: l.Lease, Token: driver.Token(l.Token), Why: r.Why, Keeps: r.Keeps,
 		Acquired: time.UnixMicro(l.Since), Expires: time.UnixMicro(l.Until), Shared: l.Kind == shared, Slots: max(l.Kind, 0),
 	}
+	if l.Tx != nil {
+		held.Transaction = &driver.Transaction{PID: l.Tx.PID, Application: l.Tx.Application}
+		if l.Tx.Since != 0 {
+			held.Transaction.Since = time.UnixMicro(l.Tx.Since)
+		}
+	}
+	return held
 }
 
 func readHolders(b []byte) (holders []driver.Held) {

@@ -14,7 +14,7 @@ var schemaSQL string
 
 // version is that of sql/schema.sql. A client works with a schema whose oldest is not after
 // it.
-const version = 4
+const version = 5
 
 var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`) })
 

@@ -63,6 +63,8 @@ type holderJSON struct {
 	Orphan   bool       `json:"orphan,omitempty"`
 	Shared   bool       `json:"shared,omitempty"`
 	Slots    int        `json:"slots,omitempty"`
+
+	Transaction *pawl.Transaction `json:"transaction,omitempty"`
 }
 
 type waiterJSON struct {
@@ -83,7 +85,7 @@ func writeLocked(w http.ResponseWriter, info *pawl.Info) {
 	l := lockJSON{Name: info.Name, Held: true, Token: info.Token, Holders: []holderJSON{}, Waiters: []waiterJSON{}}
 	for _, h := range info.Holders {
 		l.Holders = append(l.Holders, holderJSON{person(h.Holder, h.Why), h.Lease, h.Token,
-			h.Acquired, h.Renewed, h.Expires, h.Orphan, h.Shared, h.Slots})
+			h.Acquired, h.Renewed, h.Expires, h.Orphan, h.Shared, h.Slots, h.Transaction})
 	}
 	for _, v := range info.Waiters {
 		l.Waiters = append(l.Waiters, waiterJSON{person(v.Holder, v.Why), v.Lease, v.Since, v.Shared, v.Slots, v.Holds})

@@ -105,13 +105,22 @@ func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
 	out := breakJSON{schema, s.url.String(), b.name, []string{}}
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
-		if errors.Is(err, pawl.ErrReleased) && b.force {
+		if b.force && (errors.Is(err, pawl.ErrReleased) || keptErr(err, id) != nil) {
 			continue // it was there a moment ago, and has ended by itself
 		}
 		if err != nil {
 			return b.failure(ctx, s, err)
 		}
 		out.Broken = append(out.Broken, id)
+	}
+	if info, err := s.Inspect(ctx, b.name); err == nil {
+		tx := kept(info, "")
+		if tx != nil && len(out.Broken) == 0 {
+			return b.stays(tx)
+		}
+		if tx != nil {
+			fmt.Fprintln(a.stderr, printable(fmt.Sprintf("pawl: warning: an open transaction that the lease guards keeps %q: %v; %s", b.name, tx, tx.End())))
+		}
 	}
 	return a.print(out, func(w io.Writer) error {
 		if len(out.Broken) == 0 {
@@ -168,6 +177,8 @@ func (b *breakArgs) failure(ctx context.Context, s *store, err error) error {
 	switch {
 	case errors.Is(err, pawl.ErrReleased):
 		return b.nobody(ctx, s)
+	case keptErr(err, b.lease) != nil:
+		return b.stays(keptErr(err, b.lease))
 	case errors.Is(err, pawl.ErrHeld):
 		return fail(exitBusy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -178,6 +189,29 @@ func (b *breakArgs) failure(ctx context.Context, s *store, err error) error {
 		return fail(exitBusy, text, "the holder has been asked and may still let go: "+look)
 	}
 	return storeFailure(err, s.url.String())
+}
+
+// stays is the failure to break a lease that has ended already.
+func (b *breakArgs) stays(tx *pawl.Transaction) error {
+	return fail(exitBusy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
+}
+
+// kept returns the transaction that keeps the name although the lease, or any if it is empty, has
+// ended; or nil.
+func kept(info *pawl.Info, lease string) *pawl.Transaction {
+	for _, h := range info.Holders {
+		if h.Transaction != nil && (lease == "" || lease == h.Lease) {
+			return h.Transaction
+		}
+	}
+	return nil
+}
+
+func keptErr(err error, lease string) *pawl.Transaction {
+	if held := new(pawl.HeldError); errors.As(err, &held) && held.Info != nil {
+		return kept(held.Info, lease)
+	}
+	return nil
 }
 
 func heldErr(err error) string {

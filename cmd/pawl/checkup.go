@@ -158,6 +158,8 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		show := "see: " + d.store.show(info.Name)
 		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, shellQuote(info.Name), d.store.flag, h.Lease)
 		switch {
+		case h.Transaction != nil:
+			warn("transaction", fmt.Sprintf("is kept by an open transaction that a lease of %v guarded, which has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
 		case h.Orphan:
 			warn("orphan", fmt.Sprintf("is held by what %v has left running", h.Holder), end)
 		case h.Command != acquireCommandLine && gone(h.Holder): // else the next step of a pipeline may have it

@@ -125,8 +125,12 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 			if h.Slots > 0 {
 				kind = fmt.Sprintf("%d slots", h.Slots)
 			}
+			reason := cmp.Or(h.Why, "-")
+			if h.Transaction != nil {
+				reason = fmt.Sprintf("has ended, but an open transaction keeps it: %v", h.Transaction)
+			}
 			t = append(t, []string{printable(info.Name), kind, age(h.Acquired), waiting,
-				printable(h.Holder.String()), printable(cmp.Or(h.Why, "-"))})
+				printable(h.Holder.String()), printable(reason)})
 		}
 		if len(info.Holders) == 0 {
 			t = append(t, []string{printable(info.Name), "-", "-", waiting, "-", "-"})

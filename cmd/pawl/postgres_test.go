@@ -5,9 +5,15 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -34,4 +40,64 @@ func TestPostgres(t *testing.T) {
 			t.Errorf("%s: stderr is %q; want one line with %q", c.store, got, c.want)
 		}
 	}
+}
+
+// TestKeptByATransaction: a name whose lease has ended, but that a transaction keeps which the
+// lease guards, is told as that by every command.
+func TestKeptByATransaction(t *testing.T) {
+	w := newWorld(t)
+	p := servers.StartPostgres(t)
+	url := p.URL("pawl") + "&application_name=billing"
+	locks, err := pawl.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	lease, err := locks.Acquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.Begin(t.Context())
+	if err == nil {
+		err = lease.Guard(t.Context(), tx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := fmt.Sprintf("server process %d (\"billing\")", db.PgConn().PID())
+	end := fmt.Sprintf("SELECT pg_terminate_backend(%d)", db.PgConn().PID())
+	for _, c := range []struct {
+		words string
+		code  int
+		want  []string
+	}{
+		{"break deploy --force --why test", 0, []string{`broke "deploy"`, "warning: an open transaction", process, end}},
+		{"break deploy --force --why test", exitBusy, []string{"the lease has ended, but an open transaction", process, end}},
+		{"break deploy --why test --lease " + lease.ID(), exitBusy, []string{"the lease has ended, but an open transaction", process, end}},
+		{"show deploy", 0, []string{"an open transaction that it guards keeps the name: " + process, end}},
+		{"show deploy --json", 0, []string{`"held": true`, fmt.Sprintf(`"pid": %d`, db.PgConn().PID())}},
+		{"ls", 0, []string{"has ended, but an open transaction keeps it: " + process}},
+		{"wait deploy --wait 100ms", exitBusy, []string{"that lease has ended, and an open transaction that it guards keeps the name: " + process}},
+		{"run -n deploy true", exitBusy, []string{"that lease has ended, and an open transaction that it guards keeps the name: " + process}},
+		{"doctor", 1, []string{`"deploy" is kept by an open transaction`, process, end}},
+	} {
+		words := strings.Fields(c.words)
+		did := w.pawl(slices.Insert(words, 1, "-s", p.URL("pawl"))...)
+		did.end(c.code)
+		got := strings.Join(strings.Fields(did.stdout()+did.stderr()), " ")
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("pawl %s: %s\nwant %q", c.words, got, want)
+			}
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.pawl("wait", "deploy", "-n", "-s", p.URL("pawl")).end(0)
 }

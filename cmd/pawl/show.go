@@ -80,6 +80,10 @@ func describe(w io.Writer, info *pawl.Info) error {
 		if h.Orphan {
 			row("", "this process has ended; what it started goes on and holds the lock")
 		}
+		if h.Transaction != nil {
+			row("", "this lease has ended; an open transaction that it guards keeps the name: %v", h.Transaction)
+			row("", "%s", h.Transaction.End())
+		}
 		rowIf(row, "kind", kindText(h.Shared, h.Slots))
 		rowIf(row, "why", h.Why)
 		rowIf(row, "lease", h.Lease)

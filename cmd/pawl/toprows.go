@@ -93,6 +93,9 @@ func rowOf(l *history.Lock, now time.Time) topRow {
 		if h.Orphan {
 			r.mark(doubtful, "orphan")
 		}
+		if h.Transaction != nil {
+			r.mark(doubtful, "transaction")
+		}
 	}
 	if n := len(l.Holders); n > 1 {
 		more := fmt.Sprintf("+%d ", n-1)

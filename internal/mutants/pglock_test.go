@@ -22,6 +22,16 @@ func init() {
 	pg("a guarded lease ends with its release", "sql/schema.sql",
 		"PERFORM 1 FROM pawl.lock WHERE name = l.name FOR UPDATE SKIP LOCKED;\n    IF FOUND THEN\n      l.lease := NULL; freed := true;\n    END IF;",
 		"l.lease := NULL; freed := true;", "TestGuard")
+	pg("nobody is told what a guard keeps", "sql/schema.sql",
+		"  PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));\n", "", "TestGuardIsShown")
+	pg("a list leaves out what only a guard keeps", "sql/schema.sql",
+		"(l.until > t.at OR pawl.mark(l.lease) IN (SELECT g.mark FROM guards g))", "l.until > t.at", "TestGuardIsShown")
+	pg("whoever asks is not told what a guard keeps", "sql/schema.sql",
+		"WHERE h.until > at OR h.tx IS NOT NULL);", "WHERE h.until > at);", "TestGuardIsShown")
+	pg("a lease that has ended and is guarded is taken over by its id", "adopt.go",
+		" && h.Transaction == nil", "", "TestGuardIsShown")
+	mutants = append(mutants, mutant{name: "pg: a lease that has ended leads as long as a guard keeps the name", file: "observe.go",
+		old: " && info.Holders[0].Transaction == nil", new: "", pkg: "pglock", test: "TestGuardTellsWaiters"})
 	pg("a guarded lease is handed over without the store", "guard.go",
 		"g.spare = 0", "_ = g.spare", "TestGuard")
 	pg("the record of a run outlives a crash", "sql/schema.sql",
@@ -136,7 +146,7 @@ func init() {
 	pg("no release waits for the disk", "sql/schema.sql",
 		"IF (SELECT mode FROM pawl.epoch) = 'async' THEN", "IF true THEN", "TestWhatWaits")
 	pg("an upgrade shuts out clients of the version before", "sql/schema.sql",
-		"UPDATE pawl.meta SET version = 4", "UPDATE pawl.meta SET oldest = 4, version = 4", "TestUpgrade")
+		"UPDATE pawl.meta SET version = 5", "UPDATE pawl.meta SET oldest = 5, version = 5", "TestUpgrade")
 	pg("an ordinary token does not grow", "sql/schema.sql",
 		"SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(", "SET tok = t.at, token = greatest(t.at, k.token + 1, least(", "TestConformance/reserved-tokens-go-to-no-other-grant")
 	pg("tokens of many requests in a call do not grow", "sql/schema.sql",

@@ -316,12 +316,36 @@ BEGIN
   WHERE name = l.name;
 END $$;
 
--- holders describes the leases on a name, 16 at most, for an error's text.
+-- mark is the advisory lock that a transaction has while it guards a lease, for people:
+-- the locks on rows do not tell whose they are.
+CREATE OR REPLACE FUNCTION pawl.mark(p_lease text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
+$$ SELECT hashtextextended('pawl guards ' || p_lease, 0) $$;
+
+-- guards lists the transactions that guard leases, by their marks. Since when one is open
+-- is null if it is another user's; a prepared one has no process.
+CREATE OR REPLACE FUNCTION pawl.guards() RETURNS TABLE (mark bigint, tx json) LANGUAGE sql STABLE AS $$
+  SELECT DISTINCT ON (1) k.classid::bigint << 32 | k.objid::bigint,
+      json_build_object('pid', k.pid, 'application', a.application_name, 'since', (extract(epoch FROM a.xact_start) * 1000000)::bigint)
+    FROM pg_locks k LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.mode = 'ShareLock' AND k.granted
+      AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ORDER BY 1, a.xact_start
+$$;
+
+-- guarded returns the transaction that guards a lease, or null.
+CREATE OR REPLACE FUNCTION pawl.guarded(p_lease text) RETURNS json LANGUAGE sql STABLE AS
+$$ SELECT g.tx FROM pawl.guards() g WHERE g.mark = pawl.mark(p_lease) $$;
+
+-- holders describes the leases on a name, 16 at most, for an error's text. One that is over
+-- is there as long as a transaction that it guards, tx.
 CREATE OR REPLACE FUNCTION pawl.holders(p_name text) RETURNS json LANGUAGE plpgsql STABLE AS $$
+DECLARE at bigint := pawl.us();
 BEGIN
   RETURN (SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
-    SELECT lease, tok AS token, until, since, record, 0 AS kind FROM pawl.lock WHERE name = p_name AND lease IS NOT NULL
-    UNION ALL (SELECT lease, token, until, since, record, kind FROM pawl.sharer WHERE name = p_name ORDER BY token LIMIT 16)) h);
+    SELECT a.*, CASE WHEN a.until <= at THEN pawl.guarded(a.lease) END AS tx FROM (
+      SELECT lease, tok AS token, until, since, record, 0 AS kind FROM pawl.lock WHERE name = p_name AND lease IS NOT NULL
+      UNION ALL (SELECT lease, token, until, since, record, kind FROM pawl.sharer WHERE name = p_name ORDER BY token LIMIT 16)) a) h
+    WHERE h.until > at OR h.tx IS NOT NULL);
 END $$;
 
 -- row returns the row of a name, locked.
@@ -782,7 +806,7 @@ BEGIN
   IF l.waiters > 0 AND r.freed THEN l := pawl.go(l, at, p_claim, false); END IF;
   PERFORM pawl.put(l);
   IF code = 0 THEN
-    SELECT coalesce(json_agg(h), '[]') INTO holders FROM json_array_elements(pawl.holders(p_name)) h WHERE (h ->> 'until')::bigint > at;
+    holders := pawl.holders(p_name);
     RETURN;
   END IF;
   INSERT INTO pawl.ended(lease, until, news) VALUES (p_lease, at + greatest(p_remember, 300000000), p_news)
@@ -803,6 +827,7 @@ BEGIN
   IF ends IS NULL OR ends <= pawl.us() THEN
     RAISE 'the lease on % with token % has ended', p_name, p_token USING ERRCODE = 'PAWL1';
   END IF;
+  PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
 END $$;
 
 -- in_use removes from the record of a lease that its client may keep it when nobody uses
@@ -816,17 +841,21 @@ BEGIN
 END $$;
 
 -- look describes names as JSON, one a row: p_name alone, or those that begin with
--- p_prefix and have a holder or a waiter.
+-- p_prefix and have a holder or a waiter. The leases are those of pawl.holders; guards is
+-- read once, and only if one of them is over.
 CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE AS $$
+  WITH guards AS MATERIALIZED (SELECT * FROM pawl.guards())
   SELECT json_build_object('name', l.name, 'token', l.token, 'at', t.at,
     'holders', (SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
-        SELECT l.lease, l.tok AS token, l.until, l.since, l.record, 0 AS kind WHERE l.lease IS NOT NULL
-        UNION ALL SELECT s.lease, s.token, s.until, s.since, s.record, s.kind FROM pawl.sharer s WHERE s.name = l.name) h WHERE h.until > t.at),
+        SELECT a.*, CASE WHEN a.until <= t.at THEN (SELECT g.tx FROM guards g WHERE g.mark = pawl.mark(a.lease)) END AS tx FROM (
+          SELECT l.lease, l.tok AS token, l.until, l.since, l.record, 0 AS kind WHERE l.lease IS NOT NULL
+          UNION ALL SELECT s.lease, s.token, s.until, s.since, s.record, s.kind FROM pawl.sharer s WHERE s.name = l.name) a) h
+        WHERE h.until > t.at OR h.tx IS NOT NULL),
     'waiters', (SELECT coalesce(json_agg(json_build_object('lease', w.lease, 'since', w.since, 'record', w.record, 'kind', w.kind) ORDER BY w.place), '[]')
         FROM pawl.waiter w WHERE w.name = l.name))
   FROM pawl.lock l, (SELECT pawl.us() AS at) t
   WHERE CASE WHEN p_name IS NOT NULL THEN l.name = p_name
-    ELSE starts_with(l.name, p_prefix) AND (l.lease IS NOT NULL AND l.until > t.at OR l.sharers > 0 OR l.waiters > 0) END
+    ELSE starts_with(l.name, p_prefix) AND (l.lease IS NOT NULL AND (l.until > t.at OR pawl.mark(l.lease) IN (SELECT g.mark FROM guards g)) OR l.sharers > 0 OR l.waiters > 0) END
   ORDER BY l.name
 $$;
 
@@ -855,5 +884,5 @@ BEGIN
   RETURN CASE WHEN n = p_rows THEN last END;
 END $$;
 
-INSERT INTO pawl.meta(version, oldest, timeline) VALUES (4, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
-UPDATE pawl.meta SET version = 4 WHERE version < 4;
+INSERT INTO pawl.meta(version, oldest, timeline) VALUES (5, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
+UPDATE pawl.meta SET version = 5 WHERE version < 5;

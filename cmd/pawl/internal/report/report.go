@@ -44,6 +44,8 @@ type Holder struct {
 	Orphan   bool       `json:"orphan,omitempty"` // the process has ended, what it started goes on
 	Shared   bool       `json:"shared,omitempty"`
 	Slots    int        `json:"slots,omitempty"` // how many the lock has, if this is one of them
+	// The lease has ended, and this open transaction, which it guards, keeps the name.
+	Transaction *pawl.Transaction `json:"transaction,omitempty"`
 }
 
 // Waiter is one waiter.
@@ -92,7 +94,7 @@ func LockOf(info *pawl.Info) Lock {
 	}
 	for _, h := range info.Holders {
 		l.Holders = append(l.Holders, Holder{PersonOf(h.Holder, h.Why), h.Lease, h.Token,
-			instant(h.Acquired), instant(h.Renewed), instant(h.Expires), h.Orphan, h.Shared, h.Slots})
+			instant(h.Acquired), instant(h.Renewed), instant(h.Expires), h.Orphan, h.Shared, h.Slots, h.Transaction})
 	}
 	for _, w := range info.Waiters {
 		waiter := Waiter{Person: PersonOf(w.Holder, w.Why), Lease: w.Lease, Since: instant(w.Since), Shared: w.Shared, Slots: w.Slots}

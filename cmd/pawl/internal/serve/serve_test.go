@@ -96,7 +96,7 @@ func TestSchema(t *testing.T) {
 	t.Parallel()
 	const (
 		person = " who user host pid command why"
-		holder = person + " lease token acquired renewed expires orphan shared slots"
+		holder = person + " lease token acquired renewed expires orphan shared slots transaction"
 		waiter = person + " lease since shared slots holds"
 		state  = "max_ttl max_ttl_set_by closed closed_until closed_because"
 		store  = " store asked took error partly state"

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestGuardIsShown: as long as nothing but a transaction keeps a name, everybody is told which
+// one that is: whoever looks, lists, asks, waits or breaks, also a user with few rights.
+func TestGuardIsShown(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	mine := open(t, p.URL("pawl"), wide)
+	sql(t, p, "CREATE USER stranger; GRANT USAGE ON SCHEMA pawl TO stranger; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO stranger")
+	begin := beginners(t, p)["pgx"]
+	for what, end := range map[string]func(d *store, g driver.Grant, name string) error{
+		"expired": func(d *store, _ driver.Grant, name string) error { isOver(t, d, name); return nil },
+		"release": func(_ *store, g driver.Grant, _ string) error { return g.Release(t.Context()) },
+		"break": func(d *store, g driver.Grant, name string) error {
+			return d.Break(t.Context(), name, g.(*grant).lease, nil, "test")
+		},
+	} {
+		for user, knows := range map[string]bool{"pawl": true, "stranger": false} {
+			for _, shared := range []bool{false, true} {
+				t.Run(fmt.Sprint(what, "/", user, "/shared=", shared), func(t *testing.T) {
+					d := open(t, p.URL(user), wide)
+					req := request("kept/"+t.Name(), 500*time.Millisecond)
+					req.Shared = shared
+					if what != "expired" {
+						req.TTL = time.Minute
+					}
+					g, err := mine.TryAcquire(t.Context(), req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					tx := begin()
+					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.(driver.Guarder).Guard(t.Context(), tx.tx)); err != nil {
+						t.Fatal(err)
+					}
+					if h := holders(t, d, req.Name); len(h) != 1 || h[0].Transaction != nil {
+						t.Errorf("the holders of a lease that is held are %+v", h)
+					}
+					if err := end(d, g, req.Name); err != nil {
+						t.Fatal(err)
+					}
+					keeps := func(how string, h []driver.Held) {
+						t.Helper()
+						if len(h) != 1 || h[0].Lease != req.Lease || h[0].Transaction == nil {
+							t.Fatalf("%s: %+v; want the lease, and its transaction", how, h)
+						}
+						is := *h[0].Transaction
+						since := is.Since
+						is.Since = time.Time{}
+						want := driver.Transaction{PID: tx.pid(), Application: "billing"}
+						if is != want || since.IsZero() == knows || knows && time.Since(since).Abs() > time.Hour {
+							t.Errorf("%s: %+v since %v; want %+v", how, is, since, want)
+						}
+					}
+					keeps("Inspect", holders(t, d, req.Name))
+					infos, err := d.List(t.Context(), req.Name)
+					if err != nil || len(infos) != 1 {
+						t.Fatalf("List = %v, %v", infos, err)
+					}
+					keeps("List", infos[0].Holders)
+					var held *driver.HeldError
+					if _, err := d.TryAcquire(t.Context(), request(req.Name, time.Second)); !errors.As(err, &held) {
+						t.Fatalf("TryAcquire = %v", err)
+					}
+					keeps("TryAcquire", held.Info.Holders)
+					if err := d.Break(t.Context(), req.Name, req.Lease, nil, "again"); !errors.As(err, &held) {
+						t.Fatalf("Break = %v", err)
+					}
+					keeps("Break", held.Info.Holders)
+					if g, err := d.Adopt(t.Context(), req.Name, req.Lease); !errors.Is(err, driver.ErrLost) {
+						t.Errorf("Adopt = %v, %v; want ErrLost", g, err)
+					}
+					tx.abort()
+					if h := holders(t, d, req.Name); len(h) != 0 {
+						t.Errorf("the transaction has ended, and the holders are %+v", h)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestGuardTellsWaiters: a call that has waited in vain for a transaction to end says so, and
+// nobody leads with a lease that has ended.
+func TestGuardTellsWaiters(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	locks, err := Open(t.Context(), p.URL("pawl"), wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Acquire(t.Context(), "kept/waits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := beginners(t, p)["pgx"]()
+	defer tx.abort()
+	if err := errors.Join(lease.Guard(t.Context(), tx.tx), lease.Release(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = locks.Acquire(ctx, "kept/waits")
+	if want := fmt.Sprintf("server process %d", tx.pid()); !errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Acquire = %v; want ErrHeld with %q", err, want)
+	}
+	for leader, err := range locks.Observe(t.Context(), "kept/waits") {
+		if err != nil || leader.Lease != "" {
+			t.Errorf("the leader is %+v, %v; want none", leader, err)
+		}
+		break
+	}
+}
+
+func holders(t testing.TB, d *store, name string) []driver.Held {
+	t.Helper()
+	info, err := d.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Holders
+}
