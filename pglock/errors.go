@@ -92,16 +92,6 @@ func kindOfRefusal(pe *pgconn.PgError) error {
 	return nil
 }
 
-// dialFailure is that of a connection that could not be made.
-func dialFailure(err error) *failure {
-	var pe *pgconn.PgError
-	if errors.As(err, &pe) {
-		kind := kindOfRefusal(pe)
-		return &failure{err: unavailable(storekit.OfKind(kind, hint(err))), lasting: kind != nil}
-	}
-	return &failure{err: unavailable(hint(err)), silent: true}
-}
-
 // explain adds which server it was. It hides that the request had a deadline of its own:
 // context errors are the caller's alone.
 func (s *store) explain(err error) error {
@@ -109,31 +99,4 @@ func (s *store) explain(err error) error {
 		return fmt.Errorf("%s: no answer in time: does the server run, and does it wait for a replica?", s.where)
 	}
 	return fmt.Errorf("%s: %s", s.where, err.Error())
-}
-
-// hint says what to do about a connection that could not be made. It does not wrap the
-// error, which may be that of a context that is not the caller's.
-func hint(err error) error {
-	text := strings.Join(strings.Fields(err.Error()), " ") // pgx writes a line for each attempt
-	for _, c := range []struct{ part, hint string }{
-		{"connection refused", "is the server running, and is this its address?"},
-		{"no such file or directory", "is the server running, and is this the directory of its socket?"},
-		{"no such host", "check the name of the host"},
-		{"28P01", "check the user and the password"},
-		{"28000", "check the user, and the server's pg_hba.conf"},
-		{"3D000", "name a database that exists"},
-		{"42704", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
-		{"53300", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
-		{"certificate", "see sslrootcert and sslmode"},
-		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them"},
-		{"deadline exceeded", "is a firewall in between?"},
-		{"i/o timeout", "is a firewall in between?"},
-		// Last, as with sslmode=prefer an attempt without TLS comes after it, and its error tells more.
-		{"server refused TLS connection", "this server has no TLS: use sslmode=prefer"},
-	} {
-		if strings.Contains(text, c.part) {
-			return errors.New(text + ": " + c.hint)
-		}
-	}
-	return errors.New(text)
 }

@@ -20,12 +20,44 @@ func TestHint(t *testing.T) {
 		"failed:\n\tserver refused TLS connection\n\tFATAL: database \"x\" does not exist (SQLSTATE 3D000)":                "a database that exists",
 		"failed:\n\tserver refused TLS connection\n\tFATAL: unrecognized configuration parameter \"mod\" (SQLSTATE 42704)": "check its spelling",
 		"failed:\n\tserver refused TLS connection\n\tread only connection":                                                 "name the primary",
-		"server refused TLS connection":         "sslmode=prefer",
-		"dial tcp: connect: connection refused": "is the server running",
+		"server refused TLS connection":               "sslmode=prefer",
+		"invalid body length: expected at most 1 MiB": "is this a PostgreSQL server?",
+		"dial tcp: connect: connection refused":       "is the server running",
 	} {
 		if got := hint(errors.New(text)).Error(); !strings.Contains(got, want) || strings.ContainsAny(got, "\n\t") {
 			t.Errorf("%q: %q; want %q, in one line", text, got, want)
 		}
+	}
+}
+
+// TestDialErrors: whoever cannot connect is told why in one sentence, once, however many
+// addresses were tried, with TLS and without.
+func TestDialErrors(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	sql(t, p, "CREATE USER nameless")
+	for url, want := range map[string]string{
+		"postgres://nobody@" + p.Addr + "/postgres":          p.Addr + `: role "nobody" does not exist (SQLSTATE 28000): check the user, as in postgres://USER@HOST/DATABASE, and the server's pg_hba.conf`,
+		"postgres://pawl@" + p.Addr + "/none":                p.Addr + `: database "none" does not exist (SQLSTATE 3D000): name a database that exists`,
+		"postgres://nameless@" + p.Addr:                      p.Addr + `: database "nameless" does not exist (SQLSTATE 3D000): name a database that exists, as in postgres://HOST/postgres: without one PostgreSQL takes that of the user's name`,
+		"postgres://pawl@127.0.0.1:1/postgres":               "127.0.0.1:1: connection refused: is the server running, and is this its address?",
+		"postgres://pawl@127.0.0.1:1,127.0.0.1:2/postgres":   "127.0.0.1:1: connection refused; 127.0.0.1:2: connection refused: is the server running, and is this its address?",
+		"postgres://pawl@127.0.0.1:1," + p.Addr + "/none":    "127.0.0.1:1: connection refused; " + p.Addr + `: database "none" does not exist (SQLSTATE 3D000): name a database that exists`,
+		"postgres://pawl@there.is.none.invalid:1/postgres":   "there.is.none.invalid: no such host: check the name of the host",
+		"postgres://pawl@/postgres?host=/none":               "/none/.s.PGSQL.5432: no such file or directory: is the server running, and is this the directory of its socket?",
+		"postgres://pawl@" + p.Addr + "/?sslmode=require":    p.Addr + ": server refused TLS connection: this server has no TLS: use sslmode=prefer",
+		"postgres://pawl@" + p.Addr + "/postgres?speed=high": p.Addr + `: unrecognized configuration parameter "speed" (SQLSTATE 42704): the URL has a parameter that neither pawl nor the server knows: check its spelling`,
+	} {
+		_, err := NewDriver(t.Context(), url, nil)
+		if want = "pglock: store unavailable: " + want; err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", url, err, want)
+		}
+	}
+	secure, _, _ := secureServer(t)
+	_, err := NewDriver(t.Context(), "postgres://secret:wrong@"+secure.Addr+"/postgres", nil)
+	want := "pglock: store unavailable: " + secure.Addr + `: password authentication failed for user "secret" (SQLSTATE 28P01): check the user and the password`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
 	}
 }
 

@@ -152,6 +152,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"-s", "nonsense://x"}, exitConfig, "unknown kind of store"},
 		{[]string{"-s", "reids://x"}, exitConfig, "did you mean redis://?"},
 		{[]string{"-s", "valkey://x"}, exitConfig, "did you mean redis://?"},
+		{[]string{"-s", "pgsql://x"}, exitConfig, "write it as in postgres://USER@HOST:PORT/DATABASE"},
 		{[]string{"-s", ""}, exitUsage, "is a variable of your script empty?"},
 		{[]string{"--tls-cert", w.dir + "/none"}, exitUsage, "name both files"},
 		{[]string{"--tls-key", w.dir + "/none"}, exitUsage, "name both files"},

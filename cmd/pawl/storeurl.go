@@ -66,9 +66,11 @@ func parseStore(text string) (*storeURL, error) {
 			return nil, fail(exitConfig, "this pawl was built without the client of PostgreSQL",
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
-		hint := "known are: " + strings.Join(known, ", ") + "; write it as in redis://localhost:6379"
+		hint := "known are: " + strings.Join(known, ", ") + "; write it as in "
 		if meant := nearest(scheme, known, otherSchemes); meant != "" {
-			hint = "did you mean " + meant + "://? " + hint
+			hint = "did you mean " + meant + "://? " + hint + example(meant)
+		} else {
+			hint += "redis://localhost:6379"
 		}
 		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)), didYouMean(text)+hint)
 	}
@@ -78,7 +80,7 @@ func parseStore(text string) (*storeURL, error) {
 	}
 	u, err := parse(text)
 	if scheme != "file" && scheme != "mem" && !strings.HasPrefix(text[len(scheme)+1:], "//") {
-		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), fmt.Sprintf("write it as in %s://HOST:PORT", scheme))
+		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
 	}
 	if err != nil {
 		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
@@ -87,12 +89,25 @@ func parseStore(text string) (*storeURL, error) {
 	return &storeURL{scheme, u}, nil
 }
 
+// example is how a URL with a scheme is written.
+func example(scheme string) string {
+	switch scheme {
+	case "postgres", "postgresql":
+		return scheme + "://USER@HOST:PORT/DATABASE"
+	case "file":
+		return "file:///DIR"
+	}
+	return scheme + "://HOST:PORT"
+}
+
 // didYouMean asks for the URL that was meant by the path of a directory, or by the address of a server.
 // It returns "" for what may be anything else, such as a password.
 func didYouMean(text string) string {
-	host, port, err := net.SplitHostPort(text)
+	public, _, _ := strings.Cut(text, "?")
+	address, _, _ := strings.Cut(public, "/")
+	host, port, err := net.SplitHostPort(address)
 	if _, number := strconv.ParseUint(port, 10, 16); err == nil && number == nil && (host == "localhost" || net.ParseIP(host) != nil) {
-		return "did you mean " + cmp.Or(ports[port], "redis") + "://" + text + "? "
+		return "did you mean " + cmp.Or(ports[port], "redis") + "://" + public + "? "
 	}
 	parent := path.Dir(text)
 	if !path.IsAbs(text) || parent == "/" || strings.ContainsAny(text, ":@") {
@@ -140,7 +155,7 @@ func likeStore(arg string) (what, write string) {
 }
 
 // ports are those that servers have unless told otherwise.
-var ports = map[string]string{"6379": "redis", "2181": "zk", "2379": "etcd"}
+var ports = map[string]string{"5432": "postgres", "6379": "redis", "2181": "zk", "2379": "etcd"}
 
 // isScheme reports whether s is a scheme by RFC 3986.
 func isScheme(s string) bool {

@@ -20,7 +20,7 @@ var (
 	otherFlags = map[string]string{
 		"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why",
 	}
-	otherSchemes = map[string]string{"valkey": "redis", "valkeys": "rediss", "zookeeper": "zk", "pg": "postgres", "psql": "postgres", "dir": "file"}
+	otherSchemes = map[string]string{"valkey": "redis", "valkeys": "rediss", "zookeeper": "zk", "pg": "postgres", "psql": "postgres", "pgsql": "postgres", "jdbc": "postgres", "dir": "file"}
 )
 
 // unknownCommand is the mistake of typing a command that there is not.

@@ -195,6 +195,10 @@ func init() {
 		"m.fail = &own", "_ = own", "TestBatchAnswer")
 	pg("many requests that have failed share one failure", "batch.go",
 		"own := *f // a caller may change it\n\t\t\tm.fail = &own", "m.fail = f", "TestBatchAnswer")
+	pg("that a server has no TLS is told beside what it has said", "dialerror.go",
+		"if len(more) > 0 {", "if false {", "TestDialErrors")
+	pg("why no connection was made is told for each attempt", "dialerror.go",
+		"if slices.Contains(all, why) {", "if false {", "TestDialErrors")
 	pg("what was not sent may have been carried out", "errors.go",
 		"case errors.As(err, &before), pgconn.SafeToRetry(err):", "case pgconn.SafeToRetry(err):", "TestMaybe")
 	pg("a turn that was missed is lost", "batch.go",

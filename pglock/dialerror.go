@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// dialFailure is that of a connection that could not be made.
+func dialFailure(err error) *failure {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) {
+		kind := kindOfRefusal(pe)
+		return &failure{err: unavailable(storekit.OfKind(kind, hint(err))), lasting: kind != nil}
+	}
+	return &failure{err: unavailable(hint(err)), silent: true}
+}
+
+// hint says why a connection could not be made, and what to do. It does not wrap the
+// error, which may be that of a context that is not the caller's.
+func hint(err error) error {
+	text := strings.Join(reasons(err), "; ")
+	for _, c := range []struct{ part, hint string }{
+		{"28P01", "check the user and the password"},
+		{"28000", "check the user, as in postgres://USER@HOST/DATABASE, and the server's pg_hba.conf"},
+		{"3D000", "name a database that exists"},
+		{"42704", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
+		{"53300", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
+		{"certificate", "see sslrootcert and sslmode"},
+		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them"},
+		// Of several hosts one that answers tells more than one that does not.
+		{"connection refused", "is the server running, and is this its address?"},
+		{"no such file or directory", "is the server running, and is this the directory of its socket?"},
+		{"no such host", "check the name of the host"},
+		{"invalid body length", "is this a PostgreSQL server?"},
+		{"deadline exceeded", "is a firewall in between?"},
+		{"i/o timeout", "is a firewall in between?"},
+		{noTLS, "this server has no TLS: use sslmode=prefer"},
+	} {
+		if !strings.Contains(text, c.part) {
+			continue
+		}
+		var failed *pgconn.ConnectError
+		if c.part == "3D000" && errors.As(err, &failed) && failed.Config.Database == "" {
+			c.hint += ", as in postgres://HOST/postgres: without one PostgreSQL takes that of the user's name"
+		}
+		return errors.New(text + ": " + c.hint)
+	}
+	return errors.New(text)
+}
+
+const noTLS = "server refused TLS connection"
+
+// reasons returns why each attempt has failed. Hosts have several addresses, and with
+// sslmode=prefer each is tried with TLS and then without: what they have in common is said
+// once, and that a server has no TLS only if there is nothing else to say.
+func reasons(err error) []string {
+	var all, more []string
+	for _, e := range attempts(err) {
+		why := reason(e)
+		if slices.Contains(all, why) {
+			continue
+		}
+		if all = append(all, why); !strings.Contains(why, noTLS) {
+			more = append(more, why)
+		}
+	}
+	if len(more) > 0 {
+		return more
+	}
+	return all
+}
+
+// attempts returns the errors that pgconn has joined.
+func attempts(err error) []error {
+	var failed *pgconn.ConnectError
+	if errors.As(err, &failed) {
+		for e := failed.Unwrap(); e != nil; e = errors.Unwrap(e) {
+			if joined, ok := e.(interface{ Unwrap() []error }); ok {
+				return joined.Unwrap()
+			}
+		}
+	}
+	return []error{err}
+}
+
+// reason returns what one attempt came to. Its error begins with "ADDRESS (HOST): ".
+func reason(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	addr, rest, _ := strings.Cut(text, " (")
+	host, why, ok := strings.Cut(rest, "): ")
+	if !ok || strings.Contains(addr, " ") {
+		addr, why = "", text
+	} else if _, port, err := net.SplitHostPort(addr); err == nil {
+		addr = net.JoinHostPort(host, port)
+	}
+	var refused *pgconn.PgError
+	var dns *net.DNSError
+	var dial *net.OpError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &refused):
+		why = refused.Message + " (SQLSTATE " + refused.Code + ")"
+	case errors.As(err, &dns):
+		why = dns.Name + ": " + dns.Err
+	case errors.As(err, &call):
+		why = call.Err.Error()
+	case errors.As(err, &dial):
+		why = dial.Err.Error()
+	}
+	if addr == "" {
+		return why
+	}
+	return addr + ": " + strings.TrimPrefix(why, "tls error: ")
+}
