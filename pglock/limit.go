@@ -60,12 +60,13 @@ func (l *limit) check(ttl time.Duration) error {
 	if ttl <= max(l.own, l.learnt.ttl) {
 		return nil
 	}
-	here := "here"
+	unless := ""
 	if !l.explicit {
-		here = "here, as none is set"
+		unless = " unless set"
 	}
-	return &disagreement{fmt.Sprintf("TTL %v is longer than MaxTTL, which is %v %s: use a shorter TTL, which is renewed, or set MaxTTL to %v (?max_ttl=%v) "+
-		"for all clients of the store, and there, unless it has as much, with pawl max-ttl %v", ttl, l.own, here, ttl, ttl, ttl)}
+	long := storekit.Typed(ttl)
+	return &disagreement{fmt.Sprintf("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
+		"or set MaxTTL with pawl max-ttl %s and ?max_ttl=%s in the URL of each client", long, storekit.Typed(l.own), unless, long, long)}
 }
 
 // tooLong is what the store says of a TTL.
@@ -75,8 +76,8 @@ func (l *limit) tooLong(ttl, longest time.Duration) error {
 	if l.learnt.ttl != longest {
 		l.learnt = term{ttl: longest}
 	}
-	return &disagreement{fmt.Sprintf("TTL %v is longer than the store's MaxTTL of %v: use a shorter TTL, which is renewed, "+
-		"or raise MaxTTL for all: pawl max-ttl %v", ttl, l.learnt, ttl)}
+	return &disagreement{fmt.Sprintf("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
+		"or raise MaxTTL with pawl max-ttl %[1]s", storekit.Typed(ttl), l.learnt)}
 }
 
 // learn adopts the store's MaxTTL.

@@ -31,7 +31,8 @@ func TestMaxTTL(t *testing.T) {
 
 	long := run("", "--ttl", "2m", "job", "true")
 	long.end(exitConfig)
-	says(long.stderr(), "2m0s", "30s here, as none is set", "unless it has as much,", "max_ttl=2m0s", "pawl max-ttl 2m0s")
+	says(long.stderr(), "TTL 2m is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, "+
+		"or set MaxTTL with pawl max-ttl 2m and ?max_ttl=2m in the URL of each client")
 	long = run("?max_ttl=12h", "-n", "--ttl", "12h", "nightly", "true")
 	long.end(exitConfig)
 	says(long.stderr(), "12h0m0s", "30s, set by", "pawl max-ttl 12h0m0s")

@@ -40,6 +40,17 @@ func TestPostgres(t *testing.T) {
 			t.Errorf("%s: stderr is %q; want one line with %q", c.store, got, c.want)
 		}
 	}
+	for store, want := range map[string]string{
+		p.URL("pawl"): "TTL 24h is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, " +
+			"or set MaxTTL with pawl max-ttl 24h and ?max_ttl=24h in the URL of each client",
+		p.URL("pawl") + "&max_ttl=24h": "TTL 24h is longer than the store's MaxTTL, which is 2m0s, set by ",
+	} {
+		long := w.pawl("run", "--ttl", "24h", "-s", store, "deploy", "true")
+		long.end(exitConfig)
+		if !strings.Contains(long.stderr(), want) {
+			t.Errorf("%s: stderr is %q; want %q", store, long.stderr(), want)
+		}
+	}
 }
 
 // TestKeptByATransaction: a name whose lease has ended, but that a transaction keeps which the

@@ -98,12 +98,13 @@ func (l *Limit) Check(ttl time.Duration) error {
 	if ttl <= max(l.own, l.learnt.TTL) {
 		return nil
 	}
-	here := "here"
+	unless := ""
 	if !l.explicit {
-		here = "here, as none is set"
+		unless = " unless set"
 	}
-	return &Disagreement{fmt.Sprintf("TTL %v is longer than MaxTTL, which is %v %s: use a shorter TTL, which is renewed, or set MaxTTL to %v (?max_ttl=%v) "+
-		"for all clients of the store, and there, unless it has as much, with pawl max-ttl %v", ttl, l.own, here, ttl, ttl, ttl)}
+	long := storekit.Typed(ttl)
+	return &Disagreement{fmt.Sprintf("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
+		"or set MaxTTL with pawl max-ttl %s and ?max_ttl=%s in the URL of each client", long, storekit.Typed(l.own), unless, long, long)}
 }
 
 // Disagreement is driver.ErrDisagree with what to do.
@@ -113,8 +114,8 @@ func (d *Disagreement) Error() string        { return d.text }
 func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
 
 func tooLong(ttl time.Duration, t Term) error {
-	return &Disagreement{fmt.Sprintf("TTL %v is longer than the store's MaxTTL of %v: use a shorter TTL, which is renewed, "+
-		"or raise MaxTTL for all: pawl max-ttl %v", ttl, t, ttl)}
+	return &Disagreement{fmt.Sprintf("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
+		"or raise MaxTTL with pawl max-ttl %[1]s", storekit.Typed(ttl), t)}
 }
 
 // now returns what is known of the store.
