@@ -20,6 +20,11 @@ import (
 // pgx.Tx, or a *sql.Tx. After an error roll back: with pglock the transaction cannot be
 // committed any more. End tx before Release; if not, the name becomes free when tx ends.
 //
+// Within Client.Do, use the context that Do gives its function, also for the statements of
+// tx: when the lease ends they fail, instead of keeping the name. With another context tx may
+// go on and commit, as safely. Do returns ErrLost then all the same: whether tx was committed
+// is what its Commit has returned.
+//
 // The error is ErrLost or ErrReleased if the lease has ended, and one that wraps
 // errors.ErrUnsupported if the store is no database, or not that of tx.
 func (l *Lease) Guard(ctx context.Context, tx any) error {

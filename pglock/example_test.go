@@ -27,7 +27,7 @@ func Example() {
 	}
 	defer locks.Close()
 	err = locks.Do(ctx, "invoice/42", func(ctx context.Context, lease *pawl.Lease) error {
-		tx, err := pool.Begin(ctx)
+		tx, err := pool.Begin(ctx) // ctx is that of Do's function: it ends with the lease
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -135,4 +137,52 @@ func holders(t testing.TB, d *store, name string) []driver.Held {
 		t.Fatal(err)
 	}
 	return info.Holders
+}
+
+// TestGuardWithinDo: with the context of Do's function a transaction fails when the lease has
+// ended, and keeps the name from nobody. With another context it goes on and is committed, and
+// Do says that the lease was lost.
+func TestGuardWithinDo(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	locks, err := Open(t.Context(), p.URL("pawl"), wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	other := open(t, p.URL("pawl"), wide)
+	for _, within := range []bool{true, false} {
+		name := fmt.Sprint("kept/within=", within)
+		var done error
+		err := locks.Do(t.Context(), name, func(ctx context.Context, lease *pawl.Lease) error {
+			its := ctx
+			if !within {
+				its = t.Context()
+			}
+			db, err := pgx.Connect(its, p.URL("pawl"))
+			if err != nil {
+				return err
+			}
+			defer db.Close(context.Background())
+			tx, err := db.Begin(its)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback(its)
+			if err := errors.Join(lease.Guard(its, tx), other.Break(t.Context(), name, lease.ID(), nil, "test")); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			if _, done = tx.Exec(its, "SELECT 1"); done == nil {
+				done = tx.Commit(its)
+			}
+			return done
+		})
+		if !errors.Is(err, pawl.ErrLost) || (done != nil) != within {
+			t.Errorf("within=%v: Do = %v; the transaction: %v", within, err, done)
+		}
+		if g, err := other.Acquire(t.Context(), request(name, time.Second)); err != nil || g.Release(t.Context()) != nil {
+			t.Errorf("within=%v: Acquire = %v", within, err)
+		}
+	}
 }
