@@ -130,8 +130,10 @@ type Hold struct {
 
 // Info describes one name.
 type Info struct {
-	Name    string   `json:"name"`
-	Token   Token    `json:"token,omitempty"` // the largest granted so far; 0 if the store does not remember that of a free name
+	Name string `json:"name"`
+	// Token is the largest granted or reserved so far: that of a Held may be smaller, that of the
+	// next lease is greater. 0 if the store does not remember it of a free name.
+	Token   Token    `json:"token,omitempty"`
 	Holders []Held   `json:"holders"`
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of the queue
 }

@@ -23,7 +23,11 @@ func (a *app) showCommand() *cobra.Command {
 
 The exit code is 0 also if nobody holds it: what is shown may be over by the
 time it is read, and is no ground for a decision. For that there is
-"pawl run --no-wait".`,
+"pawl run --no-wait".
+
+With --json, the token of a lease is that in .lock.holders. The one in .lock is
+the largest that the store has granted or reserved: the next lease has a greater
+one.`,
 		Example: `  pawl show deploy
   pawl show deploy --json | jq .lock.held`,
 		Args:              args(1, 1, "try: pawl show deploy"),

@@ -18,7 +18,7 @@ const Schema = 1
 type Lock struct {
 	Name    string     `json:"name"`
 	Held    bool       `json:"held"`
-	Token   pawl.Token `json:"token"` // the largest so far
+	Token   pawl.Token `json:"token"` // the largest granted or reserved so far: that of a holder may be smaller
 	Holders []Holder   `json:"holders"`
 	Waiters []Waiter   `json:"waiters"` // first come first
 }
