@@ -18,13 +18,14 @@ type outage struct {
 	servers bool      // the store has some, which may be away
 	since   time.Time // zero: it answers
 	again   time.Time // when it is told again
+	holder  overdue
 }
 
 // told completes a notice and reports whether it is to be told now.
 func (o *outage) told(n *notice, now time.Time) bool {
 	switch {
 	case n.failed == nil && o.since.IsZero():
-		return n.tell
+		return o.holder.news(n, now) || n.tell
 	case n.failed == nil:
 		n.back = now.Sub(o.since)
 		o.since = time.Time{}

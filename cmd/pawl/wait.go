@@ -211,6 +211,7 @@ type notice struct {
 	began  time.Time     // when it was asked
 	away   time.Duration // for how long it has not answered
 	back   time.Duration // for how long it had not, until now
+	ends   time.Duration // after which the holder's lease ends, if that is not renewed any more
 }
 
 func (r *runner) look(ctx context.Context) notice {
@@ -275,6 +276,9 @@ func (n notice) line(name string, store fmt.Stringer) string {
 	}
 	if n.info != nil && len(n.info.Holders) > 0 {
 		s += ": " + heldBy(n.info)
+	}
+	if n.ends > 0 {
+		s += fmt.Sprintf("; its lease ends in %v unless it is renewed", inSeconds(n.ends))
 	}
 	if n.quarantine > 0 {
 		return s + ": " + closedFor(n.quarantine) + " (see pawl bless --help)"

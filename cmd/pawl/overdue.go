@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "time"
+
+// overdue notices that the lease for which somebody waits is not renewed any more, as that of
+// a process that was killed: then it ends by itself, and a waiter is told when.
+type overdue struct {
+	lease string
+	seen  time.Time // first with this end
+	ends  time.Time
+	told  bool
+}
+
+// news notes in n for how long the lease still lasts, and reports whether that is to be told.
+// A lease is renewed at a third of its TTL, and what was left when it was seen first is no more
+// than the TTL. So if half of that has passed without a renewal, one was due.
+func (o *overdue) news(n *notice, now time.Time) bool {
+	if n.info == nil {
+		return false
+	}
+	if len(n.info.Holders) != 1 || n.info.Holders[0].Expires.IsZero() || n.info.Holders[0].Transaction != nil {
+		*o = overdue{}
+		return false
+	}
+	h := n.info.Holders[0]
+	// Some stores say when it ends in whole seconds.
+	if h.Lease != o.lease || h.Expires.Sub(o.ends) > o.ends.Sub(o.seen)/4 {
+		*o = overdue{lease: h.Lease, seen: now, ends: h.Expires}
+	}
+	left := h.Expires.Sub(now)
+	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && !gone(h.Holder) {
+		return false
+	}
+	n.ends = left
+	was := o.told
+	o.told = true
+	return !was
+}
