@@ -136,7 +136,11 @@ func (c *Client) obstacle(ctx context.Context, in driver.Inspector, name string)
 		return nil
 	}
 	if len(info.Holders) > 0 {
-		return &HeldError{Info: info, Place: c.place(info)}
+		held := &HeldError{Info: info}
+		if c.driver.Guarantees().FIFO { // else the queue says nothing of the order
+			held.Place = c.place(info)
+		}
+		return held
 	}
 	d, ok := c.driver.(driver.Describer)
 	if !ok {

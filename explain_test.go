@@ -104,6 +104,29 @@ func (d slow) Break(ctx context.Context, name, lease string, by *driver.Holder, 
 	return errors.ErrUnsupported
 }
 
+// unordered is a memlock that does not promise to serve its waiters in order.
+type unordered struct{ slow }
+
+func (d unordered) Guarantees() driver.Guarantees {
+	g := d.slow.Guarantees()
+	g.FIFO = false
+	return g
+}
+
+func TestTimeoutTellsNoPlaceWithoutOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		l := acquire(t, open(t, s.Driver(), as("alice")), "deploy")
+		in := s.Driver().(driver.Inspector)
+		bob := open(t, unordered{slow{s.Driver().(driver.Queuer), func(ctx context.Context) (*driver.Info, error) { return in.Inspect(ctx, "deploy") }}}, as("bob"))
+		held, _ := gaveUp(t, bob, "deploy", nil)
+		if held.Info.Holders[0].Who != "alice" || len(held.Info.Waiters) != 1 || held.Place != 0 {
+			t.Errorf("told of %+v, place %d; want alice, one waiter and no place", held.Info, held.Place)
+		}
+		release(t, l)
+	})
+}
+
 func TestTimeoutWaitsForNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)

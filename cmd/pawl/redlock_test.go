@@ -36,6 +36,34 @@ func blessNodes(t *testing.T, store string) {
 	}
 }
 
+// TestRedlockIsTold: of nodes of which one is away whoever looks sees who waits, and is told which node it
+// is; nobody is told a place in a queue that has no order.
+func TestRedlockIsTold(t *testing.T) {
+	w := newWorld(t)
+	store, pids := startRedlock(t, 30*time.Second)
+	blessNodes(t, store)
+	holder := w.pawl("run", "-s", store, "deploy", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	if err := syscall.Kill(pids[2], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waiter := w.pawl("run", "-s", store, "--who", "carol", "deploy", "true")
+	w.until("it waits", func() bool { return strings.Contains(waiter.stderr(), "waiting for") })
+	show := w.pawl("show", "-s", store, "deploy")
+	show.end(0)
+	if got := show.stdout(); !strings.Contains(got, "\nwaiting 1  carol (pid ") || strings.Contains(got, ", for -") {
+		t.Errorf("show says %q; want who waits", got)
+	}
+	for _, p := range []*proc{waiter, show} {
+		if got := p.stderr(); strings.Count(got, "pawl: warning: redlock: 1 of 3 nodes have not answered, and 2 have to: ") != 1 || strings.Contains(got, "you are next") {
+			t.Errorf("stderr is %q; want one warning, and no place", got)
+		}
+	}
+	w.create("out")
+	holder.end(0)
+	waiter.end(0)
+}
+
 // TestRedlock: on three Redis servers the commands do what they do on files.
 func TestRedlock(t *testing.T) {
 	w := newWorld(t)

@@ -103,7 +103,11 @@ func describe(w io.Writer, info *pawl.Info) error {
 		if kind != "" {
 			kind = " (" + kind + ")"
 		}
-		row(fmt.Sprintf("waiting %d", i+1), "%v, for %s%s", wt.Holder, age(wt.Since), kind)
+		since := ""
+		if !wt.Since.IsZero() {
+			since = ", for " + age(wt.Since)
+		}
+		row(fmt.Sprintf("waiting %d", i+1), "%v%s%s", wt.Holder, since, kind)
 		rowIf(row, "", wt.Why)
 	}
 	return t.Flush()

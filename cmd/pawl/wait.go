@@ -221,7 +221,10 @@ func (r *runner) look(ctx context.Context) notice {
 	info, err := r.store.Inspect(ctx, r.name)
 	switch {
 	case err == nil:
-		n.info, n.ahead = info, place(info, r.pid())
+		n.info = info
+		if r.store.Guarantees().FIFO { // else the queue says nothing of the order
+			n.ahead = place(info, r.pid())
+		}
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		n.failed = err
 	}

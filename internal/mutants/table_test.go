@@ -57,6 +57,10 @@ var mutants = []mutant{
 		file: "acquire.go", old: "Renewed: !set.noRenew", new: "Renewed: true", pkg: ".", test: "TestNoRenewIsGrantedWhole",
 	},
 	{
+		name: "a place is told where waiters are in no order",
+		file: "explain.go", old: "if c.driver.Guarantees().FIFO {", new: "if true {", pkg: ".", test: "TestTimeoutTellsNoPlaceWithoutOrder",
+	},
+	{
 		name: "an observer is told of a leader before the last one",
 		file: "observe.go", old: "case !stale && (seen", new: "case (stale || true) && (seen", pkg: ".", test: "TestObserveNeverGoesBack",
 	},

@@ -23,20 +23,31 @@ const (
 type reading struct {
 	node   int
 	states []State
+	queues [][]*Place // of view alone
 	err    error
 }
 
-// read asks all nodes for the state of names. The channel gets one answer from each.
-func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
+// sight is what the nodes that were heard have of a name.
+type sight struct {
+	states []State
+	queue  []*Place // of all of them
+}
+
+// read asks all nodes for the state of names, and with waiters also for their queues. The
+// channel gets one answer from each.
+func (d *Driver) read(names []string, timeout time.Duration, waiters bool) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	all := d.together(len(d.members), timeout)
 	for i, m := range d.members {
 		r := reading{node: i}
 		m.send(all, func(ctx context.Context) (err error) {
-			defer m.timed(driver.Now(), &err)
+			began := driver.Now()
 			r.states, err = m.Read(ctx, names)
 			if err == nil && len(r.states) != len(names) {
 				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))
+			}
+			if m.timed(began, &err); err == nil && waiters {
+				r.queues = m.queues(ctx, names, r.states)
 			}
 			return err
 		}, func(err error) {
@@ -47,13 +58,13 @@ func (d *Driver) read(names []string, timeout time.Duration) <-chan reading {
 	return answers
 }
 
-// view returns the state of each of names at all nodes that answer.
-func (d *Driver) view(ctx context.Context, names []string) ([][]State, error) {
+// view returns what all nodes that answer have of each of names.
+func (d *Driver) view(ctx context.Context, names []string) ([]sight, error) {
 	if err := d.usable(ctx, nil); err != nil {
 		return nil, err
 	}
-	states := make([][]State, len(names))
-	answers := d.read(names, lookTimeout)
+	sights := make([]sight, len(names))
+	answers := d.read(names, lookTimeout, true)
 	var failed misses
 	var enough <-chan time.Time
 	heard := make([]bool, len(d.members))
@@ -70,15 +81,16 @@ func (d *Driver) view(ctx context.Context, names []string) ([][]State, error) {
 				enough = d.behind(heard)
 			}
 			for i, s := range a.states {
-				states[i] = append(states[i], s)
+				sights[i].states = append(sights[i].states, s)
+				sights[i].queue = append(sights[i].queue, a.queues[i]...)
 			}
 		case <-enough:
-			return states, nil
+			return sights, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	return states, d.heard(failed)
+	return sights, d.heard(failed)
 }
 
 // heard returns an error unless a quorum has answered a request that records
@@ -92,7 +104,8 @@ func (d *Driver) heard(failed misses) error {
 
 // describe makes the Info of a name. Its holder is the lease with a quorum, or, if too
 // few nodes are free for any other, the one with the most nodes.
-func (d *Driver) describe(name string, states []State) *driver.Info {
+func (d *Driver) describe(name string, seen sight) *driver.Info {
+	states := seen.states
 	i := d.info(name, states)
 	free := 0
 	for _, s := range states {
@@ -103,16 +116,18 @@ func (d *Driver) describe(name string, states []State) *driver.Info {
 	if largest(states).n < d.quorum && free >= d.quorum {
 		i.Holders = i.Holders[:0]
 	}
+	i.Waiters = waitersOf(seen.queue, i.Holders)
 	return i
 }
 
-// Inspect implements driver.Inspector. Waiters are not told: the queues are read by nobody but the nodes.
+// Inspect implements driver.Inspector. Of the waiters it tells those for an exclusive lease who are in
+// the queues: not the readers, nor those who wait for readers. Since when is not known.
 func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	states, err := d.view(ctx, []string{name})
+	sights, err := d.view(ctx, []string{name})
 	if err != nil {
 		return nil, err
 	}
-	return d.describe(name, states[0]), nil
+	return d.describe(name, sights[0]), nil
 }
 
 // List implements driver.Inspector.
@@ -126,12 +141,12 @@ func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error
 	}
 	var infos []*driver.Info
 	for part := range slices.Chunk(names, batch) {
-		states, err := d.view(ctx, part)
+		sights, err := d.view(ctx, part)
 		if err != nil {
 			return nil, err
 		}
 		for i, name := range part {
-			if info := d.describe(name, states[i]); len(info.Holders) > 0 {
+			if info := d.describe(name, sights[i]); len(info.Holders)+len(info.Waiters) > 0 {
 				infos = append(infos, info)
 			}
 		}
@@ -191,18 +206,19 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 // Break implements driver.Inspector. The holder learns of it from a node's message, or
 // at its next renewal.
 func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	states, err := d.view(ctx, []string{name})
+	sights, err := d.view(ctx, []string{name})
 	if err != nil {
 		return err
 	}
-	all := byLease(states[0])
+	states := sights[0].states
+	all := byLease(states)
 	taken := slices.IndexFunc(all, func(l counted) bool { return l.held(time.Time{}).Lease == lease })
 	// It may have a quorum although another lease is at more of the nodes that were heard: one that
 	// is asked for, or readers beside a writer that becomes one.
-	info := d.describe(name, states[0])
+	info := d.describe(name, sights[0])
 	held := slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
 	switch {
-	case held || taken >= 0 && d.mayHaveQuorum(all[taken], states[0]):
+	case held || taken >= 0 && d.mayHaveQuorum(all[taken], states):
 	case len(info.Holders) == 0:
 		return driver.ErrReleased
 	default:

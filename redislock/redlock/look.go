@@ -173,7 +173,7 @@ func (s *search) yield(ahead int) *failure {
 func (s *search) states(nodes []int) (<-chan reading, error) {
 	timeout := s.d.timeout(s.req.TTL)
 	if s.req.Shared {
-		return s.d.read([]string{s.req.Name}, timeout), nil
+		return s.d.read([]string{s.req.Name}, timeout, false), nil
 	}
 	answers, err := s.enqueue(nodes, timeout)
 	if s.readers && err == nil {

@@ -84,6 +84,9 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 	if err := d.heard(failed); err != nil {
 		return err
 	}
+	if len(failed) > 0 {
+		d.logged(fmt.Errorf("%d of %d nodes have not answered, and %d have to: %v", len(failed), len(d.members), d.quorum, failed))
+	}
 	if err := d.recordPattern(ctx, alive); err != nil || !d.assumeNew {
 		return err
 	}

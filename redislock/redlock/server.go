@@ -65,6 +65,7 @@ const (
 	floorSuffix     = ":token"
 	markSuffix      = ":ended:" // and the lease
 	listenersSuffix = ":listeners"
+	waitersSuffix   = ":waiters" // and with : and the lease its record
 	wishesSuffix    = ":wishes"
 	nextSuffix      = ":next" // beside the epoch
 )

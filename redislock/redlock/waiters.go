@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// QueueReader is a Node that tells who is in its queues. Nobody is told of the waiters of others.
+type QueueReader interface {
+	Node
+
+	// Queues returns who is in the queues of names, in the same order, and changes nothing.
+	// Of a Place it tells Lease, Place and Record.
+	Queues(ctx context.Context, names []string) ([][]*Place, error)
+}
+
+var _ QueueReader = (*redisNode)(nil)
+
+// queues returns who waits for names, as far as the node tells. It asks only for those that somebody
+// waits for: the ordinary name costs nothing.
+func (m *member) queues(ctx context.Context, names []string, states []State) [][]*Place {
+	all := make([][]*Place, len(names))
+	r, ok := m.Node.(QueueReader)
+	var some []string
+	var at []int
+	for i, s := range states {
+		if ok && s.Waiters > 0 {
+			some, at = append(some, names[i]), append(at, i)
+		}
+	}
+	if len(some) == 0 {
+		return all
+	}
+	queues, err := r.Queues(ctx, some)
+	if err != nil || len(queues) != len(some) {
+		return all // another node may tell
+	}
+	for k, i := range at {
+		all[i] = queues[k]
+	}
+	return all
+}
+
+// waitersOf describes those who are in the queue of a name at any node, in the order that all nodes have.
+// A holder may still be in the queues of nodes that it has not asked.
+func waitersOf(queue []*Place, holders []driver.Held) (all []driver.Waiter) {
+	slices.SortStableFunc(queue, func(a, b *Place) int {
+		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Lease, b.Lease))
+	})
+	known := make(map[string]bool)
+	for _, h := range holders {
+		known[h.Lease] = true
+	}
+	for _, p := range queue {
+		w := driver.Waiter{}
+		w.Lease, _, _ = strings.Cut(p.Lease, ".")
+		if known[w.Lease] || p.Record == "" { // its place is over
+			continue
+		}
+		known[w.Lease] = true
+		var r record
+		_ = json.Unmarshal([]byte(p.Record), &r) // an unreadable record is shown as empty
+		w.Holder, w.Why = r.Holder, r.Why
+		all = append(all, w)
+	}
+	return all
+}
+
+// Queues implements QueueReader.
+func (n *redisNode) Queues(ctx context.Context, names []string) ([][]*Place, error) {
+	queues := make([]string, len(names))
+	for i, name := range names {
+		queues[i] = n.layout.Beside(n.key(name)) + waitersSuffix
+	}
+	replies, err := n.server.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
+		return []rueidis.Completed{b.Zrange().Key(queue).Min("0").Max("-1").Withscores().Build()}
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]*Place, len(names))
+	var places []*Place
+	var records []string
+	for i, r := range replies {
+		members, _ := r[0].AsZScores()
+		for _, m := range members {
+			p := &Place{Name: names[i], Lease: m.Member, Place: uint64(m.Score)}
+			places, records = append(places, p), append(records, queues[i]+":"+m.Member)
+			all[i] = append(all[i], p)
+		}
+	}
+	if len(records) == 0 {
+		return all, nil
+	}
+	replies, err = n.server.Read(ctx, records, func(b rueidis.Builder, record string) []rueidis.Completed {
+		return []rueidis.Completed{b.Get().Key(record).Build()}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range replies {
+		value, _ := r[0].ToString()
+		// CLIENT SEQ TOKEN TTL SET RECORD, as enqueue.lua says.
+		if parts := strings.SplitN(value, " ", 6); len(parts) == 6 {
+			places[i].Record = parts[5]
+		}
+	}
+	return all, nil
+}
