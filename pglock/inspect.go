@@ -96,6 +96,7 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 	if f != nil {
 		return nil, readError(ctx, f)
 	}
+	now := time.Now()
 	var infos []*driver.Info
 	for _, row := range rows {
 		var n shownName
@@ -104,7 +105,9 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 		}
 		info := &driver.Info{Name: n.Name, Token: driver.Token(n.Token), Holders: []driver.Held{}}
 		for _, l := range n.Holders {
-			info.Holders = append(info.Holders, l.held())
+			h := l.held()
+			h.Expires = now.Add(h.Expires.Sub(time.UnixMicro(n.At))) // whatever the server's clock says
+			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, driver.Token(l.Token))
 		}
 		for _, l := range n.Waiters {

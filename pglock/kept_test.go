@@ -130,6 +130,20 @@ func TestGuardTellsWaiters(t *testing.T) {
 	}
 }
 
+// TestInspectExpires: when a lease ends is told by the clock of whoever looks.
+func TestInspectExpires(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	sql(t, p, Schema("ahead"))
+	sql(t, p, `CREATE OR REPLACE FUNCTION "ahead".us() RETURNS bigint LANGUAGE sql VOLATILE AS
+		$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 3600000000 $$`)
+	d := open(t, p.URL("pawl"), &Options{Schema: "ahead"})
+	take(t, d, "x", 20*time.Second)
+	if h := holders(t, d, "x"); len(h) != 1 || time.Until(h[0].Expires) > 20*time.Second || time.Until(h[0].Expires) < -patience {
+		t.Errorf("the holders are %+v; want one that expires in 20s", h)
+	}
+}
+
 func holders(t testing.TB, d *store, name string) []driver.Held {
 	t.Helper()
 	info, err := d.Inspect(t.Context(), name)

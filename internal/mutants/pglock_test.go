@@ -22,6 +22,8 @@ func init() {
 	pg("a guarded lease ends with its release", "sql/schema.sql",
 		"PERFORM 1 FROM pawl.lock WHERE name = l.name FOR UPDATE SKIP LOCKED;\n    IF FOUND THEN\n      l.lease := NULL; freed := true;\n    END IF;",
 		"l.lease := NULL; freed := true;", "TestGuard")
+	pg("when a lease ends is told by the server's clock", "inspect.go",
+		"h.Expires = now.Add(h.Expires.Sub(time.UnixMicro(n.At)))", "_ = now", "TestInspectExpires")
 	pg("nobody is told what a guard keeps", "sql/schema.sql",
 		"  PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));\n", "", "TestGuardIsShown")
 	pg("a list leaves out what only a guard keeps", "sql/schema.sql",
