@@ -81,7 +81,7 @@ func readSharers(members []rueidis.ZScore, at time.Time) (holders []driver.Held)
 			Expires:  ends, Shared: kind == shared, Slots: slotsOf(kind),
 		})
 	}
-	slices.SortFunc(holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
+	slices.SortStableFunc(holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
 	return holders
 }
 
