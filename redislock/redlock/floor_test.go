@@ -23,12 +23,19 @@ func TestFailedAttemptsStopNoHealing(t *testing.T) {
 		for _, m := range all {
 			m.restart(false)
 			time.Sleep(time.Second) // the clock goes on, and so do the tokens of those who try
-			// An attempt may know that it has failed before it has asked the last node.
-			for n := 0; n < 3 || n < 100 && m.stateOf(name).Floor <= g.token; n++ {
+			for _, o := range all { // else an attempt may know that it has failed, and end, before it has asked this one
+				if o != m {
+					o.set(always(fault{after: time.Millisecond}))
+				}
+			}
+			for range 3 {
 				if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
 					t.Fatalf("TryAcquire = %v; want ErrHeld", err)
 				}
 				synctest.Wait()
+			}
+			for _, o := range all {
+				o.set(nil)
 			}
 			if s := m.stateOf(name); s.Floor <= g.token {
 				t.Fatalf("%s has the floor %d; want that of an attempt", m.addr, s.Floor)
