@@ -29,12 +29,12 @@ func dialFailure(err error) *failure {
 func hint(err error) error {
 	text := strings.Join(reasons(err), "; ")
 	for _, c := range []struct{ part, hint string }{
-		{"28P01", "check the user and the password"},
-		{"28000", "check the user, as in postgres://USER@HOST/DATABASE, and the server's pg_hba.conf"},
-		{"3D000", "name a database that exists"},
-		{"42704", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
-		{"53300", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
-		{"certificate", "see sslrootcert and sslmode"},
+		{"(SQLSTATE 28P01)", "check the user and the password"},
+		{"(SQLSTATE 28000)", "check the user, as in postgres://USER@HOST/DATABASE, and the server's pg_hba.conf"},
+		{"(SQLSTATE 3D000)", "name a database that exists"},
+		{"(SQLSTATE 42704)", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
+		{"(SQLSTATE 53300)", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
+		{"tls: ", "see sslrootcert and sslmode"},
 		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them"},
 		// Of several hosts one that answers tells more than one that does not.
 		{"connection refused", "is the server running, and is this its address?"},
@@ -49,7 +49,7 @@ func hint(err error) error {
 			continue
 		}
 		var failed *pgconn.ConnectError
-		if c.part == "3D000" && errors.As(err, &failed) && failed.Config.Database == "" {
+		if c.part == "(SQLSTATE 3D000)" && errors.As(err, &failed) && failed.Config.Database == "" {
 			c.hint += ", as in postgres://HOST/postgres: without one PostgreSQL takes that of the user's name"
 		}
 		return errors.New(text + ": " + c.hint)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // TestGuardIsShown: as long as nothing but a transaction keeps a name, everybody is told which
@@ -94,6 +95,35 @@ func TestGuardIsShown(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestClosedViews: a user who may not read the views of the server sees the leases, but not which transactions
+// keep names whose leases have ended.
+func TestClosedViews(t *testing.T) {
+	t.Parallel()
+	p := servers.StartPostgres(t)
+	mine := open(t, p.URL("pawl"), wide)
+	sql(t, p, "CREATE USER stranger; GRANT USAGE ON SCHEMA pawl TO stranger; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO stranger;"+
+		"REVOKE SELECT ON pg_stat_activity, pg_locks FROM PUBLIC")
+	d := open(t, p.URL("stranger"), wide)
+	take(t, mine, "held", time.Minute)
+	if h := holders(t, d, "held"); len(h) != 1 {
+		t.Errorf("the holders are %+v; want one", h)
+	}
+	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 {
+		t.Errorf("List = %v, %v; want one name", infos, err)
+	}
+	g := take(t, mine, "kept", time.Minute)
+	tx := beginners(t, p)["pgx"]()
+	if err := g.(driver.Guarder).Guard(t.Context(), tx.tx); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.TryAcquire(t.Context(), request("kept", time.Second)); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("TryAcquire of a name that a transaction keeps = %v; want ErrHeld", err)
 	}
 }
 

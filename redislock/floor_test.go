@@ -99,4 +99,17 @@ func TestSharedFloor(t *testing.T) {
 			r.do("del", lockKey(defaultPrefix, name))
 		}
 	}
+	// The next in the queue, which is granted the lock without asking.
+	g := take(t, s, long(names[1]))
+	above()
+	w := wait(t, r, openLong(t, r), long(names[1]))
+	release(t, g)
+	<-w.done
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	if token := w.grant.Token(); token <= redlock {
+		t.Errorf("the next in the queue has token %d after %d of redlock", token, redlock)
+	}
+	release(t, w.grant)
 }

@@ -121,6 +121,9 @@ func (p *pgServer) end() {
 
 // children returns the processes that the server has started.
 func (p *pgServer) children() (all []int) {
+	if p.PID() == 0 {
+		return nil
+	}
 	mine := strconv.Itoa(p.PID())
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range stats {
@@ -137,10 +140,16 @@ func (p *pgServer) children() (all []int) {
 	return all
 }
 
-// signal sends a signal to the server and its children.
-func (p *pgServer) signal(s syscall.Signal) {
+// signal sends a signal to the server and its children, which it returns.
+func (p *pgServer) signal(s syscall.Signal) []int {
 	p.Signal(s)
-	for _, pid := range p.children() {
+	all := p.children()
+	signal(all, s)
+	return all
+}
+
+func signal(pids []int, s syscall.Signal) {
+	for _, pid := range pids {
 		syscall.Kill(pid, s)
 	}
 }
@@ -149,13 +158,15 @@ func (p *pgServer) signal(s syscall.Signal) {
 func (p *pgServer) destroy() {
 	all := p.children()
 	p.Kill()
-	for _, pid := range all {
-		syscall.Kill(pid, syscall.SIGKILL)
-	}
+	signal(all, syscall.SIGKILL)
 }
 
-// remove ends the server for good. Its children end a little later.
+// remove ends the server for good. One that is killed would leave shared memory, of which a
+// machine has four thousand pieces. Its children end a little later.
 func (p *pgServer) remove() {
+	p.signal(syscall.SIGCONT)
+	p.Signal(syscall.SIGQUIT)
+	p.Wait(5 * time.Second)
 	p.destroy()
 	for range 50 {
 		if os.RemoveAll(p.Dir) == nil {
@@ -196,10 +207,13 @@ func pgFaults(draw func() *pgServer, up func() error) []Fault {
 			return nil
 		}},
 		{Kind: "the server stops and continues", Weight: 2, Do: func(a *Act) error {
+			// Another fault may kill the server meanwhile. Its children have to go on all the same: stopped, they would
+			// keep its memory, and no other could start with its data.
 			p := draw()
-			p.signal(syscall.SIGSTOP)
+			children := p.signal(syscall.SIGSTOP)
 			a.Last(a.TTL/20, 2*a.TTL)
 			p.signal(syscall.SIGCONT)
+			signal(children, syscall.SIGCONT)
 			return nil
 		}},
 	}

@@ -11,6 +11,9 @@ type overdue struct {
 	seen  time.Time // first with this end
 	ends  time.Time
 	told  bool
+	// renewed: somebody renews it whose process is not seen here, as in another container, or whose own has
+	// ended, as after pawl acquire.
+	renewed bool
 }
 
 // news notes in n for how long the lease still lasts, and reports whether that is to be told.
@@ -27,10 +30,10 @@ func (o *overdue) news(n *notice, now time.Time) bool {
 	h := n.info.Holders[0]
 	// Some stores say when it ends in whole seconds.
 	if h.Lease != o.lease || h.Expires.Sub(o.ends) > o.ends.Sub(o.seen)/4 {
-		*o = overdue{lease: h.Lease, seen: now, ends: h.Expires}
+		*o = overdue{lease: h.Lease, seen: now, ends: h.Expires, renewed: h.Lease == o.lease}
 	}
 	left := h.Expires.Sub(now)
-	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && !gone(h.Holder) {
+	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && (o.renewed || h.Command == acquireCommandLine || !gone(h.Holder)) {
 		return false
 	}
 	n.ends = left

@@ -322,15 +322,19 @@ CREATE OR REPLACE FUNCTION pawl.mark(p_lease text) RETURNS bigint LANGUAGE sql I
 $$ SELECT hashtextextended('pawl guards ' || p_lease, 0) $$;
 
 -- guards lists the transactions that guard leases, by their marks. Since when one is open
--- is null if it is another user's; a prepared one has no process.
-CREATE OR REPLACE FUNCTION pawl.guards() RETURNS TABLE (mark bigint, tx json) LANGUAGE sql STABLE AS $$
-  SELECT DISTINCT ON (1) k.classid::bigint << 32 | k.objid::bigint,
+-- is null if it is another user's; a prepared one has no process. Whoever may not read
+-- these views sees none.
+CREATE OR REPLACE FUNCTION pawl.guards() RETURNS TABLE (mark bigint, tx json) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN QUERY SELECT DISTINCT ON (1) k.classid::bigint << 32 | k.objid::bigint,
       json_build_object('pid', k.pid, 'application', a.application_name, 'since', (extract(epoch FROM a.xact_start) * 1000000)::bigint)
     FROM pg_locks k LEFT JOIN pg_stat_activity a USING (pid)
     WHERE k.locktype = 'advisory' AND k.objsubid = 1 AND k.mode = 'ShareLock' AND k.granted
       AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    ORDER BY 1, a.xact_start
-$$;
+    ORDER BY 1, a.xact_start;
+EXCEPTION WHEN insufficient_privilege THEN
+  RETURN;
+END $$;
 
 -- guarded returns the transaction that guards a lease, or null.
 CREATE OR REPLACE FUNCTION pawl.guarded(p_lease text) RETURNS json LANGUAGE sql STABLE AS

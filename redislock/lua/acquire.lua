@@ -38,6 +38,11 @@ local function ask(lock, floor, redlock, queue, ended, lease)
   local known = redis.call('MGET', lock, floor, ended, redlock)
   local value = known[1]
   if known[3] then return {-3} end
+  -- What redlock has granted: whoever is granted the lock without asking, as the next in the queue, goes by the floor.
+  if highest(known[4]) > highest(known[2]) then
+    known[2] = string.match(known[4], '^%d+')
+    redis.pcall('SET', floor, known[2], 'PX', FLOOR)
+  end
   -- While the server is closed, a lock of the caller may be one that had ended elsewhere, where
   -- another lease has it now. Whoever was told of a lease renews it, and does not ask.
   local own = owned(value, lease)
@@ -49,7 +54,7 @@ local function ask(lock, floor, redlock, queue, ended, lease)
   end
 
   local shares
-  local me, s = join(lease, client, kind, record), state(lock, floor, queue, at, math.max(highest(known[2]), highest(known[4])), claim, channel)
+  local me, s = join(lease, client, kind, record), state(lock, floor, queue, at, highest(known[2]), claim, channel)
   if value then
     s.n, s.kind = 1, 'exclusive'
   elseif redis.call('EXISTS', lock) == 1 then

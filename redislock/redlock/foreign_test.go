@@ -66,7 +66,8 @@ func TestHeldByEachOther(t *testing.T) {
 }
 
 // TestFloorsOfEachOther: a name that one of the two packages has locked can be locked by the
-// other at the same server, with a larger token, whichever layout the floor has.
+// other at the same server, and redislock has a larger token than redlock, whichever layout the floor has. The other way
+// round it is the clocks that make it larger.
 func TestFloorsOfEachOther(t *testing.T) {
 	t.Parallel()
 	opts := patient()

@@ -88,30 +88,35 @@ func (n *redisNode) Queues(ctx context.Context, names []string) ([][]*Place, err
 		return nil, err
 	}
 	all := make([][]*Place, len(names))
-	var places []*Place
-	var records []string
+	records := make(map[string][]string) // the keys, by the queue that somebody is in
+	var used []string
 	for i, r := range replies {
 		members, _ := r[0].AsZScores()
 		for _, m := range members {
-			p := &Place{Name: names[i], Lease: m.Member, Place: uint64(m.Score)}
-			places, records = append(places, p), append(records, queues[i]+":"+m.Member)
-			all[i] = append(all[i], p)
+			all[i] = append(all[i], &Place{Name: names[i], Lease: m.Member, Place: uint64(m.Score)})
+			records[queues[i]] = append(records[queues[i]], queues[i]+":"+m.Member)
+		}
+		if len(members) > 0 {
+			used = append(used, queues[i])
 		}
 	}
-	if len(records) == 0 {
+	if len(used) == 0 {
 		return all, nil
 	}
-	replies, err = n.server.Read(ctx, records, func(b rueidis.Builder, record string) []rueidis.Completed {
-		return []rueidis.Completed{b.Get().Key(record).Build()}
+	replies, err = n.server.Read(ctx, used, func(b rueidis.Builder, queue string) []rueidis.Completed {
+		return []rueidis.Completed{b.Mget().Key(records[queue]...).Build()}
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range replies {
-		value, _ := r[0].ToString()
-		// CLIENT SEQ TOKEN TTL SET RECORD, as enqueue.lua says.
-		if parts := strings.SplitN(value, " ", 6); len(parts) == 6 {
-			places[i].Record = parts[5]
+	for k, r := range replies {
+		values, _ := r[0].AsStrSlice() // one for each key
+		places := all[slices.Index(queues, used[k])]
+		for i, value := range values {
+			// CLIENT SEQ TOKEN TTL SET RECORD, as enqueue.lua says.
+			if parts := strings.SplitN(value, " ", 6); len(parts) == 6 {
+				places[i].Record = parts[5]
+			}
 		}
 	}
 	return all, nil

@@ -184,6 +184,18 @@ func StartPostgres(t T, args ...string) *Postgres {
 	return p
 }
 
+// End ends the server for good. One that is killed would leave shared memory, of which a machine
+// has four thousand pieces.
+func (p *Postgres) End() {
+	if p.Alive() {
+		pid := p.Pid()
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		_ = syscall.Kill(pid, syscall.SIGQUIT)
+		Eventually(5*time.Second, func() bool { return !p.Alive() })
+	}
+	p.Server.End()
+}
+
 // Remove ends the server and removes its files.
 func (p *Postgres) Remove() {
 	p.End()
