@@ -63,7 +63,7 @@ func TestRevisionsRunOut(t *testing.T) {
 			}
 			g, err := acquire(t.Context(), request("deploy"))
 			if g != nil || err == nil || !strings.Contains(err.Error(), "move the locks to a new cluster") || errors.Is(err, driver.ErrUncertain) {
-				t.Errorf("%s of a name that is %s = %v, %v; want it refused, and what to do", what, state, g, err)
+				t.Fatalf("%s of a name that is %s = %v, %v; want it refused, and what to do", what, state, g, err)
 			}
 		}
 	}
