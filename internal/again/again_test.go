@@ -39,6 +39,11 @@ func TestAgain(t *testing.T) {
 		{"says nothing of lateness in one of the next five", `f, _ := os.OpenFile("runs", os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o666); f.WriteString("x"); if st, _ := f.Stat(); st.Size() == 1 || st.Size() == 6 { t.Error("TryAcquire = nil") }`, "fails alone, too"},
 		{"late and stranded once", `if first(t) { t.Error("stranded: no answer within 5s") }`, "is not run again"},
 		{"exits after a late one", `if first(t) { t.Error("no answer") }; }; func TestY(t *testing.T) { os.Exit(3)`, "failed as a whole"},
+		{"the race runtime crashes once", `if first(t) { println("FATAL: ThreadSanitizer: CHECK failed: x.cpp:1"); os.Exit(66) }`, ""},
+		{"the race runtime crashes in a timer once", `if first(t) { println("fatal error: unexpected signal during runtime execution\n[signal SIGSEGV: segmentation violation]\nruntime.(*timer).maybeRunChan(0x0)"); os.Exit(2) }`, ""},
+		{"the race runtime crashes each time", `println("FATAL: ThreadSanitizer: CHECK failed: x.cpp:1"); os.Exit(66)`, "fails alone, too"},
+		{"the race runtime crashes beside a race", `if first(t) { println("WARNING: DATA RACE\nThreadSanitizer: CHECK failed: x.cpp:1"); os.Exit(66) }`, "DATA RACE"},
+		{"a segmentation fault once", `if first(t) { var p *int; *p = 1 }`, "panic"},
 		{"exits once", `if first(t) { os.Exit(3) }`, ""},
 		{"does not build", `undefined()`, "failed as a whole"},
 	} {

@@ -8,7 +8,7 @@
 // then a server answers later than a test bears. Such a failure is told at the end of make
 // test, and is a bug, mostly of the test; but it does not stop a change. A test that says
 // that something was late has to pass twice, one that says something else five times, and
-// a package that took too long once. What speaks of two holders, a token, a leak, a panic or
+// a package that took too long, or in which the race runtime has crashed, once. What speaks of two holders, a token, a leak, a panic or
 // a data race has failed for good, and so has what fails again, and one of many that fail.
 package main
 
