@@ -167,7 +167,7 @@ func TestFormulasCatchEveryMutant(t *testing.T) {
 	}
 }
 
-// The schedules that have to notice, which pass without a mutant as another step of
+// The schedules that have to notice, which pass without a mutant as the next step of
 // make test runs more of them.
 func TestSimulatorCatchesEveryMutant(t *testing.T) {
 	t.Parallel()
