@@ -64,7 +64,7 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 	r := startServer(t)
 	first := open(t, r.url(), nil)
 	_, err := first.TryAcquire(t.Context(), lasting("job", 2*time.Minute))
-	disagrees(t, "TryAcquire with a TTL that nobody knows of", err, "2m0s", "30s", "max_ttl=2m0s")
+	disagrees(t, "TryAcquire with a TTL that nobody knows of", err, "TTL 2m ", "30s", "max_ttl=2m ")
 
 	blessWith(t, r.url(), 5*time.Second)
 	a := open(t, r.url(), withMaxTTL(5*time.Second))
