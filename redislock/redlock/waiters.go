@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// QueueReader is a Node that tells who is in its queues. Nobody is told of the waiters of others.
+// QueueReader is a Node that tells who is in its queues. Inspect and List know no waiters of other nodes.
 type QueueReader interface {
 	Node
 
