@@ -155,21 +155,24 @@ func TestFailedNodes(t *testing.T) {
 
 // TestFewDisagree: a waiter that does not hear of one lease at all of its few nodes asks all in the end.
 func TestFewDisagree(t *testing.T) {
-	for what, break1 := range map[string]func(m *master){
-		"one has lost the lock": func(m *master) { m.restart(true) },
-		"one is down":           func(m *master) { m.set(only("enqueue", fault{refused: true})) },
-		"one is silent":         func(m *master) { m.set(only("enqueue", fault{lost: true})) },
-		"one has another lease": func(m *master) {
+	for _, c := range []struct {
+		what   string
+		break1 func(m *master)
+	}{
+		{"one has another lease", func(m *master) { // first, as it ends also where a waiter looks all the time
 			m.restart(false)
 			others([]*master{m}, "other")
-		},
+		}},
+		{"one has lost the lock", func(m *master) { m.restart(true) }},
+		{"one is down", func(m *master) { m.set(only("enqueue", fault{refused: true})) }},
+		{"one is silent", func(m *master) { m.set(only("enqueue", fault{lost: true})) }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := masters(5)
 			g := try(t, start(t, all, nil))
 			d := start(t, all, nil)
 			bad := all[d.few(name)[1]]
-			break1(bad)
+			c.break1(bad)
 			got := acquire(t.Context(), d, renewing())
 			time.Sleep(2 * lookEvery)
 			for i, m := range all {
@@ -177,7 +180,7 @@ func TestFewDisagree(t *testing.T) {
 					continue
 				}
 				if s := m.stateOf(name); s.Waiters != 1 {
-					t.Errorf("%s: node %d has %d waiters", what, i, s.Waiters)
+					t.Fatalf("%s: node %d has %d waiters", c.what, i, s.Waiters)
 				}
 			}
 			released := driver.Now()
