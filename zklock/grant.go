@@ -33,6 +33,7 @@ type grant struct {
 	expires driver.Instant // when the node is deleted unless renewed
 	timer   *time.Timer    // at expires, and before that when the node is to be watched; nil unless granted
 	watched bool           // or is about to be
+	stirred bool           // a watch has told that something has happened to the node
 	waited  time.Time      // when it was granted, if that is still to be written
 	leaving bool           // Release has been called: what happens to the node is no news
 	ended   bool           // and has ended

@@ -441,7 +441,7 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 			release(t, w.grant)
 		}
 		// It may have given up before it looked at the holder's node.
-		wake := make(chan struct{}, 1)
+		wake := make(chan event, 1)
 		if _, err := n.watch(t.Context(), g.n.path(), wake); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"path"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -72,7 +74,8 @@ func (g *grant) place(ctx context.Context) (line, int, error) {
 }
 
 // take makes the lease one that holds the name, as soon as it can be trusted. If
-// it did not have to wait, trust may count from the request that made its node.
+// it did not have to wait, trust may count from the request that made its node; else from what a
+// quorum has confirmed lately of the session, as long as nothing has been heard of the node itself.
 func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	if czxid, known := g.n.born(); now && known {
 		g.czxid = czxid
@@ -86,7 +89,7 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	}
 	since, err := g.n.since, g.n.sure
 	if !now {
-		err = errYoung
+		since, err = g.standing(req.TTL, req.Renewed)
 	}
 	for err != nil {
 		var sent sending
@@ -186,15 +189,9 @@ func rejoins(err error) bool {
 func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) error {
 	l, i, err := g.enter(ctx, req)
 	*queued = *queued || err == nil
-	for now, asDowngraded := true, ""; ; now = false {
-		if !now {
-			l, i, err = g.place(ctx)
-		}
+	for now := true; ; now = false {
 		if err != nil {
 			return g.leave(ctx, err)
-		}
-		if l[0].name == asDowngraded {
-			l.downgrade()
 		}
 		if i < l.holders() {
 			return g.leave(ctx, g.take(ctx, req, now))
@@ -207,40 +204,68 @@ func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) err
 				return g.leave(ctx, err)
 			}
 		}
-		if asDowngraded, err = g.sleep(ctx, l.before(i)); err != nil {
-			return err
+		what, err2 := g.sleep(ctx, l.before(i))
+		if err2 != nil {
+			return err2
 		}
+		l, i, err = g.after(ctx, l, what)
 	}
 }
 
-// sleep returns when one of the given nodes has gone or changed, or the own one
-// has. It returns the name of one that turns out to have been downgraded.
-func (g *grant) sleep(ctx context.Context, before line) (downgraded string, err error) {
+// news is what a waiter has heard of a node before its own: that it has gone, or that it
+// has been downgraded. It is empty if something else has happened.
+type news struct {
+	name       string
+	gone       bool
+	downgraded bool
+}
+
+// after returns the queue after what was heard of it, and the node's place in it.
+//
+// What is before a node only leaves. So without the node that has gone, the queue may have
+// some that have left as well, but lacks none; if this one is among the holders even so, it need not ask.
+func (g *grant) after(ctx context.Context, l line, what news) (line, int, error) {
+	if what.gone {
+		l = slices.DeleteFunc(l, func(c child) bool { return c.name == what.name })
+		if i := l.index(g.n.name); i < l.holders() {
+			return l, i, nil
+		}
+	}
+	l, i, err := g.place(ctx)
+	if err == nil && what.downgraded && l[0].name == what.name {
+		l.downgrade()
+	}
+	return l, i, err
+}
+
+// sleep returns when one of the given nodes has gone or changed, or the own one has.
+func (g *grant) sleep(ctx context.Context, before line) (news, error) {
 	s := g.s
-	wake := make(chan struct{}, 1)
+	wake := make(chan event, 1)
 	for _, c := range before {
 		p := g.n.dir + "/" + c.name
 		defer s.unwatch(p, wake)
 		found, err := s.watch(ctx, p, wake)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			return "", nil
+			return news{name: c.name, gone: true}, nil
 		case err != nil:
-			return "", s.again(ctx, err)
+			return news{}, s.again(ctx, err)
 		case g.kind.shared && c.kind == kind{} && readRecord(c, found.data).Downgraded:
-			return c.name, nil
+			return news{name: c.name, downgraded: true}, nil
 		}
 	}
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {
-	case <-wake:
+	case e := <-wake:
+		return news{name: path.Base(e.path), gone: e.gone}, nil
 	case <-g.told:
 	case <-timer.C:
 	case <-s.dead:
-		return "", s.why()
+		return news{}, s.why()
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return news{}, ctx.Err()
 	}
-	return "", nil
+	return news{}, nil
 }

@@ -12,8 +12,14 @@ import (
 // for each node, however many look: package zk and the server cannot take a watch
 // back, and repeated attempts would add up while a lock is held.
 type watch struct {
-	waiters map[chan struct{}]struct{} // each has room for one
-	own     *grant                     // whose node it is
+	waiters map[chan event]struct{} // each has room for one
+	own     *grant                  // whose node it is
+}
+
+// event is what a watch tells, once.
+type event struct {
+	path string
+	gone bool // a quorum has deleted the node; else it has changed, or the watch could not be set
 }
 
 // content is a node's data.
@@ -25,7 +31,7 @@ type content struct {
 // watch returns the data of the node at path, and has wake told, once, when it
 // changes or is deleted. If there is no such node nobody is told: the error is
 // zk.ErrNoNode.
-func (s *session) watch(ctx context.Context, path string, wake chan struct{}) (content, error) {
+func (s *session) watch(ctx context.Context, path string, wake chan event) (content, error) {
 	fresh := s.register(path, func(w *watch) { w.waiters[wake] = struct{}{} })
 	return s.look(ctx, path, fresh)
 }
@@ -42,7 +48,7 @@ func (s *session) register(path string, add func(*watch)) (fresh bool) {
 	defer s.mu.Unlock()
 	w := s.watches[path]
 	if w == nil {
-		w, fresh = &watch{waiters: make(map[chan struct{}]struct{})}, true
+		w, fresh = &watch{waiters: make(map[chan event]struct{})}, true
 		s.watches[path] = w
 	}
 	add(w)
@@ -61,14 +67,14 @@ func (s *session) look(ctx context.Context, path string, fresh bool) (content, e
 		// What comes of the watch is told to event, in the order in which it comes.
 		data, stat, _, err := s.conn.GetW(path)
 		if err != nil {
-			s.fire(path)
+			s.fire(event{path: path})
 		}
 		return content{data, stat}, err
 	})
 }
 
 // unwatch has wake told nothing more of path.
-func (s *session) unwatch(path string, wake chan struct{}) {
+func (s *session) unwatch(path string, wake chan event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.watches[path]; w != nil {
@@ -80,23 +86,27 @@ func (s *session) unwatch(path string, wake chan struct{}) {
 func (s *session) event(e zk.Event) {
 	switch e.Type {
 	case zk.EventNodeDeleted, zk.EventNodeDataChanged:
-		s.fire(e.Path)
+		s.fire(event{path: e.Path, gone: e.Type == zk.EventNodeDeleted})
 	}
 }
 
-// fire tells all who watch path.
-func (s *session) fire(path string) {
+// fire tells all who watch the node.
+func (s *session) fire(e event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.watches[path]
+	w := s.watches[e.path]
 	if w == nil || s.err != nil {
 		return
 	}
-	delete(s.watches, path)
+	delete(s.watches, e.path)
 	for wake := range w.waiters {
-		poke(wake)
+		select {
+		case wake <- e:
+		default:
+		}
 	}
 	if g := w.own; g != nil {
+		g.stirred = true
 		s.store.work.Go(g.review)
 	}
 }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// renewed is a request for a lease that is renewed, as clients ask for it.
+func renewed(name string, ttl time.Duration) *driver.Request {
+	req := request(name, ttl)
+	req.Renewed = true
+	return req
+}
+
+// TestNextAsksNothing: the watch on the node before it tells a waiter that it is next, and
+// what a quorum has confirmed lately of its session is enough to trust. So a hand-off is
+// one request, the release.
+func TestNextAsksNothing(t *testing.T) {
+	t.Parallel()
+	const ttl, turns = time.Minute, 50
+	s := startServer(t)
+	clients := []*store{openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)}
+	var g driver.Grant = take(t, clients[0], renewed("deploy", ttl))
+	asked, began := 0, driver.Now()
+	counting := s.count(t, "zk_packets_received")
+	counting = s.count(t, "zk_packets_received") - counting // the question is counted, too
+	for i := range turns {
+		next := clients[(i+1)%2]
+		w := wait(t, next, renewed("deploy", ttl))
+		l, err := readLine(childrenOf(t, next, "deploy"))
+		if err != nil || len(l) != 2 {
+			t.Fatalf("the queue is %v, %v", l, err)
+		}
+		watched(t, next, "deploy", l)
+		before := s.count(t, "zk_packets_received")
+		release(t, g)
+		g = w.granted(t)
+		asked += s.count(t, "zk_packets_received") - before - counting
+	}
+	release(t, g)
+	// Package zk and keep ask something now and then.
+	most := turns + turns/2 + 10*int(driver.Now().Sub(began)/time.Second+1)
+	t.Logf("%d requests in %d hand-offs", asked, turns)
+	if asked > most {
+		t.Errorf("%d hand-offs took %d requests; want %d at most", turns, asked, most)
+	}
+}
+
+// watched returns when a client watches all nodes of a queue.
+func watched(t *testing.T, s *store, name string, l line) {
+	t.Helper()
+	one := firstSession(s)
+	if !eventually(patience, func() bool {
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		return !slices.ContainsFunc(l, func(c child) bool { return one.watches[s.dir(name)+"/"+c.name] == nil })
+	}) {
+		t.Fatal("the waiter does not watch its own node and the one before it")
+	}
+}
+
+// TestNextIsThere: somebody deletes the node of a waiter right before that of the holder. A
+// waiter that takes itself for the next one holds a name that is free.
+func TestNextIsThere(t *testing.T) {
+	t.Parallel()
+	const ttl, name = 20 * time.Second, "next-is-there"
+	s := sharedServer(t)
+	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
+	for range 40 {
+		g := take(t, a, renewed(name, ttl))
+		w := wait(t, b, renewed(name, ttl))
+		l, err := readLine(childrenOf(t, a, name))
+		if err != nil || len(l) != 2 {
+			t.Fatalf("the queue is %v, %v", l, err)
+		}
+		watched(t, b, name, l)
+		if _, err := firstSession(a).conn.Multi(
+			&zk.DeleteRequest{Path: a.dir(name) + "/" + l[1].name, Version: -1},
+			&zk.DeleteRequest{Path: a.dir(name) + "/" + l[0].name, Version: -1}); err != nil {
+			t.Fatal(err)
+		}
+		_ = g.Release(context.WithoutCancel(t.Context()))
+		next := w.granted(t)
+		if now, err := readLine(childrenOf(t, a, name)); err != nil || len(now) != 1 || next.(*grant).n.name != now[0].name {
+			t.Fatalf("the waiter has the name with %s; the queue is %v, %v", next.(*grant).n.name, now, err)
+		}
+		release(t, next)
+	}
+}
+
+// TestChangedIsNotGone: a holder that becomes a reader changes its node. The writer right
+// behind it goes on waiting.
+func TestChangedIsNotGone(t *testing.T) {
+	t.Parallel()
+	const ttl, name = 20 * time.Second, "changed-is-not-gone"
+	s := sharedServer(t)
+	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
+	g := take(t, a, renewed(name, ttl))
+	w := wait(t, b, renewed(name, ttl))
+	l, err := readLine(childrenOf(t, a, name))
+	if err != nil || len(l) != 2 {
+		t.Fatalf("the queue is %v, %v", l, err)
+	}
+	watched(t, b, name, l)
+	watch := func() *watch {
+		one := firstSession(b)
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		return one.watches[b.dir(name)+"/"+l[0].name]
+	}
+	before := watch()
+	if err := g.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(patience, func() bool {
+		select {
+		case <-w.done:
+			t.Fatal("the writer has the name beside the reader")
+		default:
+		}
+		now := watch()
+		return now != nil && now != before
+	}) {
+		t.Fatal("the writer does not watch the reader")
+	}
+	release(t, g)
+	release(t, w.granted(t))
+}
+
+// TestStanding: a waiter takes as proof of its session what a quorum has confirmed lately, if
+// nothing speaks against it.
+func TestStanding(t *testing.T) {
+	const ttl = 30 * time.Second
+	st := &store{tick: 2 * time.Second}
+	now := driver.Now()
+	ago := func(d time.Duration) driver.Instant { return now.Add(-d) }
+	l := new(link)
+	for _, c := range []struct {
+		name    string
+		touched time.Duration // ago; 0 for never
+		counted time.Duration // ago
+		made    *link
+		stirred bool
+		fixed   bool          // the lease is not renewed
+		since   time.Duration // ago; 0 for not trusted
+	}{
+		{name: "confirmed lately", touched: time.Second, counted: time.Second, made: l, since: time.Second},
+		{name: "the leader may have counted for long", touched: time.Second, counted: 13 * time.Second, made: l, since: 3 * time.Second},
+		{name: "the leader may have counted for too long", touched: time.Second, counted: 20 * time.Second, made: l},
+		{name: "confirmed long ago", touched: 8 * time.Second, counted: 8 * time.Second, made: l},
+		{name: "never confirmed", counted: time.Second, made: l},
+		{name: "not renewed", touched: time.Second, counted: time.Second, made: l, fixed: true},
+		{name: "something has happened to the node", touched: time.Second, counted: time.Second, made: l, stirred: true},
+		{name: "made over another connection", touched: time.Second, counted: time.Second, made: new(link)},
+		{name: "made over a connection that is not known", touched: time.Second, counted: time.Second},
+	} {
+		s := &session{store: st, timeout: 40 * time.Second, link: l, counted: ago(c.counted)}
+		if c.touched > 0 {
+			s.touches = []touch{{ago(c.touched), ago(c.touched)}}
+		}
+		g := &grant{s: s, n: &node{link: c.made}, stirred: c.stirred}
+		since, err := g.standing(ttl, !c.fixed)
+		switch {
+		case c.since == 0 && err == nil:
+			t.Errorf("%s: trusted since %v ago", c.name, now.Sub(since))
+		case c.since > 0 && (err != nil || since != ago(c.since)):
+			t.Errorf("%s: trusted since %v ago, %v; want %v", c.name, now.Sub(since), err, c.since)
+		}
+	}
+}
