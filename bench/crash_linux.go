@@ -16,7 +16,7 @@ const (
 )
 
 // crash kills a process with its locks, while another one waits for them. Its times
-// are from the end of the TTL, as the server tells it, to the next holder.
+// are from the end of the TTL to the next holder where Redis tells that end, else from the kill.
 func (r *run) crash(contender, name string) (*sample, error) {
 	holder, err := spawn(&task{Do: "hold", World: r.world, Contender: contender, Name: name, N: victims})
 	if err != nil {
@@ -39,16 +39,14 @@ func (r *run) crash(contender, name string) (*sample, error) {
 	killed := nano()
 	ends := make([]int64, victims)
 	for i := range ends {
-		key := contenders[contender].key(name + "-" + strconv.Itoa(i))
-		text, err := command(r.world.Redis[0], "PTTL", key)
-		if err != nil {
-			return nil, err
+		ends[i] = killed
+		if key := contenders[contender].key; key != nil {
+			left, err := r.left(key(name + "-" + strconv.Itoa(i)))
+			if err != nil {
+				return nil, err
+			}
+			ends[i] = nano() + int64(left)
 		}
-		left, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || left < 0 {
-			return nil, fmt.Errorf("%s is not held when its holder dies", key)
-		}
-		ends[i] = nano() + left*int64(time.Millisecond)
 	}
 	var got []int64
 	if err := waiter.hear(&got); err != nil {
@@ -70,6 +68,19 @@ func (r *run) crash(contender, name string) (*sample, error) {
 	}
 	s.Times.pack()
 	return s, nil
+}
+
+// left returns how long Redis goes on keeping a lock, to the millisecond.
+func (r *run) left(key string) (time.Duration, error) {
+	text, err := command(r.world.Redis[0], "PTTL", key)
+	if err != nil {
+		return 0, err
+	}
+	left, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || left < 0 {
+		return 0, fmt.Errorf("%s is not held when its holder dies", key)
+	}
+	return time.Duration(left) * time.Millisecond, nil
 }
 
 // hold takes locks and keeps them until it is killed.

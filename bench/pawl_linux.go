@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -21,6 +22,13 @@ func init() {
 		&contender{name: "pawl", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
 			return client(redislock.Open(ctx, "redis://"+w.Redis[0], &redislock.Options{Options: pawl.Options{TTL: w.TTL}}))
 		}},
+		&contender{name: "pawl, KeepIdle", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
+			c, err := redislock.Open(ctx, "redis://"+w.Redis[0], &redislock.Options{Options: pawl.Options{TTL: w.TTL}})
+			if err != nil {
+				return nil, err
+			}
+			return pawlClient{c, []pawl.Option{pawl.KeepIdle(time.Hour)}}, nil
+		}},
 		// Each call of a driver stands in the store's queue for itself, and not in its
 		// client's line, so that one process can be a thousand waiters.
 		&contender{name: "pawl, no local line", kind: ours, key: key, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
@@ -34,7 +42,7 @@ func init() {
 			return client(redlock.Open(ctx, w.redlockURL(), &redlock.Options{Options: redislock.Options{Options: pawl.Options{TTL: w.TTL}}}))
 		}},
 		&contender{name: "pawl zk", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
-			return client(zklock.Open(ctx, "zk://"+w.ZK, &zklock.Options{Options: pawl.Options{TTL: w.TTL}}))
+			return client(zklock.Open(ctx, "zk://"+w.ZK, &zklock.Options{Options: pawl.Options{TTL: w.TTL}, TickTime: zkTick}))
 		}},
 		&contender{name: "pawl etcd", kind: ours, open: func(ctx context.Context, w *world, _ seat) (locker, error) {
 			return client(etcdlock.Open(ctx, "etcd://"+w.Etcd, &etcdlock.Options{Options: pawl.Options{TTL: w.TTL}}))
@@ -54,13 +62,16 @@ func client(c *pawl.Client, err error) (locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pawlClient{c}, nil
+	return pawlClient{c: c}, nil
 }
 
-type pawlClient struct{ c *pawl.Client }
+type pawlClient struct {
+	c       *pawl.Client
+	options []pawl.Option
+}
 
 func (p pawlClient) lock(ctx context.Context, name string) (func() error, uint64, error) {
-	lease, err := p.c.Acquire(ctx, name)
+	lease, err := p.c.Acquire(ctx, name, p.options...)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -19,6 +19,10 @@ type server struct {
 	dir  string
 }
 
+// zkTick is the tickTime of ZooKeeper, which pawl's clients are told: their sessions are longer than
+// the TTL by some ticks.
+const zkTick = 500 * time.Millisecond
+
 func (s *server) stop() {
 	s.End()
 	// The children of PostgreSQL notice a little later that it has ended.
@@ -56,7 +60,7 @@ func start(kind string) (*server, error) {
 		s.kind = "redis"
 		err = s.redis("--appendonly", "yes", "--appendfsync", "always")
 	case "zk":
-		z := servers.NewZooKeeper(dir, "tickTime=500")
+		z := servers.NewZooKeeper(dir, fmt.Sprint("tickTime=", zkTick.Milliseconds()))
 		z.Java = []string{"-Xmx256m", "-XX:+UseSerialGC", "-Xshare:auto"}
 		s.Server, z.Run = &z.Server, apart
 		err = z.Begin()

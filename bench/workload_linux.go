@@ -34,6 +34,7 @@ var (
 	onePG      = []string{"postgres"}
 	onPG       = []string{"pawl postgres", "advisory lock in a transaction", "advisory lock, 5 ms", "a row with an end, 5 ms", "cirello.io/pglock"}
 	pgFloors   = []string{"two updates of a row, the second async", "two updates of a row"} // the first commits as pawl does
+	keeping    = []string{"pawl, KeepIdle", "pawl"}
 	listeners  = []string{"rueidislock", "rueidislock, tuned"}
 )
 
@@ -78,6 +79,10 @@ var workloads = []*workload{
 		contenders: []string{"pawl, no local line"}, warm: time.Second},
 	{id: "S6", title: "Holder killed with -9, TTL 2 s: end of the TTL to the next holder, Redis", servers: oneRedis, ttl: crashTTL, by: byTime, special: (*run).crash,
 		contenders: []string{"pawl", "redislock, 5 ms", "redsync, 5 ms", "rueidislock, tuned"}},
+	{id: "S6/zk", title: "Holder killed with -9, TTL 2 s: from then to the next holder, ZooKeeper", servers: []string{"zk"}, ttl: crashTTL, by: byTime,
+		special: (*run).crash, contenders: []string{"pawl zk", "zk.Lock"}},
+	{id: "S6/etcd", title: "Holder killed with -9, TTL 2 s: from then to the next holder, etcd", servers: []string{"etcd"}, ttl: crashTTL, by: byTime,
+		special: (*run).crash, contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S7", title: "100,000 leases of one client, TTL 30 s, Redis", servers: oneRedis, special: (*run).many, once: true,
 		contenders: []string{"pawl"}},
 	{id: "S8/1", title: "One goroutine, its own lock, five Redis servers", servers: fiveRedis, by: byTime, load: alone(1),
@@ -100,11 +105,15 @@ var workloads = []*workload{
 		contenders: []string{"pawl zk", "zk.Lock"}},
 	{id: "S9/zk/8x8", title: "8 processes of 8 goroutines, one lock, ZooKeeper", servers: []string{"zk"}, by: byRate, load: processes,
 		contenders: []string{"pawl zk", "zk.Lock"}},
+	{id: "S9/zk/pass", title: "Hand-off to another process, 1 waiter, ZooKeeper", servers: []string{"zk"}, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
+		contenders: []string{"pawl zk", "zk.Lock"}},
 	{id: "S9/etcd/1", title: "One goroutine, its own lock, etcd", servers: []string{"etcd"}, by: byTime, load: alone(1),
 		contenders: []string{"pawl etcd", rawEtcdKey, "concurrency.Mutex"}},
 	{id: "S9/etcd/64", title: "64 goroutines of one process, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: shared,
 		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S9/etcd/8x8", title: "8 processes of 8 goroutines, one lock, etcd", servers: []string{"etcd"}, by: byRate, load: processes,
+		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
+	{id: "S9/etcd/pass", title: "Hand-off to another process, 1 waiter, etcd", servers: []string{"etcd"}, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
 		contenders: []string{"pawl etcd", "concurrency.Mutex"}},
 	{id: "S12/1", title: "One goroutine, its own lock, PostgreSQL", servers: onePG, by: byTime, load: alone(1),
 		contenders: all(onPG[:1], pgFloors, onPG[1:])},
@@ -117,6 +126,10 @@ var workloads = []*workload{
 	{id: "S12/8x8", title: "8 processes of 8 goroutines, one lock, PostgreSQL", servers: onePG, by: byRate, load: processes, contenders: onPG},
 	{id: "S12/pass", title: "Hand-off to another process, 1 waiter, PostgreSQL", servers: onePG, by: byTime, load: passing(2, 1), warm: 200 * time.Millisecond,
 		contenders: all([]string{"pawl postgres", "NOTIFY to delivery"}, onPG[1:])},
+	{id: "S13/alone", title: "One goroutine, its own lock, KeepIdle, Redis", servers: oneRedis, by: byTime, load: alone(1), contenders: keeping},
+	{id: "S13/bursts", title: "Two clients, one lock, 20 times each in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: turns(20), contenders: keeping},
+	{id: "S13/turns", title: "Two clients, one lock in turn, KeepIdle, Redis", servers: oneRedis, by: byRate, special: turns(1), contenders: keeping},
+	{id: "S13/first", title: "A lock that another client keeps, KeepIdle, Redis", servers: oneRedis, by: byTime, special: (*run).first, contenders: keeping},
 	{id: "S10", title: "A command under a lock on files, wall time", by: byTime, special: (*run).command,
 		contenders: []string{"pawl run x -- true", "pawl run, -tags noetcd", "flock x true", "true"}},
 }
