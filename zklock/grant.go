@@ -33,6 +33,7 @@ type grant struct {
 	expires driver.Instant // when the node is deleted unless renewed
 	timer   *time.Timer    // at expires, and before that when the node is to be watched; nil unless granted
 	watched bool           // or is about to be
+	link    *link          // over which the watch was set, or before
 	stirred bool           // a watch has told that something has happened to the node
 	waited  time.Time      // when it was granted, if that is still to be written
 	leaving bool           // Release has been called: what happens to the node is no news
@@ -55,10 +56,15 @@ const watchAfter = 10 * time.Millisecond
 //
 // The session lives on for other leases. So a lease that is not renewed is
 // ended from here; the end of the session is for when this process is not there.
-func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, waited bool) {
+//
+// The error is errGone if the node is known to have gone while the grant was waiting.
+func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, waited bool) error {
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if g.lost != nil {
+		return errGone
+	}
 	if waited {
 		g.waited = time.Now()
 	}
@@ -70,9 +76,10 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 	g.timer = time.AfterFunc(left, g.expire)
 	if s.err != nil {
 		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
-		return
+		return nil
 	}
 	s.grants[g] = struct{}{}
+	return nil
 }
 
 // Token implements driver.Grant.

@@ -101,7 +101,8 @@ func (g *grant) missing(ctx context.Context) error {
 		g.lose(why)
 		return g.lost
 	}
-	return why // it was waiting
+	g.lost = why // it was waiting: see begin
+	return why
 }
 
 // howLost returns how the lease ended whose node is not there any more.

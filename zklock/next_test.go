@@ -46,8 +46,8 @@ func TestNextAsksNothing(t *testing.T) {
 		asked += s.count(t, "zk_packets_received") - before - counting
 	}
 	release(t, g)
-	// Package zk and keep ask something now and then.
-	most := turns + turns/2 + 10*int(driver.Now().Sub(began)/time.Second+1)
+	// Package zk and keep ask something every few seconds. A list would be one more for each.
+	most := turns + turns/4 + int(driver.Now().Sub(began)/(3*time.Second))
 	t.Logf("%d requests in %d hand-offs", asked, turns)
 	if asked > most {
 		t.Errorf("%d hand-offs took %d requests; want %d at most", turns, asked, most)
@@ -67,14 +67,15 @@ func watched(t *testing.T, s *store, name string, l line) {
 	}
 }
 
-// TestNextIsThere: somebody deletes the node of a waiter right before that of the holder. A
-// waiter that takes itself for the next one holds a name that is free.
+// TestNextIsThere: somebody deletes the node of a waiter right before that of the holder, or
+// right after it. A waiter that takes itself for the next one holds a name that is free. In the
+// second case it was the next one, and is told that its lease is gone.
 func TestNextIsThere(t *testing.T) {
 	t.Parallel()
 	const ttl, name = 20 * time.Second, "next-is-there"
 	s := sharedServer(t)
 	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
-	for range 40 {
+	for i := range 80 {
 		g := take(t, a, renewed(name, ttl))
 		w := wait(t, b, renewed(name, ttl))
 		l, err := readLine(childrenOf(t, a, name))
@@ -82,17 +83,64 @@ func TestNextIsThere(t *testing.T) {
 			t.Fatalf("the queue is %v, %v", l, err)
 		}
 		watched(t, b, name, l)
-		if _, err := firstSession(a).conn.Multi(
-			&zk.DeleteRequest{Path: a.dir(name) + "/" + l[1].name, Version: -1},
-			&zk.DeleteRequest{Path: a.dir(name) + "/" + l[0].name, Version: -1}); err != nil {
+		own, before := a.dir(name)+"/"+l[1].name, a.dir(name)+"/"+l[0].name
+		nodes := []any{&zk.DeleteRequest{Path: own, Version: -1}, &zk.DeleteRequest{Path: before, Version: -1}}
+		if i%2 == 1 {
+			nodes[0], nodes[1] = nodes[1], nodes[0]
+		}
+		if _, err := firstSession(a).conn.Multi(nodes...); err != nil {
 			t.Fatal(err)
 		}
 		_ = g.Release(context.WithoutCancel(t.Context()))
-		next := w.granted(t)
-		if now, err := readLine(childrenOf(t, a, name)); err != nil || len(now) != 1 || next.(*grant).n.name != now[0].name {
-			t.Fatalf("the waiter has the name with %s; the queue is %v, %v", next.(*grant).n.name, now, err)
+		next := w.granted(t).(*grant)
+		now, err := readLine(childrenOf(t, a, name))
+		if err != nil {
+			t.Fatal(err)
 		}
-		release(t, next)
+		switch {
+		case len(now) == 1 && next.n.name == now[0].name:
+			release(t, next)
+		case i%2 == 0 || next.n.name != l[1].name:
+			t.Fatalf("the waiter has the name with %s; the queue is %v", next.n.name, now)
+		default:
+			lost := make(chan error, 1)
+			next.OnLost(func(err error) { lost <- err })
+			select {
+			case <-lost:
+			case <-time.After(patience):
+				t.Fatal("a lease whose node was deleted is not lost")
+			}
+		}
+	}
+}
+
+// TestDeletedWaiterAsksOnce: a waiter whose node was deleted asks for it once.
+func TestDeletedWaiterAsksOnce(t *testing.T) {
+	t.Parallel()
+	const ttl, name, asked = time.Minute, "deploy", 200
+	s := startServer(t)
+	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
+	g := take(t, a, renewed(name, ttl))
+	w := wait(t, b, renewed(name, ttl))
+	l, err := readLine(childrenOf(t, a, name))
+	if err != nil || len(l) != 2 {
+		t.Fatalf("the queue is %v, %v", l, err)
+	}
+	watched(t, b, name, l)
+	if err := firstSession(a).conn.Delete(a.dir(name)+"/"+l[1].name, -1); err != nil {
+		t.Fatal(err)
+	}
+	release(t, g)
+	release(t, w.granted(t))
+	// Whatever b asks besides goes the same way, in turn with this.
+	before := s.count(t, "zk_packets_received")
+	for range asked {
+		if _, _, err := firstSession(b).conn.Exists("/"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.count(t, "zk_packets_received") - before; n > asked+asked/4 {
+		t.Errorf("%d requests arrived beside %d; want a few", n-asked, asked)
 	}
 }
 
@@ -147,26 +195,26 @@ func TestStanding(t *testing.T) {
 		name    string
 		touched time.Duration // ago; 0 for never
 		counted time.Duration // ago
-		made    *link
+		set     *link
 		stirred bool
 		fixed   bool          // the lease is not renewed
 		since   time.Duration // ago; 0 for not trusted
 	}{
-		{name: "confirmed lately", touched: time.Second, counted: time.Second, made: l, since: time.Second},
-		{name: "the leader may have counted for long", touched: time.Second, counted: 13 * time.Second, made: l, since: 3 * time.Second},
-		{name: "the leader may have counted for too long", touched: time.Second, counted: 20 * time.Second, made: l},
-		{name: "confirmed long ago", touched: 8 * time.Second, counted: 8 * time.Second, made: l},
-		{name: "never confirmed", counted: time.Second, made: l},
-		{name: "not renewed", touched: time.Second, counted: time.Second, made: l, fixed: true},
-		{name: "something has happened to the node", touched: time.Second, counted: time.Second, made: l, stirred: true},
-		{name: "made over another connection", touched: time.Second, counted: time.Second, made: new(link)},
-		{name: "made over a connection that is not known", touched: time.Second, counted: time.Second},
+		{name: "confirmed lately", touched: time.Second, counted: time.Second, set: l, since: time.Second},
+		{name: "the leader may have counted for long", touched: time.Second, counted: 13 * time.Second, set: l, since: 3 * time.Second},
+		{name: "the leader may have counted for too long", touched: time.Second, counted: 20 * time.Second, set: l},
+		{name: "confirmed long ago", touched: 8 * time.Second, counted: 8 * time.Second, set: l},
+		{name: "never confirmed", counted: time.Second, set: l},
+		{name: "not renewed", touched: time.Second, counted: time.Second, set: l, fixed: true},
+		{name: "something has happened to the node", touched: time.Second, counted: time.Second, set: l, stirred: true},
+		{name: "watched over another connection", touched: time.Second, counted: time.Second, set: new(link)},
+		{name: "not watched", touched: time.Second, counted: time.Second},
 	} {
 		s := &session{store: st, timeout: 40 * time.Second, link: l, counted: ago(c.counted)}
 		if c.touched > 0 {
 			s.touches = []touch{{ago(c.touched), ago(c.touched)}}
 		}
-		g := &grant{s: s, n: &node{link: c.made}, stirred: c.stirred}
+		g := &grant{s: s, link: c.set, stirred: c.stirred}
 		since, err := g.standing(ttl, !c.fixed)
 		switch {
 		case c.since == 0 && err == nil:

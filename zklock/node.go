@@ -29,7 +29,6 @@ type node struct {
 
 	asked chan made      // gets the answer to a request to make the node, if one is under way
 	early chan listing   // gets the children of the name, asked for right behind that
-	link  *link          // over which it was sent, or before
 	past  past           // of the name, before that
 	seen  past           // likewise, when the node was there
 	name  string         // once it is known to have been made
@@ -109,7 +108,6 @@ func (n *node) tryMake(ctx context.Context) error {
 func (n *node) ask(ctx context.Context) error {
 	n.past = n.s.pastOf(n.dir)
 	sent := n.s.sending()
-	n.link = sent.link
 	n.early = make(chan listing, 1)
 	n.asked = make(chan made, 1)
 	data := n.record.encode()

@@ -106,8 +106,7 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 			g.s.sleep(ctx, g.s.store.tick/4)
 		}
 	}
-	g.begin(tokenOf(g.czxid), since, req.TTL, !now)
-	return nil
+	return g.begin(tokenOf(g.czxid), since, req.TTL, !now)
 }
 
 // lookEvery is after how long a waiter looks although nobody has told it anything:

@@ -122,15 +122,15 @@ func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver
 // standing returns since when the grant may be trusted by the last request that a quorum
 // has carried out for the session, as trusted does. That request says nothing of the
 // node. The watch on it does: the server tells of it and of the nodes before it in the order in which
-// they are deleted. If nothing has come of it, the node was there when the last one before it
-// went. That is so on the connection on which the node was made; on a later one, package zk may
-// have failed to set the watch again.
+// they are deleted. If nothing has come of it, it was not deleted before the last of those. That is
+// so on the connection on which it was set; on a later one, package zk may have failed to
+// set it again.
 func (g *grant) standing(ttl time.Duration, renewed bool) (driver.Instant, error) {
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.touches)
-	if n == 0 || g.stirred || !renewed || s.link == nil || s.link != g.n.link {
+	if n == 0 || g.stirred || !renewed || s.link == nil || s.link != g.link {
 		return 0, errYoung
 	}
 	since := min(s.touches[n-1].sent, s.counted.Add(s.timeout-ttl))

@@ -4,13 +4,15 @@ package zklock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-zookeeper/zk"
 )
 
 // watch is a watch on a node that has been set, or is about to be. There is one
 // for each node, however many look: package zk and the server cannot take a watch
-// back, and repeated attempts would add up while a lock is held.
+// back, and repeated attempts would add up while a lock is held. Only whoever owns the
+// node sets one more: it has to know over which connection.
 type watch struct {
 	waiters map[chan event]struct{} // each has room for one
 	own     *grant                  // whose node it is
@@ -38,8 +40,8 @@ func (s *session) watch(ctx context.Context, path string, wake chan event) (cont
 
 // watchOwn is watch for the node of a grant.
 func (s *session) watchOwn(ctx context.Context, path string, g *grant) (content, error) {
-	fresh := s.register(path, func(w *watch) { w.own, g.watched = g, true })
-	return s.look(ctx, path, fresh)
+	s.register(path, func(w *watch) { w.own, g.watched, g.link = g, true, s.link })
+	return s.look(ctx, path, true)
 }
 
 // register adds to the watch on path, and reports whether it has to be set yet.
@@ -67,7 +69,7 @@ func (s *session) look(ctx context.Context, path string, fresh bool) (content, e
 		// What comes of the watch is told to event, in the order in which it comes.
 		data, stat, _, err := s.conn.GetW(path)
 		if err != nil {
-			s.fire(event{path: path})
+			s.fire(event{path: path, gone: errors.Is(err, zk.ErrNoNode)})
 		}
 		return content{data, stat}, err
 	})
@@ -107,7 +109,14 @@ func (s *session) fire(e event) {
 	}
 	if g := w.own; g != nil {
 		g.stirred = true
-		s.store.work.Go(g.review)
+		if e.gone {
+			s.store.work.Go(func() { // to look once more would take a round trip
+				poke(g.told)
+				_ = g.missing(s.store.ctx)
+			})
+		} else {
+			s.store.work.Go(g.review)
+		}
 	}
 }
 
