@@ -203,9 +203,9 @@ func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) err
 				return g.leave(ctx, err)
 			}
 		}
-		what, err2 := g.sleep(ctx, l.before(i))
-		if err2 != nil {
-			return err2
+		var what news
+		if what, err = g.sleep(ctx, l.before(i)); err != nil {
+			return err
 		}
 		l, i, err = g.after(ctx, l, what)
 	}
