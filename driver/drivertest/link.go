@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // Link is a TCP proxy between one participant and a server of its store, for the hooks
@@ -34,10 +36,13 @@ type Link struct {
 // is closed when the test ends.
 func NewLink(t testing.TB, target string) *Link {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	// A participant that was crashed by Close is still there, and dials again and again. If the
+	// next link had the address, it would come to another server than before, and say so there.
+	listener, release, err := servers.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(release)
 	l := &Link{listener: listener, target: target, conns: make(map[net.Conn]bool)}
 	l.work.Go(l.serve)
 	t.Cleanup(l.Close)
@@ -111,7 +116,8 @@ func (l *Link) Made() int {
 }
 
 // Close ends all connections, as the end of the process at one of their ends does, and
-// accepts no more. It may be called again.
+// accepts no more. Nobody else gets the address before the test has ended. It may be
+// called again.
 func (l *Link) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -174,3 +174,18 @@ func TestLinkRedirectAndClose(t *testing.T) {
 		t.Error("a closed link takes a connection")
 	}
 }
+
+// TestLinkKeepsItsAddress: nobody else gets the address of a closed link before its test
+// has ended: no other link, no server, and no connection.
+func TestLinkKeepsItsAddress(t *testing.T) {
+	t.Parallel()
+	l := NewLink(t, startEcho(t, "one").addr)
+	l.Close()
+	if held, err := net.ListenPacket("udp", l.Addr()); err == nil {
+		held.Close()
+		t.Errorf("Hold gives %s to others", l.Addr())
+	}
+	if addr, err := net.ResolveTCPAddr("tcp", l.Addr()); err != nil || addr.Port >= 32768 {
+		t.Errorf("connections and other listeners may get %v, %v", addr, err)
+	}
+}

@@ -28,21 +28,29 @@ type T interface {
 // port of the same number is held until then. And no connection takes it by chance, as
 // systems choose the ports of those from 32768 on.
 func Hold() (addr string, release func(), err error) {
+	l, release, err := Listen()
+	if err != nil {
+		return "", nil, err
+	}
+	l.Close()
+	return l.Addr().String(), release, nil
+}
+
+// Listen is Hold for a server within this process. To listen only later may fail: a process
+// that is just being started has what was open when it was forked, for a moment.
+func Listen() (l net.Listener, release func(), err error) {
 	for range 1000 {
-		addr = fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
 		var held net.PacketConn
 		if held, err = net.ListenPacket("udp", addr); err != nil {
 			continue
 		}
-		var free net.Listener
-		if free, err = net.Listen("tcp", addr); err != nil {
-			held.Close()
-			continue
+		if l, err = net.Listen("tcp", addr); err == nil {
+			return l, func() { held.Close() }, nil
 		}
-		free.Close()
-		return addr, func() { held.Close() }, nil
+		held.Close()
 	}
-	return "", nil, fmt.Errorf("no port is free: %w", err)
+	return nil, nil, fmt.Errorf("no port is free: %w", err)
 }
 
 // Eventually calls f until it returns true, for at most limit: every millisecond at first,
