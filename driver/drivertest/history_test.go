@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 // TestHistoryIsReduced gives wrong stores to the generated histories and checks
@@ -41,6 +42,39 @@ func TestHistoryIsReduced(t *testing.T) {
 				t.Errorf("%d operations are left; want at most %d", n, most)
 			}
 		})
+	}
+}
+
+// closing is a driver that tells that it is closed.
+type closing struct {
+	fullDriver
+	open *int
+}
+
+func (c closing) Close() error {
+	*c.open--
+	return c.fullDriver.Close()
+}
+
+// TestHistoryEndsTheCrashed: at the end of a history all of its participants are closed.
+func TestHistoryEndsTheCrashed(t *testing.T) {
+	open, opened := 0, 0
+	h := Harness{Start: func(testing.TB) Store {
+		s := new(memlock.Store)
+		return Store{
+			Open: func(testing.TB) driver.Driver {
+				open, opened = open+1, opened+1
+				return closing{s.Driver().(fullDriver), &open}
+			},
+			Crash: func(_ testing.TB, d driver.Driver) { s.Crash(d.(closing).fullDriver) },
+		}
+	}}
+	e := newEnv(t, h.withDefaults())
+	if trace, bad := e.runHistory([]operation{{do: doCrash}, {id: 1, do: doCrash}, {id: 2, do: doTry, who: 1, name: "a", d: e.h.TTL}}, nil); bad {
+		t.Fatal(trace)
+	}
+	if opened != historyParticipants+2 || open != 0 {
+		t.Errorf("of %d participants %d are still open", opened, open)
 	}
 }
 

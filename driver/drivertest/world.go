@@ -23,6 +23,7 @@ type world struct {
 	store   Store
 	expiry  bool
 	drivers [historyParticipants]driver.Driver
+	crashed []driver.Driver
 	made    map[int]*made // by the id of the operation
 	token   map[string]uint64
 	done    map[string]int // leases that were granted, by their kind, and "downgraded"; nil: not counted
@@ -107,7 +108,9 @@ func (w *world) end() {
 			m.grant.Release(context.WithoutCancel(w.e.ctx))
 		}
 	}
-	for _, d := range w.drivers {
+	// Those that were crashed, too: they would go on dialling, and disturb others when
+	// their links' addresses are used again.
+	for _, d := range append(w.crashed, w.drivers[:]...) {
 		d.Close()
 	}
 }
@@ -242,6 +245,7 @@ func (w *world) crash(op operation) string {
 		}
 		delete(w.made, id)
 	}
+	w.crashed = append(w.crashed, w.drivers[op.who])
 	w.drivers[op.who] = w.store.Open(w.e.TB)
 	return "crashed"
 }
