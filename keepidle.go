@@ -27,10 +27,11 @@ import (
 // TryAcquire of another client asks again for a tenth of a second and the time of four
 // requests, 1.1 s at most, before it returns ErrHeld because of a lease that may be kept. The first lease of a new client may not be kept, as
 // it does not hear messages yet. Programs that lock the same key without pawl cannot
-// ask for it, and find it held for up to d.
+// ask for it, and find it held for up to d; on etcd those that wait can.
 //
 // It is for exclusive leases. A call returns an error that wraps errors.ErrUnsupported if
-// the store cannot tell the holder: redislock (but not with Mode Efficiency), pglock and memlock can.
+// the store cannot tell the holder: redislock (but not with Mode Efficiency), pglock,
+// etcdlock and memlock can.
 // Zero keeps nothing; a negative d is an error.
 func KeepIdle(d time.Duration) Option { return keepIdleOption(d) }
 
@@ -46,7 +47,7 @@ func (c *Client) checkKeepIdle(s settings) error {
 		return errors.New("KeepIdle and MinHold together: one keeps the name from others, the other gives it to them; leave one out")
 	}
 	if r, ok := c.driver.(driver.Recaller); !ok || !r.Recalls() {
-		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; redislock (not with Mode Efficiency), pglock and memlock can: %w", errors.ErrUnsupported)
+		return fmt.Errorf("KeepIdle: this store cannot tell a holder that others want the name; redislock (not with Mode Efficiency), pglock, etcdlock and memlock can: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,10 +27,11 @@ var (
 
 // failure is why a request failed.
 type failure struct {
-	err     error // what package driver wants to see
-	maybe   bool  // it may have been carried out
-	lasting bool  // asking again does not help
-	gone    bool  // the etcd lease has ended, or the key was deleted: nothing is left
+	err     error            // what package driver wants to see
+	maybe   bool             // it may have been carried out
+	lasting bool             // asking again does not help
+	gone    bool             // the etcd lease has ended, or the key was deleted: nothing is left
+	kept    *mvccpb.KeyValue // the key that is in the way of a lease that its client may only keep
 }
 
 // hints say what to do about an error of the server that has refused a request.

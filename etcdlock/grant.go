@@ -30,6 +30,7 @@ type grant struct {
 	dirty    bool  // a write that binds the key to another etcd lease has an unknown outcome
 	written  bool  // the record says when it was acquired
 
+	recall *recall          // if its client may keep it; or nil
 	unsure bool             // an attempt: it may have been carried out, or be so later
 	late   clientv3.LeaseID // to which a join under way may bind the key anew, when it has been deleted; or 0
 
@@ -46,16 +47,17 @@ var (
 	_ driver.Notifier   = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
 	_ driver.Reserver   = (*grant)(nil)
+	_ driver.Recallable = (*grant)(nil)
 )
 
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return tokenOf(g.rev) }
 
 // Reserved implements driver.Reserver. Of those who wait the transaction that granted
-// the name has said nothing.
+// the name has said nothing, unless it was asked because the lease may be kept.
 func (g *grant) Reserved() (tokens uint64, others bool) {
 	if g.alone {
-		return reserved, true
+		return reserved, g.recall == nil || g.recall.behind
 	}
 	return 0, true
 }
@@ -157,6 +159,7 @@ func (g *grant) lose(why *driver.LostError) {
 	delete(g.s.grants, g.mark)
 	delete(g.s.ids, g.lease)
 	delete(g.s.keys, g.key)
+	g.recall.end()
 	if g.notify != nil {
 		go g.notify(g.lost)
 		g.notify = nil
@@ -187,6 +190,7 @@ func (g *grant) Release(ctx context.Context) error {
 	}
 	again := g.asked
 	g.notify = nil
+	g.recall.end()
 	if s.grants[g.mark] == g {
 		delete(s.grants, g.mark)
 	}
@@ -247,6 +251,7 @@ func (g *grant) end() {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	g.ended = true
+	g.recall.end()
 	delete(g.s.ids, g.lease)
 	delete(g.s.keys, g.key)
 }

@@ -116,7 +116,8 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		}
 		rctx, cancel := s.request(ctx)
 		resp, err := s.client.Txn(rctx).
-			If(clientv3.Compare(clientv3.ModRevision(string(victim.kv.Key)), "=", victim.kv.ModRevision)).
+			If(clientv3.Compare(clientv3.CreateRevision(string(victim.kv.Key)), "=", victim.kv.CreateRevision),
+				clientv3.Compare(clientv3.LeaseValue(string(victim.kv.Key)), "=", clientv3.LeaseID(victim.kv.Lease))). // whoever asks changes the mod revision
 			Then(ops...).
 			Commit()
 		cancel()

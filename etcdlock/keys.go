@@ -137,6 +137,7 @@ type stamp struct {
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
 	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
 	Shared   bool   `json:"shared,omitempty"`   // an exclusive lease that has become shared
+	Keeps    bool   `json:"keeps,omitempty"`    // its client may keep it when nobody uses it; see recall
 	// Holds are the leases that it holds while it waits.
 	Holds []driver.Hold `json:"holds,omitempty"`
 }
@@ -164,7 +165,7 @@ func (s *store) newRecord(req *driver.Request) draft {
 		k = &known{req.Holder, req.Why, encode(a)}
 		s.known.Store(k)
 	}
-	return draft{k, stamp{Lease: req.Lease, Since: time.Now().UnixMicro(), Holds: req.Holds}}
+	return draft{k, stamp{Lease: req.Lease, Since: time.Now().UnixMicro(), Keeps: keeps(req), Holds: req.Holds}}
 }
 
 // String returns the JSON of both in one object. Neither is ever empty.

@@ -104,14 +104,17 @@ func TestContention(t *testing.T) {
 }
 
 // childEnv makes the test binary a holder that its parent kills: it is the URL of
-// the store, a space, and the TTL.
+// the store, a space, and the TTL. With a third word it keeps the name; see keeping.
 const childEnv = "ETCDLOCK_TEST_CHILD"
 
 func child() {
-	url, ttl, _ := strings.Cut(os.Getenv(childEnv), " ")
+	words := strings.Fields(os.Getenv(childEnv))
 	opts := new(Options)
-	opts.TTL, _ = time.ParseDuration(ttl)
-	c, err := Open(context.Background(), url, opts)
+	opts.TTL, _ = time.ParseDuration(words[1])
+	c, err := Open(context.Background(), words[0], opts)
+	if err == nil && len(words) > 2 {
+		keeping(c)
+	}
 	if err == nil {
 		_, err = c.Acquire(context.Background(), "deploy")
 	}

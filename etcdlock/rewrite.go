@@ -71,6 +71,7 @@ func (g *grant) rebound(b *backing) {
 // an unknown outcome.
 func (g *grant) known(ctx context.Context) error {
 	if g.mod != 0 {
+		g.mod = max(g.mod, g.recall.seen()) // others may have put it, see recall
 		return nil
 	}
 	p, err := g.prove(ctx)

@@ -54,6 +54,7 @@ type store struct {
 var (
 	_ driver.Queuer    = (*store)(nil)
 	_ driver.Inspector = (*store)(nil)
+	_ driver.Recaller  = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.
@@ -109,6 +110,7 @@ func (s *store) tryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 		case fail == nil:
 			return g, nil
 		case !fail.gone || a.known:
+			s.askBack(ctx, fail.kept)
 			return a.undo(fail)
 		}
 		// The spare had gone. The next one, or a new one.
@@ -139,6 +141,9 @@ type attempt struct {
 	rev   int64 // create revision of the key; 0 until it is known to be there
 	late  bool  // a join had no answer, and was repeated: it may be carried out yet
 	sight *sight
+	// Until when it is known whether others are behind it, if it may be kept; see recall.
+	seen   int64
+	behind bool
 }
 
 // attempt begins one, with an etcd lease. Nothing else is recorded yet.
@@ -211,7 +216,7 @@ func (a *attempt) try(ctx context.Context) (*grant, *failure) {
 			err = &driver.HeldError{}
 		}
 		if err != nil {
-			return nil, &failure{err: err, lasting: true}
+			return nil, &failure{err: err, lasting: true, kept: q.kept()}
 		}
 		rev = resp.Header.Revision
 	}
@@ -265,7 +270,7 @@ func (a *attempt) claim(ctx context.Context, term uint64) (*grant, *failure) {
 func (a *attempt) placed(ctx context.Context, rev int64) *failure {
 	why := checkRevision(rev)
 	if why == nil {
-		a.rev, a.marked = rev, true
+		a.rev, a.seen, a.marked = rev, rev, true
 		return nil
 	}
 	rctx, cancel := a.s.request(ctx)
@@ -286,6 +291,9 @@ func (a *attempt) granted() *grant {
 	}
 	if a.late {
 		g.late = a.id
+	}
+	if keeps(a.req) {
+		g.recall = a.recall()
 	}
 	if a.sight != nil {
 		g.record.Acquired = time.Now().UnixMicro()

@@ -202,6 +202,7 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 	}
 	proven := a.proven(l.term)
 	if l.rival == nil {
+		a.seen, a.behind = l.rev, l.behind
 		a.sight.close()
 		return a.claim(ctx, l.term)
 	}
@@ -254,6 +255,8 @@ type looked struct {
 	rev   int64
 	term  uint64
 	rival *entry // that is in the way; nil if the name is ours
+	// Somebody has come later, if it was asked for.
+	behind bool
 	// Slots of which there are too many before us: their keys, and how few of them
 	// must be left.
 	keys   map[string]bool
@@ -278,6 +281,9 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 			l.slots(a.s.readQueue(others), a.req.Slots)
 			return l, nil
 		}
+		if keeps(a.req) {
+			l.behind = len(resp.Responses[2].GetResponseRange().Kvs) > 0
+		}
 		if len(others) == 0 {
 			return l, nil
 		}
@@ -290,7 +296,7 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 }
 
 // read asks for the own key, and for the last in the way that was created before a
-// revision; for slots, for all.
+// revision; for slots, for all. If the lease may be kept, also for one that came later.
 func (a *attempt) read(ctx context.Context, before int64) (*clientv3.TxnResponse, error) {
 	ctx, cancel := a.s.request(ctx)
 	defer cancel()
@@ -301,7 +307,11 @@ func (a *attempt) read(ctx context.Context, before int64) (*clientv3.TxnResponse
 	} else {
 		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
 	}
-	return a.s.client.Txn(ctx).Then(clientv3.OpGet(a.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)).Commit()
+	ops := []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)}
+	if keeps(a.req) {
+		ops = append(ops, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithMinCreateRev(a.rev+1), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
+	}
+	return a.s.client.Txn(ctx).Then(ops...).Commit()
 }
 
 // slots finds who is in the way of one of n slots: the last that cannot hold it

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// recall is how a lease that its client may keep hears of others: it watches the keys of
+// the name. Whoever waits has put one there. Whoever is refused and does not wait puts the
+// key of the holder once more, as it is. So nothing is there that would have to be taken
+// away, whatever becomes of the two, and a waiter of another library is heard, too.
+type recall struct {
+	place  place
+	rev    int64 // of the cluster, when the name was granted
+	behind bool  // others were waiting then
+
+	stop context.CancelFunc // of the watch; nil if there is none. store.mu guards it
+
+	mu sync.Mutex // guards the fields below
+	// Of the holder's key, as it was seen last.
+	value string
+	lease int64
+	mod   int64
+}
+
+// keeps reports whether the lease of a request may be kept when nobody uses it.
+func keeps(req *driver.Request) bool { return req.Keeps && !req.Shared && req.Slots == 0 }
+
+func (e entry) keeps() bool { return e.record.Keeps && !e.shared && e.slots == 0 }
+
+// kept returns the key of the holder, if its client may keep it when nobody uses it.
+func (q queue) kept() *mvccpb.KeyValue {
+	if len(q) > 0 && q[0].keeps() {
+		return q[0].kv
+	}
+	return nil
+}
+
+// Recalls implements driver.Recaller.
+func (s *store) Recalls() bool { return true }
+
+// askBack tells the client of a lease, which may only keep it, that somebody was refused
+// because of it. Value, etcd lease and create revision of the key stay what they are. That
+// is a hint: if it fails nobody hears of it.
+func (s *store) askBack(ctx context.Context, kv *mvccpb.KeyValue) {
+	if kv == nil {
+		return
+	}
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	key := string(kv.Key)
+	_, _ = s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)).
+		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).Commit()
+}
+
+func (a *attempt) recall() *recall {
+	return &recall{place: a.place, rev: a.seen, behind: a.behind, value: a.record.String(), lease: int64(a.id), mod: a.rev}
+}
+
+// end ends the watch. store.mu is held.
+func (r *recall) end() {
+	if r != nil && r.stop != nil {
+		r.stop()
+		r.stop = nil
+	}
+}
+
+// OnWanted implements driver.Recallable.
+func (g *grant) OnWanted(f func(driver.Recall)) {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.recall == nil || g.ended || g.lost != nil || s.ctx.Err() != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, g.recall.stop = context.WithCancel(s.ctx)
+	s.work.Go(func() {
+		for ctx.Err() == nil {
+			if g.overhear(ctx, f); ctx.Err() == nil {
+				go f(driver.Unheard)
+				s.sleep(ctx, nil, rewatch)
+			}
+		}
+	})
+}
+
+// overhear watches the keys of the name until that fails. It watches from now on, as waiters
+// do, and then looks what has come since the name was granted, if anything has.
+func (g *grant) overhear(ctx context.Context, f func(driver.Recall)) {
+	s, r := g.s, g.recall
+	from, to := r.place.all()
+	// On a stream of their own, these keep no waiter's watch waiting.
+	wctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(s.watching(s.ctx), "pawl-keeps", "1"))
+	defer cancel()
+	events := s.client.Watch(wctx, from, clientv3.WithRange(to), clientv3.WithCreatedNotify(), clientv3.WithFilterDelete())
+	// Not before it is there: package clientv3 would not tell the server.
+	defer context.AfterFunc(ctx, cancel)()
+	for resp := range events {
+		if resp.Err() != nil {
+			return
+		}
+		if resp.Created && resp.Header.Revision > r.rev {
+			rctx, cancel := s.request(ctx)
+			there, err := s.client.Get(rctx, from, clientv3.WithRange(to), clientv3.WithMinModRev(r.rev+1), clientv3.WithLimit(maxShown))
+			cancel()
+			if err != nil {
+				return
+			}
+			for _, kv := range there.Kvs {
+				g.hear(kv, f)
+			}
+		}
+		for _, ev := range resp.Events {
+			g.hear(ev.Kv, f)
+		}
+	}
+}
+
+// hear acts on a key of the name that was put, and may have been seen before.
+func (g *grant) hear(kv *mvccpb.KeyValue, f func(driver.Recall)) {
+	if string(kv.Key) == g.key {
+		if kv.CreateRevision == g.rev && g.recall.hear(kv) {
+			go f(driver.Asks)
+		}
+	} else if _, ok := g.s.parse(kv); ok && kv.CreateRevision > g.recall.rev {
+		go f(driver.Waits)
+	}
+}
+
+// hear notes what the holder's key is, and reports whether somebody has put it once more as
+// it was. What its client writes is something else, or is bound to something else.
+func (r *recall) hear(kv *mvccpb.KeyValue) (again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if kv.ModRevision <= r.mod {
+		return false
+	}
+	again = string(kv.Value) == r.value && kv.Lease == r.lease
+	r.value, r.lease, r.mod = string(kv.Value), kv.Lease, kv.ModRevision
+	return again
+}
+
+// InUse implements driver.Recallable. It does not wait for a renewal, nor keep one waiting:
+// it writes on condition that nothing has been written since, and so do they. It asks for
+// the record after it has learnt the revision, so that it undoes nothing that was written.
+func (g *grant) InUse(ctx context.Context) error {
+	if err := g.over(); err != nil || g.recall == nil {
+		return err
+	}
+	rctx, cancel := g.s.request(ctx)
+	defer cancel()
+	for range maxProofs {
+		mod := g.recall.seen()
+		g.s.mu.Lock()
+		record := g.record
+		g.s.mu.Unlock()
+		if !record.Keeps {
+			return nil
+		}
+		record.Keeps = false
+		value := record.String()
+		resp, err := g.s.client.Txn(rctx).
+			If(clientv3.Compare(clientv3.ModRevision(g.key), "=", mod)).
+			Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
+			Else(clientv3.OpGet(g.key), clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
+		if err != nil {
+			return g.s.classify(ctx, err).err
+		}
+		if resp.Succeeded {
+			g.recall.wrote(value, resp.Header.Revision)
+			g.s.mu.Lock()
+			defer g.s.mu.Unlock()
+			g.record.Keeps = false
+			return nil
+		}
+		own := resp.Responses[0].GetResponseRange().Kvs
+		if err := g.check(own, resp.Responses[1].GetResponseRange().Kvs); err != nil {
+			return err
+		}
+		g.recall.hear(own[0])
+	}
+	return unavailable(errors.New("etcdlock: others have put the key meanwhile, again and again"))
+}
+
+// seen returns the last mod revision of the holder's key that was heard of, or 0.
+func (r *recall) seen() int64 {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mod
+}
+
+// wrote notes what InUse has written.
+func (r *recall) wrote(value string, mod int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if mod > r.mod {
+		r.value, r.mod = value, mod
+	}
+}

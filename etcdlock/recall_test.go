@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// ear is a grant that may be kept, and what it is told.
+type ear struct {
+	*grant
+	told chan driver.Recall
+}
+
+func keepRequest(name string) *driver.Request {
+	req := request(name)
+	req.Keeps = true
+	return req
+}
+
+func keep(t testing.TB, s *store, req *driver.Request) *ear {
+	t.Helper()
+	return listen(take(t, s, req))
+}
+
+func listen(g driver.Grant) *ear {
+	e := &ear{g.(*grant), make(chan driver.Recall, 1000)}
+	e.OnWanted(func(how driver.Recall) { e.told <- how })
+	return e
+}
+
+func (e *ear) hears(t testing.TB, want driver.Recall) {
+	t.Helper()
+	for limit := time.After(patience); ; {
+		select {
+		case how := <-e.told:
+			if how == want {
+				return
+			}
+		case <-limit:
+			t.Fatalf("the keeper is not told %d", want)
+		}
+	}
+}
+
+// silent checks that the grant was told nothing, up to now: it hears of a waiter next.
+func (e *ear) silent(t testing.TB, s *store, name string) {
+	t.Helper()
+	w := wait(t, s, request(name))
+	select {
+	case how := <-e.told:
+		if how != driver.Waits {
+			t.Errorf("the keeper is told %d, and nobody wants the name", how)
+		}
+	case <-time.After(patience):
+		t.Error("the keeper does not hear of a waiter")
+	}
+	w.cancel()
+	<-w.done
+	release(t, w.grant)
+}
+
+// refusedBy asks for a name that is held, and returns whether its client may keep it.
+func refusedBy(t testing.TB, s *store, name string) bool {
+	t.Helper()
+	_, err := s.TryAcquire(t.Context(), request(name))
+	var held *driver.HeldError
+	if !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 {
+		t.Fatalf("TryAcquire = %v; want ErrHeld with a holder", err)
+	}
+	return held.Info.Holders[0].Keeps
+}
+
+// TestKeepIdleBeforeTheWatch: others come when the name is granted and before the watch is
+// there, or while it is away.
+func TestKeepIdleBeforeTheWatch(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	for how, come := range map[driver.Recall]func(s *store, name string){
+		driver.Waits: func(s *store, name string) { wait(t, s, request(name)) },
+		driver.Asks:  func(s *store, name string) { refusedBy(t, s, name) },
+	} {
+		a, b := openStore(t, m.url()), openStore(t, m.url())
+		name := fmt.Sprint("deploy ", how)
+		var once sync.Once
+		a.client.Watcher = &releasing{a.client.Watcher, func() { once.Do(func() { come(b, name) }) }}
+		e := keep(t, a, keepRequest(name))
+		e.hears(t, how)
+		release(t, e)
+	}
+}
+
+// TestKeepIdleAsk: to ask changes nothing of a lease but a revision: it ends when it should,
+// is renewed, also with a longer TTL, and can be broken.
+func TestKeepIdleAsk(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	for what, end := range map[string]func(e *ear, req *driver.Request) error{
+		"released": func(e *ear, _ *driver.Request) error { return e.Release(t.Context()) },
+		"broken":   func(_ *ear, req *driver.Request) error { return b.Break(t.Context(), req.Name, req.Lease, nil, "test") },
+		"revoked": func(e *ear, _ *driver.Request) error {
+			_, err := b.client.Revoke(t.Context(), e.backing.id)
+			return err
+		},
+	} {
+		req := keepRequest(what)
+		e := keep(t, a, req)
+		was := keysOf(t, b, req)[0]
+		if !refusedBy(t, b, what) {
+			t.Error("the lease does not look as if it could be kept")
+		}
+		e.hears(t, driver.Asks)
+		is := keysOf(t, b, req)[0]
+		if string(is.Value) != string(was.Value) || is.Lease != was.Lease || is.CreateRevision != was.CreateRevision || is.ModRevision == was.ModRevision {
+			t.Errorf("an ask has made %+v of %+v", is, was)
+		}
+		for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute} {
+			refusedBy(t, b, what)
+			e.hears(t, driver.Asks)
+			if _, err := e.Renew(t.Context(), ttl); err != nil {
+				t.Errorf("Renew = %v", err)
+			}
+		}
+		if err := end(e, req); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = e.Release(t.Context()) // takes the news away
+		nothingLeft(t, b)
+	}
+}
+
+// TestKeepIdleLateAsk: an ask that is carried out when the lease has ended makes no key, and
+// does not ask for the next one, which has the same key.
+func TestKeepIdleLateAsk(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	req := keepRequest("deploy")
+	e := keep(t, a, req)
+	kv := keysOf(t, b, req)[0]
+	release(t, e)
+	b.askBack(t.Context(), kv)
+	nothingLeft(t, b)
+	next := keep(t, a, keepRequest("deploy"))
+	if next.key != e.key {
+		t.Fatalf("the next lease has the key %s; this shows nothing", next.key)
+	}
+	b.askBack(t.Context(), kv)
+	next.silent(t, b, "deploy")
+	release(t, next)
+}
+
+// TestKeepIdleOwnWrites: what the holder writes into its record is nobody's question.
+func TestKeepIdleOwnWrites(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	w := wait(t, a, keepRequest("deploy"))
+	release(t, held)
+	e := listen(w.granted(patience))
+	if _, others := e.Reserved(); others {
+		t.Error("others are said to wait")
+	}
+	for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute, 2 * time.Minute} { // shows when, and is bound anew
+		if _, err := e.Renew(t.Context(), ttl); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if err := e.InUse(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := e.Renew(t.Context(), 3*time.Minute); err != nil { // knows the revision
+		t.Error(err)
+	}
+	if refusedBy(t, b, "deploy") {
+		t.Error("a lease in use looks as if it were kept")
+	}
+	e.silent(t, b, "deploy")
+	release(t, e)
+}
+
+// TestKeepIdleBehind: whoever is granted what others wait for is told so.
+func TestKeepIdleBehind(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	a, b := openStore(t, m.url()), openStore(t, m.url())
+	held := take(t, b, request("deploy"))
+	first := wait(t, a, keepRequest("deploy"))
+	second := wait(t, b, request("deploy"))
+	release(t, held)
+	g := first.granted(patience)
+	if _, others := g.(*grant).Reserved(); !others {
+		t.Error("nobody is said to wait")
+	}
+	release(t, g)
+	release(t, second.granted(patience))
+}
+
+// TestKeepIdleWatchIsCut: the keeper's connection is cut, and others come. It hears of them
+// when it is there again; if what it has missed was compacted, that it may have missed it.
+func TestKeepIdleWatchIsCut(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	for _, compact := range []bool{false, true} {
+		link := drivertest.NewLink(t, m.Addr)
+		a, b := openStore(t, "etcd://"+link.Addr()), openStore(t, m.url())
+		name := fmt.Sprint("compact=", compact)
+		e := keep(t, a, keepRequest(name))
+		refusedBy(t, b, name)
+		e.hears(t, driver.Asks)
+		link.Set(drivertest.BlackHole)
+		w := wait(t, b, request(name))
+		if compact {
+			resp, err := b.client.Put(t.Context(), "x", "")
+			if err == nil {
+				_, err = b.client.Compact(t.Context(), resp.Header.Revision, clientv3.WithCompactPhysical())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		link.Set(drivertest.HangsUp)
+		link.Set(drivertest.Healthy)
+		if compact {
+			e.hears(t, driver.Unheard)
+		}
+		e.hears(t, driver.Waits)
+		release(t, e)
+		release(t, w.granted(patience))
+	}
+}
