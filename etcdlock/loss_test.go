@@ -68,7 +68,9 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	link := drivertest.NewLink(t, m.Addr)
 	a, b := openStore(t, "etcd://"+link.Addr()), openStore(t, m.url())
 	held := take(t, b, request("deploy"))
-	req := requestFor("deploy", 2*time.Second)
+	// A waiter bears an outage for a TTL from its first request that is not answered, and its key
+	// goes a TTL after its last keepalive. In between, a third of a TTL at most, it comes back.
+	req := requestFor("deploy", 9*time.Second)
 	first := wait(t, a, req)
 	second := wait(t, b, request("deploy"))
 	link.Set(drivertest.BlackHole)
