@@ -155,6 +155,10 @@ const (
 		"13 % more allocations than the raw client's, for the lease, its end, and the record that says who holds it"
 	handOvers = "each lease goes to another process: a quorum of the servers, which share a processor, has to release, and the message has to come. " +
 		"Redsync's client takes the lock again some hundred times, as if nobody else wanted it"
+	sharedCalls = "no round trip is left to save where many locks share a call. The scripts' two SET for each lock take the server as long as the floor's commands, " +
+		"or longer on a machine with slow memory: its share of their time was 0.8 on one machine and 1.0 to 1.3 on another"
+	zkPair = "as many requests as the raw operations, with the same time of the server. What is left is the client's: a fifth more, for the lease and its end"
+	pgPair = "two thirds of the floor are the round trip. The functions, a wider row and the look for a tombstone are the rest (docs/benchmarks.md, PostgreSQL)"
 	thrice = "3 × redislock is more than the floor reaches. Many locks are one call, with two SET for each: for it, and for its token; then the processors of the server and of " +
 		"the client are both busy"
 )
@@ -186,6 +190,23 @@ var causes = map[string]string{
 		"holder's last request (docs/adr/0007-zookeeper-sessions.md). zk.Lock tells nobody how long it may be trusted",
 	"S13/first: p50 ≤ 2.5 × a free lock": "one after the other: the waiter's request, a message to the keeper, the keeper's release, a message to the waiter; each wakes a process or " +
 		"goroutine that slept. A free lock takes two requests",
+	"S1: ahead of redislock and redsync":                            "as for the floor: both write one key, with no token that lasts and no record of the holder",
+	"S2/64: ≥ 0.95 × the floor":                                     sharedCalls,
+	"S2/64: ≥ 1.5 × rueidislock":                                    sharedCalls,
+	"S2/512: ≥ 0.95 × the floor":                                    sharedCalls,
+	"S2/512: ≥ 1.5 × rueidislock":                                   sharedCalls,
+	"S3: ≥ 0.2 × a FIFO of Go channels":                             "each lease has a state of its own, a context and a token, which take the client a microsecond or more and several cache misses; a channel has nothing of that",
+	"S8/1: ahead of redsync":                                        "as for the round trips: redsync sends as many requests as those",
+	"S8/2048: ≥ 1.5 × redsync":                                      "a fifth of the requests, but the five servers share a processor, and their scripts take four fifths of the time that those of redsync take",
+	"S9/zk/1: p50 ≤ 1.1 × the raw operations":                       zkPair,
+	"S9/zk/1: ahead of zk.Lock":                                     zkPair,
+	"S12/1: p50 ≤ 1.15 × two updates of a row, the second async":    pgPair,
+	"S12/1: ahead of an advisory lock in a transaction":             "an advisory lock writes nothing, so its commit has no log to write",
+	"S12/async: p50 ≤ 1.15 × two updates of a row":                  pgPair,
+	"S12/disk: p50 ≤ 1.15 × two updates of a row, the second async": pgPair,
+	"S12/64: ≥ 3 × the best peer":                                   "the best peer writes no row, and each of our leases writes two: with as many rows as we write, two updates reach half to two thirds of our rate",
+	"S12/pass: p50 ≤ 1.5 × NOTIFY to delivery":                      "NOTIFY alone writes nothing. A hand-off is some eight statements and a commit of two rows, which run cold after a pause",
+	"S13/alone: p50 ≤ 1 µs":                                         "two microseconds of the client, for the lease, its context and its place among those of the name; no request",
 	"S10: ≤ 2 × flock x true": "three Go programs start besides the command: pawl; pawl again as the stub, which names its process group to the guard before it becomes " +
 		"the command (without it, kill -9 of pawl at the wrong moment would leave a command that nobody ends); and, beside the stub, the guard, whose end pawl awaits because " +
 		"it has the lock's files too. A Go program that does nothing takes twice as long as true, and nearly all of that is Go's runtime. The rest is catching signals, and the " +

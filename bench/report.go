@@ -24,7 +24,7 @@ const legend = `Each cell was run in turn with the others of its table, again an
 and the longest wait are of all rounds together. Ratios are medians of the ratios within each round. Costs are for one acquisition with its
 release: processor time of all clients and all servers; requests to Redis, and commands that it carried out, with those within scripts.
 Times of own locks are of acquire and release together; of shared locks, of acquire; of hand-offs, from the call of release to the return
-of another process's acquire. Who waited in vain until the end of a cell counts for the longest wait.`
+of another process's acquire. A waiter that waited in vain until the end of a cell counts for the longest wait.`
 
 // What a run writes stands between these two lines; what is around them is kept.
 const (
