@@ -30,14 +30,16 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how long locks take in a store",
-		Long: `Measure what locks cost in a store, from this machine, in seven parts: a round
+		Long: `Measure what locks cost in a store, from this machine, in eight parts: a round
 trip, which is to ask who has a lock that nobody has; the same after a rest of
 10 ms, when everything takes longer; acquire and release, one after the other;
-the same by 64 at a time, each with a lock of its own; and the hand-off of a
-lock, from release to the return of the other client's acquire. Locks that are
-handed off were held for 10 ms, so hand-offs are compared with rested round
-trips. The last two parts are for an estimate of how many such servers a large
-service takes: locks of 16 clients, and 64 hand-offs at a time.
+the same with KeepIdle, by which a client keeps a lock until others want it, on
+stores that have that; the same as before by 64 at a time, each with a lock of
+its own; and the hand-off of a lock, from release to the return of the other
+client's acquire. Locks that are handed off were held for 10 ms, so hand-offs
+are compared with rested round trips. The last two parts are for an estimate of
+how many such servers a large service takes: locks of 16 clients, and 64
+hand-offs at a time.
 
 The locks are called pawl-bench/…, and are given back at the end. What stays is
 what a store keeps of any name: its token, in Redis for a day. Only one bench
@@ -56,7 +58,7 @@ may notice.`,
 			return a.bench(cmd.Context(), each, &w)
 		},
 	}
-	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the seven parts")
+	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the eight parts")
 	cmd.Flags().Float64Var(&w.Clients, "clients", w.Clients, "estimate what so many `CLIENTS` take")
 	cmd.Flags().Float64Var(&w.Leases, "leases", w.Leases, "that hold so many `LEASES` of 30 s")
 	cmd.Flags().Float64Var(&w.HandOffs, "hand-offs", w.HandOffs, "and so many `HAND-OFFS` a second")
@@ -76,6 +78,8 @@ type benchJSON struct {
 	HandOff   benchPart `json:"hand_off"`
 	Clients   benchPart `json:"acquire_release_16_clients"`
 	Crossings benchPart `json:"hand_off_64"`
+
+	Kept *benchPart `json:"acquire_release_kept,omitempty"` // with KeepIdle, on stores that have that
 
 	Estimate *estimateJSON `json:"estimate,omitempty"` // for stores on a network
 }
@@ -163,12 +167,15 @@ func (out *benchJSON) text(w io.Writer, network bool) error {
 	}
 	for _, row := range []struct {
 		name string
-		part benchPart
+		part *benchPart
 	}{
-		{trip, out.RoundTrip}, {trip + " after a rest", out.Rested}, {"acquire and release", out.Pair},
-		{strconv.Itoa(benchMany) + " at a time", out.Many}, {"hand-off", out.HandOff},
-		{strconv.Itoa(benchClients) + " clients", out.Clients}, {strconv.Itoa(benchMany) + " hand-offs at a time", out.Crossings},
+		{trip, &out.RoundTrip}, {trip + " after a rest", &out.Rested}, {"acquire and release", &out.Pair}, {"the same, kept", out.Kept},
+		{strconv.Itoa(benchMany) + " at a time", &out.Many}, {"hand-off", &out.HandOff},
+		{strconv.Itoa(benchClients) + " clients", &out.Clients}, {strconv.Itoa(benchMany) + " hand-offs at a time", &out.Crossings},
 	} {
+		if row.part == nil {
+			continue
+		}
 		fmt.Fprintf(t, "%s\t%v\t%v\t%.0f\t\n", row.name, rounded(row.part.P50), rounded(row.part.P99), row.part.PerSecond)
 	}
 	if err := t.Flush(); err != nil {
@@ -182,7 +189,12 @@ func (out *benchJSON) verdict(network bool) string {
 	if !network {
 		return fmt.Sprintf("There is no network in between: a lock costs %v, and a hand-off %v.\n", rounded(out.Pair.P50), rounded(out.HandOff.P50))
 	}
-	return fmt.Sprintf("A lock takes as long as %.1f network round trips; it needs two.\n", out.Pair.RoundTrips) +
+	kept := ""
+	if out.Kept != nil {
+		kept = fmt.Sprintf("With KeepIdle a client takes the same lock again and again in %v instead of %v, with no request, until others want it.\n",
+			rounded(out.Kept.P50), rounded(out.Pair.P50))
+	}
+	return fmt.Sprintf("A lock takes as long as %.1f network round trips; it needs two.\n", out.Pair.RoundTrips) + kept +
 		fmt.Sprintf("A hand-off costs %.1f network round trips.\n", out.HandOff.RoundTrips) +
 		fmt.Sprintf("%d at a time are %.0f times as many as one after the other.\n", benchMany, out.Many.PerSecond/max(out.Pair.PerSecond, 1e-9))
 }

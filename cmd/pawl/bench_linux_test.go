@@ -37,7 +37,7 @@ func TestBench(t *testing.T) {
 		says    []string
 	}{
 		{"file://" + t.TempDir(), false, []string{"There is no network in between: a lock costs", "look after a rest"}},
-		{redis, true, []string{"A lock takes as long as ", "network round trips; it needs two.", "A hand-off costs ", "64 at a time are ", "What gives out first: "}},
+		{redis, true, []string{"A lock takes as long as ", "network round trips; it needs two.", "With KeepIdle a client takes", "the same, kept", "A hand-off costs ", "64 at a time are ", "What gives out first: "}},
 	} {
 		var got benchJSON
 		if err := json.Unmarshal([]byte(pawlBench(t, 0, "-s", c.store, "--for", "200ms", "--json")), &got); err != nil {
@@ -50,6 +50,9 @@ func TestBench(t *testing.T) {
 			if p.Count < 1 || p.P50 <= 0 || p.P99 < p.P50 || p.PerSecond <= 0 || (p.RoundTrips > 0) != c.network {
 				t.Errorf("%s, %s: %+v", c.store, name, p)
 			}
+		}
+		if k := got.Kept; (k != nil) != c.network || k != nil && (k.P50 <= 0 || k.P50 > got.Pair.P50/2) {
+			t.Errorf("%s, kept: %+v beside %+v", c.store, k, got.Pair)
 		}
 		if e := got.Estimate; (e != nil) != c.network || e != nil && (e.Servers < 1 || e.First == "" || e.Wish.Clients != 1e6) {
 			t.Errorf("%s: %+v", c.store, e)
@@ -77,6 +80,10 @@ func TestBenchVerdict(t *testing.T) {
 	const want = "A lock takes as long as 2.0 network round trips; it needs two.\nA hand-off costs 1.3 network round trips.\n" +
 		"64 at a time are 15 times as many as one after the other.\n"
 	if got := out.verdict(true); got != want {
+		t.Errorf("verdict = %q", got)
+	}
+	out.Kept = &benchPart{P50: 1_234}
+	if got := out.verdict(true); !strings.Contains(got, "With KeepIdle a client takes the same lock again and again in 1.23µs instead of 290µs, with no request, until others want it.\n") {
 		t.Errorf("verdict = %q", got)
 	}
 	if got := out.verdict(false); got != "There is no network in between: a lock costs 290µs, and a hand-off 191µs.\n" {

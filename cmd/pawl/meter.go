@@ -23,6 +23,7 @@ type meter struct {
 
 // run fills in all parts.
 func (m *meter) run(ctx context.Context, out *benchJSON) error {
+	kept := new(benchPart)
 	for _, p := range []struct {
 		into, trip *benchPart // what it is compared with
 		f          func(context.Context) ([]time.Duration, error)
@@ -30,6 +31,7 @@ func (m *meter) run(ctx context.Context, out *benchJSON) error {
 		{&out.RoundTrip, &out.RoundTrip, m.roundTrips},
 		{&out.Rested, &out.RoundTrip, m.restedTrips},
 		{&out.Pair, &out.RoundTrip, m.pairs},
+		{kept, &out.RoundTrip, m.kept},
 		{&out.Many, &out.RoundTrip, m.many},
 		{&out.HandOff, &out.Rested, m.handOffs},
 		{&out.Clients, &out.RoundTrip, m.apart},
@@ -46,6 +48,9 @@ func (m *meter) run(ctx context.Context, out *benchJSON) error {
 		if p.trip.P50 > 0 && m.store.Guarantees().CrossHost {
 			p.into.RoundTrips = float64(p.into.P50) / float64(p.trip.P50)
 		}
+	}
+	if kept.Count > 0 {
+		out.Kept = kept
 	}
 	return nil
 }
@@ -103,9 +108,20 @@ func (m *meter) restedTrips(ctx context.Context) (list []time.Duration, err erro
 
 func (m *meter) pairs(ctx context.Context) ([]time.Duration, error) { return m.pair(ctx, "1") }
 
-func (m *meter) pair(ctx context.Context, name string) ([]time.Duration, error) {
+// kept are pairs of which only the first costs the store a request. On a store that has no
+// KeepIdle there are none.
+func (m *meter) kept(ctx context.Context) ([]time.Duration, error) {
+	list, err := m.pair(ctx, "kept", pawl.KeepIdle(time.Minute))
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil
+	}
+	return list, err
+}
+
+func (m *meter) pair(ctx context.Context, name string, options ...pawl.Option) ([]time.Duration, error) {
+	options = append(options, pawl.Why("pawl bench"))
 	return m.again(ctx, func() error {
-		lease, err := m.store.Acquire(ctx, benchPrefix+name, pawl.Why("pawl bench"))
+		lease, err := m.store.Acquire(ctx, benchPrefix+name, options...)
 		if err != nil {
 			return err
 		}
