@@ -113,18 +113,9 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 	}
 }
 
-// testConformance starts n servers for all tests but those that restart theirs.
 func testConformance(t *testing.T, n int) {
 	t.Parallel()
-	h := harness(n, suiteMaxTTL)
-	own, shared := h.Start, h.Start(t)
-	h.Start = func(t testing.TB) drivertest.Store {
-		if strings.Contains(t.Name(), "restart") {
-			return own(t)
-		}
-		return shared
-	}
-	drivertest.Run(t, h)
+	drivertest.Run(t, harness(n, suiteMaxTTL))
 }
 
 func TestConformance3(t *testing.T) { testConformance(t, 3) }
