@@ -171,7 +171,7 @@ var causes = map[string]string{
 	"S1/apart: p50 ≤ 1.25 × the floor":    "the scripts, which run cold each time: nine commands within where the floor has three, and, after 50 ms, a look at the server's role",
 	"S2/64: ≥ 3 × redsync and redislock":  thrice,
 	"S2/512: ≥ 3 × redsync and redislock": thrice,
-	"S2/aof: ≥ 0.9 × the floor": "the log: for each lock two SET and a DEL are written to it, with the token and who holds the lock: nearly three times as many bytes as the floor's. " +
+	"S2/aof: ≥ 0.9 × the floor": "the log: for each lock two SET and a DEL are written to it, with the token and the holder: nearly three times as many bytes as the floor's. " +
 		"With it the server takes twice the processor time of S2/64",
 	"S8/1: p50 ≤ 1.25 × five parallel round trips": "the scripts: five servers on one processor, one after the other, take nearly twice the time for them, with seven commands within where the floor " +
 		"has three",

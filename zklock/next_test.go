@@ -69,6 +69,19 @@ func watched(t *testing.T, s *store, name string, l line) {
 	}
 }
 
+// behind lets a hold a name and b wait for it, and returns when b watches both nodes.
+func behind(t *testing.T, a, b *store, name string, ttl time.Duration) (g *grant, w *waiting, l line) {
+	t.Helper()
+	g = take(t, a, renewed(name, ttl))
+	w = wait(t, b, renewed(name, ttl))
+	l, err := readLine(childrenOf(t, a, name))
+	if err != nil || len(l) != 2 {
+		t.Fatalf("the queue is %v, %v", l, err)
+	}
+	watched(t, b, name, l)
+	return g, w, l
+}
+
 // TestNextIsThere: somebody deletes the node of a waiter right before that of the holder, or
 // right after it. A waiter that takes itself for the next one holds a name that is free. In the
 // second case it was the next one, and is told that its lease is gone.
@@ -78,13 +91,7 @@ func TestNextIsThere(t *testing.T) {
 	s := sharedServer(t)
 	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
 	for i := range 80 {
-		g := take(t, a, renewed(name, ttl))
-		w := wait(t, b, renewed(name, ttl))
-		l, err := readLine(childrenOf(t, a, name))
-		if err != nil || len(l) != 2 {
-			t.Fatalf("the queue is %v, %v", l, err)
-		}
-		watched(t, b, name, l)
+		g, w, l := behind(t, a, b, name, ttl)
 		own, before := a.dir(name)+"/"+l[1].name, a.dir(name)+"/"+l[0].name
 		nodes := []any{&zk.DeleteRequest{Path: own, Version: -1}, &zk.DeleteRequest{Path: before, Version: -1}}
 		if i%2 == 1 {
@@ -122,13 +129,7 @@ func TestDeletedWaiterAsksOnce(t *testing.T) {
 	const ttl, name, asked = time.Minute, "deploy", 200
 	s := startServer(t)
 	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
-	g := take(t, a, renewed(name, ttl))
-	w := wait(t, b, renewed(name, ttl))
-	l, err := readLine(childrenOf(t, a, name))
-	if err != nil || len(l) != 2 {
-		t.Fatalf("the queue is %v, %v", l, err)
-	}
-	watched(t, b, name, l)
+	g, w, l := behind(t, a, b, name, ttl)
 	if err := firstSession(a).conn.Delete(a.dir(name)+"/"+l[1].name, -1); err != nil {
 		t.Fatal(err)
 	}
@@ -153,13 +154,7 @@ func TestChangedIsNotGone(t *testing.T) {
 	const ttl, name = 20 * time.Second, "changed-is-not-gone"
 	s := sharedServer(t)
 	a, b := openURL(t, s.url(), ttl), openURL(t, s.url(), ttl)
-	g := take(t, a, renewed(name, ttl))
-	w := wait(t, b, renewed(name, ttl))
-	l, err := readLine(childrenOf(t, a, name))
-	if err != nil || len(l) != 2 {
-		t.Fatalf("the queue is %v, %v", l, err)
-	}
-	watched(t, b, name, l)
+	g, w, l := behind(t, a, b, name, ttl)
 	watch := func() *watch {
 		one := firstSession(b)
 		one.mu.Lock()
