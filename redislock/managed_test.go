@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,7 +55,7 @@ func TestNoScriptAtRandom(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Correctness, Efficiency} {
 		r := startServer(t)
-		f := &forgetful{t: t, to: r.Addr}
+		f := &forgetful{t: t, to: r.Addr, forgets: func([][]byte) bool { return rand.IntN(5) == 0 }}
 		url := "redis://" + f.listen()
 		opts := &Options{Mode: mode, AssumeNew: mode == Correctness}
 		var holders, errs atomic.Int64
@@ -80,6 +81,33 @@ func TestNoScriptAtRandom(t *testing.T) {
 	}
 }
 
+// TestNoScriptForGrants: a client that finds its scripts each time it binds, but not when it calls
+// them, says so at once and in its pauses.
+func TestNoScriptForGrants(t *testing.T) {
+	t.Parallel()
+	f := &forgetful{t: t, to: startServer(t).Addr, forgets: func(call [][]byte) bool {
+		return slices.ContainsFunc(call, func(arg []byte) bool { return bytes.Contains(arg, []byte("deploy")) })
+	}}
+	c, err := Open(t.Context(), "redis://"+f.listen(), &Options{AssumeNew: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	told := 0
+	for range 8 {
+		switch _, err := c.TryAcquire(t.Context(), "deploy"); {
+		case errors.Is(err, net.ErrClosed): // the client drops a connection that is of no use
+		case !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "scripts"):
+			t.Errorf("TryAcquire = %v; want ErrUnavailable, because of forgotten scripts", err)
+		default:
+			told++
+		}
+	}
+	if told < 2 {
+		t.Errorf("%d errors speak of scripts; want one of a call and one of a pause", told)
+	}
+}
+
 // insist asks again after errors that say that scripts are forgotten.
 func insist[T any](t *testing.T, errs *atomic.Int64, ask func() (T, error)) T {
 	for {
@@ -94,12 +122,13 @@ func insist[T any](t *testing.T, errs *atomic.Int64, ask func() (T, error)) T {
 	}
 }
 
-// forgetful is a proxy before a server that, for one call of a script in five, has forgotten the
-// script: the proxy asks for another one in its place.
+// forgetful is a proxy before a server that has forgotten the scripts of some calls: the proxy asks
+// for another one in their place.
 type forgetful struct {
-	t      testing.TB
-	to     string
-	forgot atomic.Int64
+	t       testing.TB
+	to      string
+	forgets func(call [][]byte) bool
+	forgot  atomic.Int64
 }
 
 func (f *forgetful) listen() (addr string) {
@@ -134,7 +163,7 @@ func (f *forgetful) pass(server io.Writer, client *bufio.Reader) {
 		if err != nil {
 			return
 		}
-		if strings.EqualFold(string(args[0]), "evalsha") && rand.IntN(5) == 0 {
+		if strings.EqualFold(string(args[0]), "evalsha") && f.forgets(args) {
 			f.forgot.Add(1)
 			args[1] = bytes.Repeat([]byte("0"), len(args[1]))
 		}

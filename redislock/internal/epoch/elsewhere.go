@@ -88,7 +88,8 @@ func (s *Server) drop(made int64) {
 	s.Drop(made)
 }
 
-var errTwoServers = errors.New("the connection leads to another server than a new one to the same address")
+// errForgets is also for an address that leads to two servers: a client cannot tell them apart.
+var errForgets = errors.New("the server forgets its scripts or its data again and again: is it one server?")
 
 // leadsElsewhere reports whether an error says that a connection leads to no master, or not to the
 // run that a script was loaded for.

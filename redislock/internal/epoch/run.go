@@ -5,7 +5,6 @@ package epoch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -98,7 +97,7 @@ func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]ru
 			stale, fail = b, conn.NotBound(ctx, err)
 			refused++
 		default: // b is for a master: there is no Binding to a replica
-			s.astray.vain(errTwoServers)
+			s.astray.vain(errForgets)
 			s.drop(made)
 			stale, fail = nil, forgets()
 		}
@@ -107,7 +106,7 @@ func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]ru
 }
 
 func forgets() *conn.Failure {
-	return &conn.Failure{Err: conn.Unavailable(errors.New("the server forgets its scripts or its data again and again: is it one server?"))}
+	return &conn.Failure{Err: conn.Unavailable(errForgets)}
 }
 
 // Codes of scripts that could not do what they were asked.
