@@ -131,7 +131,8 @@ type Notifier interface {
 }
 
 // Passer is a Grant that can become the grant of the next waiter of the same client, so
-// that the name is not free in between. Both are exclusive.
+// that the name is not free in between. Both are exclusive. A Reserver gains little by it:
+// see docs/adr/0021-one-way-to-hand-over.md.
 type Passer interface {
 	// Pass ends this grant and returns that of req, on the same name and with a greater
 	// token. On an error the caller releases this grant. It is unchanged, or, with

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -29,7 +27,6 @@ type grant struct {
 	period period            // the present one; zero if not known
 	ended  bool              // released or passed on
 	asked  bool              // a release was sent and its answer did not come
-	heir   string            // the lease of a Pass of unknown outcome
 	lost   *driver.LostError // the news of its end
 	notify func(error)       // from OnLost, until called
 	recall *recall           // nil unless the client may keep the lease
@@ -37,7 +34,6 @@ type grant struct {
 
 var (
 	_ driver.Notifier   = (*grant)(nil)
-	_ driver.Passer     = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
 	_ driver.Reserver   = (*grant)(nil)
 )
@@ -80,29 +76,18 @@ func (g *grant) kindNow() int {
 //
 // A request for the lease that was given up may still be carried out, and long after the
 // release if it was sent on another connection. So the release leaves a tombstone for
-// the lease. A late Pass does nothing: the lease that it ends is gone.
+// the lease.
 func (g *grant) Release(ctx context.Context) error {
 	s := g.s
 	s.mu.Lock()
-	if g.ended && g.heir == "" {
+	if g.ended {
 		s.mu.Unlock()
 		return nil
 	}
 	again := g.asked || g.unsure
-	leases := []string{g.lease}
-	if g.heir != "" {
-		leases = append(leases, g.heir)
-	}
 	g.notify = nil
 	s.mu.Unlock()
-	done, found := false, false
-	var err error
-	for _, lease := range leases {
-		if found, err = g.release(ctx, lease); err != nil {
-			break
-		}
-		done = done || found
-	}
+	found, err := g.release(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Not before: a late message that hands the name over would find no grant and be declined,
@@ -111,21 +96,21 @@ func (g *grant) Release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.ended, g.heir = true, ""
-	if !done && !again {
+	g.ended = true
+	if !found && !again {
 		return g.lostError()
 	}
 	return nil
 }
 
-func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
+func (g *grant) release(ctx context.Context) (found bool, err error) {
 	alone := func() ([][]byte, driver.Instant, *failure) {
-		return g.s.call(ctx, g.s.sql.release, g.name, lease, claimMicros, boolean(g.unsure), boolean(g.doubt))
+		return g.s.call(ctx, g.s.sql.release, g.name, g.lease, claimMicros, boolean(g.unsure), boolean(g.doubt))
 	}
 	var row [][]byte
 	var f *failure
 	if g.kindNow() == 0 && !g.unsure && !g.doubt {
-		row, _, f = g.s.gives.ask(ctx, []string{g.name, lease}, alone, g.s.giveAll)
+		row, _, f = g.s.gives.ask(ctx, []string{g.name, g.lease}, alone, g.s.giveAll)
 	} else {
 		row, _, f = alone()
 	}
@@ -140,60 +125,6 @@ func (g *grant) release(ctx context.Context, lease string) (found bool, err erro
 	return false, f.err
 }
 
-// Pass implements driver.Passer.
-func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	s := g.s
-	if err := s.usable(ctx, req); err != nil {
-		return nil, err
-	}
-	if err := g.over(); err != nil {
-		return nil, err
-	}
-	a := s.attempt(req)
-	switch {
-	case req.Name != g.name:
-		return nil, fmt.Errorf("pglock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
-	case g.kindNow() != 0 || a.kind != 0:
-		return nil, errors.New("pglock: only exclusive leases are passed on")
-	}
-	s.mu.Lock()
-	heir := g.heir
-	s.mu.Unlock()
-	if heir != "" { // the successor may be the holder, and Release ends only one lease
-		return nil, driver.ErrUncertain
-	}
-	row, sent, f := s.bound(ctx, s.sql.pass, g.name, g.lease, req.Lease, s.id, a.record, num(req.TTL.Microseconds()))
-	if f != nil {
-		if f.maybe {
-			g.end(false, req.Lease)
-		}
-		return nil, f.err
-	}
-	switch integer(row[0]) {
-	case 1:
-		next := a.granted(uint64(long(row[1])), sent)
-		next.spare, next.others = uint64(long(row[2])), string(row[3]) == "t"
-		g.end(true, "")
-		return next, nil
-	case tooLong:
-		return nil, fmt.Errorf("pglock: %w", s.limit.tooLong(req.TTL, time.Duration(long(row[1]))*time.Microsecond))
-	case closedNow:
-		return nil, unavailable(errGuarded)
-	}
-	return nil, g.gone(string(row[4]))
-}
-
-// end records what a Pass has made of the grant.
-func (g *grant) end(ended bool, heir string) {
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	g.ended, g.heir = ended, heir
-	if ended {
-		g.notify = nil
-		delete(g.s.grants, g.lease)
-	}
-}
-
 // Downgrade implements driver.Downgrader. From the first call on the store may have the
 // lease in either form, and every function finds it in both.
 func (g *grant) Downgrade(ctx context.Context) error {
@@ -202,11 +133,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	switch {
-	case g.heir != "":
-		s.mu.Unlock()
-		return driver.ErrUncertain
-	case g.kind > 0:
+	if g.kind > 0 {
 		s.mu.Unlock()
 		return errors.New("pglock: a slot cannot become a shared lease")
 	}

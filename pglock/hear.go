@@ -245,7 +245,7 @@ func (s *store) decline(lease, name string) {
 	defer cancel()
 	g := &grant{s: s, name: name, lease: lease}
 	// If the server does not answer, the claim ends by itself.
-	_, _ = g.release(ctx, lease)
+	_, _ = g.release(ctx)
 }
 
 // handed is a message that hands a name to a waiter. The waiter has the name for the

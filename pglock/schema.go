@@ -38,7 +38,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireMany, releaseMany, all, renew, renewAll, release, pass, downgrade, brk, look, bind, change, tidy, guard, inUse, news, open string
+	acquire, acquireMany, releaseMany, all, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, inUse, news, open string
 }
 
 func newStatements(schema string) statements {
@@ -52,7 +52,6 @@ func newStatements(schema string) statements {
 		renew:       call("renew($1, $2, $3, $4, $5)"),
 		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
 		release:     one("release($1, $2, $3, $4, $5)"),
-		pass:        call("pass($1, $2, $3, $4, $5, $6, $7)"),
 		downgrade:   call("downgrade($1, $2, $3)"),
 		brk:         call("break($1, $2, $3, $4, $5)"),
 		look:        call("look($1, $2)"),

@@ -63,9 +63,6 @@ func TestDowngradeOfALostLease(t *testing.T) {
 	if err := g.Downgrade(t.Context()); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Downgrade = %v; want ErrLost", err)
 	}
-	if _, err := g.Pass(t.Context(), long("deploy")); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Pass = %v; want ErrLost", err)
-	}
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Renew = %v; want ErrLost", err)
 	}

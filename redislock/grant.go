@@ -5,15 +5,12 @@ package redislock
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -33,9 +30,8 @@ type grant struct {
 	doubt  bool // a request for the lease was sent and its answer did not come
 
 	term   term              // the present one; zero if not known
-	ended  bool              // released or passed on
+	ended  bool              // released
 	asked  bool              // a release was sent and its answer did not come
-	heir   string            // the lease of a Pass of unknown outcome
 	lost   *driver.LostError // the news of its end
 	notify func(error)       // from OnLost, until called
 	recall *recall           // nil unless the client may keep the lease
@@ -43,7 +39,6 @@ type grant struct {
 
 var (
 	_ driver.Notifier   = (*grant)(nil)
-	_ driver.Passer     = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
 	_ driver.Reserver   = (*grant)(nil)
 	_ driver.Recallable = (*grant)(nil)
@@ -118,29 +113,18 @@ func (g *grant) over() error {
 //
 // A request for the lease that was given up may still be executed, and long after the
 // release if it was sent on another connection. So the release leaves a tombstone for
-// the lease. A late Pass does nothing: the lease that it ends is gone.
+// the lease.
 func (g *grant) Release(ctx context.Context) error {
 	s := g.s
 	s.mu.Lock()
-	if g.ended && g.heir == "" {
+	if g.ended {
 		s.mu.Unlock()
 		return nil
 	}
 	again := g.asked || g.unsure
-	leases := []string{g.lease}
-	if g.heir != "" {
-		leases = append(leases, g.heir)
-	}
 	g.notify = nil
 	s.mu.Unlock()
-	done, found := false, false
-	var err error
-	for _, lease := range leases {
-		if found, err = g.release(ctx, lease); err != nil {
-			break
-		}
-		done = done || found
-	}
+	found, err := g.release(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Not before: a late message that hands the lock over would find no grant and be declined,
@@ -149,23 +133,23 @@ func (g *grant) Release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.ended, g.heir = true, ""
-	if !done && !again {
+	g.ended = true
+	if !found && !again {
 		return g.lostError()
 	}
 	return nil
 }
 
-func (g *grant) release(ctx context.Context, lease string) (found bool, err error) {
+func (g *grant) release(ctx context.Context) (found bool, err error) {
 	s, kind := g.s, g.kindNow()
 	said := struct { // both in one allocation
 		keys [6]string
 		args [8]string
-	}{s.keysOf(g.key, lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), lease}}
+	}{s.keysOf(g.key, g.lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), g.lease}}
 	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail == nil {
 		if found = epoch.Code(reply) == 1; !found && g.kindNow() != kind {
-			return g.release(ctx, lease) // as in Renew
+			return g.release(ctx) // as in Renew
 		}
 		return found, nil
 	}
@@ -175,70 +159,6 @@ func (g *grant) release(ctx context.Context, lease string) (found bool, err erro
 		s.mu.Unlock()
 	}
 	return false, fail.Err
-}
-
-// Pass implements driver.Passer.
-func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	s := g.s
-	if err := s.usable(ctx, req); err != nil {
-		return nil, err
-	}
-	a := s.attempt(req)
-	if a.key != g.key {
-		return nil, fmt.Errorf("redislock: cannot pass a lease to another name, %q", driver.Shorten(req.Name))
-	}
-	if err := g.over(); err != nil {
-		return nil, err
-	}
-	if g.shares() != "" || a.kind != exclusive {
-		return nil, errors.New("redislock: only exclusive leases are passed on")
-	}
-	s.mu.Lock()
-	heir := g.heir
-	s.mu.Unlock()
-	if heir != "" { // the successor may be the holder, and Release ends only one lease
-		return nil, driver.ErrUncertain
-	}
-	by := s.layout.Beside(g.key)
-	reply, since, _, fail := s.server.RunReplicated(ctx, passScript,
-		[]string{g.key, s.server.FloorKey(g.key), s.server.EpochKey(g.key), by + brokenSuffix, by + queueSuffix},
-		[]string{g.lease, attemptText(req.Lease, s.id, a.kind, a.record), epoch.Millis(req.TTL)})
-	if fail != nil {
-		if fail.Maybe {
-			g.end(false, req.Lease)
-		}
-		return nil, fail.Err
-	}
-	switch epoch.Code(reply) {
-	case 1:
-		if len(reply) != 4 {
-			g.end(false, req.Lease)
-			return nil, fmt.Errorf("%w: the server's answer has %d parts", driver.ErrUncertain, len(reply))
-		}
-		token, err := reply[1].AsUint64()
-		if err != nil {
-			g.end(false, req.Lease)
-			return nil, fmt.Errorf("%w: token: %w", driver.ErrUncertain, err)
-		}
-		next := a.granted(token, since)
-		next.reserve(reply[2:])
-		g.end(true, "")
-		return next, nil
-	case 0:
-		return nil, g.gone(secondText(reply))
-	}
-	return nil, conn.Unavailable(errors.New("no new leases until those that the server may have forgotten have ended"))
-}
-
-// end records what a Pass has made of the grant.
-func (g *grant) end(ended bool, heir string) {
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	g.ended, g.heir = ended, heir
-	if ended {
-		g.notify = nil
-		delete(g.s.grants, g.lease)
-	}
 }
 
 // gone returns the *LostError for a reply that says that the lease has ended. news

@@ -79,5 +79,5 @@ func (s *store) decline(lease, key string) {
 	defer cancel()
 	g := &grant{s: s, key: key, lease: lease}
 	// If the server does not answer, the claim ends by itself.
-	_, _ = g.release(ctx, lease)
+	_, _ = g.release(ctx)
 }

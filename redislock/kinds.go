@@ -133,11 +133,7 @@ func (g *grant) Downgrade(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	switch {
-	case g.heir != "":
-		s.mu.Unlock()
-		return driver.ErrUncertain
-	case slotsOf(g.kind) > 0:
+	if slotsOf(g.kind) > 0 {
 		s.mu.Unlock()
 		return errors.New("redislock: a slot cannot become a shared lease")
 	}

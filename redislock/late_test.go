@@ -209,33 +209,3 @@ func TestLateLookOfAReader(t *testing.T) {
 	release(t, g)
 	release(t, take(t, b, long("deploy")))
 }
-
-// TestPassTwice: a Pass whose answer was lost may have made the first successor the
-// holder. Another Pass must not forget that one.
-func TestPassTwice(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	link := drivertest.NewLink(t, r.Addr)
-	a, b := openThrough(t, link, longOptions()), openLong(t, r)
-	defer a.Close()
-	g := take(t, a.store, long("deploy")).(*grant)
-	first := long("deploy")
-	pass := a.attempt(first)
-	if reply, _, fail := b.server.Run(t.Context(), passScript,
-		[]string{g.key, b.server.FloorKey(g.key), b.server.EpochKey(g.key), g.key + brokenSuffix, g.key + queueSuffix},
-		[]string{g.lease, attemptText(first.Lease, a.id, pass.kind, pass.record), "60000"}); fail != nil || len(reply) != 4 {
-		t.Fatalf("pass: %v, %v", reply, fail)
-	}
-	link.Set(drivertest.BlackHole) // so the answer is lost, as far as a knows
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := g.Pass(ctx, first); err == nil {
-		t.Fatal("Pass = nil although nothing can be sent")
-	}
-	link.Set(drivertest.Healthy)
-	if _, err := g.Pass(t.Context(), long("deploy")); !errors.Is(err, driver.ErrUncertain) {
-		t.Errorf("another Pass = %v; want ErrUncertain", err)
-	}
-	releaseAnyhow(t, g)
-	release(t, take(t, b, long("deploy")))
-}

@@ -90,10 +90,6 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 			_, err := long.TryAcquireAll(t.Context(), []*driver.Request{lasting("c", time.Second), lasting("d", 6*time.Second)})
 			return err
 		},
-		"Pass": func() error {
-			_, err := take(t, long, lasting("passed", time.Second)).(driver.Passer).Pass(t.Context(), lasting("passed", 6*time.Second))
-			return err
-		},
 		"Renew": func() error {
 			_, err := take(t, long, lasting("renewed", time.Second)).Renew(t.Context(), 6*time.Second)
 			return err

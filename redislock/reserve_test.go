@@ -26,22 +26,9 @@ func TestReserved(t *testing.T) {
 	if n, others := reserved(t, g); n != 4000 || others {
 		t.Errorf("Reserved of a free lock = %d, %v; want 4000, false", n, others)
 	}
-	passed, err := g.(driver.Passer).Pass(t.Context(), long("deploy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, others := reserved(t, passed); n == 0 || others {
-		t.Errorf("Reserved after Pass = %d, %v; want some, false", n, others)
-	}
 	w := wait(t, r, b, long("deploy"))
 	last := wait(t, r, b, long("deploy"))
-	if passed, err = passed.(driver.Passer).Pass(t.Context(), long("deploy")); err != nil {
-		t.Fatal(err)
-	}
-	if n, others := reserved(t, passed); n == 0 || !others {
-		t.Errorf("Reserved after Pass beside a waiter = %d, %v; want some, true", n, others)
-	}
-	release(t, passed)
+	release(t, g)
 	g = w.granted(patience)
 	if n, others := reserved(t, g); n == 0 || !others {
 		t.Errorf("Reserved of the first waiter = %d, %v; want some, true", n, others)

@@ -19,8 +19,6 @@ var (
 	extendLua string
 	//go:embed lua/release.lua
 	releaseLua string
-	//go:embed lua/pass.lua
-	passLua string
 	//go:embed lua/break.lua
 	breakLua string
 	//go:embed lua/downgrade.lua
@@ -40,7 +38,6 @@ const (
 	acquireScript = iota
 	extendScript
 	releaseScript
-	passScript
 	breakScript
 	downgradeScript
 	allScript
@@ -52,7 +49,6 @@ var scripts = []epoch.Script{
 	acquireScript:   {Text: leaseLua + epoch.Whole(acquireLua, epoch.Each+queueLua), PerRequest: 1, Grants: true},
 	extendScript:    {Text: leaseLua + epoch.Whole(extendLua, queueLua), Renews: true},
 	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, epoch.Each+queueLua), PerRequest: 1},
-	passScript:      {Text: leaseLua + queueLua + passLua, Grants: true},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
 	inuseScript:     {Text: leaseLua + inuseLua},

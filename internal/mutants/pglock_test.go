@@ -157,8 +157,6 @@ func init() {
 		"SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(", "SET tok = t, token = greatest(t, k.token + 1, least(", "TestShortcuts")
 	pg("a guarded reader is taken out when its time is over", "sql/schema.sql",
 		"s.until <= at FOR UPDATE SKIP LOCKED));", "s.until <= at FOR NO KEY UPDATE SKIP LOCKED));", "TestGuardSharers")
-	pg("a guarded lease is passed on", "sql/schema.sql",
-		"    IF FOUND AND is_open.closed <= at THEN\n      l := pawl.give", "    IF is_open.closed <= at THEN\n      l := pawl.give", "TestGuard")
 	pg("of several names some are granted before those that wait", "sql/schema.sql",
 		"IF closed > 0 OR l.waiters > 0 OR NOT pawl.fits", "IF closed > 0 OR NOT pawl.fits", "TestSetIsWhole")
 	pg("several names are asked for in any order", "all.go",

@@ -733,35 +733,6 @@ BEGIN
     RETURNING (k.until > t)::int, m.lease;
 END $$;
 
--- pass ends an exclusive lease and begins another in its place. code is 0 if the lease
--- has ended; -2 if nothing may be granted now; or that of pawl.open.
-CREATE OR REPLACE FUNCTION pawl.pass(p_timeline int, p_name text, p_lease text, p_next text, p_client text, p_record text, p_ttl bigint,
-  OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT news text)
-LANGUAGE plpgsql AS $$
-DECLARE l pawl.lock; is_open record; at bigint;
-BEGIN
-  is_open := pawl.open(p_timeline, p_ttl);
-  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
-  at := pawl.us();
-  IF l.lease = p_next AND l.until > at THEN -- by the same call, which was not answered
-    UPDATE pawl.lock SET until = greatest(until, at + p_ttl) WHERE name = p_name;
-    code := 1; token := l.tok; spare := l.token - l.tok; waits := l.waiters > 0;
-  ELSIF l.lease IS DISTINCT FROM p_lease OR l.until <= at THEN
-    code := 0;
-    SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
-  ELSIF is_open.code <> 1 THEN
-    code := is_open.code; token := is_open.max_ttl;
-  ELSE
-    code := -2;
-    PERFORM 1 FROM pawl.lock WHERE name = p_name FOR UPDATE SKIP LOCKED;
-    IF FOUND AND is_open.closed <= at THEN
-      l := pawl.give(l, at, p_ttl, p_next, p_client, 0, p_record);
-      PERFORM pawl.put(l);
-      code := 1; token := l.tok; spare := l.token - l.tok; waits := l.waiters > 0;
-    END IF;
-  END IF;
-END $$;
-
 -- downgrade makes an exclusive lease a shared one, with the same token and TTL, and lets
 -- in the readers at the head of the queue. code is 1; 0 if the lease has ended; -2 if a
 -- transaction still guards it.

@@ -25,7 +25,7 @@ if shut == 0 and kind == 'exclusive' then
     local last = tonumber(known[1 + i] or 0) -- nil if another program wrote it
     if last and not redlock and not ended and not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0)) then
       -- NX, as the same lock may be here twice.
-      local token, spare = hold(lock, KEYS[1 + i], at, last, ttl, ARGV[8 + i], client, record, 'NX')
+      local token, spare = hold(lock, KEYS[1 + i], at, last, ttl, ARGV[8 + i], client, record)
       answers[i] = token and {1, token, spare, 0, at}
     end
     if answers[i] then rest = rest - 1 else answers[i] = false end

@@ -50,7 +50,7 @@ end
 local reply, last = {1}, {} -- two of the locks may have the same floor
 for i, s in ipairs(wanted) do
   s.last = math.max(s.last, last[s.floor] or 0)
-  reply[i + 1] = s.token or give(s, s.ttl, 'NX', parse(s.me))
+  reply[i + 1] = s.token or give(s, s.ttl, parse(s.me))
   last[s.floor] = s.last
 end
 reply[#reply + 1] = at

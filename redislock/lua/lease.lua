@@ -36,14 +36,14 @@ local function upcoming(at, last)
   return token, math.max(0, math.min(SPARE, at + LEAD - token))
 end
 
--- hold gives a lock to an exclusive lease for px ms, if the key does not exist (NX), or
--- if it does (XX). It returns the token, which is greater than the last, how many after
--- it are reserved, and the last of those; or nothing. It writes the floor first: if
--- that is refused for lack of memory, nothing has been recorded.
-local function hold(lock, floor, at, last, px, lease, client, record, how)
+-- hold gives a lock to an exclusive lease for px ms, if nobody has it. It returns the
+-- token, which is greater than the last, how many after it are reserved, and the last of
+-- those; or nothing. It writes the floor first: if that is refused for lack of memory,
+-- nothing has been recorded.
+local function hold(lock, floor, at, last, px, lease, client, record)
   local token, spare = upcoming(at, last)
   local text = digits(token)
   redis.call('SET', floor, digits(token + spare), 'PX', FLOOR)
   local value = lease .. ' ' .. client .. ' ' .. text .. ' ' .. digits(at) .. ' ' .. record
-  if redis.call('SET', lock, value, 'PX', px, how) then return text, spare, token + spare end
+  if redis.call('SET', lock, value, 'PX', px, 'NX') then return text, spare, token + spare end
 end

@@ -88,12 +88,11 @@ local function left(s, kind)
   return redis.call('PTTL', s.lock)
 end
 
--- give grants the lock for px ms and returns the token, which is greater than the
--- last; how is that of hold.
-local function give(s, px, how, lease, client, kind, record)
+-- give grants the lock for px ms and returns the token, which is greater than the last.
+local function give(s, px, lease, client, kind, record)
   local text, top
   if kind == 'exclusive' then
-    text, s.spare, top = hold(s.lock, s.floor, s.at, s.last, px, lease, client, record, how)
+    text, s.spare, top = hold(s.lock, s.floor, s.at, s.last, px, lease, client, record)
   else
     s.spare, top = 0, upcoming(s.at, s.last)
     text = digits(top)
@@ -154,9 +153,9 @@ local function admit(s, moved, me, px)
     if fits(s, kind) then
       redis.call('ZREM', s.queue, head)
       if head == me then
-        token = give(s, px, 'NX', parse(head))
+        token = give(s, px, parse(head))
       elseif hears(s, client) then -- the record comes before the message, which says that it is there
-        tell('grant', terms(s, give(s, s.claim, 'NX', parse(head)), behind))
+        tell('grant', terms(s, give(s, s.claim, parse(head)), behind))
       else
         dead = true
       end
@@ -176,7 +175,7 @@ local function admit(s, moved, me, px)
       behind = redis.call('ZRANGE', s.queue, 1, 1)[1]
     end
   end
-  if mine and not token and not head and fits(s, mine) then token = give(s, px, 'NX', parse(me)) end
+  if mine and not token and not head and fits(s, mine) then token = give(s, px, parse(me)) end
   return token
 end
 
