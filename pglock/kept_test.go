@@ -146,7 +146,7 @@ func TestGuardTellsWaiters(t *testing.T) {
 	if err := errors.Join(lease.Guard(t.Context(), tx.tx), lease.Release(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err = locks.Acquire(ctx, "kept/waits")
 	if want := fmt.Sprintf("server process %d", tx.pid()); !errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), want) {

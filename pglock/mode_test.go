@@ -18,8 +18,10 @@ import (
 func closed(t testing.TB, d driver.Driver) time.Duration {
 	t.Helper()
 	var left time.Duration
+	var err error
 	if !eventually(patience, func() bool {
-		g, err := d.TryAcquire(t.Context(), request("is it closed", time.Second))
+		var g driver.Grant
+		g, err = d.TryAcquire(t.Context(), request("is it closed", time.Second))
 		var c *driver.ClosedError
 		switch {
 		case err == nil:
@@ -31,7 +33,7 @@ func closed(t testing.TB, d driver.Driver) time.Duration {
 		}
 		return false
 	}) {
-		t.Fatal("the store does not answer")
+		t.Fatalf("the store does not answer: %v", err)
 	}
 	return left
 }
