@@ -46,9 +46,18 @@ const (
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
 )
 
+// TestConformance has one server for all tests but those that restart theirs.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, harness(suiteMaxTTL))
+	h := harness(suiteMaxTTL)
+	own, shared := h.Start, h.Start(t)
+	h.Start = func(t testing.TB) drivertest.Store {
+		if strings.Contains(t.Name(), "restart") {
+			return own(t)
+		}
+		return shared
+	}
+	drivertest.Run(t, h)
 }
 
 // harness is for leases of at most maxTTL, for which a server that was restarted

@@ -44,9 +44,9 @@ func TestEfficiencyConformance(t *testing.T) {
 	opts := &Options{MaxTTL: suiteMaxTTL, Mode: Efficiency}
 	opts.TTL = suiteTTL
 	link := func(d driver.Driver) *drivertest.Link { return d.(*plainParticipant).link }
+	s := startServer(t)
 	drivertest.Run(t, drivertest.Harness{
-		Start: func(t testing.TB) drivertest.Store {
-			s := startServer(t)
+		Start: func(testing.TB) drivertest.Store {
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
 					p := drivertest.NewLink(t, s.Addr)

@@ -113,9 +113,18 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 	}
 }
 
+// testConformance starts n servers for all tests but those that restart theirs.
 func testConformance(t *testing.T, n int) {
 	t.Parallel()
-	drivertest.Run(t, harness(n, suiteMaxTTL))
+	h := harness(n, suiteMaxTTL)
+	own, shared := h.Start, h.Start(t)
+	h.Start = func(t testing.TB) drivertest.Store {
+		if strings.Contains(t.Name(), "restart") {
+			return own(t)
+		}
+		return shared
+	}
+	drivertest.Run(t, h)
 }
 
 func TestConformance3(t *testing.T) { testConformance(t, 3) }
