@@ -2,7 +2,12 @@
 
 package mutants
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 // TestWhatIsNoCatch: a test that passes, that takes too long, whose server does not
 // start, or that fails for another reason has not caught its mutant.
@@ -26,5 +31,42 @@ func TestWhatIsNoCatch(t *testing.T) {
 	s.want["other"] = []string{"no token"}
 	if s.by("other", caught) == "" {
 		t.Error("the assertion of one mutant counts for another")
+	}
+}
+
+// TestWhatPasses: a test passes without a mutant if it does so among the others or alone. One
+// that fails in both, or is not there, does not.
+func TestWhatPasses(t *testing.T) {
+	dir := t.TempDir()
+	script := `#!/bin/sh
+echo "$@" >>runs
+case "$*" in
+*TestFirst*TestSecond*) echo "--- PASS: TestFirst (0.00s)"; echo "--- FAIL: TestSecond (0.00s)"; exit 1 ;;
+*TestSecond*) echo "--- PASS: TestSecond (0.00s)" ;;
+*TestThird*) echo "--- PASS: TestThird (0.00s)"; exit 1 ;;
+esac
+`
+	file := filepath.Join(dir, "tests")
+	if err := os.WriteFile(file, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	b := newBinary(file, dir, func() []string { return []string{"TestFirst", "TestSecond"} })
+	for _, c := range []struct {
+		test   string
+		passes bool
+		runs   int // so far
+	}{
+		{"TestFirst", true, 1},
+		{"TestSecond", true, 2},
+		{"TestSecond", true, 2},
+		{"TestThird", false, 5},
+		{"TestFourth", false, 8},
+	} {
+		if out := b.passes(c.test); (out == "") != c.passes {
+			t.Errorf("%s: passes = %q; want that it passes: %v", c.test, out, c.passes)
+		}
+		if runs, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || strings.Count(string(runs), "\n") != c.runs {
+			t.Errorf("after %s there were these runs, %v:\n%s", c.test, err, runs)
+		}
 	}
 }

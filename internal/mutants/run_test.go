@@ -18,7 +18,8 @@ import (
 type binaries struct {
 	dir, overlay string
 	build        *build
-	number       map[string]int // of each mutant, by its name
+	number       map[string]int      // of each mutant, by its name
+	tests        map[string][]string // by package: those that must pass without a mutant
 	mu           sync.Mutex
 	made         map[string]func() (*binary, error) // by package
 }
@@ -26,6 +27,7 @@ type binaries struct {
 // binary is the test binary of a package.
 type binary struct {
 	file, dir string
+	together  func() string // runs all tests in one process without a mutant, once
 	mu        sync.Mutex
 	passed    map[string]func() string
 }
@@ -67,7 +69,7 @@ func prepare(t *testing.T) (*shows, *binaries) {
 		}
 		number[m.name] = i + 1
 	}
-	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, made: make(map[string]func() (*binary, error))}
+	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, tests: make(map[string][]string), made: make(map[string]func() (*binary, error))}
 	b.overlay = b.build.overlay(t, b.dir)
 	shared.caught, shared.binaries = readCaught(t), b
 	return shared.caught, b
@@ -84,7 +86,12 @@ func (b *binaries) of(t *testing.T, m mutant) *binary {
 	made, ok := b.made[m.pkg]
 	if !ok {
 		out := filepath.Join(b.dir, strconv.Itoa(len(b.made))+".test")
-		made = sync.OnceValues(func() (*binary, error) { return compile(b.overlay, out, m.pkg) })
+		made = sync.OnceValues(func() (*binary, error) {
+			if err := compile(b.overlay, out, m.pkg); err != nil {
+				return nil, err
+			}
+			return newBinary(out, filepath.Join(root, filepath.FromSlash(m.pkg)), func() []string { return b.tests[m.pkg] }), nil
+		})
 		b.made[m.pkg] = made
 	}
 	b.mu.Unlock()
@@ -98,28 +105,40 @@ func (b *binaries) of(t *testing.T, m mutant) *binary {
 // building lets one compiler run at a time: it has use for all processors.
 var building sync.Mutex
 
-func compile(overlay, out, pkg string) (*binary, error) {
+func compile(overlay, out, pkg string) error {
 	building.Lock()
 	defer building.Unlock()
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", out, "./"+pkg)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%v: %w\n%s", cmd, err, text)
+		return fmt.Errorf("%v: %w\n%s", cmd, err, text)
 	}
-	return &binary{file: out, dir: filepath.Join(root, filepath.FromSlash(pkg)), passed: make(map[string]func() string)}, nil
+	return nil
 }
 
-// passes runs a test without a mutant, once, and returns what it printed if it failed.
+// newBinary is for tests that run together when the first of them is asked for.
+func newBinary(file, dir string, tests func() []string) *binary {
+	b := &binary{file: file, dir: dir, passed: make(map[string]func() string)}
+	b.together = sync.OnceValue(func() string { return b.all(tests()) })
+	return b
+}
+
+// passes returns what a test printed that failed without a mutant, or "". One that has not
+// passed among the others is run alone.
 func (b *binary) passes(test string, env ...string) string {
 	b.mu.Lock()
 	key := strings.Join(append(env, test), " ")
 	passed, ok := b.passed[key]
 	if !ok {
 		passed = sync.OnceValue(func() string {
+			has := func(out string) bool { return strings.Contains(out, "--- PASS: "+test+" ") }
+			if len(env) == 0 && has(b.together()) {
+				return ""
+			}
 			var r result
 			for range 3 {
 				r = b.run(test, 0, env...)
-				if !r.failed && strings.Contains(r.out, "--- PASS: "+test+" ") {
+				if !r.failed && has(r.out) {
 					return ""
 				}
 			}
@@ -138,12 +157,31 @@ type result struct {
 }
 
 // limit is how long a test may take. What ends then was not caught.
-const limit = time.Minute
+const limit = 3 * time.Minute
 
 // run runs a test, or a subtest given as TEST/SUBTEST, with the mutant of that number.
 func (b *binary) run(test string, number int, env ...string) result {
-	cmd := exec.Command(b.file, "-test.v", "-test.failfast", "-test.timeout="+limit.String(), "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$")
+	cmd := exec.Command(b.file, "-test.v", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+pattern(test))
 	cmd.Dir, cmd.Env = b.dir, append(append(os.Environ(), env...), chosen+"="+strconv.Itoa(number))
 	out, err := cmd.CombinedOutput()
 	return result{err != nil, string(out)}
 }
+
+// all runs tests without a mutant, and returns what they print. Most of what a test costs
+// is its server, which many have in common then.
+func (b *binary) all(tests []string) string {
+	if len(tests) == 0 {
+		return ""
+	}
+	var patterns []string
+	for _, test := range tests {
+		patterns = append(patterns, pattern(test))
+	}
+	cmd := exec.Command(b.file, "-test.v", "-test.timeout=10m", "-test.run="+strings.Join(patterns, "|"))
+	cmd.Dir = b.dir
+	out, _ := cmd.CombinedOutput() // whoever asks looks for a test that has passed
+	return string(out)
+}
+
+// pattern is that of one test, or of a subtest given as TEST/SUBTEST.
+func pattern(test string) string { return "^" + strings.ReplaceAll(test, "/", "$/^") + "$" }
