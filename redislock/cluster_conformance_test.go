@@ -81,6 +81,7 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 	if _, err := s.started(s.start(context.Background(), cluster.New(links, conf), conf)); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
 	return &clusterParticipant{s, links}
 }
 

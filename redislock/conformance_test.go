@@ -20,12 +20,14 @@ type participant struct {
 	link *drivertest.Link
 }
 
+// openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
 func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
 	t.Helper()
 	d, err := NewDriver(context.Background(), "redis://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { d.Close() })
 	return &participant{store: d.(*store), link: link}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
@@ -31,7 +32,12 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		flag.Set("test.parallel", "12")
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if n := drivertest.Running("conn.(*Subscription).Keep"); code == 0 && n > 0 {
+		fmt.Fprintf(os.Stderr, "redislock: %d subscriptions of participants that no test has closed\n", n)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // redis is a redis-server of a test, stopped when the test ends.

@@ -32,12 +32,14 @@ func options(ttl time.Duration) *Options {
 	return o
 }
 
+// openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
 func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
 	t.Helper()
 	d, err := NewDriver(context.Background(), "zk://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { d.Close() })
 	return &participant{store: d.(*store), link: link}
 }
 

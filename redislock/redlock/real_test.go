@@ -21,6 +21,7 @@ type participant struct {
 	links []*drivertest.Link
 }
 
+// openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
 func openThrough(t testing.TB, f fleet, opts *Options) *participant {
 	t.Helper()
 	p := new(participant)
@@ -34,6 +35,7 @@ func openThrough(t testing.TB, f fleet, opts *Options) *participant {
 	if p.Driver, err = NewDriver(context.Background(), "redlock://"+strings.Join(addrs, ","), opts); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { p.Close() })
 	return p
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -31,7 +32,12 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		flag.Set("test.parallel", "8")
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if n := drivertest.Running("conn.(*Subscription).Keep"); code == 0 && n > 0 {
+		fmt.Fprintf(os.Stderr, "redlock: %d subscriptions of participants that no test has closed\n", n)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // patience is how long a test waits for what happens soon unless the machine is

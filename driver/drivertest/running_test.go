@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import "testing"
+
+type keeper struct{ on, off chan struct{} }
+
+func (c *keeper) keep() {
+	c.on <- struct{}{}
+	<-c.off
+}
+
+func TestRunning(t *testing.T) {
+	const function = "drivertest.(*keeper).keep"
+	c := &keeper{make(chan struct{}), make(chan struct{})}
+	for n := range 3 {
+		if got := Running(function); got != n {
+			t.Errorf("Running = %d; want %d", got, n)
+		}
+		go c.keep()
+		<-c.on
+	}
+	close(c.off)
+}
