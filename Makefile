@@ -64,12 +64,12 @@ test: deps
 	@./internal/timed.sh --end
 
 # What runs in fake time first: with -race each of these waits a second when it ends.
-# Then the suites with servers, which mostly wait, two at a time, those of ZooKeeper and
-# etcd before the others: with more than one other beside them ensembles of three are late.
-# What is late is run again, alone; package again says what is not.
+# Then the suites with servers, which mostly wait: two at a time, but those of ZooKeeper
+# and etcd alone, as ensembles of three need both processors, or requests time out. What
+# is late there is run again, alone; package again says what is not.
 suites:
 	$(TIMED) "fake time" go test -race -p 2 $$(go list $(CORE) | grep -v '/driver/drivertest$$')
-	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 2 -timeout 20m -- $(ENSEMBLES)
+	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 1 -timeout 20m -- $(ENSEMBLES)
 	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 15m -skip $(BUBBLES) -- $$(go list $(PACKAGES) | grep -v -e /internal/mutants | grep -vxF "$$(go list $(CORE) $(ENSEMBLES))")
 
 # What only computes has what the suites leave of the processors: SCHED_IDLE takes nothing
