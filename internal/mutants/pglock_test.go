@@ -180,7 +180,7 @@ func init() {
 	pg("a name handed to a waiter that has left stays held", "hear.go",
 		"s.work.Go(func() { s.decline(lease, f[6]) })", "_ = s.decline", "TestHandedInVain")
 	pg("a name handed to a waiter that gives it back is declined", "grant.go",
-		"done, found := false, false", "s.mu.Lock()\n\tdelete(s.grants, g.lease)\n\ts.mu.Unlock()\n\tdone, found := false, false", "TestHandedLate")
+		"found, err := g.release(ctx)", "s.mu.Lock()\n\tdelete(s.grants, g.lease)\n\ts.mu.Unlock()\n\tfound, err := g.release(ctx)", "TestHandedLate")
 	pg("an attempt without an answer leaves no tombstone", "store.go",
 		"a.doubt = a.doubt || f.maybe", "", "TestAnswerLost")
 	pg("a call of many is cut off by none of its callers", "batch.go",
