@@ -25,7 +25,7 @@ type grant struct {
 	doubt  bool // a request for the lease was sent and its answer did not come
 
 	period period            // the present one; zero if not known
-	ended  bool              // released or passed on
+	ended  bool              // released
 	asked  bool              // a release was sent and its answer did not come
 	lost   *driver.LostError // the news of its end
 	notify func(error)       // from OnLost, until called

@@ -52,13 +52,7 @@ const (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	h := harness(suiteMaxTTL)
-	own, shared := h.Start, h.Start(t)
-	h.Start = func(t testing.TB) drivertest.Store {
-		if strings.Contains(t.Name(), "restart") {
-			return own(t)
-		}
-		return shared
-	}
+	h.Start = drivertest.Shared(t, h.Start)
 	drivertest.Run(t, h)
 }
 

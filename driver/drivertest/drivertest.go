@@ -32,6 +32,7 @@ package drivertest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,18 @@ var Tests = slices.Concat(
 	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests, adoptTests, recallTests,
 	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
+
+// Shared returns a Start that gives all tests one store, which it starts now, but for those
+// that restart theirs. So participants of other tests are there, too.
+func Shared(t testing.TB, start func(testing.TB) Store) func(testing.TB) Store {
+	shared := start(t)
+	return func(t testing.TB) Store {
+		if strings.Contains(t.Name(), "restart") {
+			return start(t)
+		}
+		return shared
+	}
+}
 
 // Run runs the suite as subtests of t and compares what was skipped with
 // h.Golden. With -short, a real store is spared faults and load.

@@ -119,13 +119,7 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 func testConformance(t *testing.T, n int) {
 	t.Parallel()
 	h := harness(n, suiteMaxTTL)
-	own, shared := h.Start, h.Start(t)
-	h.Start = func(t testing.TB) drivertest.Store {
-		if strings.Contains(t.Name(), "restart") {
-			return own(t)
-		}
-		return shared
-	}
+	h.Start = drivertest.Shared(t, h.Start)
 	drivertest.Run(t, h)
 }
 
