@@ -225,6 +225,7 @@ func (p *Place) tune() {
 	c.PipelineMultiplex = -1
 	c.DisableCache = true
 	c.DisableRetry = true
+	c.RingScaleEachConn = ringScale
 	c.ReadBufferEachConn, c.WriteBufferEachConn = 1<<16, 1<<16
 	c.ClientName = "pawl"
 	// Without the interval a client that misses one message of the sentinels stays
