@@ -31,7 +31,7 @@ var leaving = map[string]string{
 		leftWork + `' &);`,
 }
 
-const leftWork = `touch in; while ! test -e out; do sleep 0.02; done; sleep 0.2; touch over`
+const leftWork = `touch in; while test -e in && ! test -e out; do sleep 0.02; done; sleep 0.2; touch over`
 
 func eachLeaving(t *testing.T, f func(w *world, store, command string)) {
 	t.Parallel()
