@@ -7,6 +7,7 @@
 //
 //	go test ./internal/mutants                       all of them
 //	go test ./internal/mutants -since main           those of files that have changed since
+//	go test ./internal/mutants -part computes        those that need processors alone
 //	go test ./internal/mutants -run /etcd -update    writes down what they were caught by
 package mutants
 
@@ -26,6 +27,7 @@ import (
 var (
 	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
 	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
+	part   = flag.String("part", "all", "computes: only mutants whose tests have fake time, or none at all; waits: only the others")
 )
 
 type mutant struct {
@@ -57,7 +59,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	t.Parallel()
 	caught, b := prepare(t)
 	for _, m := range longestFirst() {
-		if !m.changed(t) {
+		if !m.wanted(t) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -72,6 +74,23 @@ func TestEveryMutantIsCaught(t *testing.T) {
 // begin first, so that none of them is alone at the end, and take turns: servers that are
 // dear to start are not all started at once.
 var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "redislock", "fence/fencetest"}
+
+// computes are the packages whose tests are never late, and never make servers late.
+var computes = []string{".", "adapt", "adapt/adapthttp", "driver/drivertest", "driver/storekit", "fence", "internal/line", "internal/trust", "memlock", "sim"}
+
+// wanted says whether the flags ask for the mutant.
+func (m mutant) wanted(t *testing.T) bool {
+	switch *part {
+	case "all":
+	case "computes", "waits":
+		if slices.Contains(computes, m.pkg) != (*part == "computes") {
+			return false
+		}
+	default:
+		t.Fatalf("-part %s: write all, computes or waits", *part)
+	}
+	return m.changed(t)
+}
 
 func longestFirst() []mutant {
 	all, seen := make(map[string]int), make(map[string]int)
