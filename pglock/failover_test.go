@@ -247,6 +247,8 @@ func TestQuarantineOutlives(t *testing.T) {
 	t.Parallel()
 	p, r, _, url := pair(t, Durable)
 	d := open(t, url, &Options{MaxTTL: testMaxTTL})
+	take(t, d, "x", time.Minute)
+	replicated(t, r, "x") // and with it the schema, which would be missing otherwise
 	p.Kill()
 	promote(t, r, Durable)
 	if left := closed(t, d); !isClosed(left) {
