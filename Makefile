@@ -60,7 +60,7 @@ test: deps
 	@$(TIMED) lint $(MAKE) lint
 	@$(MAKE) --no-print-directory -j2 suites meanwhile
 	# It runs tests of its own, which mostly wait, and gains nothing from -race.
-	$(TIMED) mutants go test -timeout 40m -parallel 14 ./internal/mutants -part waits
+	$(TIMED) mutants go test -timeout 40m -parallel 14 ./internal/mutants -part rest
 	@./internal/timed.sh --end
 
 # What runs in fake time first: with -race each of these waits a second when it ends.

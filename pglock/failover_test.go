@@ -248,7 +248,7 @@ func TestQuarantineOutlives(t *testing.T) {
 	p, r, _, url := pair(t, Durable)
 	d := open(t, url, &Options{MaxTTL: testMaxTTL})
 	take(t, d, "x", time.Minute)
-	replicated(t, r, "x") // and with it the schema, which would be missing otherwise
+	replicated(t, r, "x") // the schema is there, too: a replica without it is unavailable, and not in quarantine
 	p.Kill()
 	promote(t, r, Durable)
 	if left := closed(t, d); !isClosed(left) {

@@ -27,7 +27,7 @@ import (
 var (
 	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
 	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
-	part   = flag.String("part", "all", "computes: only mutants whose tests have fake time, or none at all; waits: only the others")
+	part   = flag.String("part", "all", "computes: only mutants whose tests have fake time, or none at all; rest: only the others")
 )
 
 type mutant struct {
@@ -75,19 +75,20 @@ func TestEveryMutantIsCaught(t *testing.T) {
 // dear to start are not all started at once.
 var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "redislock", "fence/fencetest"}
 
-// computes are the packages whose tests are never late, and never make servers late.
+// computes are the packages whose tests need processors and nothing else: they may run
+// beside the suites, on what these leave of the processors, and are not late there.
 var computes = []string{".", "adapt", "adapt/adapthttp", "driver/drivertest", "driver/storekit", "fence", "internal/line", "internal/trust", "memlock", "sim"}
 
 // wanted says whether the flags ask for the mutant.
 func (m mutant) wanted(t *testing.T) bool {
 	switch *part {
 	case "all":
-	case "computes", "waits":
+	case "computes", "rest":
 		if slices.Contains(computes, m.pkg) != (*part == "computes") {
 			return false
 		}
 	default:
-		t.Fatalf("-part %s: write all, computes or waits", *part)
+		t.Fatalf("-part %s: write all, computes or rest", *part)
 	}
 	return m.changed(t)
 }

@@ -36,7 +36,7 @@ type Conn struct {
 }
 
 // ringScale is the base 2 logarithm of the places in the ring of each connection. rueidis
-// makes all of them when it connects, of 430 bytes each in four allocations; with its
+// makes all of them when it connects, of 340 bytes each in four allocations; with its
 // default, of 1024, that was the larger part of the cost of a connection.
 const ringScale = 8
 
