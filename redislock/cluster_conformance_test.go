@@ -94,9 +94,11 @@ func TestClusterConformance(t *testing.T) {
 	shared.bless(opts)
 	drivertest.Run(t, drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
-			c := shared
+			c, opts := shared, opts
 			if strings.Contains(t.Name(), "restart") { // which would disturb the others
-				c = startCluster(t, 0)
+				own := *opts
+				own.MaxTTL = 5*ttl + 3*suiteSlack
+				c, opts = startCluster(t, 0), &own
 				c.bless(opts)
 			}
 			links := func(d driver.Driver) *clusterLinks { return d.(*clusterParticipant).links }

@@ -75,11 +75,9 @@ func TestConformance(t *testing.T) {
 func harness(long time.Duration) drivertest.Harness {
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
-			var s *server
+			s, long := sharedServer(t), long
 			if strings.Contains(t.Name(), "restart") {
-				s = startServer(t)
-			} else {
-				s = sharedServer(t)
+				s, long = startServer(t), min(long, 5*suiteTTL+3*suiteSlack)
 			}
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {

@@ -92,7 +92,9 @@ type Store struct {
 	// the store finds out as it would.
 	Crash func(t testing.TB, d driver.Driver)
 
-	// Restart stops the store, not its participants, and starts it again.
+	// Restart stops the store, not its participants, and starts it again. A test that calls it has
+	// "restart" in its name, and no lease of it is for more than 5 TTL and 3 Slack. Those of other
+	// tests are for up to 20 TTL and 10 Slack.
 	Restart func(t testing.TB)
 
 	// Cut loses all that passes between a participant and the store until Heal.
@@ -153,13 +155,14 @@ var Tests = slices.Concat(
 	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
 
-// Shared returns a Start that gives all tests one store, which it starts now, but for those
-// that restart theirs. So participants of other tests are there, too.
-func Shared(t testing.TB, start func(testing.TB) Store) func(testing.TB) Store {
+// Shared returns a Start that gives all tests one store, which it starts now with start. So
+// participants of other tests are there, too. A test that restarts its store gets a new one,
+// from own.
+func Shared(t testing.TB, start, own func(testing.TB) Store) func(testing.TB) Store {
 	shared := start(t)
 	return func(t testing.TB) Store {
 		if strings.Contains(t.Name(), "restart") {
-			return start(t)
+			return own(t)
 		}
 		return shared
 	}

@@ -48,7 +48,11 @@ func (e *env) missing(needs []string) string {
 	if len(needs) == 0 {
 		return ""
 	}
-	e.look(slices.Contains(needs, "LongerTTL"))
+	probe := e.request(e.name("probe"))
+	if slices.Contains(needs, "Restart") {
+		probe = e.passing(probe.Name)
+	}
+	e.look(probe, slices.Contains(needs, "LongerTTL"))
 	for _, need := range needs {
 		ok, known := e.has[need]
 		if !known {
@@ -61,11 +65,11 @@ func (e *env) missing(needs []string) string {
 	return ""
 }
 
-// look finds out what the store has: guarantees, interfaces, hooks, and, if longer
-// is set, whether a lease can be renewed for longer than it was asked for.
-func (e *env) look(longer bool) {
+// look finds out what the store has, with a lease: guarantees, interfaces, hooks, and, if
+// longer is set, whether a lease can be renewed for longer than it was asked for.
+func (e *env) look(probe *driver.Request, longer bool) {
 	d := e.open()
-	g := e.try(d, e.name("probe"))
+	g := e.tryReq(d, probe)
 	defer e.release(g)
 	sure := d.Guarantees()
 	_, queuer := d.(driver.Queuer)

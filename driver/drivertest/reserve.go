@@ -214,11 +214,11 @@ func reservedCrash(e *env) {
 
 func reservedRestart(e *env) {
 	a, name := e.open(), e.name("deploy")
-	g := e.soonFree(a, name, e.long()+e.h.Recovery)
+	g := e.recovered(a, name)
 	last := e.last(g)
 	e.release(g)
 	e.store.Restart(e.TB)
-	g = e.soonFree(a, name, e.long()+e.h.Recovery)
+	g = e.recovered(a, name)
 	e.beyond(last, "the grant after a restart", g)
 	e.release(g)
 }

@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -92,7 +93,8 @@ func TestMutants(t *testing.T) {
 	})
 }
 
-// TestNames checks that names of tests are unique: they are quoted elsewhere.
+// TestNames checks that names of tests are unique, as they are quoted elsewhere, and that those
+// with a restart say so: harnesses give them stores of their own.
 func TestNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, test := range Tests {
@@ -100,5 +102,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("two tests are called %s", test.Name)
 		}
 		seen[test.Name] = true
+		if slices.Contains(test.Needs, "Restart") != strings.Contains(test.Name, "restart") {
+			t.Errorf("%s needs %v", test.Name, test.Needs)
+		}
 	}
 }
