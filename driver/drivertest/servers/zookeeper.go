@@ -51,8 +51,10 @@ func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
 		args := append(z.Java[:len(z.Java):len(z.Java)], "-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 		return exec.Command("java", args...), nil
 	}
+	// A server that is not ready yet may accept a connection and never answer.
 	z.serves = func() bool {
-		return strings.Contains(z.Word("srvr"), "Mode:") && strings.Contains(z.Word("conf"), z.Dir)
+		const soon = 400 * time.Millisecond
+		return strings.Contains(wordWithin(soon, z.Addr, "srvr"), "Mode:") && strings.Contains(wordWithin(soon, z.Addr, "conf"), z.Dir)
 	}
 	return z
 }
@@ -72,13 +74,15 @@ func StartZooKeeper(t T, settings ...string) *ZooKeeper {
 func (z *ZooKeeper) Word(w string) string { return Word(z.Addr, w) }
 
 // Word is ZooKeeper.Word for the server at addr.
-func Word(addr, w string) string {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
+func Word(addr, w string) string { return wordWithin(time.Second, addr, w) }
+
+func wordWithin(limit time.Duration, addr, w string) string {
+	c, err := net.DialTimeout("tcp", addr, limit)
 	if err != nil {
 		return ""
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
+	c.SetDeadline(time.Now().Add(limit))
 	io.WriteString(c, w)
 	b, _ := io.ReadAll(c)
 	return string(b)
