@@ -352,11 +352,17 @@ func TestWrongType(t *testing.T) {
 	r := blessedServer(t)
 	s := openLong(t, r)
 	r.do("lpush", lockKey(defaultPrefix, "deploy"), "x")
+	if out := r.do("config", "resetstat"); out != "OK" { // a client tries all commands when it opens
+		t.Fatal(out)
+	}
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	_, err := s.Acquire(ctx, long("deploy"))
 	if err == nil || !strings.Contains(err.Error(), "Prefix") {
 		t.Errorf("Acquire = %v; want an error that says what to do", err)
+	}
+	if strings.Contains(r.do("info", "commandstats"), "cmdstat_zadd:") {
+		t.Error("Acquire has joined a queue; want an error from the first request")
 	}
 }
 

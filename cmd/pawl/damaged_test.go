@@ -92,7 +92,7 @@ func TestSlowLists(t *testing.T) {
 			t.Errorf("told more than once: %s", p.stderr())
 		}
 	}
-	live.draws(text)
+	w.until("top tells", func() bool { return strings.Contains(control.ReplaceAllString(live.text(), ""), text) }) // it does not stay
 	live.typing("q")
 	live.restored()
 	for _, p := range []*proc{list, watch} {

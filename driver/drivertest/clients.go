@@ -117,7 +117,10 @@ func clientTurns(e *env) {
 	for range 40 {
 		line = append(line, e.queue(a, name))
 	}
+	look := e.open()
+	before := e.queued(look, name)
 	other := e.queue(b, name)
+	e.joined(look, name, before, other.done, e.soon())
 	for i, own := range line {
 		time.Sleep(time.Millisecond) // a client's turn is one of time
 		e.give(l)

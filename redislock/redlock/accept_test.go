@@ -156,7 +156,7 @@ func TestCrashedNode(t *testing.T) {
 func crashedNode(t *testing.T, guarded, shared bool) {
 	opts := patient()
 	opts.AllowUnguarded = !guarded
-	opts.ConnectTimeout = 5 * time.Second
+	opts.ConnectTimeout = 4 * opts.NodeTimeout // Open waits for a NodeTimeout, as two nodes stand still
 	var args []string
 	if !guarded { // so that clients cannot ask a server for its run
 		args = []string{"--rename-command", "INFO", ""}
