@@ -80,9 +80,15 @@ func TestBreakWhileAsked(t *testing.T) {
 	req := keepRequest("deploy")
 	g := take(t, a, req)
 	ask := &between{KVClient: b.kv}
+	const many = 100
+	asked := 0
 	var again func()
 	again = func() {
 		refusedBy(t, other, "deploy")
+		if asked++; asked == many {
+			t.Errorf("Break has not ended after others have asked %d times", many)
+			return
+		}
 		ask.before = again
 	}
 	ask.before = again

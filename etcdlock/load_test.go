@@ -159,9 +159,9 @@ func TestKilledHolder(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestManyLeases renews many leases of one client for some TTLs.
+// TestManyLeases renews many leases of one client for two TTLs.
 func TestManyLeases(t *testing.T) {
-	n, ttl := 3000, 10*time.Second
+	n, ttl := 3000, 6*time.Second
 	if testing.Short() || raceEnabled {
 		n = 300
 	}

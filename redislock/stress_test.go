@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// TestManyLeases renews many leases of one client for some TTLs, beside programs
+// TestManyLeases renews many leases of one client for two TTLs, beside programs
 // that want all processors. It is not parallel to others, which it would disturb.
 func TestManyLeases(t *testing.T) {
 	n := 2000
@@ -25,7 +25,7 @@ func TestManyLeases(t *testing.T) {
 		n = 1000
 	}
 	keepBusy(t, 2*runtime.NumCPU(), "5") // nice, or a machine that is busy anyway leaves us too little
-	cpu, lost := holdLeases(t, n, 10*time.Second)
+	cpu, lost := holdLeases(t, n, 2*stressTTL+time.Second)
 	t.Logf("%d leases with a TTL of %v take %.2f of a processor", n, stressTTL, cpu)
 	if lost > 0 {
 		t.Errorf("%d leases were lost", lost)
