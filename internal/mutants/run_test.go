@@ -3,6 +3,7 @@
 package mutants
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,6 +50,11 @@ func TestMain(m *testing.M) {
 	}
 	shared.dir = dir
 	os.Setenv("PAWL_POSTGRES_FILES", dir) // made once for all processes
+	flag.Parse()
+	// Most tests wait for what does not come: see starting.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		flag.Set("test.parallel", "40")
+	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -159,10 +165,24 @@ type result struct {
 // limit is how long a test may take. What ends then was not caught.
 const limit = 3 * time.Minute
 
+// starting has a place for each test that has just begun. Most tests that catch a mutant wait
+// for what does not come, and need no processor for it: they make room for the next one then.
+// Those with an environment of their own, as the simulator's, compute, and stay.
+var starting = make(chan struct{}, 12)
+
+// settled is how long a test stays in its place, unless it ends before.
+const settled = 4 * time.Second
+
 // run runs a test, or a subtest given as TEST/SUBTEST, with the mutant of that number.
 func (b *binary) run(test string, number int, env ...string) result {
 	cmd := exec.Command(b.file, "-test.v", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+pattern(test))
 	cmd.Dir, cmd.Env = b.dir, append(append(os.Environ(), env...), chosen+"="+strconv.Itoa(number))
+	starting <- struct{}{}
+	leave := sync.OnceFunc(func() { <-starting })
+	defer leave()
+	if len(env) == 0 {
+		defer time.AfterFunc(settled, leave).Stop()
+	}
 	out, err := cmd.CombinedOutput()
 	return result{err != nil, string(out)}
 }
