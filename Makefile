@@ -33,6 +33,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./sim ./internal/arch ./internal/docs ./internal/guarantees ./internal/line ./internal/schedule ./internal/trust
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
 ENSEMBLES   := ./zklock/... ./etcdlock/...
+LONGEST     := ./redislock ./redislock/redlock ./cmd/pawl ./pglock ./chaos
 SINCE       ?= HEAD
 BUBBLES     := '^TestConformanceInMemory$$'
 TIMED       := ./internal/timed.sh
@@ -47,30 +48,31 @@ export GOFLAGS    := $(filter-out -trimpath -vet=off,$(shell go env GOFLAGS)) -t
 export GOGC       ?= 400
 export GOMEMLIMIT ?= 3GiB
 
-.PHONY: quick test suites meanwhile model schedules deps lint style bench chaos microbench spec soak fuzz tidy browser interop release release-check snapshot publish
+.PHONY: quick test suites meanwhile model schedules deps lint checks foreign style bench chaos microbench spec soak fuzz tidy browser interop release release-check snapshot publish
 
 # No -race, no faults, and of the mutants those of files that differ from SINCE.
 quick: deps style
 	go test -short $(CORE)
 	go test -short -run 'TestConformance3?$$' $(STORES) # redlock's is of three nodes
-	go test -timeout 10m -parallel 10 ./internal/mutants -since $(SINCE)
+	go test -timeout 10m ./internal/mutants -since $(SINCE)
 
 test: deps
 	@./internal/timed.sh --begin
-	@$(TIMED) lint $(MAKE) lint
+	@$(TIMED) lint $(MAKE) checks
 	@$(MAKE) --no-print-directory -j2 suites meanwhile
 	# It runs tests of its own, which mostly wait, and gains nothing from -race.
-	$(TIMED) mutants go test -timeout 40m -parallel 14 ./internal/mutants -part rest
+	$(TIMED) mutants go test -timeout 40m ./internal/mutants -part rest
 	@./internal/timed.sh --end
 
 # What runs in fake time first: with -race each of these waits a second when it ends.
-# Then the suites with servers, which mostly wait: two at a time, but those of ZooKeeper
-# and etcd alone, as ensembles of three need both processors, or requests time out. What
-# is late there is run again, alone; package again says what is not.
+# Then the suites with servers, which mostly wait: two at a time, those that take longest
+# first, but those of ZooKeeper and etcd alone, as ensembles of three need both processors,
+# or requests time out. What is late there is run again, alone; package again says what is not.
 suites:
 	$(TIMED) "fake time" go test -race -p 2 $$(go list $(CORE) | grep -v '/driver/drivertest$$')
 	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 1 -timeout 20m -- $(ENSEMBLES)
-	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 15m -skip $(BUBBLES) -- $$(go list $(PACKAGES) | grep -v -e /internal/mutants | grep -vxF "$$(go list $(CORE) $(ENSEMBLES))")
+	others=$$(go list $(PACKAGES) | grep -vxF "$$(go list $(CORE) $(LONGEST) $(ENSEMBLES) ./internal/mutants)") && \
+	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 15m -skip $(BUBBLES) -- $(LONGEST) $$others
 
 # What only computes has what the suites leave of the processors: SCHED_IDLE takes nothing
 # from their servers, which would be late. The first two have hundreds of bubbles of fake
@@ -79,6 +81,7 @@ suites:
 meanwhile:
 	chrt --idle 0 $(TIMED) drivertest go test -timeout 30m ./driver/drivertest
 	chrt --idle 0 $(TIMED) "redlock in memory" go test -timeout 30m -run $(BUBBLES) ./redislock/redlock
+	chrt --idle 0 $(TIMED) "other systems" $(MAKE) --no-print-directory foreign
 	chrt --idle 0 $(MAKE) --no-print-directory model
 	chrt --idle 0 $(MAKE) --no-print-directory schedules
 	chrt --idle 0 $(TIMED) release-check $(MAKE) --no-print-directory release-check
@@ -101,15 +104,20 @@ style:
 	go vet $(PACKAGES)
 	go run $(STATICCHECK) $(PACKAGES)
 
-lint: style
+lint: checks foreign
+
+checks: style
 	go run $(ACTIONLINT)
 	./internal/english.sh
 	go vet -tags noetcd,nopostgres ./cmd/pawl
 	go vet -tags interop ./redislock ./bench/migrate
 	go vet -tags pawltrace ./redislock/redlock ./chaos/worker
+	./internal/tidy.sh --check $(MODULES)
+
+# It compiles everything twice more.
+foreign:
 	GOOS=darwin go vet $(PORTABLE)
 	GOOS=windows go vet $(PORTABLE)
-	./internal/tidy.sh --check $(MODULES)
 
 bench: deps
 	go run ./bench $(BENCH)

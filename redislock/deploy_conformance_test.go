@@ -19,6 +19,7 @@ import (
 // there are, by a user with the least rights. TestConformance, on one that is
 // reached directly, cuts links and restarts, too.
 func TestDeployments(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(*testing.T) (url string){
 		"Unix":     conformUnix,
 		"TLS":      conformTLS,
