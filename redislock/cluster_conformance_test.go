@@ -97,7 +97,7 @@ func TestClusterConformance(t *testing.T) {
 			c, opts := shared, opts
 			if strings.Contains(t.Name(), "restart") { // which would disturb the others
 				own := *opts
-				own.MaxTTL = 5*ttl + 3*suiteSlack
+				own.MaxTTL = drivertest.RestartTTL(ttl, suiteSlack)
 				c, opts = startCluster(t, 0), &own
 				c.bless(opts)
 			}

@@ -46,16 +46,13 @@ const (
 	suiteSlack  = time.Second
 	suitePause  = 30 * time.Millisecond
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
-
-	// The longest lease that a test with a restart asks for.
-	restartMaxTTL = 5*suiteTTL + 3*suiteSlack
 )
 
 // TestConformance has one server for all tests but those that restart theirs.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	h := harness(suiteMaxTTL)
-	h.Start = drivertest.Shared(t, h.Start, harness(restartMaxTTL).Start)
+	h.Start = drivertest.Shared(t, h.Start, harness(drivertest.RestartTTL(suiteTTL, suiteSlack)).Start)
 	drivertest.Run(t, h)
 }
 

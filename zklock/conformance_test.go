@@ -75,9 +75,12 @@ func TestConformance(t *testing.T) {
 func harness(long time.Duration) drivertest.Harness {
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
-			s, long := sharedServer(t), long
+			var s *server
+			long := long
 			if strings.Contains(t.Name(), "restart") {
-				s, long = startServer(t), min(long, 5*suiteTTL+3*suiteSlack)
+				s, long = startServer(t), min(long, drivertest.RestartTTL(suiteTTL, suiteSlack))
+			} else {
+				s = sharedServer(t)
 			}
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {

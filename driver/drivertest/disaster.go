@@ -85,12 +85,10 @@ func crashedWaiter(e *env) {
 	e.release(w.granted(limit))
 }
 
-// passing returns a new attempt to get name for 5 TTL and 3 Slack, at most what a test with a
-// restart asks for: a store that may have forgotten leases grants nothing for as long as the
-// longest of them may last, which such a test has to wait for.
+// passing returns a new attempt to get name for RestartTTL.
 func (e *env) passing(name string) *driver.Request {
 	req := e.request(name)
-	req.TTL = 5*e.h.TTL + 3*e.h.Slack
+	req.TTL = RestartTTL(e.h.TTL, e.h.Slack)
 	return req
 }
 

@@ -93,8 +93,8 @@ type Store struct {
 	Crash func(t testing.TB, d driver.Driver)
 
 	// Restart stops the store, not its participants, and starts it again. A test that calls it has
-	// "restart" in its name, and no lease of it is for more than 5 TTL and 3 Slack. Those of other
-	// tests are for up to 20 TTL and 10 Slack.
+	// "restart" in its name, and no lease of it is for more than RestartTTL. Those of other tests
+	// are for up to 20 TTL and 10 Slack.
 	Restart func(t testing.TB)
 
 	// Cut loses all that passes between a participant and the store until Heal.
@@ -154,6 +154,11 @@ var Tests = slices.Concat(
 	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests, adoptTests, recallTests,
 	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
+
+// RestartTTL returns the TTL of the longest leases in tests that restart the store, with the TTL
+// and Slack of a Harness. A store that may have forgotten leases grants nothing for as long as
+// the longest of them may last, which such a test has to wait for.
+func RestartTTL(ttl, slack time.Duration) time.Duration { return 5*ttl + 3*slack }
 
 // Shared returns a Start that gives all tests one store, which it starts now with start. So
 // participants of other tests are there, too. A test that restarts its store gets a new one,

@@ -61,9 +61,6 @@ const (
 	suiteTTL    = 2 * time.Second
 	suiteSlack  = 1500 * time.Millisecond
 	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
-
-	// The longest lease that a test with a restart asks for.
-	restartMaxTTL = 5*suiteTTL + 3*suiteSlack
 )
 
 // harness is for n servers and leases of at most maxTTL, for which servers that were
@@ -122,7 +119,7 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 func testConformance(t *testing.T, n int) {
 	t.Parallel()
 	h := harness(n, suiteMaxTTL)
-	h.Start = drivertest.Shared(t, h.Start, harness(n, restartMaxTTL).Start)
+	h.Start = drivertest.Shared(t, h.Start, harness(n, drivertest.RestartTTL(suiteTTL, suiteSlack)).Start)
 	drivertest.Run(t, h)
 }
 
