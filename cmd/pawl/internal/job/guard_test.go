@@ -180,3 +180,29 @@ func TestAllDead(t *testing.T) {
 		t.Error("there was no zombie")
 	}
 }
+
+// TestReapedChildIsNotTheLast: what a child that was dead has left may have come after the list of
+// children. So only a look that reaps nobody tells that none is left.
+func TestReapedChildIsNotTheLast(t *testing.T) {
+	j := &Job{guard: &guard{}, others: children(os.Getpid())}
+	c := exec.Command("true")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Process.Release() // reap waits for it
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		p, ok := readProcess(c.Process.Pid)
+		if !ok || time.Now().After(deadline) {
+			t.Fatalf("no zombie: %+v", p)
+		}
+		if p.dead {
+			break
+		}
+	}
+	if j.reap(0) {
+		t.Error("none is left, says the look that has reaped one")
+	}
+	if !j.reap(0) {
+		t.Error("somebody is left, says the next look")
+	}
+}
