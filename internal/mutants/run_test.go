@@ -51,10 +51,12 @@ func TestMain(m *testing.M) {
 	shared.dir = dir
 	os.Setenv("PAWL_POSTGRES_FILES", dir) // made once for all processes
 	flag.Parse()
-	// Most tests wait for what does not come: see starting.
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "40")
+	parallel := 40 // most tests wait for what does not come: see starting
+	if f := flag.Lookup("test.parallel"); f.Value.String() != f.DefValue {
+		parallel = f.Value.(flag.Getter).Get().(int)
 	}
+	places = make(chan struct{}, parallel)
+	flag.Set("test.parallel", "10000") // each waits for its turn
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -187,6 +189,10 @@ func (b *binary) run(test string, number int, env ...string) result {
 	return result{err != nil, string(out)}
 }
 
+// atWork has a place for each package whose tests run without a mutant. With more of them at a time
+// those that begin meanwhile are late.
+var atWork = make(chan struct{}, 3)
+
 // all runs tests without a mutant, and returns what they print. Most of what a test costs
 // is its server, which many have in common then.
 func (b *binary) all(tests []string) string {
@@ -197,6 +203,8 @@ func (b *binary) all(tests []string) string {
 	for _, test := range tests {
 		patterns = append(patterns, pattern(test))
 	}
+	atWork <- struct{}{}
+	defer func() { <-atWork }()
 	cmd := exec.Command(b.file, "-test.v", "-test.timeout=10m", "-test.run="+strings.Join(patterns, "|"))
 	cmd.Dir = b.dir
 	out, _ := cmd.CombinedOutput() // whoever asks looks for a test that has passed

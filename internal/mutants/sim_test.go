@@ -152,35 +152,25 @@ func inSim(test string, all []mutant) []mutant {
 
 // TestFormulasCatchEveryMutant: the formulas can fail.
 func TestFormulasCatchEveryMutant(t *testing.T) {
-	t.Parallel()
 	caught, b := prepare(t)
-	for _, m := range noSteps {
-		if !m.wanted(t) {
-			continue
-		}
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
+	each(t, noSteps, func(t *testing.T, m mutant) func() {
+		return func() {
 			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000")); missed != "" {
 				t.Fatalf("1,000 schedules did not notice: %s", missed)
 			}
-		})
-	}
+		}
+	})
 }
 
 // The schedules that have to notice, which pass without a mutant as the next step of
 // make test runs more of them.
 func TestSimulatorCatchesEveryMutant(t *testing.T) {
-	t.Parallel()
 	caught, b := prepare(t)
-	for _, m := range simulated {
-		if !m.wanted(t) {
-			continue
-		}
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
+	each(t, simulated, func(t *testing.T, m mutant) func() {
+		return func() {
 			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=10000")); missed != "" {
 				t.Fatalf("10,000 schedules did not notice: %s", missed)
 			}
-		})
-	}
+		}
+	})
 }

@@ -48,14 +48,9 @@ var offSteps = func() (all []mutant) {
 
 // TestStepsOfServersCatchEveryMutant: what holds real servers against the formulas can fail.
 func TestStepsOfServersCatchEveryMutant(t *testing.T) {
-	t.Parallel()
 	caught, b := prepare(t)
-	for _, m := range offSteps {
-		if !m.wanted(t) {
-			continue
-		}
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
+	each(t, offSteps, func(t *testing.T, m mutant) func() {
+		return func() {
 			bin := b.of(t, m)
 			if out := bin.passes(m.test, "REDLOCK_STEPS=1"); out != "" {
 				t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
@@ -63,6 +58,6 @@ func TestStepsOfServersCatchEveryMutant(t *testing.T) {
 			if missed := caught.by(m.name, bin.run(m.test, b.number[m.name], "REDLOCK_STEPS=1")); missed != "" {
 				t.Fatalf("the formulas did not notice: %s", missed)
 			}
-		})
-	}
+		}
+	})
 }
