@@ -7,8 +7,6 @@ package pglock
 import (
 	"cmp"
 	"context"
-	"path"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +42,7 @@ func harness(opts *Options) drivertest.Harness {
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			p := server(t)
-			if restarts(t.Name()) {
+			if strings.Contains(t.Name(), "restart") {
 				p = servers.StartPostgres(t)
 			}
 			return drivertest.Store{
@@ -64,13 +62,6 @@ func harness(opts *Options) drivertest.Harness {
 		Histories: 8,
 		Parallel:  true,
 	}
-}
-
-// restarts reports whether a test restarts its server, which must then be its own.
-func restarts(test string) bool {
-	return slices.ContainsFunc(drivertest.Tests, func(known drivertest.Test) bool {
-		return known.Name == path.Base(test) && slices.Contains(known.Needs, "Restart")
-	})
 }
 
 // left returns what the store keeps of names that begin with prefix, but for the row

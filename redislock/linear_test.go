@@ -11,5 +11,6 @@ import (
 )
 
 func TestLinearizable(t *testing.T) {
+	t.Parallel()
 	linear.Run(t, harness(4*suiteTTL))
 }
