@@ -14,7 +14,10 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-var errClosed = fmt.Errorf("pglock: %w", driver.ErrClosed)
+var (
+	errClosed  = fmt.Errorf("pglock: %w", driver.ErrClosed)
+	errGuarded = errors.New("a transaction guards the lease: end it first")
+)
 
 // failure is a request without a result.
 type failure struct {

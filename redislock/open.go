@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -23,91 +21,6 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
-
-// Options are the settings of a client on a Redis server. The zero value is useful, and
-// a nil *Options is the same. The URL takes precedence.
-type Options struct {
-	pawl.Options
-
-	// Prefix begins every key and channel; "pawl:" unless set. Clients with the
-	// same prefix on the same database exclude each other. It must not contain
-	// braces.
-	Prefix string
-
-	// Pattern is the key of a lock, with one * in the place of the name, such as
-	// lock:*. Set it while programs with another library lock these keys by SET key
-	// value NX PX: they and clients with the Pattern exclude each other. Unless set, the
-	// key of a lock is PREFIX{NAME}.
-	//
-	// All other keys begin with Prefix. They are in the same slot of a cluster, so the
-	// key of a lock may have braces only as a hash tag. The first client with a Pattern
-	// records it at the store, and clients with another one, or with none, get
-	// ErrDisagree when they open or ask. A client with a Pattern gets it, too, where clients
-	// without one have been granted leases: choose another Prefix then. With Efficiency, and
-	// with AllowUnguarded, the Pattern is compared only when a client opens.
-	//
-	// The other library knows nothing of waiters: a client looks several times a second
-	// whether a lock that it holds is free, and while clients wait, they hand the lock to
-	// each other. See docs/migrating.md.
-	Pattern string
-
-	// MaxTTL is the longest TTL that any client of the store uses, and so the length of
-	// the quarantine after the server has lost its data. It is pawl.DefaultTTL unless
-	// set.
-	//
-	// The first client that is granted a lease records its own MaxTTL at the store, for
-	// all others. The store refuses a longer TTL, and a client whose own MaxTTL is
-	// shorter than the store's gets ErrDisagree. SetMaxTTL changes it.
-	MaxTTL time.Duration
-
-	// AllowUnguarded accepts a server whose restarts cannot be noticed (one older than
-	// Redis 7, or one that refuses INFO), and one that may evict keys. After a restart
-	// or an eviction two clients can hold the same lock.
-	AllowUnguarded bool
-
-	// AssumeNew takes a server, or a cluster, that has no record of its clients for one that
-	// nobody has used before. It is blessed when the client opens, and so grants at once:
-	// otherwise the first lease waits for MaxTTL. It is for development and tests: after a loss
-	// of all data the next client that opens with it lets two hold the same lock.
-	AssumeNew bool
-
-	// WaitReplicas is how many replicas must have a lease before it is trusted, and
-	// each renewal before it counts. It costs one more round trip, shared by all
-	// requests that wait for it, and one write. If fewer confirm within a tenth of the
-	// TTL, 50 ms to 1 s, a new lease is given back, with ErrUnavailable, and a renewal
-	// is tried again.
-	//
-	// After a failover to one of these replicas the holder keeps its lease. Even
-	// without this option nobody else gets the name before the lease ends. A replica
-	// has the lease in memory then, not on its disk, and a replica that has not
-	// confirmed may still be promoted.
-	WaitReplicas int
-
-	// Username and Password are sent to the server if the URL has none. Without
-	// a password here, in the URL or in a file, that in $PAWL_REDIS_PASSWORD is
-	// used.
-	Username, Password string
-
-	// Dial makes the connections instead of a net.Dialer. It gets "tcp" or "unix" and the
-	// address, and makes TLS, too, if that is needed: the URL is one of redis:// or unix://.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-
-	// Credentials is asked for user and password with each new connection to the server at
-	// addr. Those of the options and of the URL are not used then.
-	Credentials func(ctx context.Context, addr string) (username, password string, err error)
-
-	// Mode is what the lock is for; Correctness unless set.
-	Mode Mode
-
-	// TLS is the configuration for rediss URLs. Nil trusts the authorities that
-	// the system trusts.
-	TLS *tls.Config
-
-	// ConnectTimeout bounds the making of a connection; 5 s unless set.
-	ConnectTimeout time.Duration
-}
-
-const defaultPrefix = "pawl:"
 
 // Open returns a client of the server at url, which has one of the forms
 //
@@ -207,21 +120,6 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 	return d, opts, err
 }
 
-// forURL returns the options that a URL can change; with takes them back as the URL has
-// set them.
-func (o *Options) forURL() conn.Options {
-	return conn.Options{Prefix: o.Prefix, Pattern: o.Pattern, MaxTTL: o.MaxTTL, AllowUnguarded: o.AllowUnguarded, AssumeNew: o.AssumeNew, WaitReplicas: o.WaitReplicas, Mode: string(o.Mode),
-		Username: o.Username, Password: o.Password, ConnectTimeout: o.ConnectTimeout, TLS: o.TLS, TTL: o.TTL,
-		Dial: o.Dial, Credentials: o.Credentials}
-}
-
-func (o *Options) with(u *conn.Options) *Options {
-	c := *o
-	c.Prefix, c.MaxTTL, c.AllowUnguarded, c.ConnectTimeout = u.Prefix, u.MaxTTL, u.AllowUnguarded, u.ConnectTimeout
-	c.AssumeNew, c.Pattern, c.WaitReplicas, c.Mode = u.AssumeNew, u.Pattern, u.WaitReplicas, Mode(u.Mode)
-	return c.fit()
-}
-
 // NewDriverFor is NewDriver for a client that the caller has made. The driver never
 // closes it.
 func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
@@ -238,25 +136,6 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	}
 	return s.started(s.start(ctx, epoch.New(client, conf), conf))
 }
-
-func orDefault(opts *Options) *Options {
-	if opts == nil {
-		return &Options{}
-	}
-	return opts
-}
-
-// fit makes the default TTL no longer than MaxTTL.
-func (o *Options) fit() *Options {
-	if o.TTL != 0 || o.MaxTTL == 0 || o.MaxTTL >= pawl.DefaultTTL {
-		return o
-	}
-	c := *o
-	c.TTL = o.MaxTTL
-	return &c
-}
-
-func (o *Options) timeout() time.Duration { return cmp.Or(o.ConnectTimeout, conn.DefaultConnect) }
 
 // newStore returns a store without a server.
 func newStore(opts *Options) (*store, error) {
@@ -353,46 +232,4 @@ func (s *store) started(err error) (driver.Driver, error) {
 		return &efficiency.Driver{Participant: sharedWith{s}}, nil
 	}
 	return s, nil
-}
-
-// Bless declares that nobody holds a lease that the server at url may have forgotten.
-// It ends the quarantine after a restart or FLUSHALL, or of a new server. After a
-// crash, call it only when every holder has ended or was stopped. If opts or the URL
-// name a MaxTTL, the store has that from then on. The errors are those of Open. With
-// Efficiency there is no quarantine, and Bless returns an error.
-func Bless(ctx context.Context, url string, opts *Options) error {
-	return change(ctx, "bless", url, opts, func(s *store) error { return s.server.Bless(ctx) })
-}
-
-// SetMaxTTL changes MaxTTL of the store at url for all its clients. It can be used at
-// any time: running clients adopt the new one with their next lease. A longer MaxTTL
-// takes effect at once. A shorter one takes effect for new leases and for renewals;
-// after a loss of data the quarantine still lasts until the last lease with the longer
-// one must have ended.
-//
-// Before you raise it, give all clients the new MaxTTL, since a client with a shorter
-// one is refused when it starts. After you have lowered it, change the clients when you
-// like. The errors are those of Open.
-func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
-	url, err := conn.WithMaxTTL(url, maxTTL)
-	if err != nil {
-		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redislock: %w", err)}
-	}
-	return change(ctx, "set MaxTTL", url, opts, func(s *store) error { return s.server.Set(ctx) })
-}
-
-func change(ctx context.Context, op, url string, opts *Options, f func(*store) error) error {
-	d, err := NewDriver(ctx, url, opts)
-	if err != nil {
-		return &pawl.Error{Op: op, Err: err}
-	}
-	defer d.Close()
-	s, ok := d.(*store)
-	if !ok {
-		return &pawl.Error{Op: op, Err: errors.New("redislock: with Mode Efficiency nothing waits for a server to be blessed, and MaxTTL is of no use: leave out ?mode=")}
-	}
-	if err := f(s); err != nil {
-		return &pawl.Error{Op: op, Err: err}
-	}
-	return nil
 }

@@ -38,11 +38,11 @@ func init() {
 		"s.ids[lease] = true", "s.ids[lease] = false", "TestRepeatedAttempt")
 	etcd("each lease has a key of its own", "keys.go",
 		"kind + \"/\" + hex(int64(backing))", "kind + \"/\" + hex(int64(backing)) + req.Lease", "TestKeysAreUsedAgain")
-	etcd("a key that is gone is not missed", "wait.go",
+	etcd("a key that is gone is not missed", "look.go",
 		"if len(own) != 1 || own[0].CreateRevision != a.rev {", "if len(own) > 1 {", "TestExpiryWhileWaiting")
 	etcd("a waiter trusts what it saw before its watch", "watch.go",
 		"\tcase !w.looked:\n\t\treturn w.ready\n", "", "TestReleaseBeforeTheWatch")
-	etcd("others are not in the way", "store.go",
+	etcd("others are not in the way", "attempt.go",
 		"pb.Compare_LESS, rev+1)", "pb.Compare_GREATER, -1)", "TestConformance/one-holder-at-a-time")
 	etcd("names with a slash are names of others", "keys.go",
 		"escaper = strings.NewReplacer(\"%\", \"%25\", \"/\", \"%2F\")", "escaper = strings.NewReplacer(\"%\", \"%25\")", "FuzzKeys")
@@ -54,7 +54,7 @@ func init() {
 		"if !a.req.Shared {", "if true {", "TestDowngradeLetsReadersIn")
 	etcd("a full server has refused what it says it has", "errors.go",
 		"if f.maybe = errors.Is(err, rpctypes.ErrNoSpace); f.maybe {", "if false {", "TestFullServer")
-	etcd("a join that may be carried out late is forgotten", "store.go",
+	etcd("a join that may be carried out late is forgotten", "attempt.go",
 		"g.late = a.id", "_ = a.id", "TestLateRejoin")
 	etcd("what went between look and count wakes nobody", "watch.go",
 		"!w.count(l) && there", "(!w.count(l) || true) && there", "TestCountAfterLook")

@@ -163,15 +163,15 @@ func init() {
 		"slices.SortFunc(sorted, func(a, b *attempt) int { return cmp.Compare(a.req.Name, b.req.Name) })", "_ = cmp.Compare[string]", "TestSetOrder")
 	pg("no tombstone counts for several names", "sql/schema.sql",
 		"PERFORM 1 FROM pawl.ended WHERE lease = p_leases[i];", "PERFORM 1 FROM pawl.ended WHERE false;", "TestSetIsWhole")
-	pg("a message of another connection is believed", "hear.go",
+	pg("a message of another connection is believed", "handed.go",
 		"h.from == 0 || h.from != w.seen.from || ", "", "TestHanded")
-	pg("a message of another run is believed", "hear.go",
+	pg("a message of another run is believed", "handed.go",
 		" || h.timeline != s.run.timeline {", " {", "TestHanded")
-	pg("a message counts from its arrival", "hear.go",
+	pg("a message counts from its arrival", "handed.go",
 		"began := last.sent.Add(passed - driver.Drift(passed))", "began := h.heard", "TestHanded")
-	pg("a message that came late is believed", "hear.go",
+	pg("a message that came late is believed", "handed.go",
 		"if !ok || end.Sub(driver.Now()) < claim/2 {", "if !ok {", "TestHanded")
-	pg("the claim is taken for the whole TTL", "hear.go",
+	pg("the claim is taken for the whole TTL", "handed.go",
 		"if h == nil || !a.req.Renewed || ", "if h == nil || ", "TestHanded")
 	pg("after a new connection nobody asks for the leases", "hear.go",
 		"func (s *store) opened() {\n\ts.confirmAll()\n", "func (s *store) opened() {\n", "TestHeardAnew")
@@ -181,7 +181,7 @@ func init() {
 		"s.work.Go(func() { s.decline(lease, f[6]) })", "_ = s.decline", "TestHandedInVain")
 	pg("a name handed to a waiter that gives it back is declined", "grant.go",
 		"found, err := g.release(ctx)", "s.mu.Lock()\n\tdelete(s.grants, g.lease)\n\ts.mu.Unlock()\n\tfound, err := g.release(ctx)", "TestHandedLate")
-	pg("an attempt without an answer leaves no tombstone", "store.go",
+	pg("an attempt without an answer leaves no tombstone", "attempt.go",
 		"a.doubt = a.doubt || f.maybe", "", "TestAnswerLost")
 	pg("a call of many is cut off by none of its callers", "batch.go",
 		"m.with.gone()", "_ = m.with.gone", "TestBatchCutOff")

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// exec sends one statement, and again if the server has rolled it back because of another
+// transaction. sent is before it was sent.
+func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, f *failure) {
+	const most = 10
+	for i := range most {
+		rows, sent, f = s.once(ctx, sql, args)
+		if f == nil || !f.repeat || i == most-1 {
+			return rows, sent, f
+		}
+		select {
+		case <-time.After(rand.N(time.Duration(i+1) * 5 * time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+	return rows, sent, f
+}
+
+// once has a goroutine do it. A caller whose context ends goes: the connection waits for
+// the answer, as it would have to be made anew. What has not been sent by then is not
+// sent any more.
+func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]byte, sent driver.Instant, f *failure) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, &failure{err: err}
+	}
+	texts := make([]*string, len(args))
+	for i, a := range args {
+		if t, ok := a.(string); ok {
+			texts[i] = &t
+		}
+	}
+	qctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	q := &question{sql: sql, args: texts, done: make(chan struct{})}
+	go func() { defer cancel(); s.ask(qctx, q) }()
+	select {
+	case <-q.done:
+		return q.rows, q.sent, q.fail
+	case <-ctx.Done():
+		time.AfterFunc(lateAnswer, cancel) // the connection may be dead
+		return nil, 0, &failure{err: ctx.Err(), maybe: !q.state.CompareAndSwap(waiting, dropped)}
+	}
+}
+
+// lateAnswer is for how long a connection may wait for an answer that nobody wants.
+const lateAnswer = 500 * time.Millisecond
+
+// question is one statement on its way.
+type question struct {
+	sql   string
+	args  []*string
+	state atomic.Int32 // waiting for a connection, sending, or dropped
+	done  chan struct{}
+
+	// Set before done is closed.
+	rows [][][]byte
+	sent driver.Instant
+	fail *failure
+}
+
+const (
+	waiting = iota
+	sending
+	dropped
+)
+
+// ask sends a question, unless it is dropped before, and waits for the answer.
+func (s *store) ask(ctx context.Context, q *question) {
+	defer close(q.done)
+	c, f := s.pool.get(ctx)
+	if f != nil {
+		if s.ctx.Err() == nil && ctx.Err() != nil {
+			f = &failure{err: unavailable(s.explain(ctx.Err())), silent: true}
+		}
+		q.fail = s.ended(f)
+		return
+	}
+	if !q.state.CompareAndSwap(waiting, sending) {
+		s.pool.put(c, true)
+		return
+	}
+	var err error
+	if q.rows, q.sent, err = c.exec(ctx, q.sql, q.args); err != nil {
+		q.fail = s.ended(s.classify(s.ctx, err))
+	}
+	s.pool.put(c, !c.IsClosed())
+	if q.fail != nil && q.fail.drop {
+		s.pool.drop()
+	}
+}
+
+// ended turns a failure of a closed store into that.
+func (s *store) ended(f *failure) *failure {
+	if s.ctx.Err() != nil && !f.lasting {
+		return &failure{err: unavailable(errClosed), lasting: true, maybe: f.maybe}
+	}
+	return f
+}
+
+// call is exec for a function, which returns one row.
+func (s *store) call(ctx context.Context, sql string, args ...any) (row [][]byte, sent driver.Instant, f *failure) {
+	rows, sent, f := s.exec(ctx, sql, args...)
+	if f != nil {
+		return nil, 0, f
+	}
+	if len(rows) != 1 {
+		return nil, 0, s.strange(rows)
+	}
+	return rows[0], sent, nil
+}
+
+// strange is the failure of an answer with another number of rows than was asked for.
+func (s *store) strange(rows [][][]byte) *failure {
+	return &failure{err: uncertain(fmt.Errorf("%s: the answer has %d rows", s.where, len(rows))), maybe: true, lasting: true}
+}
+
+// bound is call for a function that grants or renews, with the timeline as its first
+// argument. If the server is in another run than the store is bound to, it binds the
+// store, and calls again.
+func (s *store) bound(ctx context.Context, sql string, args ...any) (row [][]byte, sent driver.Instant, f *failure) {
+	rows, sent, f := s.boundRows(ctx, sql, args...)
+	if f != nil {
+		return nil, 0, f
+	}
+	return rows[0], sent, nil
+}
+
+// boundRows is bound for a function that returns several rows. There is at least one.
+func (s *store) boundRows(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, f *failure) {
+	const most = 3
+	all := append([]any{""}, args...)
+	for range most {
+		all[0] = num(int64(s.now().timeline))
+		if rows, sent, f = s.exec(ctx, sql, all...); f == nil && len(rows) == 0 {
+			f = s.strange(rows)
+		}
+		if f != nil {
+			return nil, 0, f
+		}
+		switch integer(rows[0][0]) {
+		case otherRun:
+			if f := s.bind(ctx, sent); f != nil {
+				return nil, 0, f
+			}
+			continue
+		case notReplicated:
+			return nil, 0, s.wrong("the store's mode is synchronous, but the server does not wait for a replica: set synchronous_standby_names, and synchronous_commit to on")
+		}
+		return rows, sent, nil
+	}
+	return nil, 0, &failure{err: unavailable(fmt.Errorf("%s: the server is in another run each time", s.where))}
+}
+
+// Codes that functions return besides 1 and 0.
+const (
+	otherRun      = -1
+	closedNow     = -2
+	tombstone     = -3
+	otherSlots    = -4
+	tooLong       = -5
+	notReplicated = -6
+	notAtOnce     = -7
+)
+
+func num(n int64) string { return strconv.FormatInt(n, 10) }
+
+func boolean(b bool) string { return strconv.FormatBool(b) }
+
+func long(b []byte) int64 {
+	n, _ := strconv.ParseInt(string(b), 10, 64) // NULL is 0
+	return n
+}
+
+func integer(b []byte) int { return int(long(b)) }
