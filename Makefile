@@ -33,7 +33,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./sim ./internal/arch ./internal/docs ./internal/guarantees ./internal/line ./internal/schedule ./internal/trust
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
 ENSEMBLES   := ./zklock/... ./etcdlock/...
-ORDER       := ./redislock ./chaos ./driver/drivertest/linear ./cmd/pawl ./redislock/redlock ./filelock ./bench/migrate ./pglock
+# Heavy suites, each with light ones beside it.
+FIRST       := ./redislock ./chaos ./driver/drivertest/linear ./filelock ./bench/migrate ./redislock/redlock
+LAST        := ./cmd/pawl ./pglock
 SINCE       ?= HEAD
 BUBBLES     := '^TestConformanceInMemory$$'
 TIMED       := ./internal/timed.sh
@@ -65,15 +67,14 @@ test: deps
 	@./internal/timed.sh --end
 
 # What runs in fake time first: with -race each of these waits a second when it ends.
-# Then the suites with servers, which mostly wait, and have many tests at a time: two suites, in an
-# order in which that of Redis, and that of Redlock, begins beside a light one, but those of ZooKeeper
-# and etcd alone, as ensembles of three need both processors, or requests time out. What is late there
-# is run again, alone; package again says what is not.
+# Then the suites with servers, which mostly wait, and have many tests at a time: two suites, but
+# those of ZooKeeper and etcd alone, as ensembles of three need both processors, or requests time
+# out. What is late there is run again, alone; package again says what is not.
 suites:
 	$(TIMED) "fake time" go test -race -p 2 $$(go list $(CORE) | grep -v '/driver/drivertest$$')
 	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 1 -timeout 20m -- $(ENSEMBLES)
-	others=$$(go list $(PACKAGES) | grep -vxF "$$(go list $(CORE) $(ORDER) $(ENSEMBLES) ./internal/mutants)") && \
-	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 15m -skip $(BUBBLES) -- $(ORDER) $$others
+	others=$$(go list $(PACKAGES) | grep -vxF "$$(go list $(CORE) $(FIRST) $(LAST) $(ENSEMBLES) ./internal/mutants)") && \
+	$(TIMED) suites $(AGAIN) -race -p 2 -timeout 15m -skip $(BUBBLES) -- $(FIRST) $$others $(LAST)
 
 # What only computes has what the suites leave of the processors: SCHED_IDLE takes nothing
 # from their servers, which would be late. The first two have hundreds of bubbles of fake

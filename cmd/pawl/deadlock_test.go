@@ -13,6 +13,7 @@ import (
 // TestDeadlock: of two commands that each take the lock of the other inside their own, the one
 // that comes last is told, and the other goes on. If both are told to wait, doctor sees them.
 func TestDeadlock(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{"file", "redis"} {
 		t.Run(store, func(t *testing.T) {
 			w := newWorld(t)

@@ -127,6 +127,7 @@ func TestSignalsReachLeftovers(t *testing.T) {
 // TestKilledGuard: another takes the place of a guard that is killed, and does its work, also for what has
 // left group, session and environment.
 func TestKilledGuard(t *testing.T) {
+	t.Parallel()
 	for _, kills := range []int{1, 2} {
 		t.Run(strconv.Itoa(kills), func(t *testing.T) {
 			w := newWorld(t)
@@ -177,6 +178,7 @@ func TestKilledGuardChangesNothing(t *testing.T) {
 // TestRestlessLeftovers: work that forks and ends all the time, so that no look at the processes finds it for
 // certain, keeps the lock after its guard was killed, and none of its dead stay.
 func TestRestlessLeftovers(t *testing.T) {
+	t.Parallel()
 	const restless = `if test -e out; then touch over; else echo >>steps; sh -c "$RESTLESS" & fi`
 	for when, command := range map[string]string{
 		"after the command":  restless + `; echo $$ >pid; touch in; exit 3`,

@@ -73,6 +73,7 @@ const stray = `(setsid env -i /bin/sh -c 'echo $$ >>pids; exec /bin/sleep 1000' 
 // If it was the guard's TERM that ended the command, or nobody's, and the lease
 // is lost, the wrapper still ends what the command has left behind.
 func TestNothingLeftAfterLoss(t *testing.T) {
+	t.Parallel()
 	t.Run("guard", func(t *testing.T) {
 		w := newWorld(t)
 		var all []*proc // the wrapper may see the deadline first, or the command's end

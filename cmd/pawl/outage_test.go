@@ -16,6 +16,7 @@ import (
 // TestWaitingForAStoreThatIsGone: whoever waits is told that the store does not answer, soon and for how
 // long, and not that he is next; and when it answers again.
 func TestWaitingForAStoreThatIsGone(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]drivertest.Fault{"cut off": drivertest.Resets, "silent": drivertest.BlackHole} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

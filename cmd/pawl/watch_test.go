@@ -32,6 +32,7 @@ func told(t *testing.T, p *proc) (all []change) {
 // TestWatch: on files and on a server, events come in the order in which they happened, with
 // tokens that grow.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "redis"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
