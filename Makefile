@@ -33,7 +33,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./sim ./internal/arch ./internal/docs ./internal/guarantees ./internal/line ./internal/schedule ./internal/trust
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
 ENSEMBLES   := ./zklock/... ./etcdlock/...
-# Heavy suites, each with light ones beside it.
+# Of these two suites run at a time, in this order: redislock and redlock have light ones beside them.
 FIRST       := ./redislock ./chaos ./driver/drivertest/linear ./filelock ./bench/migrate ./redislock/redlock
 LAST        := ./cmd/pawl ./pglock
 SINCE       ?= HEAD
@@ -67,9 +67,9 @@ test: deps
 	@./internal/timed.sh --end
 
 # What runs in fake time first: with -race each of these waits a second when it ends.
-# Then the suites with servers, which mostly wait, and have many tests at a time: two suites, but
-# those of ZooKeeper and etcd alone, as ensembles of three need both processors, or requests time
-# out. What is late there is run again, alone; package again says what is not.
+# Then the suites with servers, which mostly wait. Those of ZooKeeper and etcd run alone: ensembles of
+# three need both processors, or requests time out. Of the others two run at a time. What is late
+# there is run again, alone; package again says what is not.
 suites:
 	$(TIMED) "fake time" go test -race -p 2 $$(go list $(CORE) | grep -v '/driver/drivertest$$')
 	$(TIMED) "zookeeper, etcd" $(AGAIN) -race -p 1 -timeout 20m -- $(ENSEMBLES)

@@ -208,9 +208,8 @@ func TestCleaner(t *testing.T) {
 		holder := start(t, "hold", s.dir, "deploy")
 		holder.line("held")
 		ps := line(t, s, "deploy", "hold", 2)
-		if err := os.RemoveAll(s.path("deploy", suffix)); err != nil {
-			t.Fatal(err)
-		}
+		// A waiter may put a file into a directory that is being removed.
+		eventually(t, "it is removed", func() bool { return os.RemoveAll(s.path("deploy", suffix)) == nil })
 		late := start(t, "hold", s.dir, "deploy") // makes what is missing
 		eventually(t, "the late one waits", func() bool { return queueLen(s, "deploy") > 0 })
 		holder.kill()

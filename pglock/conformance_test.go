@@ -41,9 +41,11 @@ func TestConformance(t *testing.T) {
 func harness(opts *Options) drivertest.Harness {
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
-			p := server(t)
+			var p *servers.Postgres
 			if strings.Contains(t.Name(), "restart") {
 				p = servers.StartPostgres(t)
+			} else {
+				p = server(t)
 			}
 			return drivertest.Store{
 				Open:  func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, p.Addr), opts) },

@@ -14,8 +14,7 @@ import (
 
 // TestSetOrder: rows of several names are locked in the order of the names, whatever that of
 // the call is, so that two calls do not wait for each other.
-func TestSetOrder(t *testing.T) {
-	t.Parallel()
+func TestSetOrder(t *testing.T) { // alone, as blocked sees what other tests ask, too
 	d := open(t, server(t).URL("pawl"), wide)
 	for _, name := range []string{"set/a", "set/b"} {
 		if err := take(t, d, name, time.Minute).Release(t.Context()); err != nil {

@@ -79,7 +79,7 @@ func TestNothingLeftAfterLoss(t *testing.T) {
 		var all []*proc // the wrapper may see the deadline first, or the command's end
 		for i := range 12 {
 			dir := "d" + strconv.Itoa(i)
-			all = append(all, w.pawl("run", dir, "--max-hold", "4s", "--grace", "1500ms", "--", "sh", "-c",
+			all = append(all, w.pawl("run", dir, "--max-hold", "8s", "--grace", "1500ms", "--", "sh", "-c",
 				"mkdir "+dir+"; cd "+dir+"; "+stray+`echo $$ >pid; exec sleep 1000`))
 		}
 		pid := func(i int) string { return w.read("d" + strconv.Itoa(i) + "/pid") }

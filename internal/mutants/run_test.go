@@ -52,11 +52,13 @@ func TestMain(m *testing.M) {
 	os.Setenv("PAWL_POSTGRES_FILES", dir) // made once for all processes
 	flag.Parse()
 	parallel := 40 // most tests wait for what does not come: see starting
-	if f := flag.Lookup("test.parallel"); f.Value.String() != f.DefValue {
-		parallel = f.Value.(flag.Getter).Get().(int)
-	}
-	places = make(chan struct{}, parallel)
-	flag.Set("test.parallel", "10000") // each waits for its turn
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.parallel" {
+			parallel = f.Value.(flag.Getter).Get().(int)
+		}
+	})
+	places = make(chan struct{}, max(parallel, 1))
+	flag.Set("test.parallel", "10000") // places is the limit
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -189,8 +191,8 @@ func (b *binary) run(test string, number int, env ...string) result {
 	return result{err != nil, string(out)}
 }
 
-// atWork has a place for each package whose tests run without a mutant. With more of them at a time
-// those that begin meanwhile are late.
+// atWork has a place for each package whose tests run without a mutant. If more ran at a time, the
+// tests of mutants that begin meanwhile would be late.
 var atWork = make(chan struct{}, 3)
 
 // all runs tests without a mutant, and returns what they print. Most of what a test costs

@@ -102,7 +102,7 @@ func newPostgres(dir string, run func(*exec.Cmd) error, args []string) (*Postgre
 			return nil, err
 		}
 		args := []string{"-D", p.Dir, "-k", top, "-h", host, "-p", port,
-			"-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "log_min_messages=warning", "-c", "log_statement=none"}
+			"-c", "max_connections=400", "-c", "shared_buffers=32MB", "-c", "log_min_messages=warning", "-c", "log_statement=none"}
 		cmd := exec.Command(filepath.Join(p.bin, "postgres"), append(args, p.Args...)...)
 		cmd.SysProcAttr, cmd.Dir = &syscall.SysProcAttr{Credential: p.as}, top
 		return cmd, nil

@@ -181,8 +181,8 @@ func TestAllDead(t *testing.T) {
 	}
 }
 
-// TestReapedChildIsNotTheLast: what a child that was dead has left may have come after the list of
-// children. So only a look that reaps nobody tells that none is left.
+// TestReapedChildIsNotTheLast: a dead child may have left a process that became our child after the list
+// was read. So only a look that reaps nobody shows that none is left.
 func TestReapedChildIsNotTheLast(t *testing.T) {
 	j := &Job{guard: &guard{}, others: children(os.Getpid())}
 	c := exec.Command("true")
