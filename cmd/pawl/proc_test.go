@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.noneLeft)
+	t.Cleanup(func() { w.noneLeft(); w.killSleepers() })
 	return w
 }
 
@@ -65,11 +65,30 @@ func (w *world) processes() []string {
 }
 
 func (w *world) noneLeft() {
-	if !poll(func() bool { return len(w.processes()) == 0 }) {
-		w.Errorf("left over: %q", w.processes())
-		for _, p := range w.processes() {
+	if poll(func() bool { return len(w.processes()) == 0 }) {
+		return
+	}
+	w.Errorf("left over: %q", w.processes())
+	poll(func() bool { // one that is killed may just have started another
+		left := w.processes()
+		for _, p := range left {
 			pid, _ := strconv.Atoi(strings.Fields(p)[0])
 			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return len(left) == 0
+	})
+}
+
+// killSleepers ends what has no mark: a test that fails leaves it behind. Its ids are in files "pids".
+func (w *world) killSleepers() {
+	deeper, _ := filepath.Glob(w.dir + "/*/pids")
+	for _, file := range append(deeper, w.dir+"/pids") {
+		ids, _ := os.ReadFile(file)
+		for _, id := range strings.Fields(string(ids)) {
+			line, _ := os.ReadFile("/proc/" + id + "/cmdline")
+			if pid, err := strconv.Atoi(id); err == nil && string(line) == "/bin/sleep\x001000\x00" {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
 		}
 	}
 }

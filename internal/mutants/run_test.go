@@ -5,6 +5,7 @@ package mutants
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +50,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	shared.dir = dir
+	watchSources()
 	os.Setenv("PAWL_POSTGRES_FILES", dir) // made once for all processes
 	flag.Parse()
 	parallel := 40 // most tests wait for what does not come: see starting
@@ -62,6 +64,17 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// watchSources opens every directory. Results that go test has cached are those of another tree if
+// anything in a directory that was opened has changed; what compilers read it does not see.
+func watchSources() {
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		return err
+	})
 }
 
 // prepare returns what is shared, made on first use.
