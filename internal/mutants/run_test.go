@@ -66,8 +66,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// watchSources opens every directory. Results that go test has cached are those of another tree if
-// anything in a directory that was opened has changed; what compilers read it does not see.
+// watchSources opens every directory, so that go test does not answer from its cache once any file has
+// changed: it knows what this process opens, but not what the compiler reads.
 func watchSources() {
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") {
