@@ -6,7 +6,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -253,42 +252,6 @@ func (w *world) scans(guard int) bool {
 	}
 	before := switches()
 	return before > 0 && poll(func() bool { return switches() >= before+2 })
-}
-
-// others returns the processes that descend from p, but the guard.
-func (w *world) others(p *proc) (pids []int) {
-	parent := make(map[int]int)
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		b, _ := os.ReadFile(file)
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if f := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:]); len(f) > 1 {
-			parent[pid], _ = strconv.Atoi(f[1])
-		}
-	}
-	guards := w.guards()
-	for pid := range parent {
-		for up := parent[pid]; up > 1; up = parent[up] {
-			if up == p.Process.Pid && pid != guards[0] {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
-// children returns the children of p in the given state.
-func (w *world) children(p *proc, state string) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		b, _ := os.ReadFile(file)
-		f := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:])
-		if len(f) > 1 && f[0] == state && f[1] == strconv.Itoa(p.Process.Pid) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // noneOf is a command that prints those of the processes that live.

@@ -125,8 +125,6 @@ func (w *world) noStray(file string) {
 	b, _ := os.ReadFile("/proc/" + pid + "/stat")
 	if !w.isDead(pid) {
 		w.Errorf("left alive: %s", b)
-		n, _ := strconv.Atoi(pid)
-		_ = syscall.Kill(n, syscall.SIGKILL)
 	}
 }
 

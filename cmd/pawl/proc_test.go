@@ -64,6 +64,42 @@ func (w *world) processes() []string {
 	return found
 }
 
+// others returns the processes that descend from p, but the guard.
+func (w *world) others(p *proc) (pids []int) {
+	parent := make(map[int]int)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		b, _ := os.ReadFile(file)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if f := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:]); len(f) > 1 {
+			parent[pid], _ = strconv.Atoi(f[1])
+		}
+	}
+	guards := w.guards()
+	for pid := range parent {
+		for up := parent[pid]; up > 1; up = parent[up] {
+			if up == p.Process.Pid && pid != guards[0] {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// children returns the children of p in the given state.
+func (w *world) children(p *proc, state string) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		b, _ := os.ReadFile(file)
+		f := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:])
+		if len(f) > 1 && f[0] == state && f[1] == strconv.Itoa(p.Process.Pid) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 func (w *world) noneLeft() {
 	if poll(func() bool { return len(w.processes()) == 0 }) {
 		return

@@ -41,6 +41,8 @@ func init() {
 			"a.minHold = a.per - a.per/10", "a.minHold = a.per", "TestTurn"),
 		command("the lock is given back when the command itself has ended", "supervise.go",
 			"|| s.leftovers == releaseLeftovers {", "|| s.leftovers != killLeftovers {", "TestLeftovers"),
+		command("what a command has left goes on after a loss", "supervise.go",
+			"s.lost(err, s.clear(then))", "s.lost(err, then)", "TestNothingLeftAfterLoss"),
 		command("what is released has the lock's files", "internal/job/command_unix.go",
 			"if private {", "if false && private {", "TestLeftoversReleased"),
 		command("a guard that adopts nobody", "internal/job/guardmain_unix.go",
