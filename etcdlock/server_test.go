@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for time to pass, each with a server of its own.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "20")
+		flag.Set("test.parallel", "16")
 	}
 	os.Exit(m.Run())
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for time to pass.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "12")
+		flag.Set("test.parallel", "8")
 	}
 	code := m.Run()
 	if s := common.server; s != nil {

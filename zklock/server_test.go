@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for time to pass.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "16")
+		flag.Set("test.parallel", "12")
 	}
 	code := m.Run()
 	if shared.server != nil {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		flag.Parse()
 		// The tests wait for processes and for time to pass.
 		if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-			flag.Set("test.parallel", "8")
+			flag.Set("test.parallel", "6")
 		}
 	}
 	testscript.Main(m, programs)

@@ -31,8 +31,7 @@ func told(t *testing.T, p *proc) (all []change) {
 
 // TestWatch: on files and on a server, events come in the order in which they happened, with
 // tokens that grow.
-func TestWatch(t *testing.T) {
-	t.Parallel()
+func TestWatch(t *testing.T) { // alone: its watchers must have begun when the first name is taken
 	for _, kind := range []string{"file", "redis"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait for time to pass, each with servers of its own.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "14")
+		flag.Set("test.parallel", "8")
 	}
 	code := m.Run()
 	closed := func() bool { return drivertest.Running("conn.(*Subscription).Keep") == 0 }
