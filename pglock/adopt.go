@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 var _ driver.Adopter = (*store)(nil)
@@ -32,7 +33,7 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 		return nil, readError(ctx, f)
 	}
 	if len(rows) == 1 && len(rows[0][0]) > 0 {
-		return nil, readNews(string(rows[0][0]))
+		return nil, storekit.ReadBroken(string(rows[0][0]))
 	}
 	return nil, &driver.LostError{Reason: driver.Gone}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // claimTTL is how long a name that was handed to a waiter stays its own until it asks
@@ -59,7 +60,7 @@ type attempt struct {
 }
 
 func (s *store) attempt(req *driver.Request) *attempt {
-	a := &attempt{s: s, req: req, kind: kindOf(req), record: s.newRecord(req)}
+	a := &attempt{s: s, req: req, kind: kindOf(req), record: s.records.Of(req, req.Keeps && !s.ear.deaf())} // deaf, others would ask in vain
 	if req.Keeps {
 		a.waiter.recall = new(recall)
 	}
@@ -137,7 +138,7 @@ func (a *attempt) ask(ctx context.Context, wait int) (*grant, turn, *failure) {
 	if len(row[8]) > 0 {
 		t.holders = readHolders(row[8])
 	}
-	a.waiter.seen = look{from, sent, at}
+	a.waiter.seen = look{storekit.Look{Sent: sent, At: time.Duration(at) * time.Microsecond}, from}
 	return nil, t, nil
 }
 
@@ -146,12 +147,12 @@ func (a *attempt) ask(ctx context.Context, wait int) (*grant, turn, *failure) {
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
-	return a.begin(token, since, period{since, driver.Now(), a.req.TTL})
+	return a.begin(token, since, storekit.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL})
 }
 
 // begin is granted with store.mu held.
-func (a *attempt) begin(token uint64, since driver.Instant, p period) *grant {
-	g := &grant{s: a.s, name: a.req.Name, lease: a.req.Lease, kind: a.kind, token: token, since: since, doubt: a.doubt, period: p}
+func (a *attempt) begin(token uint64, since driver.Instant, t storekit.Term) *grant {
+	g := &grant{s: a.s, name: a.req.Name, lease: a.req.Lease, kind: a.kind, token: token, since: since, doubt: a.doubt, term: t}
 	a.passRecall(g)
 	delete(a.s.waiters, g.lease)
 	a.s.grants[g.lease] = g

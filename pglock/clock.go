@@ -9,13 +9,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// period is one TTL of a lease: it began in the server between the two instants. The zero
-// period is unknown.
-type period struct {
-	sent, heard driver.Instant
-	ttl         time.Duration
-}
-
 // saw reads the server's time in an answer. A step forward ends the leases of this
 // participant that the server must have ended early; the others are renewed before.
 func (s *store) saw(sent driver.Instant, micros int64) {
@@ -30,8 +23,7 @@ func (s *store) saw(sent driver.Instant, micros int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.grants {
-		p := g.period
-		if p.ttl > 0 && p.heard < now && now.Sub(p.heard) > p.ttl-step {
+		if g.term.Stepped(step, now) {
 			g.lose(&driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
 		}
 	}

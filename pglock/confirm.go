@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 const (
@@ -55,7 +57,7 @@ func (g *grant) confirm() {
 				g.s.mu.Lock()
 				lost := g.lostError()
 				if len(row[2]) > 0 {
-					lost = readNews(string(row[2]))
+					lost = storekit.ReadBroken(string(row[2]))
 				}
 				g.lose(lost)
 				g.s.mu.Unlock()

@@ -4,10 +4,10 @@ package pglock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // grant is one lease, or an attempt of unknown outcome. store.mu guards the fields that
@@ -24,7 +24,7 @@ type grant struct {
 	unsure bool // it may not have been granted, and be in the queue
 	doubt  bool // a request for the lease was sent and its answer did not come
 
-	period period            // the present one; zero if not known
+	term   storekit.Term     // the present one
 	ended  bool              // released
 	asked  bool              // a release was sent and its answer did not come
 	lost   *driver.LostError // the news of its end
@@ -161,7 +161,7 @@ func (g *grant) gone(news string) error {
 	defer g.s.mu.Unlock()
 	delete(g.s.grants, g.lease)
 	if news != "" && g.lost == nil {
-		g.lost = readNews(news)
+		g.lost = storekit.ReadBroken(news)
 	}
 	g.lost = g.lostError() // this error stays, whatever the caller asks next
 	return g.lost
@@ -198,14 +198,4 @@ func (g *grant) lose(why *driver.LostError) {
 		go g.notify(g.lost)
 		g.notify = nil
 	}
-}
-
-// readNews reads who broke a lease and why.
-func readNews(news string) *driver.LostError {
-	lost := &driver.LostError{Reason: driver.Broken}
-	var r record
-	if json.Unmarshal([]byte(news), &r) == nil {
-		lost.By, lost.Why = &r.Holder, r.Why
-	}
-	return lost
 }

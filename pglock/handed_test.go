@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // TestHanded: a message that hands a name over is believed if it came over the connection
@@ -26,10 +27,10 @@ func TestHanded(t *testing.T) {
 		{"without a look", func(_ *driver.Request, w *waiter, h *handed) { w.seen.from, h.from = 0, 0 }, false},
 		{"over another connection", func(_ *driver.Request, w *waiter, h *handed) { h.from++ }, false},
 		{"of another run", func(_ *driver.Request, w *waiter, h *handed) { h.timeline++ }, false},
-		{"from before the look", func(_ *driver.Request, w *waiter, h *handed) { h.at = w.seen.at - 1 }, false},
-		{"of after its arrival", func(_ *driver.Request, w *waiter, h *handed) { h.at += time.Hour.Microseconds() }, false},
+		{"from before the look", func(_ *driver.Request, w *waiter, h *handed) { h.At = w.seen.At - time.Microsecond }, false},
+		{"of after its arrival", func(_ *driver.Request, w *waiter, h *handed) { h.At += time.Hour }, false},
 		{"for a caller that does not renew", func(req *driver.Request, _ *waiter, _ *handed) { req.Renewed = false }, false},
-		{"that was held up", func(_ *driver.Request, w *waiter, _ *handed) { w.seen.sent = w.seen.sent.Add(-claimTTL * 2 / 3) }, false},
+		{"that was held up", func(_ *driver.Request, w *waiter, _ *handed) { w.seen.Sent = w.seen.Sent.Add(-claimTTL * 2 / 3) }, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &store{run: run{timeline: 3}, waiters: make(map[string]*waiter), grants: make(map[string]*grant)}
@@ -38,10 +39,10 @@ func TestHanded(t *testing.T) {
 			a := &attempt{s: s, req: req}
 			w := &a.waiter
 			sent := driver.Now()
-			w.seen = look{from: 2, sent: sent, at: 1_000_000}
+			w.seen = look{storekit.Look{Sent: sent, At: time.Second}, 2}
 			const later = 100 * time.Millisecond
 			time.Sleep(later)
-			w.handed = &handed{token: 7, at: w.seen.at + later.Microseconds(), claim: claimTTL, timeline: 3, from: 2, heard: driver.Now()}
+			w.handed = &handed{Claim: storekit.Claim{At: w.seen.At + later, For: claimTTL, Heard: driver.Now()}, token: 7, timeline: 3, from: 2}
 			c.change(req, w, w.handed)
 			g := a.take(w)
 			if (g != nil) != c.want {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // errPooled: the connection leads to a pooler, through which no messages come.
@@ -232,7 +234,7 @@ func (s *store) hear(from session, message string) {
 			w.handed = nil
 		}
 		if g != nil {
-			g.lose(readNews(rest))
+			g.lose(storekit.ReadBroken(rest))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // shownLease is a lease as the store describes it. Times are by the server's clock.
@@ -37,7 +38,7 @@ type shownName struct {
 }
 
 func (l shownLease) held() driver.Held {
-	r := readRecord(l.Record)
+	r := storekit.ReadRecord(l.Record)
 	held := driver.Held{
 		Holder: r.Holder, Lease: l.Lease, Token: driver.Token(l.Token), Why: r.Why, Keeps: r.Keeps,
 		Acquired: time.UnixMicro(l.Since), Expires: time.UnixMicro(l.Until), Shared: l.Kind == shared, Slots: max(l.Kind, 0),
@@ -111,7 +112,7 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 			info.Token = max(info.Token, driver.Token(l.Token))
 		}
 		for _, l := range n.Waiters {
-			r := readRecord(l.Record)
+			r := storekit.ReadRecord(l.Record)
 			info.Waiters = append(info.Waiters, driver.Waiter{
 				Holder: r.Holder, Lease: l.Lease, Since: time.UnixMicro(l.Since), Why: r.Why, Holds: r.Holds, Shared: l.Kind == shared, Slots: max(l.Kind, 0),
 			})
@@ -137,7 +138,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if by == nil {
 		by = &driver.Holder{}
 	}
-	row, _, f := s.call(ctx, s.sql.brk, name, lease, claimMicros, record{Holder: *by, Why: why}.text(), num(s.limit.longest().Microseconds()))
+	row, _, f := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *by, Why: why}.String(), num(s.limit.longest().Microseconds()))
 	if f != nil {
 		return f.err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Renewals of a client that holds many leases go together, as each call and each commit
@@ -54,7 +55,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	row, sent, f := g.s.renew(ctx, &renewal{g: g, kind: g.kindNow(), ttl: ttl})
 	if f != nil {
 		g.s.mu.Lock()
-		g.period = period{}
+		g.term = storekit.Term{}
 		g.s.mu.Unlock()
 		return 0, f.err
 	}
@@ -63,8 +64,8 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fmt.Errorf("pglock: %w", g.s.limit.tooLong(ttl, time.Duration(long(row[3]))*time.Microsecond))
 	case 1:
 		g.s.mu.Lock()
-		if p := g.period; p.ttl == 0 || p.sent.Add(p.ttl) < sent.Add(ttl) { // else the server keeps the one before
-			g.period = period{sent, driver.Now(), ttl}
+		if t := g.term; t.TTL == 0 || t.Sent.Add(t.TTL) < sent.Add(ttl) { // else the server keeps the one before
+			g.term = storekit.Term{Sent: sent, Heard: driver.Now(), TTL: ttl}
 		}
 		g.s.mu.Unlock()
 		g.s.saw(sent, long(row[1]))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -15,19 +14,19 @@ import (
 
 // store is one participant.
 type store struct {
-	id     string // of this participant; names its channel
-	where  string // for people
-	schema string
-	sql    statements
-	mode   Mode
-	limit  *limit
-	pool   *pool
-	ear    ear
-	clock  storekit.ServerTime
-	soon   renewals
-	takes  batch // requests for free names
-	gives  batch // releases
-	known  atomic.Pointer[known]
+	id      string // of this participant; names its channel
+	where   string // for people
+	schema  string
+	sql     statements
+	mode    Mode
+	limit   *limit
+	pool    *pool
+	ear     ear
+	clock   storekit.ServerTime
+	soon    renewals
+	takes   batch // requests for free names
+	gives   batch // releases
+	records storekit.Records
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
@@ -93,7 +94,7 @@ func BenchmarkCalls(b *testing.B) {
 	r := blessedServer(b)
 	s := openLong(b, r)
 	acquire, release := loadMany(b, s, acquireScript), loadMany(b, s, releaseScript)
-	record := newRecord(&driver.Holder{Who: "root@host", Host: "host", PID: 4711}, "")
+	record := storekit.Record{Holder: driver.Holder{Who: "root@host", Host: "host", PID: 4711}}.String()
 	for _, n := range []int{1, 4, 16, 32} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			r.do("config", "resetstat")

@@ -12,13 +12,6 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// term is one TTL of a lease: it began in the server between the two instants. The zero
-// term is unknown.
-type term struct {
-	sent, heard driver.Instant
-	ttl         time.Duration
-}
-
 // saw reads the server's time, with which its reply to a request for a lock ends.
 func (s *store) saw(by epoch.Source, sent driver.Instant, reply []rueidis.RedisMessage) {
 	micros, err := reply[len(reply)-1].AsInt64()
@@ -37,8 +30,7 @@ func (s *store) setForward(by *epoch.Server, now driver.Instant, step time.Durat
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.grants {
-		t := g.term
-		if t.ttl > 0 && t.heard < now && now.Sub(t.heard) > t.ttl-step && s.server.Has(by, g.key) {
+		if g.term.Stepped(step, now) && s.server.Has(by, g.key) {
 			g.lose(&driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
 		}
 	}

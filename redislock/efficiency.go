@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/efficiency"
 )
@@ -23,7 +24,9 @@ var _ efficiency.Participant = sharedWith{}
 func (s sharedWith) Usable(ctx context.Context, req *driver.Request) error { return s.usable(ctx, req) }
 func (s sharedWith) CheckTTL(ttl time.Duration) error                      { return s.checkTTL(ttl) }
 func (s sharedWith) Key(name string) string                                { return s.layout.Lock(name) }
-func (s sharedWith) Record(by *driver.Holder, why string) string           { return newRecord(by, why) }
+func (s sharedWith) Record(by *driver.Holder, why string) string {
+	return storekit.Record{Holder: *by, Why: why}.String()
+}
 
 func (s sharedWith) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
 	return s.server.Send(ctx, key, cmd)
@@ -32,7 +35,7 @@ func (s sharedWith) Send(ctx context.Context, key string, cmd func(rueidis.Build
 func (s sharedWith) Held(name string, reply []rueidis.RedisMessage) error { return held(name, reply) }
 
 func (s sharedWith) Value(req *driver.Request) string {
-	return strings.Join([]string{req.Lease, s.id, "0", strconv.FormatInt(time.Now().UnixMicro(), 10), s.newRecord(req)}, " ")
+	return strings.Join([]string{req.Lease, s.id, "0", strconv.FormatInt(time.Now().UnixMicro(), 10), s.records.Of(req, req.Keeps)}, " ")
 }
 
 func (s sharedWith) Broken(key string) (news, channel string, remember time.Duration) {
@@ -41,7 +44,7 @@ func (s sharedWith) Broken(key string) (news, channel string, remember time.Dura
 
 func (s sharedWith) Lost(ctx context.Context, key, lease string) error {
 	if news := s.broken(ctx, key, lease); news != "" {
-		return readNews(news)
+		return storekit.ReadBroken(news)
 	}
 	return &driver.LostError{Reason: driver.Gone}
 }

@@ -4,13 +4,13 @@ package redislock
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -29,7 +29,7 @@ type grant struct {
 	unsure bool // it may not have been granted, and be in the queue
 	doubt  bool // a request for the lease was sent and its answer did not come
 
-	term   term              // the present one; zero if not known
+	term   storekit.Term     // the present one
 	ended  bool              // released
 	asked  bool              // a release was sent and its answer did not come
 	lost   *driver.LostError // the news of its end
@@ -73,7 +73,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		[]string{g.key}, []string{g.lease, epoch.Millis(ttl), shares, g.s.server.EpochKey(g.key)})
 	if fail != nil {
 		g.s.mu.Lock()
-		g.term = term{}
+		g.term = storekit.Term{}
 		g.s.mu.Unlock()
 		return 0, fail.Err
 	}
@@ -87,7 +87,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	left, _ := reply[1].AsInt64()
 	if time.Duration(left)*time.Millisecond < ttl { // else the server keeps the term before
 		g.s.mu.Lock()
-		g.term = term{since, driver.Now(), ttl}
+		g.term = storekit.Term{Sent: since, Heard: driver.Now(), TTL: ttl}
 		g.s.mu.Unlock()
 	}
 	g.s.saw(by, since, reply)
@@ -168,7 +168,7 @@ func (g *grant) gone(news string) error {
 	defer g.s.mu.Unlock()
 	delete(g.s.grants, g.lease)
 	if news != "" && g.lost == nil {
-		g.lost = readNews(news)
+		g.lost = storekit.ReadBroken(news)
 	}
 	g.lost = g.lostError() // this error stays, whatever the caller asks next
 	return g.lost
@@ -227,14 +227,4 @@ func (g *grant) lose(why *driver.LostError) {
 		go g.notify(g.lost)
 		g.notify = nil
 	}
-}
-
-// readNews reads who broke a lease and why.
-func readNews(news string) *driver.LostError {
-	lost := &driver.LostError{Reason: driver.Broken}
-	var r record
-	if json.Unmarshal([]byte(news), &r) == nil {
-		lost.By, lost.Why = &r.Holder, r.Why
-	}
-	return lost
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -68,7 +69,7 @@ func (s *store) hear(from conn.Session, message string) {
 			w.handed = nil
 		}
 		if g != nil {
-			g.lose(readNews(rest))
+			g.lose(storekit.ReadBroken(rest))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -237,7 +238,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	beside := s.layout.Beside(key)
 	reply, _, fail := s.server.Run(ctx, breakScript,
 		[]string{key, s.server.FloorKey(key), beside + queueSuffix, s.server.EpochKey(key), beside + brokenSuffix, beside + endedSuffix + lease},
-		[]string{lease, claimMillis, s.server.ChannelFor(key), newRecord(by, why), epoch.Millis(s.limit.Longest())})
+		[]string{lease, claimMillis, s.server.ChannelFor(key), storekit.Record{Holder: *by, Why: why}.String(), epoch.Millis(s.limit.Longest())})
 	if fail != nil {
 		return fail.Err
 	}

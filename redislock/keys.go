@@ -3,12 +3,12 @@
 package redislock
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
@@ -36,56 +36,12 @@ func splitGrant(layout *keys.Layout, rest string) (lock, terms string) {
 	return rest[:i], rest[i:]
 }
 
-// record describes a holder or waiter for people.
-type record struct {
-	driver.Holder
-	Why   string        `json:"why,omitempty"`
-	Holds []driver.Hold `json:"holds,omitempty"` // while it waits
-	Keeps bool          `json:"keeps,omitempty"` // see Recalls; scripts look for it in the text
-}
-
-// known is the last record that was made: those of one client are the same unless a
-// lease has a Why, or its caller holds others.
-type known struct {
-	holder *driver.Holder
-	why    string
-	keeps  bool
-	text   string
-}
-
-func (s *store) newRecord(req *driver.Request) string {
-	if req.Holds != nil {
-		return record{*req.Holder, req.Why, req.Holds, req.Keeps}.text()
-	}
-	k := s.known.Load()
-	if k == nil || k.holder != req.Holder || k.why != req.Why || k.keeps != req.Keeps {
-		k = &known{req.Holder, req.Why, req.Keeps, record{*req.Holder, req.Why, nil, req.Keeps}.text()}
-		s.known.Store(k)
-	}
-	return k.text
-}
-
-func newRecord(h *driver.Holder, why string) string { return record{Holder: *h, Why: why}.text() }
-
-func (r record) text() string {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return "{}" // cannot happen: strings and an int
-	}
-	return string(b)
-}
-
-func readRecord(s string) (r record) {
-	_ = json.Unmarshal([]byte(s), &r) // an unreadable record is shown as empty
-	return r
-}
-
 // parseHeld reads the value of a lock: lease, client, token, microseconds since
 // 1970 at the grant, record. Anything else is the lock of another library.
 func parseHeld(value string, pttl int64, now time.Time) driver.Held {
 	h := driver.Held{Lease: value}
 	if f := strings.SplitN(value, " ", 5); len(f) == 5 {
-		r := readRecord(f[4])
+		r := storekit.ReadRecord(f[4])
 		h.Lease, h.Holder, h.Why, h.Keeps = f[0], r.Holder, r.Why, r.Keeps
 		token, _ := strconv.ParseUint(f[2], 10, 64)
 		h.Token = driver.Token(token)

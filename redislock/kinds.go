@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -46,12 +47,12 @@ func attemptText(lease, client, kind, record string) string {
 }
 
 // parseAttempt reads what attemptText has made.
-func parseAttempt(s string) (lease, kind string, r record) {
+func parseAttempt(s string) (lease, kind string, r storekit.Record) {
 	f := strings.SplitN(s, " ", 4)
 	if len(f) < 4 {
-		return s, "", record{}
+		return s, "", storekit.Record{}
 	}
-	return f[0], f[2], readRecord(f[3])
+	return f[0], f[2], storekit.ReadRecord(f[3])
 }
 
 // A lock that several hold together is a sorted set, with two members for each lease: the

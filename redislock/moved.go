@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -82,7 +83,7 @@ func (g *grant) tellGone() {
 	defer g.s.mu.Unlock()
 	lost := g.lostError()
 	if news != "" {
-		lost = readNews(news)
+		lost = storekit.ReadBroken(news)
 	}
 	g.lose(lost)
 }

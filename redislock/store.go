@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -63,7 +63,7 @@ type store struct {
 	mode      Mode
 	assumeNew bool // see Options
 	prompt    bool // a message that the lock was handed over may be trusted; see handed
-	known     atomic.Pointer[known]
+	records   storekit.Records
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -156,7 +156,7 @@ type attempt struct {
 
 func (s *store) attempt(req *driver.Request) *attempt {
 	key := s.layout.Lock(req.Name)
-	a := &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.newRecord(req)}
+	a := &attempt{s: s, req: req, key: key, keys: s.keysOf(key, req.Lease), kind: kindOf(req), record: s.records.Of(req, req.Keeps)}
 	if req.Keeps {
 		a.waiter.recall = new(recall)
 	}
@@ -240,7 +240,7 @@ func (a *attempt) ask(ctx context.Context, wait bool) (*grant, turn, *conn.Failu
 	t.closed = time.Duration(ms) * time.Millisecond
 	t.sharers = parseSharers(reply[6])
 	if micros, err := reply[7].AsInt64(); err == nil {
-		a.waiter.seen = look{by, from, since, time.Duration(micros) * time.Microsecond}
+		a.waiter.seen = look{storekit.Look{Sent: since, At: time.Duration(micros) * time.Microsecond}, by, from}
 	}
 	return nil, t, nil
 }
@@ -259,11 +259,11 @@ var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client k
 func (a *attempt) granted(token uint64, since driver.Instant) *grant {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
-	return a.begin(token, since, term{since, driver.Now(), a.req.TTL})
+	return a.begin(token, since, storekit.Term{Sent: since, Heard: driver.Now(), TTL: a.req.TTL})
 }
 
 // begin is granted with store.mu held.
-func (a *attempt) begin(token uint64, since driver.Instant, t term) *grant {
+func (a *attempt) begin(token uint64, since driver.Instant, t storekit.Term) *grant {
 	g := &grant{s: a.s, key: a.key, lease: a.req.Lease, kind: a.kind, record: a.record, token: token, since: since, doubt: a.doubt, term: t}
 	a.passRecall(g)
 	delete(a.s.waiters, g.lease)

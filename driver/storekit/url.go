@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package storekit is what drivers of stores across a network have in common: it reads
-// URLs with passwords and files for TLS. It depends only on the standard library.
+// URLs with passwords and files for TLS, describes holders, and reckons what a waiter may
+// believe of a message that hands it a name. It depends only on the standard library.
 //
 // No error of this package contains a part of a URL that may belong to a password: in a
 // wrong URL it is not clear where the password ends.

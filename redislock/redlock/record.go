@@ -4,29 +4,19 @@ package redlock
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
-
-// record describes a holder for people, as in package redislock.
-type record struct {
-	driver.Holder
-	Why string `json:"why,omitempty"`
-}
 
 func newRecord(h *driver.Holder, why string) string {
 	if h == nil {
 		h = &driver.Holder{}
 	}
-	b, err := json.Marshal(record{*h, why})
-	if err != nil {
-		return "{}" // cannot happen: strings and an int
-	}
-	return string(b)
+	return storekit.Record{Holder: *h, Why: why}.String()
 }
 
 // readNews reads who broke a lease and why.
@@ -34,12 +24,7 @@ func readNews(news string) *driver.LostError {
 	if news == "" {
 		return &driver.LostError{Reason: driver.Gone}
 	}
-	lost := &driver.LostError{Reason: driver.Broken}
-	var r record
-	if json.Unmarshal([]byte(news), &r) == nil {
-		lost.By, lost.Why = &r.Holder, r.Why
-	}
-	return lost
+	return storekit.ReadBroken(news)
 }
 
 // counted is the lock of a lease as several nodes have it.
@@ -121,8 +106,7 @@ func (l Lock) held(now time.Time) driver.Held {
 	if l.Record == "" {
 		h.Who = "a client of another library"
 	} else {
-		var r record
-		_ = json.Unmarshal([]byte(l.Record), &r) // an unreadable record is shown as empty
+		r := storekit.ReadRecord(l.Record)
 		h.Lease, _, _ = strings.Cut(l.Lease, ".")
 		h.Holder, h.Why = r.Holder, r.Why
 	}

@@ -5,13 +5,13 @@ package redlock
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // QueueReader is a Node that tells who is in its queues. Inspect and List know no waiters of other nodes.
@@ -67,8 +67,7 @@ func waitersOf(queue []*Place, holders []driver.Held) (all []driver.Waiter) {
 			continue
 		}
 		known[w.Lease] = true
-		var r record
-		_ = json.Unmarshal([]byte(p.Record), &r) // an unreadable record is shown as empty
+		r := storekit.ReadRecord(p.Record)
 		w.Holder, w.Why = r.Holder, r.Why
 		all = append(all, w)
 	}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import (
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Record describes a holder or waiter for people, as a store keeps it: JSON.
+type Record struct {
+	driver.Holder
+	Why   string        `json:"why,omitempty"`
+	Holds []driver.Hold `json:"holds,omitempty"` // while it waits
+	Keeps bool          `json:"keeps,omitempty"` // see driver.Recallable; a store may look for it in the text
+}
+
+// ReadRecord reads a Record. One that cannot be read is empty.
+func ReadRecord(text string) (r Record) {
+	_ = json.Unmarshal([]byte(text), &r)
+	return r
+}
+
+// String returns the JSON.
+func (r Record) String() string {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return "{}" // cannot happen: strings, a number and a bool
+	}
+	return string(b)
+}
+
+// Records makes the Records of requests. It keeps the last one: those of one client are the
+// same unless a lease has a Why, or its caller holds others.
+type Records struct{ last atomic.Pointer[made] }
+
+type made struct {
+	holder *driver.Holder
+	why    string
+	keeps  bool
+	text   string
+}
+
+// Of returns the JSON of the Record of a request. keeps is for Record.Keeps.
+func (s *Records) Of(req *driver.Request, keeps bool) string {
+	if req.Holds != nil {
+		return Record{*req.Holder, req.Why, req.Holds, keeps}.String()
+	}
+	m := s.last.Load()
+	if m == nil || m.holder != req.Holder || m.why != req.Why || m.keeps != keeps {
+		m = &made{req.Holder, req.Why, keeps, Record{*req.Holder, req.Why, nil, keeps}.String()}
+		s.last.Store(m)
+	}
+	return m.text
+}
+
+// ReadBroken reads the Record of whoever broke a lease as the error of its holder.
+func ReadBroken(text string) *driver.LostError {
+	lost := &driver.LostError{Reason: driver.Broken}
+	var r Record
+	if json.Unmarshal([]byte(text), &r) == nil {
+		lost.By, lost.Why = &r.Holder, r.Why
+	}
+	return lost
+}
