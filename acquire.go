@@ -21,7 +21,8 @@ import (
 // If ctx ends first, the error is ctx.Err() and context.Cause(ctx), and also a
 // *HeldError with the place in the queue if the holder is known, or a *ClosedError if
 // the store grants nothing at present. The caller then holds nothing, even if the lease
-// was granted in that very instant.
+// was granted in that very instant: the client gives it back in the background, and others
+// may find the name held until then.
 //
 // The error is ErrUnavailable if the store cannot be reached, or has been out of reach
 // for a whole TTL. It is ErrHeld if ctx was made by Context of a lease on name that is
