@@ -31,7 +31,8 @@ func told(t *testing.T, p *proc) (all []change) {
 
 // TestWatch: on files and on a server, events come in the order in which they happened, with
 // tokens that grow.
-func TestWatch(t *testing.T) { // alone: its watchers must have begun when the first name is taken
+func TestWatch(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "redis"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
@@ -44,6 +45,8 @@ func TestWatch(t *testing.T) { // alone: its watchers must have begun when the f
 			}
 			old := run("old", "since long", "in0", "out0")
 			w.appears("in0")
+			before := run("deploy", "before", "in", "out") // so that each watcher says that it has begun
+			w.appears("in")
 			text, all, one := w.pawl("watch", "-s", url), w.pawl("watch", "-s", url, "--json"), w.pawl("watch", "-s", url, "--json", "deploy")
 			// says waits until each of them has seen it: what is over before that they may never see.
 			seen := map[string]int{}
@@ -60,6 +63,10 @@ func TestWatch(t *testing.T) { // alone: its watchers must have begun when the f
 				})
 			}
 			says("held", "since long")
+			says("held", "before")
+			w.create("out")
+			before.end(0)
+			says("released", "before")
 			first := run("deploy", "release 7", "in1", "out1")
 			says("granted", "release 7")
 			second := run("deploy", "release 8", "in2", "out2")
@@ -79,7 +86,7 @@ func TestWatch(t *testing.T) { // alone: its watchers must have begun when the f
 			old.end(0)
 			says("released", "since long")
 
-			const want = "granted release 7, waiting release 8, waiting hasty, left hasty, released release 7, granted release 8, released release 8"
+			const want = "held before, released before, granted release 7, waiting release 8, waiting hasty, left hasty, released release 7, granted release 8, released release 8"
 			check := func(p *proc) {
 				t.Helper()
 				var got []string
@@ -99,7 +106,7 @@ func TestWatch(t *testing.T) { // alone: its watchers must have begun when the f
 				}
 				if strings.Join(got, ", ") != want {
 					t.Errorf("told %q, want %q", got, want)
-				} else if tokens[0] == 0 || tokens[0] != tokens[1] || tokens[1] >= tokens[2] || tokens[2] != tokens[3] {
+				} else if tokens = tokens[2:]; tokens[0] == 0 || tokens[0] != tokens[1] || tokens[1] >= tokens[2] || tokens[2] != tokens[3] {
 					t.Errorf("the tokens are %d", tokens)
 				}
 			}
