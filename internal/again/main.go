@@ -10,6 +10,8 @@
 // that something was late has to pass twice, one that says something else five times, and
 // a package that took too long, or in which the race runtime has crashed, once. What speaks of two holders, a token, a leak, a panic or
 // a data race has failed for good, and so has what fails again, and one of many that fail.
+//
+// It adds the tests that have passed at once to .work/passed, by package and name, for internal/mutants.
 package main
 
 import (
@@ -20,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // If more tests fail, the change is to blame, or the machine.
@@ -38,8 +41,8 @@ func run(args []string, out io.Writer) error {
 		return errors.New("want flags of go test, --, and packages")
 	}
 	flags, packages := args[:i], args[i+1:]
-	failed, err := goTest(append(slices.Clone(flags), packages...), out)
-	if err != nil {
+	failed, passed, err := goTest(append(slices.Clone(flags), packages...), out)
+	if err = errors.Join(err, note("passed", passed)); err != nil {
 		return err
 	}
 	if len(failed) > most {
@@ -65,47 +68,49 @@ func alone(flags []string, t test, out io.Writer) error {
 	if t.name != "" {
 		args = append(args, "-run", "^"+t.name+"$")
 	}
-	failed, err := goTest(args, out)
+	failed, _, err := goTest(args, out)
 	if err == nil && len(failed) > 0 {
 		err = fmt.Errorf("%s fails alone, too", t)
 	}
 	if err != nil {
 		return err
 	}
-	return note(fmt.Sprintf("  flaky: %s failed, and passed alone, times: %d\n", t, t.times))
+	// That is what make test prints at its end.
+	return note("times", fmt.Sprintf("  flaky: %s failed, and passed alone, times: %d\n", t, t.times))
 }
 
-// note adds a line to those that make test prints at its end.
-func note(line string) error {
+// note adds text to a file in .work.
+func note(file, text string) error {
 	if err := os.MkdirAll(".work", 0o777); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(".work", "times"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	f, err := os.OpenFile(filepath.Join(".work", file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(line)
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
 
-// goTest runs go test, and returns the tests that failed. If anything else failed, as a
-// build or a package without a test that did, it returns an error.
-func goTest(args []string, out io.Writer) ([]test, error) {
+// goTest runs go test, and returns the tests that failed, and lines of those that passed. If
+// anything else failed, as a build or a package without a test that did, it returns an error.
+func goTest(args []string, out io.Writer) (failed []test, passed string, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	failed, err := read(pipe, out)
+	var lines strings.Builder
+	failed, err = read(pipe, out, &lines)
 	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+		return nil, "", errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
 	if err := cmd.Wait(); err != nil && len(failed) == 0 {
-		return nil, fmt.Errorf("go test: %w", err)
+		return nil, "", fmt.Errorf("go test: %w", err)
 	}
-	return failed, nil
+	return failed, lines.String(), nil
 }

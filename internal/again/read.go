@@ -34,9 +34,11 @@ var late = regexp.MustCompile(`\.go:\d+: .*(?i:still waits|still so after|deadli
 // never finds what rules another run out.
 var never = regexp.MustCompile(`DATA RACE|race detected|^panic:|^fatal error:|^SIG[A-Z]+|^signal: |\.go:\d+: .*(?i:overlap|\b(two|both|together|at a time|trusted|believed|twice|order|linearizable|holders|tokens?|stranded|leak|left|before|too early|let in|while)\b|late (write|renewal|release)|want (Err|\*?HeldError|no|none|nobody|nothing))`)
 
-// read prints what go test says of packages and of tests that fail, and returns these.
-func read(events io.Reader, out io.Writer) ([]test, error) {
+// read prints what go test says of packages and of tests that fail, and returns these. It writes
+// those that pass to passed, with their subtests.
+func read(events io.Reader, out, passed io.Writer) ([]test, error) {
 	said := make(map[test][]string) // by test; lines of a package have no name
+	raced := make(map[test]string)  // what the race detector said there
 	var failed []test
 	failures := make(map[string]int) // by package
 	open := make(map[test]bool)      // those that run, with subtests
@@ -58,6 +60,9 @@ func read(events io.Reader, out io.Writer) ([]test, error) {
 			case "pass", "fail", "skip":
 				delete(open, run)
 			}
+		}
+		if e.Action == "output" && strings.Contains(e.Output, "DATA RACE") {
+			raced[key] = strings.TrimSpace(e.Output)
 		}
 		switch {
 		case e.Action == "build-output":
@@ -87,8 +92,11 @@ func read(events io.Reader, out io.Writer) ([]test, error) {
 				whole = cmp.Or(whole, fmt.Errorf("%s failed as a whole: %s", e.Package, line))
 			}
 		case e.Action == "pass":
+			if e.Test != "" {
+				fmt.Fprintln(passed, e.Package, e.Test)
+			}
 			// What the race detector says may be under any test that runs beside.
-			if l := rules(said[key]); strings.Contains(l, "DATA RACE") {
+			if l := raced[key]; l != "" {
 				fmt.Fprint(out, strings.Join(said[key], ""))
 				whole = cmp.Or(whole, fmt.Errorf("%s: %s", e.Package, l))
 			}

@@ -3,7 +3,7 @@
 // Package mutants shows that the tests can fail: each protection is taken out
 // of the source, one at a time, and a named test must notice, with the assertion that
 // testdata/caught.txt has for it. The same test must pass without the mutant, in the
-// same binary.
+// same binary, or, in make test, in the suites that have just run.
 //
 //	go test ./internal/mutants                       all of them
 //	go test ./internal/mutants -since main           those of files that have changed since
@@ -28,6 +28,7 @@ import (
 var (
 	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
 	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
+	passed = flag.String("passed", "", "a file of package again, below the root: these tests have passed without a mutant")
 	part   = flag.String("part", "all", "computes: only mutants whose tests have fake time, or none at all; rest: only the others")
 )
 
@@ -59,7 +60,9 @@ func everyMutant() []mutant { return slices.Concat(mutants, simulated, noSteps, 
 func TestEveryMutantIsCaught(t *testing.T) {
 	caught, b := prepare(t)
 	each(t, longestFirst(), func(t *testing.T, m mutant) func() {
-		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // which are read when all are known
+		if !b.suites[m.pkg+" "+m.test] {
+			b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // which are read when all are known
+		}
 		return func() { b.mustCatch(t, caught, m) }
 	})
 }
@@ -155,7 +158,7 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	bin, number := b.of(t, m), b.number[m.name]
 	go bin.together() // beside the mutants
 	first := bin.run(m.test, number)
-	if out := bin.passes(m.test); out != "" {
+	if out := b.passes(bin, m); out != "" {
 		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
 	}
 	missed := caught.by(m.name, first)

@@ -21,7 +21,8 @@ type binaries struct {
 	dir, overlay string
 	build        *build
 	number       map[string]int      // of each mutant, by its name
-	tests        map[string][]string // by package: those that must pass without a mutant
+	suites       map[string]bool     // package and test: those that have passed without a mutant
+	tests        map[string][]string // by package: the others, which must pass
 	mu           sync.Mutex
 	made         map[string]func() (*binary, error) // by package
 }
@@ -93,7 +94,7 @@ func prepare(t *testing.T) (*shows, *binaries) {
 		number[m.name] = i + 1
 	}
 	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, tests: make(map[string][]string), made: make(map[string]func() (*binary, error))}
-	b.overlay = b.build.overlay(t, b.dir)
+	b.overlay, b.suites = b.build.overlay(t, b.dir), readPassed(t)
 	shared.caught, shared.binaries = readCaught(t), b
 	return shared.caught, b
 }
@@ -123,6 +124,31 @@ func (b *binaries) of(t *testing.T, m mutant) *binary {
 		t.Fatal(err)
 	}
 	return bin
+}
+
+// passes returns what the test of m printed that failed without a mutant, or "".
+func (b *binaries) passes(bin *binary, m mutant) string {
+	if b.suites[m.pkg+" "+m.test] {
+		return ""
+	}
+	return bin.passes(m.test)
+}
+
+// readPassed reads the file of -passed: a package and a test in each line.
+func readPassed(t *testing.T) map[string]bool {
+	t.Helper()
+	all := make(map[string]bool)
+	if *passed == "" {
+		return all
+	}
+	text, err := os.ReadFile(filepath.Join(root, *passed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		all[strings.TrimPrefix(strings.TrimSpace(line), "github.com/pawl-go/pawl/")] = true
+	}
+	return all
 }
 
 // building lets one compiler run at a time: it has use for all processors.
