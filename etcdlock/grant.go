@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // grant is one lease, or an attempt of unknown outcome.
@@ -39,8 +40,7 @@ type grant struct {
 	record draft
 	ended  bool // released
 	asked  bool // a release was sent whose answer did not come
-	lost   *driver.LostError
-	notify func(error) // from OnLost, until called
+	loss   storekit.Loss
 }
 
 var (
@@ -100,8 +100,8 @@ func (g *grant) over() error {
 	switch {
 	case g.ended:
 		return driver.ErrReleased
-	case g.lost != nil:
-		return g.lost
+	case g.loss.Err != nil:
+		return g.loss.Err
 	case g.unsure:
 		return driver.ErrUncertain
 	}
@@ -152,30 +152,24 @@ func (g *grant) check(own, broken []*mvccpb.KeyValue) error {
 func (g *grant) lose(why *driver.LostError) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	if g.lost != nil || g.ended {
+	if g.loss.Err != nil || g.ended {
 		return
 	}
-	g.lost = why
 	delete(g.s.grants, g.mark)
 	delete(g.s.ids, g.lease)
 	delete(g.s.keys, g.key)
 	g.recall.end()
-	if g.notify != nil {
-		go g.notify(g.lost)
-		g.notify = nil
-	}
+	g.loss.Tell(why)
 }
 
 // OnLost implements driver.Notifier.
 func (g *grant) OnLost(f func(error)) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	if g.lost != nil {
-		go f(g.lost)
-		return
+	g.loss.OnLost(f)
+	if g.loss.Err == nil {
+		g.s.listen()
 	}
-	g.notify = f
-	g.s.listen()
 }
 
 // Release implements driver.Grant. An attempt of unknown outcome is undone by
@@ -189,7 +183,7 @@ func (g *grant) Release(ctx context.Context) error {
 		return nil
 	}
 	again := g.asked
-	g.notify = nil
+	g.loss.Hush()
 	g.recall.end()
 	if s.grants[g.mark] == g {
 		delete(s.grants, g.mark)

@@ -32,10 +32,11 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	if f != nil {
 		return nil, readError(ctx, f)
 	}
-	if len(rows) == 1 && len(rows[0][0]) > 0 {
-		return nil, storekit.ReadBroken(string(rows[0][0]))
+	var broken string
+	if len(rows) == 1 {
+		broken = string(rows[0][0])
 	}
-	return nil, &driver.LostError{Reason: driver.Gone}
+	return nil, storekit.HowLost(broken)
 }
 
 // adopted hides what a grant can do for a participant that has got it itself.

@@ -45,7 +45,7 @@ func (s *store) closedFor(left time.Duration) error {
 	s.limit.mu.Lock()
 	t := s.limit.learnt
 	s.limit.mu.Unlock()
-	return fmt.Errorf("%w; if there are none, end the wait with pglock.Bless", &driver.ClosedError{Left: left, MaxTTL: t.ttl, SetBy: t.holder()})
+	return fmt.Errorf("%w; if there are none, end the wait with pglock.Bless", &driver.ClosedError{Left: left, MaxTTL: t.TTL, SetBy: t.Holder()})
 }
 
 // attempt is one request on its way to a lease.

@@ -74,7 +74,6 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	row := rows[0]
 	is := run{string(row[0]), integer(row[1])}
 	mode := Mode(row[2])
-	term := term{time.Duration(long(row[3])) * time.Microsecond, string(row[4])}
 	closed := time.Duration(max(0, long(row[5])-long(row[9]))) * time.Microsecond
 	switch old := s.replaced(is); {
 	case old != nil:
@@ -83,10 +82,10 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	case string(row[10]) != "read committed":
 		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[10])
 	case mode != s.mode:
-		return &failure{err: &disagreement{fmt.Sprintf("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode)}, lasting: true}
+		return &failure{err: storekit.Disagree("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), lasting: true}
 	}
 	s.boundAt = sent
-	s.limit.learn(term)
+	s.limit.learn(storekit.MaxTTL{TTL: time.Duration(long(row[3])) * time.Microsecond, By: string(row[4])})
 	s.mu.Lock()
 	moved := s.run.timeline != 0 && s.run != is
 	s.run = is
@@ -97,7 +96,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 		s.confirmAll()
 	}
 	if closed > 0 {
-		s.report(driver.News{Server: s.where, Closed: closed})
+		s.news.Put(driver.News{Server: s.where, Closed: closed})
 	}
 	s.clock.Saw(sent, driver.Now(), long(row[9]))
 	return nil

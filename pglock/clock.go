@@ -15,7 +15,7 @@ func (s *store) saw(sent driver.Instant, micros int64) {
 	now := driver.Now()
 	step, news := s.clock.Saw(sent, now, micros)
 	if news {
-		s.report(driver.News{Server: s.where, Step: step})
+		s.news.Put(driver.News{Server: s.where, Step: step})
 	}
 	if step <= 0 {
 		return
@@ -29,29 +29,5 @@ func (s *store) saw(sent driver.Instant, micros int64) {
 	}
 }
 
-// news passes events to the function of OnNews, or keeps them until there is one.
-type news struct {
-	tell func(driver.News)
-	kept []driver.News
-}
-
 // OnNews implements driver.Reporter.
-func (s *store) OnNews(f func(driver.News)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.news.tell = f
-	for _, n := range s.news.kept {
-		f(n)
-	}
-	s.news.kept = nil
-}
-
-func (s *store) report(n driver.News) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.news.tell == nil {
-		s.news.kept = append(s.news.kept, n)
-	} else {
-		s.news.tell(n)
-	}
-}
+func (s *store) OnNews(f func(driver.News)) { s.news.To(f) }

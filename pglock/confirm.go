@@ -5,22 +5,14 @@ package pglock
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-const (
-	askAtOnce  = 4                      // leases that are asked for at a time
-	askAgain   = 200 * time.Millisecond // after a request without an answer
-	askTimes   = 5
-	askTimeout = time.Second
-)
+const askAtOnce = 4 // leases that are asked for at a time
 
-// confirmAll asks for all leases, after the server was replaced. The new one may not
-// know them, and somebody else may have the names. The next renewal would find that
-// out, but may come much later.
+// confirmAll asks for all leases, after the server was replaced.
 func (s *store) confirmAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,43 +24,26 @@ func (s *store) confirmAll() {
 		all = append(all, g)
 	}
 	s.work.Go(func() {
-		var asked sync.WaitGroup
-		slots := make(chan struct{}, askAtOnce)
-		for _, g := range all {
-			slots <- struct{}{}
-			asked.Go(func() { g.confirm(); <-slots })
-		}
-		asked.Wait()
+		storekit.Confirm(s.ctx, askAtOnce, all, func(ctx context.Context, g *grant) bool { return g.confirm(ctx) })
 	})
 }
 
-// confirm ends the lease if the store does not have it any more. It makes the lease no
-// longer than it is.
-func (g *grant) confirm() {
-	for range askTimes {
-		if g.over() != nil || g.s.ctx.Err() != nil {
-			return
-		}
-		ctx, cancel := context.WithTimeout(g.s.ctx, askTimeout)
-		row, _, f := g.s.bound(ctx, g.s.sql.renew, g.name, g.lease, num(int64(g.kindNow())), "1")
-		cancel()
-		if f == nil {
-			if integer(row[0]) == 0 && g.over() == nil {
-				g.s.mu.Lock()
-				lost := g.lostError()
-				if len(row[2]) > 0 {
-					lost = storekit.ReadBroken(string(row[2]))
-				}
-				g.lose(lost)
-				g.s.mu.Unlock()
-			}
-			return
-		}
-		select {
-		case <-time.After(askAgain):
-		case <-g.s.ctx.Done():
-		}
+// confirm ends the lease if the store does not have it any more, and reports whether there is
+// no more to ask. It makes the lease no longer than it is.
+func (g *grant) confirm(ctx context.Context) (done bool) {
+	if g.over() != nil {
+		return true
 	}
+	row, _, f := g.s.bound(ctx, g.s.sql.renew, g.name, g.lease, num(int64(g.kindNow())), "1")
+	if f != nil {
+		return false
+	}
+	if integer(row[0]) == 0 && g.over() == nil {
+		g.s.mu.Lock()
+		defer g.s.mu.Unlock()
+		g.lose(storekit.HowLost(string(row[2])))
+	}
+	return true
 }
 
 const (

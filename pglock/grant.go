@@ -24,12 +24,11 @@ type grant struct {
 	unsure bool // it may not have been granted, and be in the queue
 	doubt  bool // a request for the lease was sent and its answer did not come
 
-	term   storekit.Term     // the present one
-	ended  bool              // released
-	asked  bool              // a release was sent and its answer did not come
-	lost   *driver.LostError // the news of its end
-	notify func(error)       // from OnLost, until called
-	recall *recall           // nil unless the client may keep the lease
+	term   storekit.Term // the present one
+	ended  bool          // released
+	asked  bool          // a release was sent and its answer did not come
+	loss   storekit.Loss
+	recall *recall // nil unless the client may keep the lease
 }
 
 var (
@@ -58,8 +57,8 @@ func (g *grant) over() error {
 	switch {
 	case g.ended:
 		return driver.ErrReleased
-	case g.lost != nil:
-		return g.lost
+	case g.loss.Err != nil:
+		return g.loss.Err
 	case g.unsure:
 		return driver.ErrUncertain
 	}
@@ -85,7 +84,7 @@ func (g *grant) Release(ctx context.Context) error {
 		return nil
 	}
 	again := g.asked || g.unsure
-	g.notify = nil
+	g.loss.Hush()
 	s.mu.Unlock()
 	found, err := g.release(ctx)
 	s.mu.Lock()
@@ -98,7 +97,7 @@ func (g *grant) Release(ctx context.Context) error {
 	}
 	g.ended = true
 	if !found && !again {
-		return g.lostError()
+		return g.loss.Note(storekit.HowLost(""))
 	}
 	return nil
 }
@@ -160,19 +159,7 @@ func (g *grant) gone(news string) error {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	delete(g.s.grants, g.lease)
-	if news != "" && g.lost == nil {
-		g.lost = storekit.ReadBroken(news)
-	}
-	g.lost = g.lostError() // this error stays, whatever the caller asks next
-	return g.lost
-}
-
-// lostError returns why the grant is lost. store.mu is held.
-func (g *grant) lostError() *driver.LostError {
-	if g.lost != nil {
-		return g.lost
-	}
-	return &driver.LostError{Reason: driver.Gone}
+	return g.loss.Note(storekit.HowLost(news)) // this error stays, whatever the caller asks next
 }
 
 // OnLost implements driver.Notifier.
@@ -180,22 +167,14 @@ func (g *grant) OnLost(f func(error)) {
 	g.s.ear.start(g.s)
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	if g.lost != nil {
-		go f(g.lost)
-		return
-	}
-	g.notify = f
+	g.loss.OnLost(f)
 }
 
 // lose reports the end of the lease. store.mu is held.
 func (g *grant) lose(why *driver.LostError) {
-	if g.lost != nil || g.ended {
+	if g.loss.Err != nil || g.ended {
 		return
 	}
-	g.lost = why
 	delete(g.s.grants, g.lease)
-	if g.notify != nil {
-		go g.notify(g.lost)
-		g.notify = nil
-	}
+	g.loss.Tell(why)
 }

@@ -234,7 +234,7 @@ func (s *store) hear(from session, message string) {
 			w.handed = nil
 		}
 		if g != nil {
-			g.lose(storekit.ReadBroken(rest))
+			g.lose(storekit.HowLost(rest))
 		}
 	}
 }

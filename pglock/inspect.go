@@ -165,8 +165,7 @@ func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 		return nil, unavailable(fmt.Errorf("%s: the schema has no record of what clients have agreed on", s.where))
 	}
 	row := rows[0]
-	t := term{time.Duration(long(row[0])) * time.Microsecond, string(row[1])}
-	info := &driver.StoreInfo{MaxTTL: t.ttl, SetBy: t.holder()}
+	info := &driver.StoreInfo{MaxTTL: time.Duration(long(row[0])) * time.Microsecond, SetBy: storekit.Signed(string(row[1]))}
 	if left := long(row[2]); left > 0 {
 		info.Closed, info.Why = time.Duration(left)*time.Microsecond, string(row[3])
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // A lease that its client may keep when nobody uses it says so in its record. The function
@@ -20,17 +21,8 @@ var (
 // recall is what others who want a name have said, of an attempt and then of its grant.
 // store.mu guards it.
 type recall struct {
-	from  session // over which messages could be heard before the request was sent
-	tell  func(driver.Recall)
-	early []driver.Recall // heard before OnWanted
-}
-
-func (r *recall) wanted(how driver.Recall) {
-	if r.tell != nil {
-		go r.tell(how)
-	} else {
-		r.early = append(r.early, how)
-	}
+	from session // over which messages could be heard before the request was sent
+	storekit.Outbox[driver.Recall]
 }
 
 // Recalls implements driver.Recaller. Behind a pooler no message comes, and each grant says
@@ -64,7 +56,7 @@ func (a *attempt) passRecall(g *grant) {
 		return
 	}
 	if r.from == 0 || r.from != a.s.ear.session() {
-		r.wanted(driver.Unheard)
+		r.Put(driver.Unheard)
 	}
 	g.recall = r
 }
@@ -75,7 +67,7 @@ func (s *store) unheard() {
 	defer s.mu.Unlock()
 	for _, g := range s.grants {
 		if g.recall != nil {
-			g.recall.wanted(driver.Unheard)
+			g.recall.Put(driver.Unheard)
 		}
 	}
 }
@@ -87,9 +79,9 @@ func (s *store) hearWanted(lease, waits string) {
 		how = driver.Asks
 	}
 	if w := s.waiters[lease]; w != nil && w.recall != nil {
-		w.recall.wanted(how)
+		w.recall.Put(how)
 	} else if g := s.grants[lease]; g != nil && g.recall != nil {
-		g.recall.wanted(how)
+		g.recall.Put(how)
 	}
 }
 
@@ -100,11 +92,7 @@ func (g *grant) OnWanted(f func(driver.Recall)) {
 	if g.recall == nil {
 		return
 	}
-	g.recall.tell = f
-	for _, how := range g.recall.early {
-		go f(how)
-	}
-	g.recall.early = nil
+	g.recall.To(func(how driver.Recall) { go f(how) })
 }
 
 // InUse implements driver.Recallable.

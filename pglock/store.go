@@ -27,6 +27,7 @@ type store struct {
 	takes   batch // requests for free names
 	gives   batch // releases
 	records storekit.Records
+	news    storekit.Outbox[driver.News]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -39,7 +40,6 @@ type store struct {
 	run     run
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
-	news    news
 }
 
 var (

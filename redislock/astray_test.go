@@ -224,10 +224,10 @@ func TestSameServerAgain(t *testing.T) {
 	s := openLong(t, r)
 	g := take(t, s, long("deploy")).(*grant)
 	left := r.do("pexpiretime", lockKey(defaultPrefix, "deploy"))
-	if there, known := g.there(); !there || !known {
+	if there, known := g.there(t.Context()); !there || !known {
 		t.Errorf("there = %v, %v", there, known)
 	}
-	g.confirm()
+	g.confirm(t.Context())
 	if now := r.do("pexpiretime", lockKey(defaultPrefix, "deploy")); now != left || g.over() != nil {
 		t.Errorf("the lease ends at %s, and not at %s (%v)", now, left, g.over())
 	}

@@ -43,8 +43,5 @@ func (s sharedWith) Broken(key string) (news, channel string, remember time.Dura
 }
 
 func (s sharedWith) Lost(ctx context.Context, key, lease string) error {
-	if news := s.broken(ctx, key, lease); news != "" {
-		return storekit.ReadBroken(news)
-	}
-	return &driver.LostError{Reason: driver.Gone}
+	return storekit.HowLost(s.broken(ctx, key, lease))
 }

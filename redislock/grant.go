@@ -29,12 +29,11 @@ type grant struct {
 	unsure bool // it may not have been granted, and be in the queue
 	doubt  bool // a request for the lease was sent and its answer did not come
 
-	term   storekit.Term     // the present one
-	ended  bool              // released
-	asked  bool              // a release was sent and its answer did not come
-	lost   *driver.LostError // the news of its end
-	notify func(error)       // from OnLost, until called
-	recall *recall           // nil unless the client may keep the lease
+	term   storekit.Term // the present one
+	ended  bool          // released
+	asked  bool          // a release was sent and its answer did not come
+	loss   storekit.Loss
+	recall *recall // nil unless the client may keep the lease
 }
 
 var (
@@ -101,8 +100,8 @@ func (g *grant) over() error {
 	switch {
 	case g.ended:
 		return driver.ErrReleased
-	case g.lost != nil:
-		return g.lost
+	case g.loss.Err != nil:
+		return g.loss.Err
 	case g.unsure:
 		return driver.ErrUncertain
 	}
@@ -122,7 +121,7 @@ func (g *grant) Release(ctx context.Context) error {
 		return nil
 	}
 	again := g.asked || g.unsure
-	g.notify = nil
+	g.loss.Hush()
 	s.mu.Unlock()
 	found, err := g.release(ctx)
 	s.mu.Lock()
@@ -135,7 +134,7 @@ func (g *grant) Release(ctx context.Context) error {
 	}
 	g.ended = true
 	if !found && !again {
-		return g.lostError()
+		return g.loss.Note(storekit.HowLost(""))
 	}
 	return nil
 }
@@ -167,11 +166,7 @@ func (g *grant) gone(news string) error {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	delete(g.s.grants, g.lease)
-	if news != "" && g.lost == nil {
-		g.lost = storekit.ReadBroken(news)
-	}
-	g.lost = g.lostError() // this error stays, whatever the caller asks next
-	return g.lost
+	return g.loss.Note(storekit.HowLost(news)) // this error stays, whatever the caller asks next
 }
 
 // broken asks who has broken a lease. The lease has certainly ended, so it does not
@@ -197,34 +192,18 @@ func text(r rueidis.RedisResult) string {
 	return s
 }
 
-// lostError returns why the grant is lost. store.mu is held.
-func (g *grant) lostError() *driver.LostError {
-	if g.lost != nil {
-		return g.lost
-	}
-	return &driver.LostError{Reason: driver.Gone}
-}
-
 // OnLost implements driver.Notifier.
 func (g *grant) OnLost(f func(error)) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	if g.lost != nil {
-		go f(g.lost)
-		return
-	}
-	g.notify = f
+	g.loss.OnLost(f)
 }
 
 // lose reports the end of the lease. store.mu is held.
 func (g *grant) lose(why *driver.LostError) {
-	if g.lost != nil || g.ended {
+	if g.loss.Err != nil || g.ended {
 		return
 	}
-	g.lost = why
 	delete(g.s.grants, g.lease)
-	if g.notify != nil {
-		go g.notify(g.lost)
-		g.notify = nil
-	}
+	g.loss.Tell(why)
 }

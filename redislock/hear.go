@@ -60,16 +60,16 @@ func (s *store) hear(from conn.Session, message string) {
 			how = driver.Asks
 		}
 		if w != nil && w.recall != nil {
-			w.recall.wanted(how)
+			w.recall.Put(how)
 		} else if g != nil && g.recall != nil {
-			g.recall.wanted(how)
+			g.recall.Put(how)
 		}
 	case "lost":
 		if w != nil { // the waiter looks, and finds out
 			w.handed = nil
 		}
 		if g != nil {
-			g.lose(storekit.ReadBroken(rest))
+			g.lose(storekit.HowLost(rest))
 		}
 	}
 }

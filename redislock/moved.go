@@ -4,7 +4,6 @@ package redislock
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver/storekit"
@@ -12,15 +11,12 @@ import (
 )
 
 const (
-	askAtOnce  = 32                     // leases that are asked for at a time
-	askAgain   = 200 * time.Millisecond // after a request without an answer
-	askTimes   = 5
-	askTimeout = time.Second
+	askAtOnce   = 32                     // leases that are asked for at a time
+	newsTimeout = 200 * time.Millisecond // for the answer who broke a lease, which is not important
 )
 
 // moved asks for all leases that should be in a server that is another one or in
-// another run. It may not know them, and somebody else may have the names. The next
-// renewal would find that out, but may come much later.
+// another run.
 func (s *store) moved(by *epoch.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,39 +30,25 @@ func (s *store) moved(by *epoch.Server) {
 		}
 	}
 	s.work.Go(func() {
-		var asked sync.WaitGroup
-		slots := make(chan struct{}, askAtOnce)
-		for _, g := range all {
-			slots <- struct{}{}
-			asked.Go(func() { g.confirm(); <-slots })
-		}
-		asked.Wait()
+		storekit.Confirm(s.ctx, askAtOnce, all, func(ctx context.Context, g *grant) bool { return g.confirm(ctx) })
 	})
 }
 
-// confirm ends the lease if the store does not have it any more.
-func (g *grant) confirm() {
-	for range askTimes {
-		if g.over() != nil || g.s.ctx.Err() != nil {
-			return
-		}
-		if there, known := g.there(); known {
-			if !there && g.over() == nil {
-				g.tellGone()
-			}
-			return
-		}
-		select {
-		case <-time.After(askAgain):
-		case <-g.s.ctx.Done():
-		}
+// confirm ends the lease if the store does not have it any more, and reports whether there is
+// no more to ask.
+func (g *grant) confirm(ctx context.Context) (done bool) {
+	if g.over() != nil {
+		return true
 	}
+	there, known := g.there(ctx)
+	if known && !there && g.over() == nil {
+		g.tellGone()
+	}
+	return known
 }
 
 // there asks the store for the lease, and makes it no longer than it is.
-func (g *grant) there() (there, known bool) {
-	ctx, cancel := context.WithTimeout(g.s.ctx, askTimeout)
-	defer cancel()
+func (g *grant) there(ctx context.Context) (there, known bool) {
 	shares := g.shares()
 	reply, _, fail := g.s.server.Run(ctx, extendScript, []string{g.key}, []string{g.lease, "1", shares, g.s.server.EpochKey(g.key)})
 	if fail != nil || g.shares() != shares {
@@ -76,14 +58,10 @@ func (g *grant) there() (there, known bool) {
 }
 
 func (g *grant) tellGone() {
-	ctx, cancel := context.WithTimeout(g.s.ctx, askAgain) // it is not important who broke it
+	ctx, cancel := context.WithTimeout(g.s.ctx, newsTimeout)
 	defer cancel()
 	news := g.s.broken(ctx, g.key, g.lease)
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	lost := g.lostError()
-	if news != "" {
-		lost = storekit.ReadBroken(news)
-	}
-	g.lose(lost)
+	g.lose(storekit.HowLost(news))
 }

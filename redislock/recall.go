@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -17,17 +18,8 @@ import (
 // recall is what others who want a lock have said, of an attempt and then of its grant.
 // store.mu guards it.
 type recall struct {
-	from  conn.Session // over which messages could be heard before the request was sent
-	tell  func(driver.Recall)
-	early []driver.Recall // heard before OnWanted
-}
-
-func (r *recall) wanted(how driver.Recall) {
-	if r.tell != nil {
-		go r.tell(how)
-	} else {
-		r.early = append(r.early, how)
-	}
+	from conn.Session // over which messages could be heard before the request was sent
+	storekit.Outbox[driver.Recall]
 }
 
 // Recalls implements driver.Recaller.
@@ -58,7 +50,7 @@ func (a *attempt) passRecall(g *grant) {
 		return
 	}
 	if r.from == (conn.Session{}) || r.from != a.s.server.Listening(a.key) {
-		r.wanted(driver.Unheard)
+		r.Put(driver.Unheard)
 	}
 	g.recall = r
 }
@@ -69,7 +61,7 @@ func (s *store) unheard() {
 	defer s.mu.Unlock()
 	for _, g := range s.grants {
 		if g.recall != nil {
-			g.recall.wanted(driver.Unheard)
+			g.recall.Put(driver.Unheard)
 		}
 	}
 }
@@ -81,11 +73,7 @@ func (g *grant) OnWanted(f func(driver.Recall)) {
 	if g.recall == nil {
 		return
 	}
-	g.recall.tell = f
-	for _, how := range g.recall.early {
-		go f(how)
-	}
-	g.recall.early = nil
+	g.recall.To(func(how driver.Recall) { go f(how) })
 }
 
 // InUse implements driver.Recallable.

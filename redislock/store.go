@@ -64,6 +64,7 @@ type store struct {
 	assumeNew bool // see Options
 	prompt    bool // a message that the lock was handed over may be trusted; see handed
 	records   storekit.Records
+	news      storekit.Outbox[driver.News]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -72,7 +73,6 @@ type store struct {
 	mu      sync.Mutex         // guards the fields below
 	waiters map[string]*waiter // by lease
 	grants  map[string]*grant  // by lease
-	news    news
 }
 
 var (

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // grant implements driver.Grant, Notifier, Downgrader and Reserver. It is made with its
@@ -38,8 +39,7 @@ type grant struct {
 	waited  time.Time      // when it was granted, if that is still to be written
 	leaving bool           // Release has been called: what happens to the node is no news
 	ended   bool           // and has ended
-	lost    *driver.LostError
-	notify  func(error)
+	loss    storekit.Loss
 }
 
 // newGrant returns a grant whose node is still to be made.
@@ -62,7 +62,7 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.lost != nil {
+	if g.loss.Err != nil {
 		return errGone
 	}
 	if waited {
@@ -136,8 +136,8 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case g.lost != nil:
-		return 0, g.lost
+	case g.loss.Err != nil:
+		return 0, g.loss.Err
 	case g.leaving:
 		return 0, driver.ErrReleased
 	case err != nil && ctx.Err() != nil:
@@ -163,8 +163,8 @@ func (g *grant) over() error {
 	switch {
 	case g.leaving:
 		return driver.ErrReleased
-	case g.lost != nil:
-		return g.lost
+	case g.loss.Err != nil:
+		return g.loss.Err
 	}
 	return nil
 }
@@ -177,7 +177,8 @@ func (g *grant) Release(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	g.leaving, g.notify = true, nil
+	g.leaving = true
+	g.loss.Hush()
 	s.mu.Unlock()
 	found, err := g.remove(ctx)
 	if err != nil && !s.isDead() {
@@ -191,7 +192,7 @@ func (g *grant) Release(ctx context.Context) error {
 	s.mu.Lock()
 	g.ended = true
 	delete(s.grants, g)
-	lost := g.lost
+	lost := g.loss.Err
 	granted := g.timer != nil
 	if granted {
 		g.timer.Stop()

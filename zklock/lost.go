@@ -17,7 +17,7 @@ func (g *grant) expire() {
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.leaving || g.lost != nil {
+	if g.leaving || g.loss.Err != nil {
 		return
 	}
 	if left := g.expires.Sub(driver.Now()); left > 0 {
@@ -46,25 +46,17 @@ func (g *grant) clear() {
 func (g *grant) OnLost(f func(error)) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	if g.lost != nil {
-		go f(g.lost)
-		return
-	}
-	g.notify = f
+	g.loss.OnLost(f)
 }
 
 // lose tells that the lease has ended. session.mu is held.
 func (g *grant) lose(why *driver.LostError) {
-	if g.lost != nil || g.leaving {
+	if g.loss.Err != nil || g.leaving {
 		return
 	}
-	g.lost = why
 	delete(g.s.grants, g)
 	g.timer.Stop()
-	if g.notify != nil {
-		go g.notify(g.lost)
-		g.notify = nil
-	}
+	g.loss.Tell(why)
 }
 
 // review looks what has happened to the node.
@@ -99,9 +91,9 @@ func (g *grant) missing(ctx context.Context) error {
 		return driver.ErrReleased
 	case g.timer != nil:
 		g.lose(why)
-		return g.lost
+		return g.loss.Err
 	}
-	g.lost = why // it was waiting: see begin
+	g.loss.Note(why) // it was waiting: see begin
 	return why
 }
 

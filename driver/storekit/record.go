@@ -56,11 +56,15 @@ func (s *Records) Of(req *driver.Request, keeps bool) string {
 	return m.text
 }
 
-// ReadBroken reads the Record of whoever broke a lease as the error of its holder.
-func ReadBroken(text string) *driver.LostError {
+// HowLost returns how a lease has ended that the store does not have any more: broken, by whoever
+// this is the Record of, or, without one, simply gone.
+func HowLost(broken string) *driver.LostError {
+	if broken == "" {
+		return &driver.LostError{Reason: driver.Gone}
+	}
 	lost := &driver.LostError{Reason: driver.Broken}
 	var r Record
-	if json.Unmarshal([]byte(text), &r) == nil {
+	if json.Unmarshal([]byte(broken), &r) == nil {
 		lost.By, lost.Why = &r.Holder, r.Why
 	}
 	return lost

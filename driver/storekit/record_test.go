@@ -37,13 +37,16 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestReadBroken: the holder is told who broke the lease, if that can be read.
-func TestReadBroken(t *testing.T) {
+// TestHowLost: the holder is told who broke the lease, if anybody did and that can be read.
+func TestHowLost(t *testing.T) {
 	by := driver.Holder{Who: "admin", Host: "h"}
-	if got := ReadBroken(Record{Holder: by, Why: "stuck"}.String()); got.Reason != driver.Broken || got.By == nil || *got.By != by || got.Why != "stuck" {
-		t.Errorf("ReadBroken = %+v", got)
+	if got := HowLost(Record{Holder: by, Why: "stuck"}.String()); got.Reason != driver.Broken || got.By == nil || *got.By != by || got.Why != "stuck" {
+		t.Errorf("HowLost = %+v", got)
 	}
-	if got := ReadBroken("no JSON"); got.Reason != driver.Broken || got.By != nil {
-		t.Errorf("ReadBroken of what cannot be read = %+v", got)
+	if got := HowLost(""); got.Reason != driver.Gone || got.By != nil {
+		t.Errorf("HowLost of what nobody has broken = %+v", got)
+	}
+	if got := HowLost("no JSON"); got.Reason != driver.Broken || got.By != nil {
+		t.Errorf("HowLost of what cannot be read = %+v", got)
 	}
 }

@@ -45,7 +45,7 @@ func init() {
 	}
 	for _, m := range []mutant{
 		{name: "whoever wants what is kept does not say so", file: "redislock/lua/acquire.lua", old: "if value and not own and string.find(value, KEEPS, 1, true) then", new: "if false then", test: "TestKeepIdle"},
-		{name: "what is kept is kept unheard", file: "redislock/recall.go", old: "\t\t\tg.recall.wanted(driver.Unheard)\n", new: "\t\t\t_ = g.recall\n", test: "TestKeepIdle"},
+		{name: "what is kept is kept unheard", file: "redislock/recall.go", old: "\t\t\tg.recall.Put(driver.Unheard)\n", new: "\t\t\t_ = g.recall\n", test: "TestKeepIdle"},
 		{name: "InUse shortens a lease", file: "redislock/lua/inuse.lua", old: "redis.call('PTTL', lock) + 1", new: "redis.call('PTTL', lock) - 100", test: "TestKeepIdleInUseKeepsTheTTL"},
 		{name: "InUse of what is another's by now", file: "redislock/lua/inuse.lua", old: "if not owned(value, lease) then return {0} end", new: "if not value then return {0} end", test: "TestKeepIdleInUseKeepsTheTTL"},
 	} {
@@ -55,7 +55,7 @@ func init() {
 	for _, m := range []mutant{
 		{name: "pg: whoever wants what is kept does not say so", file: "pglock/sql/schema.sql", old: `IF l.lease IS NOT NULL AND l.record LIKE`, new: `IF false AND l.record LIKE`, test: "TestKeepIdle"},
 		{name: "pg: what is kept is kept unheard", file: "pglock/hear.go", old: "\t\ts.unheard()\n", new: "", test: "TestKeepIdleUnheard"},
-		{name: "pg: what is kept is kept through a pooler", file: "pglock/recall.go", old: "\t\tr.wanted(driver.Unheard)\n", new: "\t\t_ = r\n", test: "TestKeepIdlePooled"},
+		{name: "pg: what is kept is kept through a pooler", file: "pglock/recall.go", old: "\t\tr.Put(driver.Unheard)\n", new: "\t\t_ = r\n", test: "TestKeepIdlePooled"},
 		{name: "pg: InUse shortens a lease", file: "pglock/sql/schema.sql", old: `UPDATE pawl.lock SET record = replace(`, new: `UPDATE pawl.lock SET until = until - 100000, record = replace(`, test: "TestConformance/in-use-leaves-a-lease-its-end"},
 		{name: "pg: InUse of what is another's by now", file: "pglock/sql/schema.sql", old: `WHERE name = p_name AND lease = p_lease AND until > pawl.us();`, new: `WHERE name = p_name AND until > pawl.us();`, test: "TestKeepIdleInUseLate"},
 		{name: "pg: InUse leaves the record as it was", file: "pglock/sql/schema.sql", old: `replace(record, '"keeps":true', '"keeps":null')`, new: `record`, test: "TestConformance/lease-in-use-is-not-asked-for"},

@@ -76,7 +76,8 @@ func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, er
 	}
 	g.d.forget(g)
 	g.mu.Lock()
-	g.over, g.tell = true, nil
+	g.over = true
+	g.loss.Hush()
 	g.mu.Unlock()
 	g.end("") // at the nodes where the successor does not have it
 	return next, nil

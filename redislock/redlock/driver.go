@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -34,7 +35,8 @@ type Driver struct {
 	connect   time.Duration // how long a node may take to report its state
 	clock     func() time.Time
 	log       *slog.Logger // may be nil
-	assumeNew bool         // see redislock.Options
+	news      storekit.Outbox[driver.News]
+	assumeNew bool // see redislock.Options
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -59,7 +61,6 @@ type Driver struct {
 	short   int                   // how much speaks against few nodes; see few.go
 	wary    driver.Instant        // all nodes are asked before
 	warned  driver.Instant        // when closed nodes were last reported
-	tell    func(driver.News)     // nil if OnNews was not called
 }
 
 var (

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // grant is a lease that a quorum has granted. claim.mu guards what changes.
@@ -19,8 +20,7 @@ type grant struct {
 	until driver.Instant // until which the lease is trusted
 	over  bool           // released or passed on
 	asked bool           // a release or a Pass was sent, and no quorum answered
-	gone  *driver.LostError
-	tell  func(error) // from OnLost, until called
+	loss  storekit.Loss
 }
 
 var (
@@ -64,7 +64,7 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 	}
 	t, v, err := g.d.count(ctx, shared, answers, timeout, (*tally).forExtension)
 	if len(t.ended) > 0 {
-		return g.lose(readNews(t.ended[0].News))
+		return g.lose(storekit.HowLost(t.ended[0].News))
 	}
 	switch {
 	case err != nil:
@@ -99,8 +99,8 @@ func (g *grant) ended() error {
 	switch {
 	case g.over:
 		return driver.ErrReleased
-	case g.gone != nil:
-		return g.gone
+	case g.loss.Err != nil:
+		return g.loss.Err
 	case driver.Now() >= g.until:
 		return &driver.LostError{Reason: driver.Expired}
 	}
@@ -111,22 +111,17 @@ func (g *grant) lose(why *driver.LostError) error {
 	g.d.forget(g)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.tell = nil
-	if g.gone == nil {
-		g.gone = why
-	}
-	return g.gone
+	return g.loss.Note(why)
 }
 
 // OnLost implements driver.Notifier.
 func (g *grant) OnLost(f func(error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.gone != nil:
-		go f(g.gone)
-	case !g.over && !g.asked:
-		g.tell = f
+	if g.loss.Err != nil {
+		g.loss.OnLost(f)
+	} else if !g.over && !g.asked {
+		g.loss.OnLost(f)
 		g.d.mu.Lock()
 		g.d.held[g.lease] = g
 		g.d.mu.Unlock()
@@ -144,13 +139,8 @@ func (d *Driver) broken(lease, news string) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.over || g.gone != nil {
-		return
-	}
-	g.gone = readNews(news)
-	if g.tell != nil {
-		go g.tell(g.gone)
-		g.tell = nil
+	if !g.over {
+		g.loss.Tell(storekit.HowLost(news))
 	}
 }
 
@@ -174,7 +164,8 @@ func (g *grant) Release(ctx context.Context) error {
 		return nil
 	}
 	again, until := g.asked, g.until
-	g.asked, g.tell = true, nil
+	g.asked = true
+	g.loss.Hush()
 	if !again && !g.shared {
 		g.next = g.d.nextToken(g.token)
 	}
@@ -189,8 +180,8 @@ func (g *grant) Release(ctx context.Context) error {
 	g.over = true
 	if !had && !again {
 		switch {
-		case g.gone != nil:
-			return g.gone
+		case g.loss.Err != nil:
+			return g.loss.Err
 		case driver.Now() >= until:
 			return &driver.LostError{Reason: driver.Expired}
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // misses are the nodes that have not answered, with the errors.
@@ -85,7 +84,7 @@ func (m misses) kind() error {
 // setting, or nil.
 func (m misses) disagreement() error {
 	for _, n := range m {
-		var no *epoch.Disagreement
+		var no *storekit.Disagreement
 		if errors.As(n.err, &no) {
 			return fmt.Errorf("redlock: %s: %w", n.addr, no)
 		}

@@ -89,20 +89,16 @@ func (d *Driver) await(ctx context.Context, wake <-chan struct{}, pause time.Dur
 func (d *Driver) now() uint64 { return uint64(max(d.clock().UnixMicro(), 1)) }
 
 // OnNews implements driver.Reporter.
-func (d *Driver) OnNews(f func(driver.News)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.tell = f
-}
+func (d *Driver) OnNews(f func(driver.News)) { d.news.To(f) }
 
 // tellShut says, once a minute, that nodes grant nothing.
 func (d *Driver) tellShut(nodes int, left time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := driver.Now()
-	if d.tell == nil || d.warned != 0 && now.Sub(d.warned) <= time.Minute {
+	if d.warned != 0 && now.Sub(d.warned) <= time.Minute {
 		return
 	}
 	d.warned = now
-	d.tell(driver.News{Server: fmt.Sprintf("%d of %d nodes", nodes, len(d.members)), Closed: left})
+	d.news.Put(driver.News{Server: fmt.Sprintf("%d of %d nodes", nodes, len(d.members)), Closed: left})
 }

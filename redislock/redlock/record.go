@@ -19,14 +19,6 @@ func newRecord(h *driver.Holder, why string) string {
 	return storekit.Record{Holder: *h, Why: why}.String()
 }
 
-// readNews reads who broke a lease and why.
-func readNews(news string) *driver.LostError {
-	if news == "" {
-		return &driver.LostError{Reason: driver.Gone}
-	}
-	return storekit.ReadBroken(news)
-}
-
 // counted is the lock of a lease as several nodes have it.
 type counted struct {
 	Lock

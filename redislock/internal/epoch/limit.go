@@ -29,26 +29,13 @@ import (
 // counts; of two with the same change, as at the beginning, the one with the longer
 // TTL.
 type Term struct {
-	TTL    time.Duration // 0: nobody has set it
-	Change int64         // 0 or 1 at first, later the server's time in microseconds
-	By     string        // who has set it: JSON of a driver.Holder
+	storekit.MaxTTL
+	Change int64 // 0 or 1 at first, later the server's time in microseconds
 }
 
 // Before reports whether next is from a later change, or longer.
 func (t Term) Before(next Term) bool {
 	return cmp.Or(cmp.Compare(t.Change, next.Change), cmp.Compare(t.TTL, next.TTL)) < 0
-}
-
-// Holder returns who has set it, or nil if that is not known.
-func (t Term) Holder() *driver.Holder {
-	return storekit.Signed(t.By)
-}
-
-func (t Term) String() string {
-	if h := t.Holder(); h != nil {
-		return fmt.Sprintf("%v, set by %v", t.TTL, h)
-	}
-	return t.TTL.String()
 }
 
 // Limit is what one participant knows of MaxTTL. The servers of a cluster share one
@@ -98,24 +85,7 @@ func (l *Limit) Check(ttl time.Duration) error {
 	if ttl <= max(l.own, l.learnt.TTL) {
 		return nil
 	}
-	unless := ""
-	if !l.explicit {
-		unless = " unless set"
-	}
-	long := storekit.Typed(ttl)
-	return &Disagreement{fmt.Sprintf("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
-		"or set MaxTTL with pawl max-ttl %s and ?max_ttl=%s in the URL of each client", long, storekit.Typed(l.own), unless, long, long)}
-}
-
-// Disagreement is driver.ErrDisagree with what to do.
-type Disagreement struct{ text string }
-
-func (d *Disagreement) Error() string        { return d.text }
-func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
-
-func tooLong(ttl time.Duration, t Term) error {
-	return &Disagreement{fmt.Sprintf("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
-		"or raise MaxTTL with pawl max-ttl %[1]s", storekit.Typed(ttl), t)}
+	return storekit.RefuseHere(ttl, l.own, l.explicit)
 }
 
 // now returns what is known of the store.
@@ -162,8 +132,8 @@ func (l *Limit) agree() error {
 		if !l.explicit {
 			what = fmt.Sprintf("no MaxTTL is set here, which means %v", l.own)
 		}
-		return &Disagreement{fmt.Sprintf("%s, but it is %v in the store: after a loss of data this client would not wait for all leases: "+
-			"set MaxTTL to %v (?max_ttl=%v)", what, t, t.TTL, t.TTL)}
+		return storekit.Disagree("%s, but it is %v in the store: after a loss of data this client would not wait for all leases: "+
+			"set MaxTTL to %v (?max_ttl=%v)", what, t, t.TTL, t.TTL)
 	}
 	l.agreed = true
 	if l.explicit && l.own != t.TTL || l.own < t.TTL {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
@@ -90,11 +91,11 @@ func disagreement(layout *keys.Layout, theirs, key string) error {
 	case own == theirs:
 		return nil
 	case theirs == "":
-		return &Disagreement{fmt.Sprintf("clients without a Pattern have been at work with the prefix %q (%s), and the Pattern here is %q: choose another Prefix", layout.Prefix, key, own)}
+		return storekit.Disagree("clients without a Pattern have been at work with the prefix %q (%s), and the Pattern here is %q: choose another Prefix", layout.Prefix, key, own)
 	case own == "":
-		return &Disagreement{fmt.Sprintf("the locks of this store have the keys %q (%s), and no Pattern is set here: set it (?pattern=%s), "+next, theirs, key, theirs, layout.Prefix+"pattern", records)}
+		return storekit.Disagree("the locks of this store have the keys %q (%s), and no Pattern is set here: set it (?pattern=%s), "+next, theirs, key, theirs, layout.Prefix+"pattern", records)
 	}
-	return &Disagreement{fmt.Sprintf("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)}
+	return storekit.Disagree("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)
 }
 
 // differs is the error of a client whose keys are others than those of a record with this layout.

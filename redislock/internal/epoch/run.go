@@ -152,7 +152,7 @@ func (s *Server) Beyond(b *Binding, reply []rueidis.RedisMessage) *conn.Failure 
 	}
 	t := s.Limit.now()
 	t.TTL = b.limit
-	return &conn.Failure{Err: tooLong(time.Duration(ttl)*time.Millisecond, t), Lasting: true}
+	return &conn.Failure{Err: t.Refuse(time.Duration(ttl) * time.Millisecond), Lasting: true}
 }
 
 // Code returns the first element of a script's reply.

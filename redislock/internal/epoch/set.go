@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -205,7 +206,7 @@ func (g *Group) agree(node int, s Sets) (again bool, err error) {
 		return true, nil
 	}
 	if at := slices.Index(g.ids, s.Self); at >= 0 && at != node {
-		return false, &Disagreement{fmt.Sprintf("this is the same node as %s (%s): name each node once", g.addrs[at], s.Self)}
+		return false, storekit.Disagree("this is the same node as %s (%s): name each node once", g.addrs[at], s.Self)
 	}
 	switch {
 	case g.mine.IDs == nil || !g.known.has(g.mine):
@@ -239,8 +240,8 @@ func (g *Group) differs(s Sets) error {
 	if mine.Quorum != store.Quorum {
 		text += fmt.Sprintf(": the quorum is %d here, and %d in the store", mine.Quorum, store.Quorum)
 	}
-	return &Disagreement{fmt.Sprintf("%s; the store's is %s, with a quorum of %d: name these; to change it, see pawl nodes --help",
-		text, strings.Join(store.IDs, ", "), store.Quorum)}
+	return storekit.Disagree("%s; the store's is %s, with a quorum of %d: name these; to change it, see pawl nodes --help",
+		text, strings.Join(store.IDs, ", "), store.Quorum)
 }
 
 // Record tells a node which one it is and which sets are accepted, unless it has a

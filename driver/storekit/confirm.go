@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	confirmTimes   = 5
+	confirmTimeout = time.Second
+	confirmAgain   = 200 * time.Millisecond // after a request without an answer
+)
+
+// Confirm asks for leases after their server was replaced. The new one may not know them, and
+// somebody else may have the names. The next renewal would find that out, but may come much
+// later. Confirm calls ask for each lease, so many at a time, until ask reports that there is no
+// more to ask: up to five times, with a context that ends after a second. It returns when all
+// have been asked for, or when ctx has ended.
+func Confirm[L any](ctx context.Context, atOnce int, leases []L, ask func(context.Context, L) (done bool)) {
+	var asked sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for _, l := range leases {
+		places <- struct{}{}
+		asked.Go(func() {
+			confirm(ctx, func(ctx context.Context) bool { return ask(ctx, l) })
+			<-places
+		})
+	}
+	asked.Wait()
+}
+
+func confirm(ctx context.Context, ask func(context.Context) bool) {
+	for range confirmTimes {
+		if ctx.Err() != nil {
+			return
+		}
+		one, cancel := context.WithTimeout(ctx, confirmTimeout)
+		done := ask(one)
+		cancel()
+		if done {
+			return
+		}
+		select {
+		case <-time.After(confirmAgain):
+		case <-ctx.Done():
+		}
+	}
+}

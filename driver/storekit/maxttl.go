@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// MaxTTL is the longest TTL of any lease in a store, for stores that may forget leases: so long
+// they grant nothing then.
+type MaxTTL struct {
+	TTL time.Duration // 0: nobody has set it
+	By  string        // the Signature of whoever has set it
+}
+
+// Holder returns who has set it, or nil if that is not known.
+func (m MaxTTL) Holder() *driver.Holder { return Signed(m.By) }
+
+// String is for people.
+func (m MaxTTL) String() string {
+	if h := m.Holder(); h != nil {
+		return fmt.Sprintf("%v, set by %v", m.TTL, h)
+	}
+	return m.TTL.String()
+}
+
+// Refuse returns the error of a request for a TTL that is longer than the store's MaxTTL.
+func (m MaxTTL) Refuse(ttl time.Duration) error {
+	return Disagree("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
+		"or raise MaxTTL with pawl max-ttl %[1]s", Typed(ttl), m)
+}
+
+// RefuseHere returns the error of a request for a TTL that is longer than the MaxTTL of its own
+// client, which its options have set, or not.
+func RefuseHere(ttl, own time.Duration, set bool) error {
+	unless := ""
+	if !set {
+		unless = " unless set"
+	}
+	return Disagree("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
+		"or set MaxTTL with pawl max-ttl %[1]s and ?max_ttl=%[1]s in the URL of each client", Typed(ttl), Typed(own), unless)
+}
+
+// Disagreement is driver.ErrDisagree with what to do.
+type Disagreement struct{ text string }
+
+func (d *Disagreement) Error() string        { return d.text }
+func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
+
+// Disagree returns a *Disagreement whose text is made as fmt.Sprintf does.
+func Disagree(format string, args ...any) error {
+	return &Disagreement{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storekit
+
+import "sync"
+
+// Outbox passes what a driver has to tell to a function, in order, and keeps it until there
+// is one: for Reporter, whose OnNews may come after the first news, and Recallable.
+type Outbox[T any] struct {
+	mu   sync.Mutex
+	tell func(T)
+	kept []T
+}
+
+// Put tells v, or keeps it.
+func (o *Outbox[T]) Put(v T) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.tell == nil {
+		o.kept = append(o.kept, v)
+	} else {
+		o.tell(v)
+	}
+}
+
+// To makes Put call tell, which must not block, and calls it for what was kept. It is called at
+// most once.
+func (o *Outbox[T]) To(tell func(T)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, v := range o.kept {
+		tell(v)
+	}
+	o.tell, o.kept = tell, nil
+}
