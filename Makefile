@@ -49,6 +49,8 @@ SCHEDULES   ?= 1000000
 export GOFLAGS    := $(filter-out -trimpath -vet=off,$(shell go env GOFLAGS)) -trimpath -vet=off
 export GOGC       ?= 400
 export GOMEMLIMIT ?= 3GiB
+# The files of a new PostgreSQL, from which each server of a test has a copy.
+export PAWL_POSTGRES_FILES := $(CURDIR)/.work
 
 .PHONY: quick test suites meanwhile model schedules deps lint checks foreign style bench chaos microbench spec soak fuzz tidy browser interop release release-check snapshot publish
 

@@ -52,7 +52,9 @@ func TestMain(m *testing.M) {
 	}
 	shared.dir = dir
 	watchSources()
-	os.Setenv("PAWL_POSTGRES_FILES", dir) // made once for all processes
+	if files := "PAWL_POSTGRES_FILES"; os.Getenv(files) == "" {
+		os.Setenv(files, dir) // made once for all processes
+	}
 	flag.Parse()
 	parallel := 40 // most tests wait for what does not come: see starting
 	flag.Visit(func(f *flag.Flag) {

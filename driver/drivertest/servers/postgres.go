@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -56,23 +55,22 @@ func BeginPostgres(dir string, run func(*exec.Cmd) error, args ...string) (*Post
 }
 
 // postgresFiles names an environment variable with a directory, where the files of a new
-// server are kept and copied: to make them takes longer than most tests. All copies say
-// that they are the same server, so that only the first server of a process is one.
+// server are kept and copied: to make them takes longer than most tests. All copies have the
+// system identifier of the first: a test of two servers that are not the same must not set it.
 const postgresFiles = "PAWL_POSTGRES_FILES"
-
-var another atomic.Bool // after the first server
 
 // initialize makes the files.
 func (p *Postgres) initialize() error {
 	files := os.Getenv(postgresFiles)
-	made := filepath.Join(files, "made")
-	first := files != "" && !another.Swap(true)
-	if first && copyFiles(made, p.Dir) == nil {
+	made := filepath.Join(files, "postgres-"+filepath.Base(filepath.Dir(p.bin)))
+	if files != "" && copyFiles(made, p.Dir) == nil {
 		return nil
 	}
 	err := p.tool("initdb", "-D", p.Dir, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-	if mine := made + strconv.Itoa(os.Getpid()); err == nil && first && copyFiles(p.Dir, mine) == nil {
-		_ = os.Rename(mine, made) // unless another process has been faster
+	if mine := made + "-" + filepath.Base(filepath.Dir(p.Dir)); err == nil && files != "" && copyFiles(p.Dir, mine) == nil {
+		if os.Rename(mine, made) != nil { // another was faster
+			_ = os.RemoveAll(mine)
+		}
 	}
 	return err
 }
