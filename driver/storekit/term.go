@@ -16,12 +16,14 @@ type Term struct {
 }
 
 // Stepped reports whether the server has certainly ended the lease if its clock was set
-// forward by step, as an answer says that came at now. Before its end the lease is renewed.
+// forward by step, as an answer says that came at now. A lease that may still be there is
+// left to its renewals.
 func (t Term) Stepped(step time.Duration, now driver.Instant) bool {
 	return step > 0 && t.TTL > 0 && t.Heard < now && now.Sub(t.Heard) > t.TTL-step
 }
 
-// Since returns since when a lease of ttl would have to last to end with the term.
+// Since returns the instant for driver.Grant: a lease that was granted then for ttl is trusted
+// until the term ends.
 func (t Term) Since(ttl time.Duration) driver.Instant {
 	return t.end().Add(driver.Drift(ttl) - ttl)
 }

@@ -150,12 +150,13 @@ func inSim(test string, all []mutant) []mutant {
 	return all
 }
 
-// TestFormulasCatchEveryMutant: the formulas can fail.
+// TestFormulasCatchEveryMutant: the formulas can fail. On one processor, as in a bubble one
+// goroutine runs at a time mostly.
 func TestFormulasCatchEveryMutant(t *testing.T) {
 	caught, b := prepare(t)
 	each(t, noSteps, func(t *testing.T, m mutant) func() {
 		return func() {
-			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000")); missed != "" {
+			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000", "GOMAXPROCS=1")); missed != "" {
 				t.Fatalf("1,000 schedules did not notice: %s", missed)
 			}
 		}
@@ -168,7 +169,7 @@ func TestSimulatorCatchesEveryMutant(t *testing.T) {
 	caught, b := prepare(t)
 	each(t, simulated, func(t *testing.T, m mutant) func() {
 		return func() {
-			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=10000")); missed != "" {
+			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=10000", "GOMAXPROCS=1")); missed != "" {
 				t.Fatalf("10,000 schedules did not notice: %s", missed)
 			}
 		}
