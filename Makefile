@@ -96,7 +96,7 @@ model:
 	$(TIMED) model ./spec/run.sh --quick
 
 # Of the simulator's schedules -race runs a few hundred. In a bubble one goroutine runs at a time
-# mostly: a second processor costs a fifth more.
+# mostly: a second processor costs a fifth more, and makes no other history (TestSameSeedSameHistory).
 schedules: export GOMAXPROCS := 1
 schedules:
 	SIM_SCHEDULES=20000 $(TIMED) simulator go test -count=1 -timeout 30m -run TestNothingForbiddenHappens ./sim

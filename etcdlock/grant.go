@@ -100,8 +100,8 @@ func (g *grant) over() error {
 	switch {
 	case g.ended:
 		return driver.ErrReleased
-	case g.loss.Err != nil:
-		return g.loss.Err
+	case g.loss.Err() != nil:
+		return g.loss.Err()
 	case g.unsure:
 		return driver.ErrUncertain
 	}
@@ -152,7 +152,7 @@ func (g *grant) check(own, broken []*mvccpb.KeyValue) error {
 func (g *grant) lose(why *driver.LostError) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	if g.loss.Err != nil || g.ended {
+	if g.loss.Err() != nil || g.ended {
 		return
 	}
 	delete(g.s.grants, g.mark)
@@ -167,7 +167,7 @@ func (g *grant) OnLost(f func(error)) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	g.loss.OnLost(f)
-	if g.loss.Err == nil {
+	if g.loss.Err() == nil {
 		g.s.listen()
 	}
 }

@@ -80,7 +80,7 @@ func (g *grant) OnWanted(f func(driver.Recall)) {
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.recall == nil || g.ended || g.loss.Err != nil || s.ctx.Err() != nil {
+	if g.recall == nil || g.ended || g.loss.Err() != nil || s.ctx.Err() != nil {
 		return
 	}
 	var ctx context.Context

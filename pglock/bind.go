@@ -82,7 +82,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	case string(row[10]) != "read committed":
 		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[10])
 	case mode != s.mode:
-		return &failure{err: storekit.Disagree("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), lasting: true}
+		return &failure{err: storekit.Disagreef("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), lasting: true}
 	}
 	s.boundAt = sent
 	s.limit.learn(storekit.MaxTTL{TTL: time.Duration(long(row[3])) * time.Microsecond, By: string(row[4])})

@@ -57,8 +57,8 @@ func (g *grant) over() error {
 	switch {
 	case g.ended:
 		return driver.ErrReleased
-	case g.loss.Err != nil:
-		return g.loss.Err
+	case g.loss.Err() != nil:
+		return g.loss.Err()
 	case g.unsure:
 		return driver.ErrUncertain
 	}
@@ -172,7 +172,7 @@ func (g *grant) OnLost(f func(error)) {
 
 // lose reports the end of the lease. store.mu is held.
 func (g *grant) lose(why *driver.LostError) {
-	if g.loss.Err != nil || g.ended {
+	if g.loss.Err() != nil || g.ended {
 		return
 	}
 	delete(g.s.grants, g.lease)

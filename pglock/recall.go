@@ -19,7 +19,7 @@ var (
 )
 
 // recall is what others who want a name have said, of an attempt and then of its grant.
-// store.mu guards it.
+// store.mu guards from.
 type recall struct {
 	from session // over which messages could be heard before the request was sent
 	storekit.Outbox[driver.Recall]

@@ -12,7 +12,7 @@ import (
 
 const (
 	askAtOnce   = 32                     // leases that are asked for at a time
-	newsTimeout = 200 * time.Millisecond // for the answer who broke a lease, which is not important
+	newsTimeout = 200 * time.Millisecond // for asking which client broke a lease: that is not important
 )
 
 // moved asks for all leases that should be in a server that is another one or in

@@ -16,7 +16,7 @@ import (
 // message to the lease's client.
 
 // recall is what others who want a lock have said, of an attempt and then of its grant.
-// store.mu guards it.
+// store.mu guards from.
 type recall struct {
 	from conn.Session // over which messages could be heard before the request was sent
 	storekit.Outbox[driver.Recall]

@@ -62,7 +62,7 @@ func (g *grant) begin(token uint64, since driver.Instant, ttl time.Duration, wai
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.loss.Err != nil {
+	if g.loss.Err() != nil {
 		return errGone
 	}
 	if waited {
@@ -136,8 +136,8 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case g.loss.Err != nil:
-		return 0, g.loss.Err
+	case g.loss.Err() != nil:
+		return 0, g.loss.Err()
 	case g.leaving:
 		return 0, driver.ErrReleased
 	case err != nil && ctx.Err() != nil:
@@ -163,8 +163,8 @@ func (g *grant) over() error {
 	switch {
 	case g.leaving:
 		return driver.ErrReleased
-	case g.loss.Err != nil:
-		return g.loss.Err
+	case g.loss.Err() != nil:
+		return g.loss.Err()
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (g *grant) Release(ctx context.Context) error {
 	s.mu.Lock()
 	g.ended = true
 	delete(s.grants, g)
-	lost := g.loss.Err
+	lost := g.loss.Err()
 	granted := g.timer != nil
 	if granted {
 		g.timer.Stop()

@@ -17,7 +17,7 @@ func (g *grant) expire() {
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.leaving || g.loss.Err != nil {
+	if g.leaving || g.loss.Err() != nil {
 		return
 	}
 	if left := g.expires.Sub(driver.Now()); left > 0 {
@@ -51,7 +51,7 @@ func (g *grant) OnLost(f func(error)) {
 
 // lose tells that the lease has ended. session.mu is held.
 func (g *grant) lose(why *driver.LostError) {
-	if g.loss.Err != nil || g.leaving {
+	if g.loss.Err() != nil || g.leaving {
 		return
 	}
 	delete(g.s.grants, g)
@@ -91,7 +91,7 @@ func (g *grant) missing(ctx context.Context) error {
 		return driver.ErrReleased
 	case g.timer != nil:
 		g.lose(why)
-		return g.loss.Err
+		return g.loss.Err()
 	}
 	g.loss.Note(why) // it was waiting: see begin
 	return why

@@ -5,6 +5,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -170,7 +171,11 @@ func clientNoGhost(e *env) {
 	e.give(next.got(e.soon()))
 	// What a cancelled call may have left at the store is undone in the background, and long before it expires.
 	e.eventually(e.h.TTL/2, func() (err error) {
-		l, err = a.TryAcquire(e.ctx, name)
+		if l, err = a.TryAcquire(e.ctx, name); err != nil && !errors.Is(err, pawl.ErrHeld) {
+			e.Fatalf("TryAcquire = %v; want a lease", err)
+		} else if err != nil {
+			err = fmt.Errorf("a cancelled call has left a lease: %w", err)
+		}
 		return err
 	})
 	e.give(l)

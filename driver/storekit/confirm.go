@@ -16,9 +16,9 @@ const (
 
 // Confirm asks for leases after their server was replaced. The new one may not know them, and
 // somebody else may have the names. The next renewal would find that out, but may come much
-// later. Confirm calls ask for each lease, so many at a time, until ask reports that there is no
-// more to ask: up to five times, with a context that ends after a second. It returns when all
-// have been asked for, or when ctx has ended.
+// later. Confirm calls ask for each lease, up to atOnce (at least 1) at a time, until ask reports
+// that there is no more to ask: up to five times, each with a context that ends after a second.
+// Once ctx has ended it begins no more. It returns when all calls of ask have returned.
 func Confirm[L any](ctx context.Context, atOnce int, leases []L, ask func(context.Context, L) (done bool)) {
 	var asked sync.WaitGroup
 	places := make(chan struct{}, atOnce)

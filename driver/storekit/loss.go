@@ -4,17 +4,26 @@ package storekit
 
 import "github.com/pawl-go/pawl/driver"
 
-// Loss is that a grant has ended without its holder, which may want to be told of that: for
-// driver.Notifier. It is guarded by what guards the grant.
+// Loss records how a grant has ended without its holder, and tells the holder, as
+// driver.Notifier requires. The zero Loss is that of a grant that is not lost, as far as is known.
+// What guards the grant guards it.
 type Loss struct {
-	Err    *driver.LostError // nil: it is not lost, as far as is known
+	why    *driver.LostError
 	notify func(error)
+}
+
+// Err returns the loss that was noted first, a *driver.LostError, or nil.
+func (l *Loss) Err() error {
+	if l.why == nil {
+		return nil
+	}
+	return l.why
 }
 
 // OnLost implements driver.Notifier.
 func (l *Loss) OnLost(f func(error)) {
-	if l.Err != nil {
-		go f(l.Err)
+	if l.why != nil {
+		go f(l.why)
 		return
 	}
 	l.notify = f
@@ -22,19 +31,20 @@ func (l *Loss) OnLost(f func(error)) {
 
 // Tell is Note, and tells the holder, unless the loss was noted before.
 func (l *Loss) Tell(why *driver.LostError) {
-	if l.Err == nil && l.notify != nil {
+	if l.why == nil && l.notify != nil {
 		go l.notify(why)
 	}
 	l.Note(why)
 }
 
-// Note notes the loss for a holder that sees it itself, and returns what was noted first.
+// Note notes the loss, which is not nil, for a holder that sees it itself, and returns what was
+// noted first.
 func (l *Loss) Note(why *driver.LostError) *driver.LostError {
-	if l.Err == nil {
-		l.Err = why
+	if l.why == nil {
+		l.why = why
 	}
 	l.notify = nil
-	return l.Err
+	return l.why
 }
 
 // Hush makes Tell tell nobody: the holder gives the grant back.

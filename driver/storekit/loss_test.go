@@ -37,8 +37,8 @@ func TestLoss(t *testing.T) {
 					t.Errorf("%s: the holder was told %v; want %v", c.what, err, c.err)
 				}
 			}
-			if c.err == nil != (l.Err == nil) || c.err != nil && l.Note(second) != c.err {
-				t.Errorf("%s: Err = %v; want %v", c.what, l.Err, c.err)
+			if l.Err() != c.err || c.err != nil && l.Note(second) != c.err {
+				t.Errorf("%s: Err = %v; want %v", c.what, l.Err(), c.err)
 			}
 		})
 	}

@@ -29,18 +29,18 @@ func (m MaxTTL) String() string {
 
 // Refuse returns the error of a request for a TTL that is longer than the store's MaxTTL.
 func (m MaxTTL) Refuse(ttl time.Duration) error {
-	return Disagree("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
+	return Disagreef("TTL %s is longer than the store's MaxTTL, which is %v: use a shorter one, as leases are renewed, "+
 		"or raise MaxTTL with pawl max-ttl %[1]s", Typed(ttl), m)
 }
 
-// RefuseHere returns the error of a request for a TTL that is longer than the MaxTTL of its own
-// client, which its options have set, or not.
+// RefuseHere returns the error of a request for a TTL that is longer than own, the MaxTTL of its
+// client. set says whether the client's options name that.
 func RefuseHere(ttl, own time.Duration, set bool) error {
 	unless := ""
 	if !set {
 		unless = " unless set"
 	}
-	return Disagree("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
+	return Disagreef("TTL %s is longer than MaxTTL, which is %s%s: use a shorter one, as leases are renewed, "+
 		"or set MaxTTL with pawl max-ttl %[1]s and ?max_ttl=%[1]s in the URL of each client", Typed(ttl), Typed(own), unless)
 }
 
@@ -50,7 +50,7 @@ type Disagreement struct{ text string }
 func (d *Disagreement) Error() string        { return d.text }
 func (d *Disagreement) Is(target error) bool { return target == driver.ErrDisagree }
 
-// Disagree returns a *Disagreement whose text is made as fmt.Sprintf does.
-func Disagree(format string, args ...any) error {
+// Disagreef returns a *Disagreement, with a text as of fmt.Sprintf.
+func Disagreef(format string, args ...any) error {
 	return &Disagreement{fmt.Sprintf(format, args...)}
 }

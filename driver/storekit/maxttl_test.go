@@ -18,7 +18,7 @@ func TestRefuse(t *testing.T) {
 		"TTL 2h is longer than the store's MaxTTL, which is 1h0m0s: use a shorter one, as leases are renewed, or raise MaxTTL with pawl max-ttl 2h":                                              MaxTTL{TTL: time.Hour}.Refuse(2 * time.Hour),
 		"TTL 1m30s is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, or set MaxTTL with pawl max-ttl 1m30s and ?max_ttl=1m30s in the URL of each client": RefuseHere(90*time.Second, 30*time.Second, false),
 		"TTL 1m30s is longer than MaxTTL, which is 30s: use a shorter one, as leases are renewed, or set MaxTTL with pawl max-ttl 1m30s and ?max_ttl=1m30s in the URL of each client":            RefuseHere(90*time.Second, 30*time.Second, true),
-		"a here, but b there": Disagree("%s here, but %s there", "a", "b"),
+		"a here, but b there": Disagreef("%s here, but %s there", "a", "b"),
 	} {
 		if err.Error() != want || !errors.Is(err, driver.ErrDisagree) {
 			t.Errorf("%q; want %q, which is ErrDisagree", err, want)

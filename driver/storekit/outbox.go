@@ -4,8 +4,8 @@ package storekit
 
 import "sync"
 
-// Outbox passes what a driver has to tell to a function, in order, and keeps it until there
-// is one: for Reporter, whose OnNews may come after the first news, and Recallable.
+// Outbox calls a function with each piece of news, in order, and keeps news until there is a
+// function: for driver.Reporter and driver.Recallable. The zero Outbox is ready for use.
 type Outbox[T any] struct {
 	mu   sync.Mutex
 	tell func(T)

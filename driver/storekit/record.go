@@ -32,7 +32,7 @@ func (r Record) String() string {
 	return string(b)
 }
 
-// Records makes the Records of requests. It keeps the last one: those of one client are the
+// Records makes the Records of requests. The zero Records is ready for use. It keeps the last one: those of one client are the
 // same unless a lease has a Why, or its caller holds others.
 type Records struct{ last atomic.Pointer[made] }
 
@@ -44,27 +44,27 @@ type made struct {
 }
 
 // Of returns the JSON of the Record of a request. keeps is for Record.Keeps.
-func (s *Records) Of(req *driver.Request, keeps bool) string {
+func (r *Records) Of(req *driver.Request, keeps bool) string {
 	if req.Holds != nil {
 		return Record{*req.Holder, req.Why, req.Holds, keeps}.String()
 	}
-	m := s.last.Load()
+	m := r.last.Load()
 	if m == nil || m.holder != req.Holder || m.why != req.Why || m.keeps != keeps {
 		m = &made{req.Holder, req.Why, keeps, Record{*req.Holder, req.Why, nil, keeps}.String()}
-		s.last.Store(m)
+		r.last.Store(m)
 	}
 	return m.text
 }
 
-// HowLost returns how a lease has ended that the store does not have any more: broken, by whoever
-// this is the Record of, or, without one, simply gone.
-func HowLost(broken string) *driver.LostError {
-	if broken == "" {
+// HowLost returns how a lease has ended that the store does not have any more. by is the Record of
+// the client that has broken it, or empty if nobody has: then the lease is gone.
+func HowLost(by string) *driver.LostError {
+	if by == "" {
 		return &driver.LostError{Reason: driver.Gone}
 	}
 	lost := &driver.LostError{Reason: driver.Broken}
 	var r Record
-	if json.Unmarshal([]byte(broken), &r) == nil {
+	if json.Unmarshal([]byte(by), &r) == nil {
 		lost.By, lost.Why = &r.Holder, r.Why
 	}
 	return lost

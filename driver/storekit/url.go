@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storekit is what drivers of stores across a network have in common: it reads
-// URLs with passwords and files for TLS, describes holders, and reckons what a waiter may
-// believe of a message that hands it a name. It depends only on the standard library.
+// Package storekit is what drivers of stores across a network have in common. It reads URLs
+// with passwords and files for TLS. It describes holders and tells them of losses and news. It
+// reckons what a server's clock and a message that hands a name over are worth. And it has what
+// clients with different MaxTTL are told. It depends only on the standard library.
 //
 // No error of this package contains a part of a URL that may belong to a password: in a
 // wrong URL it is not clear where the password ends.

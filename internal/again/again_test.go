@@ -88,6 +88,17 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
+// TestPassed: what has passed the first time is written down, and nothing else.
+func TestPassed(t *testing.T) {
+	out, err := againOn(t, `t.Run("passes", func(t *testing.T) {}); t.Run("skips", func(t *testing.T) { t.Skip() }); t.Run("late", func(t *testing.T) { if first(t) { t.Error("no answer") } })
+}
+func TestY(t *testing.T) {`, "1m")
+	got, _ := os.ReadFile(filepath.Join(".work", "passed"))
+	if want := "example/p TestX/passes\nexample/p TestY\n"; err != nil || string(got) != want {
+		t.Errorf("run = %v, and wrote %q; want %q\n%s", err, got, want, out)
+	}
+}
+
 func TestManyFailuresAreFinal(t *testing.T) {
 	var body strings.Builder
 	for _, n := range []string{"A", "B", "C", "D", "E", "F"} {

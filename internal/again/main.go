@@ -11,7 +11,7 @@
 // a package that took too long, or in which the race runtime has crashed, once. What speaks of two holders, a token, a leak, a panic or
 // a data race has failed for good, and so has what fails again, and one of many that fail.
 //
-// It adds the tests that have passed at once to .work/passed, by package and name, for internal/mutants.
+// It adds the tests that have passed the first time to .work/passed, by package and name, for internal/mutants.
 package main
 
 import (

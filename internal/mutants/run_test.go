@@ -96,7 +96,11 @@ func prepare(t *testing.T) (*shows, *binaries) {
 		number[m.name] = i + 1
 	}
 	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, tests: make(map[string][]string), made: make(map[string]func() (*binary, error))}
-	b.overlay, b.suites = b.build.overlay(t, b.dir), readPassed(t)
+	b.overlay = b.build.overlay(t, b.dir)
+	var err error
+	if b.suites, err = readPassed(root, *passed); err != nil {
+		t.Fatal(err)
+	}
 	shared.caught, shared.binaries = readCaught(t), b
 	return shared.caught, b
 }
@@ -136,21 +140,37 @@ func (b *binaries) passes(bin *binary, m mutant) string {
 	return bin.passes(m.test)
 }
 
-// readPassed reads the file of -passed: a package and a test in each line.
-func readPassed(t *testing.T) map[string]bool {
-	t.Helper()
+// readPassed reads the file of -passed: a package and a test in each line. What has changed since
+// it was written has not passed.
+func readPassed(dir, file string) (map[string]bool, error) {
 	all := make(map[string]bool)
-	if *passed == "" {
-		return all
+	if file == "" {
+		return all, nil
 	}
-	text, err := os.ReadFile(filepath.Join(root, *passed))
+	file = filepath.Join(dir, file)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for line := range strings.Lines(string(text)) {
 		all[strings.TrimPrefix(strings.TrimSpace(line), "github.com/pawl-go/pawl/")] = true
 	}
-	return all
+	written, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	return all, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != dir && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if is, err := d.Info(); err == nil && !d.IsDir() && is.ModTime().After(written.ModTime()) {
+			return fmt.Errorf("%s is newer than %s: run the suites again", path, file)
+		}
+		return nil
+	})
 }
 
 // building lets one compiler run at a time: it has use for all processors.

@@ -26,7 +26,7 @@ func init() {
 		kit("a step of the clock ends terms that are not known", "term.go", "t.TTL > 0 && ", "", "TestStepped"),
 		kit("a loss is told to nobody", "loss.go", "\t\tgo l.notify(why)\n", "", "TestLoss"),
 		kit("a loss is told to whoever gives back", "loss.go", "func (l *Loss) Hush() { l.notify = nil }", "func (l *Loss) Hush() {}", "TestLoss"),
-		kit("the last loss counts", "loss.go", "\tif l.Err == nil {\n\t\tl.Err = why\n\t}", "\tl.Err = why", "TestLoss"),
+		kit("the last loss counts", "loss.go", "\tif l.why == nil {\n\t\tl.why = why\n\t}", "\tl.why = why", "TestLoss"),
 		kit("a lease without an answer is asked for once", "confirm.go", "for range confirmTimes {", "for range 1 {", "TestConfirm"),
 		kit("leases are asked for all at a time", "confirm.go", "make(chan struct{}, atOnce)", "make(chan struct{}, len(leases))", "TestConfirm"),
 		kit("whoever has broken a lease is not told", "record.go", "lost.By, lost.Why = &r.Holder, r.Why", "_ = lost", "TestHowLost"),

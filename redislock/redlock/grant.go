@@ -99,8 +99,8 @@ func (g *grant) ended() error {
 	switch {
 	case g.over:
 		return driver.ErrReleased
-	case g.loss.Err != nil:
-		return g.loss.Err
+	case g.loss.Err() != nil:
+		return g.loss.Err()
 	case driver.Now() >= g.until:
 		return &driver.LostError{Reason: driver.Expired}
 	}
@@ -118,7 +118,7 @@ func (g *grant) lose(why *driver.LostError) error {
 func (g *grant) OnLost(f func(error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.loss.Err != nil {
+	if g.loss.Err() != nil {
 		g.loss.OnLost(f)
 	} else if !g.over && !g.asked {
 		g.loss.OnLost(f)
@@ -180,8 +180,8 @@ func (g *grant) Release(ctx context.Context) error {
 	g.over = true
 	if !had && !again {
 		switch {
-		case g.loss.Err != nil:
-			return g.loss.Err
+		case g.loss.Err() != nil:
+			return g.loss.Err()
 		case driver.Now() >= until:
 			return &driver.LostError{Reason: driver.Expired}
 		}

@@ -63,13 +63,18 @@ const postgresFiles = "PAWL_POSTGRES_FILES"
 func (p *Postgres) initialize() error {
 	files := os.Getenv(postgresFiles)
 	made := filepath.Join(files, "postgres-"+filepath.Base(filepath.Dir(p.bin)))
-	if files != "" && copyFiles(made, p.Dir) == nil {
-		return nil
+	if files != "" {
+		if copyFiles(made, p.Dir) == nil {
+			return nil
+		}
+		_ = os.RemoveAll(p.Dir) // half a copy
 	}
 	err := p.tool("initdb", "-D", p.Dir, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-	if mine := made + "-" + filepath.Base(filepath.Dir(p.Dir)); err == nil && files != "" && copyFiles(p.Dir, mine) == nil {
-		if os.Rename(mine, made) != nil { // another was faster
-			_ = os.RemoveAll(mine)
+	if err == nil && files != "" {
+		// Without them the next server makes its own.
+		mine := made + "-" + filepath.Base(filepath.Dir(p.Dir))
+		if errors.Join(os.MkdirAll(files, 0o777), copyFiles(p.Dir, mine)) != nil || os.Rename(mine, made) != nil {
+			_ = os.RemoveAll(mine) // or another was faster
 		}
 	}
 	return err

@@ -132,7 +132,7 @@ func (l *Limit) agree() error {
 		if !l.explicit {
 			what = fmt.Sprintf("no MaxTTL is set here, which means %v", l.own)
 		}
-		return storekit.Disagree("%s, but it is %v in the store: after a loss of data this client would not wait for all leases: "+
+		return storekit.Disagreef("%s, but it is %v in the store: after a loss of data this client would not wait for all leases: "+
 			"set MaxTTL to %v (?max_ttl=%v)", what, t, t.TTL, t.TTL)
 	}
 	l.agreed = true

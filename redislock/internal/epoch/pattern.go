@@ -91,11 +91,11 @@ func disagreement(layout *keys.Layout, theirs, key string) error {
 	case own == theirs:
 		return nil
 	case theirs == "":
-		return storekit.Disagree("clients without a Pattern have been at work with the prefix %q (%s), and the Pattern here is %q: choose another Prefix", layout.Prefix, key, own)
+		return storekit.Disagreef("clients without a Pattern have been at work with the prefix %q (%s), and the Pattern here is %q: choose another Prefix", layout.Prefix, key, own)
 	case own == "":
-		return storekit.Disagree("the locks of this store have the keys %q (%s), and no Pattern is set here: set it (?pattern=%s), "+next, theirs, key, theirs, layout.Prefix+"pattern", records)
+		return storekit.Disagreef("the locks of this store have the keys %q (%s), and no Pattern is set here: set it (?pattern=%s), "+next, theirs, key, theirs, layout.Prefix+"pattern", records)
 	}
-	return storekit.Disagree("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)
+	return storekit.Disagreef("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)
 }
 
 // differs is the error of a client whose keys are others than those of a record with this layout.

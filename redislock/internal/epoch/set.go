@@ -206,7 +206,7 @@ func (g *Group) agree(node int, s Sets) (again bool, err error) {
 		return true, nil
 	}
 	if at := slices.Index(g.ids, s.Self); at >= 0 && at != node {
-		return false, storekit.Disagree("this is the same node as %s (%s): name each node once", g.addrs[at], s.Self)
+		return false, storekit.Disagreef("this is the same node as %s (%s): name each node once", g.addrs[at], s.Self)
 	}
 	switch {
 	case g.mine.IDs == nil || !g.known.has(g.mine):
@@ -240,7 +240,7 @@ func (g *Group) differs(s Sets) error {
 	if mine.Quorum != store.Quorum {
 		text += fmt.Sprintf(": the quorum is %d here, and %d in the store", mine.Quorum, store.Quorum)
 	}
-	return storekit.Disagree("%s; the store's is %s, with a quorum of %d: name these; to change it, see pawl nodes --help",
+	return storekit.Disagreef("%s; the store's is %s, with a quorum of %d: name these; to change it, see pawl nodes --help",
 		text, strings.Join(store.IDs, ", "), store.Quorum)
 }
 
