@@ -78,7 +78,8 @@ func faultLateUndo(e *env) {
 
 func faultLateAttempt(e *env) {
 	for _, op := range []Op{TryAcquire, Acquire} {
-		a, _ := e.faultyClient(Rule{Op: op, Effect: SlowBefore, Delay: e.h.TTL / 2})
+		late := (e.h.TTL + e.h.Slack) / 2
+		a, _ := e.faultyClient(Rule{Op: op, Effect: SlowBefore, Delay: late})
 		name := e.name("deploy" + op.String())
 		w := e.queue(a, name, pawl.TTL(e.long()))
 		select {
@@ -88,8 +89,8 @@ func faultLateAttempt(e *env) {
 		default:
 		}
 		w.cancel()
-		w.failed(e.h.TTL/4, context.Canceled)
-		time.Sleep(e.h.TTL/2 + e.h.Pause)
+		w.failed(late/2, context.Canceled)
+		time.Sleep(late + e.h.Pause)
 		e.give(e.queue(e.client(), name).got(e.soon()))
 	}
 }
