@@ -93,8 +93,7 @@ func (g *grant) missing(ctx context.Context) error {
 		g.lose(why)
 		return g.loss.Err()
 	}
-	g.loss.Note(why) // it was waiting: see begin
-	return why
+	return g.loss.Note(why) // it was waiting: see begin
 }
 
 // howLost returns how the lease ended whose node is not there any more.

@@ -78,9 +78,8 @@ func faultLateUndo(e *env) {
 
 func faultLateAttempt(e *env) {
 	for _, op := range []Op{TryAcquire, Acquire} {
-		late := (e.h.TTL + e.h.Slack) / 2
+		name, late := e.name("deploy"+op.String()), (e.h.TTL+e.h.Slack)/2
 		a, _ := e.faultyClient(Rule{Op: op, Effect: SlowBefore, Delay: late})
-		name := e.name("deploy" + op.String())
 		w := e.queue(a, name, pawl.TTL(e.long()))
 		select {
 		case <-w.done: // the store is not asked in this way

@@ -32,8 +32,8 @@ func (r Record) String() string {
 	return string(b)
 }
 
-// Records makes the Records of requests. The zero Records is ready for use. It keeps the last one: those of one client are the
-// same unless a lease has a Why, or its caller holds others.
+// Records makes the Records of requests. It keeps the last one: those of one client are the same
+// unless a lease has a Why, or its caller holds others. The zero Records is ready for use.
 type Records struct{ last atomic.Pointer[made] }
 
 type made struct {

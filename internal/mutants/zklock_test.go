@@ -100,7 +100,7 @@ func init() {
 		zk("a waiter is next although its node has gone", "trust.go",
 			"n == 0 || g.stirred ||", "n == 0 ||", "TestNextIsThere"),
 		mutant{name: "a waiter whose node has gone looks for it again and again", file: "zklock/lost.go",
-			old: "g.loss.Note(why) // it was waiting: see begin", new: "_ = why", pkg: pkg, test: "TestDeletedWaiterAsksOnce",
+			old: "return g.loss.Note(why) // it was waiting: see begin", new: "return why", pkg: pkg, test: "TestDeletedWaiterAsksOnce",
 			also: []edit{{"zklock/watch.go", "if e.gone {", "if false {"}}},
 		zk("a watch of an earlier connection is relied on", "trust.go",
 			" || s.link == nil || s.link != g.link {", " {", "TestStanding"),

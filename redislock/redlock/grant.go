@@ -118,14 +118,15 @@ func (g *grant) lose(why *driver.LostError) error {
 func (g *grant) OnLost(f func(error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.loss.Err() != nil {
-		g.loss.OnLost(f)
-	} else if !g.over && !g.asked {
-		g.loss.OnLost(f)
+	if g.loss.Err() == nil {
+		if g.over || g.asked {
+			return
+		}
 		g.d.mu.Lock()
 		g.d.held[g.lease] = g
 		g.d.mu.Unlock()
 	}
+	g.loss.OnLost(f)
 }
 
 // broken handles the news that a lease was broken. Each node sends it.
