@@ -67,7 +67,6 @@ func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set sett
 	if len(leases) == 0 && len(set.holding) == 0 {
 		return c.acquire(ctx, req, set)
 	}
-	c.noteOrder(leases, req.Name)
 	req.Holds = holdsOf(leases, set.holding)
 	req.Lease = newID() // by which other calls find this one in the line
 	if set.inDeadlock {

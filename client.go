@@ -20,7 +20,7 @@ import (
 type Client struct {
 	// Locks are taken in this order: Client.mu, which guards the lines and the list of
 	// grants; grant.mu, which guards a grant and its leases; and those within sched,
-	// renewals, observer, order, timeouts and random, under which no other code is called.
+	// renewals, observer, timeouts and random, under which no other code is called.
 	// None is held during a request to the store, the cancelling of a context or a call
 	// of an observer, and no function returns with one held.
 
@@ -32,7 +32,6 @@ type Client struct {
 	sched      *schedule.Schedule[*grant]
 	renewals   *schedule.Workers[*grant]
 	random     *random
-	order      *order // nil without a log
 	timeouts   timeouts
 
 	ctx        context.Context // ends with Close
@@ -87,9 +86,6 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 		habits:     make(map[string]*line.Habit),
 		sched:      schedule.New((*grant).wake),
 		renewals:   schedule.NewWorkers(maxRenewals, (*grant).renew),
-	}
-	if opts.Logger != nil {
-		c.order = &order{class: opts.Class}
 	}
 	if r, ok := d.(driver.Reporter); ok {
 		r.OnNews(c.observer.news)

@@ -292,11 +292,6 @@ func (r *reporter) deposed(l *Lease, err error) {
 	r.tell(nil, Event{}, "the leader has stopped after its lease was lost", "name", l.grant.name, "lease", l.grant.id, "token", l.token, "error", err)
 }
 
-func (r *reporter) bothOrders(first, then string) {
-	r.tell(nil, Event{}, "locks are taken in both orders: callers can wait for each other for ever; take them in one order, or with AcquireAll",
-		"held", first, "taken", then)
-}
-
 func (r *reporter) notGivenBack(err error) {
 	r.tell(nil, Event{}, "a lease could not be given back", "error", err)
 }

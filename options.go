@@ -43,13 +43,6 @@ type Options struct {
 	// Observer learns of every event.
 	Observer Observer
 
-	// Class makes of a name what the warning about the order of locks calls it, such as
-	// "invoice" of "invoice/42". The client warns, once and to Logger, of two classes that
-	// its callers take in both orders: a and, while they hold that, b; and b, then a. Such
-	// callers can wait for each other for ever. With nil each name is a class of its own. The
-	// client notes the first 1,024 pairs that it sees.
-	Class func(name string) string
-
 	// Require says which guarantees the client needs. If the store lacks one, New
 	// returns an error that wraps errors.ErrUnsupported and names what is missing.
 	Require Guarantees
