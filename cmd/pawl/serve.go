@@ -31,7 +31,6 @@ type serveFlags struct {
 	stores storeValues
 	hosts  []string
 	breaks bool
-	states string // directory
 }
 
 // storeValues is the flag --store of a command that reads several.
@@ -59,9 +58,6 @@ func (a *app) serveCommand() *cobra.Command {
 who waits, and a time line of leases and waits. It reads, and changes nothing,
 unless --allow-break is there: then whoever has the token may break leases.
 
-With --terraform it also keeps states of Terraform and OpenTofu, as their
-backend of type http, and their locks in the first store.
-
 It keeps what has happened since it was started, as far as 4 MB go. A store is
 asked once a second while somebody looks, and every 30s while nobody does.
 
@@ -75,7 +71,6 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
   /api/events    the same and each change, as server-sent events
   /metrics       for Prometheus, without names of locks
   /api/break     ends a lease, with --allow-break
-  /terraform/X   the state X and its lock, with --terraform
   /healthz       ok, for as long as it runs; it needs no token`,
 		Example: `  pawl serve                         then open http://127.0.0.1:7295/
   pawl serve -s redis://h1 -s etcd://h2:2379
@@ -93,7 +88,6 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
 	fs.StringVar(&f.key, "tls-key", "", "`FILE` with its key")
 	fs.StringArrayVar(&f.hosts, "host", nil, "`NAME` by which browsers call it, as through a proxy; may be repeated")
 	fs.BoolVar(&f.breaks, "allow-break", false, "let others break leases")
-	fs.StringVar(&f.states, "terraform", "", "`DIR` for states of Terraform: be its backend of type http")
 	return cmd
 }
 
@@ -103,11 +97,6 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	opts := serve.Options{Break: f.breaks}
-	if f.states != "" {
-		if opts.States, err = serve.OpenStates(f.states); err != nil {
-			return fail(exitConfig, strings.TrimPrefix(err.Error(), "fence: "), "name a directory of your own: --terraform DIR")
-		}
-	}
 	if f.token != "" {
 		if opts.Token, err = readToken(f.token); err != nil {
 			return err
@@ -184,9 +173,6 @@ func (f *serveFlags) address() (network, address string, err error) {
 	}
 	if f.breaks && f.token == "" {
 		return "", "", usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
-	}
-	if f.states != "" && f.token == "" {
-		return "", "", usage("--terraform lets everybody on this machine read states, which have secrets", "add --token-file FILE, or listen at unix:/PATH")
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil || unix {

@@ -138,8 +138,6 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--listen", "0.0.0.0:999999"}, exitUsage, "add --token-file"},
 		{[]string{"--listen", "pawl.example:999999"}, exitUsage, "add --token-file"},
 		{[]string{"--listen", "127.0.0.1:999999", "--allow-break"}, exitUsage, "add --token-file"},
-		{[]string{"--listen", "127.0.0.1:999999", "--terraform", w.dir}, exitUsage, "add --token-file"},
-		{[]string{"--listen", "unix:" + w.dir + "/s", "--terraform", w.dir + "/none"}, exitConfig, "mkdir -m 700"},
 		{[]string{"--listen", "7295"}, exitUsage, "use HOST:PORT"},
 		{[]string{"--listen", "unix:"}, exitUsage, "use HOST:PORT"},
 		{[]string{"--listen", "127.0.0.1:999999"}, exitSystem, "name another address"},

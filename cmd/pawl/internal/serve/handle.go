@@ -39,8 +39,6 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "this name is not known here: start pawl serve with --host "+hostName(r.Host))
 	case path == "/api/break" && s.may:
 		s.withToken(w, r, (*Server).breakLease)
-	case strings.HasPrefix(path, statePath) && s.terraform != nil:
-		s.withToken(w, r, (*Server).states)
 	case r.Method != "GET" && r.Method != "HEAD":
 		w.Header().Set("Allow", "GET, HEAD")
 		refuse(w, http.StatusMethodNotAllowed, "nothing can be changed here")
@@ -57,9 +55,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 
 // withToken lets f answer whoever may see locks.
 func (s *Server) withToken(w http.ResponseWriter, r *http.Request, f func(*Server, http.ResponseWriter, *http.Request)) {
-	_, password, basic := r.BasicAuth() // Terraform has no other way
-	basic = basic && strings.HasPrefix(r.URL.Path, statePath) && s.allowed("Bearer "+password)
-	if !basic && !s.allowed(r.Header.Get("Authorization")) {
+	if !s.allowed(r.Header.Get("Authorization")) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, http.StatusUnauthorized, "send the token of pawl serve --token-file: Authorization: Bearer TOKEN")
 		return

@@ -26,10 +26,9 @@ type Store struct {
 
 // Options say to whom the locks are shown.
 type Options struct {
-	Token  string   // that everybody has to send; empty: nobody has to
-	Hosts  []string // names, besides localhost and every IP address, by which browsers may call us
-	Break  bool     // whoever may see the locks may break leases
-	States *States  // of Terraform, whose locks are in the first store; nil: there are none
+	Token string   // that everybody has to send; empty: nobody has to
+	Hosts []string // names, besides localhost and every IP address, by which browsers may call us
+	Break bool     // whoever may see the locks may break leases
 
 	Certificate *tls.Certificate // nil: nothing is encrypted
 }
@@ -41,8 +40,6 @@ type Server struct {
 	open  bool // nobody needs a token
 	may   bool // break leases
 	cert  *tls.Certificate
-
-	terraform *terraform // nil: there are no states
 
 	mu       sync.Mutex
 	stores   []*shown
@@ -64,9 +61,6 @@ func New(stores []Store, opts Options) *Server {
 		s.stores = append(s.stores, &shown{Store: history.Store{Name: st.Name}, source: history.Source{Open: st.Open}, texts: map[string]json.RawMessage{},
 			wake: make(chan struct{}, 1), answered: make(chan struct{})})
 	}
-	if opts.States != nil {
-		s.terraform = &terraform{client: s.stores[0].source.Client, states: opts.States, locks: map[string]*stateLock{}}
-	}
 	return s
 }
 
@@ -74,7 +68,7 @@ func New(stores []Store, opts Options) *Server {
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var polls sync.WaitGroup
-	defer polls.Wait() // locks of states are given back
+	defer polls.Wait()
 	defer cancel()
 	for i := range s.stores {
 		polls.Go(func() { s.poll(ctx, i) })
@@ -90,16 +84,13 @@ func (s *Server) poll(ctx context.Context, i int) {
 	sh := s.stores[i]
 	sh.source.Follow(ctx, func(l history.Look) { s.take(i, l) }, func(began time.Time) {
 		if !s.watched() {
-			if s.onlyReads(i) {
+			if !s.may {
 				sh.source.Close() // Redis, for one, has a ping a second as long as it is open
 			}
 			history.Pause(ctx, everyIdle-time.Since(began), sh.wake)
 		}
 	})
 }
-
-// onlyReads reports whether nobody can have leases ended or acquired in the store at index i.
-func (s *Server) onlyReads(i int) bool { return !s.may && (s.terraform == nil || i > 0) }
 
 func (s *Server) watched() bool {
 	s.mu.Lock()
