@@ -33,7 +33,7 @@ type crew struct {
 // build builds the programs of the workers and the command, with a mutant if there is one.
 func (r *run) build() error {
 	r.program = filepath.Join(r.dir, "worker")
-	args := []string{"build", "-o", "", "-tags", "pawltrace"}
+	args := []string{"build", "-o", ""}
 	if r.mutant != "" {
 		overlay, err := writeOverlay(r.mutant, r.dir)
 		if err != nil {
@@ -76,7 +76,7 @@ func (c *crew) startAs(program []string, name, url string, args ...string) (*sta
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	p := &stage.Process{Dir: dir, Env: []string{"PAWL_TRACE=" + c.run.decisions()}}
+	p := &stage.Process{Dir: dir}
 	p.Args = append(slices.Clone(program), append([]string{"-store", url, "-log", filepath.Join(c.logs, name+".log"),
 		"-names", strings.Join(c.names, ","), "-ttl", c.run.ttl.String(), "-lanes", fmt.Sprint(c.run.lanes), "-v"}, args...)...)
 	return p, p.Start()

@@ -18,10 +18,6 @@ All instants are of one clock, that of the machine since its boot, so nothing ha
 allowed for: two leases of one name that were believed at the same instant are a violation. A
 lease is believed from the first to the last instant that was read before Err said nil.
 
-On Redlock the servers and the clients write down each step, too, and package internal/steps holds
-that against the formulas of spec/proof, unless clocks are set or an assumption is broken. A step that the formulas do not
-have is a violation, whether or not two held a lock.
-
 Faults that break an assumption that docs/guarantees names are drawn only with --beyond. With
 --mutant the clients are built with one protection taken out, and the run has to find it.
 */

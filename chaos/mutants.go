@@ -14,17 +14,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/pawl-go/pawl/chaos/check"
 )
 
 // mutant is one protection taken out of the sources, for the workers only.
 type mutant struct {
 	why    string
 	edits  []edit
-	stores []string   // the topologies on which it has to be found
-	faults []string   // and what has to happen; anything, if it is empty
-	finds  check.Rule // what has to be broken; TwoHolders, if it is empty
+	stores []string // the topologies on which it has to be found
+	faults []string // and what has to happen; anything, if it is empty
 }
 
 // edit changes what is there once in a file below the folder of the project.

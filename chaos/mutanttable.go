@@ -4,10 +4,8 @@
 
 package main
 
-import "github.com/pawl-go/pawl/chaos/check"
-
 // mutants are protections, each of which can be taken out of the workers. A run on each of its stores must
-// then find two holders, or what the mutant names.
+// then find two holders.
 var mutants = map[string]mutant{
 	"trust": {
 		why:    "a lease is trusted for three times its TTL",
@@ -65,20 +63,6 @@ var mutants = map[string]mutant{
 		stores: []string{"redis", "directory"},
 		edits:  []edit{{"cmd/pawl/runargs.go", "forEver, exitBusy, waitLeftovers", "forEver, exitBusy, releaseLeftovers"}},
 		faults: []string{"guest: commands"},
-	},
-	"steps": {
-		why:    "a node takes the drift off, too, so that nothing is left for its clock; while clocks are right nothing comes of it",
-		stores: []string{"redlock-3"},
-		edits:  []edit{{"redislock/redlock/lua/propose.lua", "token .. tail, 'PX', ttl, 'NX')", "token .. tail, 'PX', math.floor(ttl * 0.99), 'NX')"}},
-		faults: []string{"client killed"},
-		finds:  check.NoSuchStep,
-	},
-	"forgotten": {
-		why:    "a node that has forgotten its locks gives one back to its holder at once, also if it is another's by now",
-		stores: []string{"redlock-3"},
-		edits:  []edit{{"redislock/redlock/lua/propose.lua", "if shut > 0 or not heir", "if shut > 0 and mode == 'take' or not heir"}},
-		faults: []string{"FLUSHALL", "client stopped"},
-		finds:  check.NoSuchStep,
 	},
 	"flock": {
 		why:    "the file of a lock is locked in common",

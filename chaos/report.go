@@ -31,9 +31,6 @@ func table(w io.Writer, rows []*run) {
 	}
 	for _, r := range rows {
 		fmt.Fprintf(w, "\n%s, seed %d: %s\n", r.store, r.seed, r.kinds())
-		if r.steps > 0 {
-			fmt.Fprintf(w, "  %d steps of the servers and the clients were held against the formulas of spec/proof\n", r.steps)
-		}
 		for text, n := range r.result.Refused {
 			fmt.Fprintf(w, "  %d times no client: %s\n", n, text)
 		}

@@ -4,7 +4,6 @@ set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("${@:2}"); }
 need cc gcc libc6-dev # for -race
-need spin spin
 need z3 z3
 need cvc5 cvc5
 need redis-server redis-server

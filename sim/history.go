@@ -93,7 +93,6 @@ const (
 	StaleWrite Rule = "a write of a former holder after one of a later holder"
 	Stuck      Rule = "nobody gets a free lock"
 	LeftBehind Rule = "a lock without a holder"
-	NoSuchStep Rule = "a step that the formulas do not have"
 )
 
 // Violation is a Rule that was broken.

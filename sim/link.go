@@ -146,13 +146,9 @@ func (l *link) Addr() string { return l.node.lane }
 // Propose implements redlock.Node.
 func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, error) {
 	l.w.asked(l.client, p.Lease)
-	round := l.w.eye.sends(l.client, p)
 	votes := make(chan redlock.Vote, 2)
 	err := l.carry(ctx, 1+uint64(p.Mode)+l.w.attempt(p.Lease), func() {
-		l.w.eye.before(l.node)
-		v := l.node.propose(l.client, p)
-		l.w.eye.voted(l.node, round, p, v)
-		votes <- v
+		votes <- l.node.propose(l.client, p)
 	})
 	if err != nil {
 		return redlock.Vote{}, err
@@ -166,14 +162,9 @@ func (l *link) End(ctx context.Context, e redlock.Ending) (had, next bool, err e
 		return false, false, nil
 	}
 	l.w.asked(l.client, e.Lease) // or the request that it ends is sent later in this instant
-	l.w.eye.gives(l.client, e)
 	done := make(chan [2]bool, 2)
 	err = l.carry(ctx, 4+l.w.attempt(e.Lease), func() {
-		l.w.eye.before(l.node)
 		had, next := l.node.end(l.client, e)
-		if !next {
-			l.w.eye.ended(l.node, e)
-		}
 		done <- [2]bool{had, next}
 	})
 	if err != nil {
@@ -186,7 +177,6 @@ func (l *link) End(ctx context.Context, e redlock.Ending) (had, next bool, err e
 // Enqueue implements redlock.Node.
 func (l *link) Enqueue(ctx context.Context, p redlock.Place) (redlock.State, error) {
 	l.w.asked(l.client, p.Lease)
-	l.w.eye.queues(p)
 	states := make(chan redlock.State, 2)
 	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.enqueue(l.client, p) }); err != nil {
 		return redlock.State{}, err

@@ -139,7 +139,6 @@ func (n *node) hand(s *named, e redlock.Ending) bool {
 	l := &lock{redlock.Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now + p.TTL}
 	s.locks, s.newest = []*lock{l}, now
 	n.tell(Took, p.client, p.Lease, token, n.w.now()+l.ends-now, sharing(false))
-	n.w.eye.handed(n, e.Lease, p.Place, token)
 	n.message(p, token)
 	return true
 }
@@ -310,7 +309,6 @@ func (n *node) crash(until time.Duration) {
 func (n *node) boot(keep func(granted time.Duration) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.w.eye.before(n)
 	n.down = false
 	n.run++
 	for name := range n.names {
@@ -331,7 +329,6 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 	if !n.w.plan.Off.Quarantine {
 		n.closed = n.local() + n.w.plan.TTL
 	}
-	n.w.eye.booted(n)
 	n.tell(Back, 0, "", 0, max(n.w.now(), n.w.now()+n.closed-n.local()), "")
 	for _, s := range n.names {
 		for _, e := range s.ears {

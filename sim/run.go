@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -28,7 +29,6 @@ type world struct {
 	links    [][]*link // by client and node
 	resource *resource
 	watch    *watch
-	eye      eye
 	begun    bool // the clients are connected; faults may happen
 
 	mu     sync.Mutex
@@ -60,7 +60,6 @@ func newWorld(p Plan) *world {
 	w := &world{plan: p, rec: &recorder{begin: time.Now()}, leases: make(map[string]int), stalls: make(map[int]time.Duration)}
 	w.resource = &resource{w: w}
 	w.watch = &watch{w: w, known: make(map[string]bool)}
-	w.eye = openEye(w)
 	for i := range p.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i+1))
 	}
@@ -128,7 +127,7 @@ func (w *world) connect(id int) *client {
 	if err != nil {
 		panic(fmt.Sprintf("sim: %v", err)) // no fault has begun yet
 	}
-	seen := w.eye.driver(id, d)
+	var seen driver.Driver = d
 	if o := w.plan.Off; o.Elapsed || o.Deadline {
 		seen = o.driver(d)
 	}

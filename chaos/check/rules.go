@@ -20,7 +20,6 @@ const (
 	NeverAgain Rule = "a client that gets nothing any more"
 	LeftBehind Rule = "left behind"
 	Hangs      Rule = "a client does not end"
-	NoSuchStep Rule = "no step of the formulas"
 )
 
 // Violation is a rule that was broken.

@@ -5,14 +5,11 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/pawl-go/pawl/internal/steps"
 )
 
 // Redis is one Redis server. Its program is that of $CHAOS_REDIS_SERVER, or redis-server.
@@ -73,11 +70,6 @@ func (r *Redis) fakeClock() error {
 // Up starts the server unless it runs, and waits until it answers. It writes to the server's log when
 // that was: whatever the server had is lost by then, but for what it finds on its disk.
 func (r *Redis) Up() error {
-	if !r.Runs() {
-		if err := r.log(steps.Starts(steps.Wall())); err != nil {
-			return err
-		}
-	}
 	if err := r.Start(); err != nil {
 		return err
 	}
@@ -92,15 +84,6 @@ func (r *Redis) Up() error {
 		}
 		return err
 	})
-}
-
-func (r *Redis) log(text string) error {
-	out, err := os.OpenFile(r.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.WriteString(text)
-	return errors.Join(err, out.Close())
 }
 
 // Do sends one command, past all links.

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/pawl-go/pawl/chaos/link"
-	"github.com/pawl-go/pawl/internal/steps"
 )
 
 // redlock is some independent servers. Every worker has links of its own to all of them.
@@ -116,7 +115,7 @@ func (t *redlock) Faults() []Fault {
 	all := serverFaults(draw)
 	for i := range all {
 		if all[i].Kind == "FLUSHALL" {
-			all[i].Do = func(a *Act) error { return flush(a, draw(a)) }
+			all[i].Do = func(a *Act) error { return command(a, draw(a), "FLUSHALL") }
 		}
 	}
 	// One client loses some of its servers; or all lose one of them.
@@ -142,7 +141,7 @@ func (t *redlock) Faults() []Fault {
 		return nil
 	}}, Fault{Kind: "FLUSHALL of a majority", Do: func(a *Act) error {
 		for _, i := range a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1] {
-			if err := flush(a, t.servers[i]); err != nil {
+			if err := command(a, t.servers[i], "FLUSHALL"); err != nil {
 				return err
 			}
 		}
@@ -159,17 +158,6 @@ func (t *redlock) Faults() []Fault {
 		}
 		return nil
 	}})
-}
-
-// flush is FLUSHALL, and the server's log says when.
-func flush(a *Act, r *Redis) error { return command(a, r, "EVAL", steps.Flush, "0") }
-
-// Logs implements Traced.
-func (t *redlock) Logs() (all []string) {
-	for _, r := range t.servers {
-		all = append(all, r.Log())
-	}
-	return all
 }
 
 // side returns the links to one server, or those of one worker.

@@ -43,11 +43,6 @@ type Topology interface {
 	Stop()
 }
 
-// Traced is a topology of Redlock, whose servers write down each step of the scripts.
-type Traced interface {
-	Logs() []string // of the nodes, in their order
-}
-
 // Promise is what a store gives besides exclusion.
 type Promise struct {
 	Shared, Slots, Tokens bool

@@ -36,8 +36,6 @@ var layers = []struct {
 	{packages: []string{"metrics"}},
 	{packages: []string{"metrics/otelpawl"}, others: []string{"go.opentelemetry.io/otel"}},
 	{packages: []string{"metrics/prompawl"}, others: []string{"github.com/prometheus/client_golang/"}},
-	{packages: []string{"internal/proof"}}, // the formulas that tests of stores and of sim are held against
-	{packages: []string{"internal/steps"}}, // the same, of chaos too
 	{packages: []string{"memlock"}},
 	{packages: []string{"filelock"}, others: []string{"golang.org/x/sys"}},
 	{packages: []string{"redislock"}, others: []string{"github.com/redis/rueidis"}},
@@ -67,7 +65,7 @@ var stores = []string{"memlock", "filelock", "redislock", "zklock", "etcdlock", 
 var testOnly = []string{"driver/drivertest", "driver/drivertest/servers", "driver/drivertest/linear", "memlock"}
 
 // checks look at the tree as a whole.
-var checks = []string{"internal/again", "internal/arch", "internal/docs", "internal/guarantees", "internal/mutants", "internal/release"}
+var checks = []string{"internal/arch", "internal/docs", "internal/guarantees", "internal/mutants", "internal/release"}
 
 var forbidden = []string{"util", "utils", "common", "helper", "helpers", "misc"}
 
@@ -123,7 +121,6 @@ func TestChaosSharesNothing(t *testing.T) {
 			case !ours && imp != module, strings.HasPrefix(to, "chaos/"):
 			case f.dir == "chaos/worker" && !strings.HasPrefix(to, "driver"):
 			case f.path == "chaos/picture.go" && to == "sim":
-			case to == "internal/proof" || to == "internal/steps": // what is proved, and not what the code believes
 			default:
 				t.Errorf("%s imports %s", f.path, imp)
 			}

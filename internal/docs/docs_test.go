@@ -7,7 +7,6 @@ package docs
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,39 +35,6 @@ func TestCodeNamesPages(t *testing.T) {
 	if tr.some("docs/guarantee.md") || !tr.some("docs/adr/0011") {
 		t.Error("the check does not know what is there")
 	}
-}
-
-// TestTrackRecord: each entry has the form by which it can be sorted.
-func TestTrackRecord(t *testing.T) {
-	text := load(t).pages["docs/track-record.md"]
-	for _, wrong := range entries(text) {
-		t.Errorf("docs/track-record.md: %s", wrong)
-	}
-	for bad, want := range map[string]string{
-		"| one | row | of a table |":                     "is no entry",
-		"- **bug**, redis: x. *Found by* y. *Try:* `z`.": "is no entry",
-		"- **leak**, redis: x. *Found by* y.":            "is no entry",
-	} {
-		if wrong := entries("# Bugs\n\n## 2026\n\n" + bad + "\n"); len(wrong) != 1 || !strings.Contains(wrong[0], want) {
-			t.Errorf("%q: told %q; want %q", bad, wrong, want)
-		}
-	}
-}
-
-var entry = regexp.MustCompile(`^- \*\*(safety|liveness|leak|report|secret|test|docs)\*\*, [^:]+: .+ \*Found by\* .+ \*Try:\* .+$`)
-
-func entries(text string) (wrong []string) {
-	_, list, ok := strings.Cut(text, "\n## ")
-	if !ok {
-		return []string{"it has no heading of a year"}
-	}
-	for line := range strings.Lines(list) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "## ") && !regexp.MustCompile(`^\d{4}$`).MatchString(line) && !entry.MatchString(line) {
-			wrong = append(wrong, "this is no entry like the others: "+line)
-		}
-	}
-	return wrong
 }
 
 // TestDecisionsAreListed: the index of decisions is complete.

@@ -3,11 +3,10 @@
 // Package mutants shows that the tests can fail: each protection is taken out
 // of the source, one at a time, and a named test must notice, with the assertion that
 // testdata/caught.txt has for it. The same test must pass without the mutant, in the
-// same binary, or, in make test, in the suites that have just run.
+// same binary.
 //
 //	go test ./internal/mutants                       all of them
 //	go test ./internal/mutants -since main           those of files that have changed since
-//	go test ./internal/mutants -part computes        those that need processors alone
 //	go test ./internal/mutants -run /etcd -update    writes down what they were caught by
 package mutants
 
@@ -28,8 +27,6 @@ import (
 var (
 	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
 	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
-	passed = flag.String("passed", "", "a file of package again, below the root: these tests have passed without a mutant")
-	part   = flag.String("part", "all", "computes: only mutants whose tests have fake time, or none at all; rest: only the others")
 )
 
 type mutant struct {
@@ -55,14 +52,12 @@ func (m mutant) edits() []edit {
 var root, _ = filepath.Abs("../..")
 
 // everyMutant returns those of all tables. The number of a mutant is its place here, from 1.
-func everyMutant() []mutant { return slices.Concat(mutants, simulated, noSteps, offSteps) }
+func everyMutant() []mutant { return slices.Concat(mutants, simulated) }
 
 func TestEveryMutantIsCaught(t *testing.T) {
 	caught, b := prepare(t)
 	each(t, longestFirst(), func(t *testing.T, m mutant) func() {
-		if !b.suites[m.pkg+" "+m.test] {
-			b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // which are read when all are known
-		}
+		b.tests[m.pkg] = append(b.tests[m.pkg], m.test) // read when all are known
 		return func() { b.mustCatch(t, caught, m) }
 	})
 }
@@ -77,7 +72,7 @@ func each(t *testing.T, list []mutant, begin func(*testing.T, mutant) (look func
 	t.Parallel()
 	var turns []chan struct{}
 	for _, m := range list {
-		if !m.wanted(t) {
+		if !m.changed(t) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -115,24 +110,6 @@ var slow = []string{
 	"TestWaitingForAStoreThatIsGone", "TestWatchWithADamagedFile",
 }
 
-// computes are the packages whose tests need processors and nothing else: they may run
-// beside the suites, on what these leave of the processors, and are not late there.
-var computes = []string{".", "adapt", "adapt/adapthttp", "driver/drivertest", "driver/storekit", "fence", "internal/line", "internal/trust", "memlock", "sim"}
-
-// wanted says whether the flags ask for the mutant.
-func (m mutant) wanted(t *testing.T) bool {
-	switch *part {
-	case "all":
-	case "computes", "rest":
-		if slices.Contains(computes, m.pkg) != (*part == "computes") {
-			return false
-		}
-	default:
-		t.Fatalf("-part %s: write all, computes or rest", *part)
-	}
-	return m.changed(t)
-}
-
 func longestFirst() []mutant {
 	all, seen := make(map[string]int), make(map[string]int)
 	for _, m := range mutants {
@@ -158,7 +135,7 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	bin, number := b.of(t, m), b.number[m.name]
 	go bin.together() // beside the mutants
 	first := bin.run(m.test, number)
-	if out := b.passes(bin, m); out != "" {
+	if out := bin.passes(m.test); out != "" {
 		t.Fatalf("%s fails without a mutant:\n%s", m.test, out)
 	}
 	missed := caught.by(m.name, first)

@@ -3,12 +3,10 @@
 package mutants
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestWhatIsNoCatch: a test that passes, that takes too long, whose server does not
@@ -70,28 +68,5 @@ esac
 		if runs, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || strings.Count(string(runs), "\n") != c.runs {
 			t.Errorf("after %s there were these runs, %v:\n%s", c.test, err, runs)
 		}
-	}
-}
-
-// TestReadPassed: what has passed before a change has not passed after it.
-func TestReadPassed(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name, text string, age time.Duration) {
-		t.Helper()
-		file, at := filepath.Join(dir, name), time.Now().Add(-age)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(text), 0o666), os.Chtimes(file, at, at)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("a/x.go", "", time.Hour)
-	put(".work/passed", "github.com/pawl-go/pawl/a TestX/sub\n", time.Minute)
-	put(".work/later", "", 0)
-	all, err := readPassed(dir, ".work/passed")
-	if err != nil || len(all) != 1 || !all["a TestX/sub"] {
-		t.Errorf("readPassed = %v, %v", all, err)
-	}
-	put("a/x.go", "", time.Second)
-	if _, err := readPassed(dir, ".work/passed"); err == nil || !strings.Contains(err.Error(), "x.go is newer") {
-		t.Errorf("after a change of a file: %v", err)
 	}
 }

@@ -21,8 +21,7 @@ type binaries struct {
 	dir, overlay string
 	build        *build
 	number       map[string]int      // of each mutant, by its name
-	suites       map[string]bool     // package and test: those that have passed without a mutant
-	tests        map[string][]string // by package: the others, which must pass
+	tests        map[string][]string // by package: they must pass without a mutant
 	mu           sync.Mutex
 	made         map[string]func() (*binary, error) // by package
 }
@@ -97,10 +96,6 @@ func prepare(t *testing.T) (*shows, *binaries) {
 	}
 	b := &binaries{dir: shared.dir, build: newBuild(t, shared.dir, everyMutant()), number: number, tests: make(map[string][]string), made: make(map[string]func() (*binary, error))}
 	b.overlay = b.build.overlay(t, b.dir)
-	var err error
-	if b.suites, err = readPassed(root, *passed); err != nil {
-		t.Fatal(err)
-	}
 	shared.caught, shared.binaries = readCaught(t), b
 	return shared.caught, b
 }
@@ -130,47 +125,6 @@ func (b *binaries) of(t *testing.T, m mutant) *binary {
 		t.Fatal(err)
 	}
 	return bin
-}
-
-// passes returns what the test of m printed that failed without a mutant, or "".
-func (b *binaries) passes(bin *binary, m mutant) string {
-	if b.suites[m.pkg+" "+m.test] {
-		return ""
-	}
-	return bin.passes(m.test)
-}
-
-// readPassed reads the file of -passed: a package and a test in each line. What has changed since
-// it was written has not passed.
-func readPassed(dir, file string) (map[string]bool, error) {
-	all := make(map[string]bool)
-	if file == "" {
-		return all, nil
-	}
-	file = filepath.Join(dir, file)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(text)) {
-		all[strings.TrimPrefix(strings.TrimSpace(line), "github.com/pawl-go/pawl/")] = true
-	}
-	written, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	return all, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && path != dir && strings.HasPrefix(d.Name(), ".") {
-			return filepath.SkipDir
-		}
-		if is, err := d.Info(); err == nil && !d.IsDir() && is.ModTime().After(written.ModTime()) {
-			return fmt.Errorf("%s is newer than %s: run the suites again", path, file)
-		}
-		return nil
-	})
 }
 
 // building lets one compiler run at a time: it has use for all processors.

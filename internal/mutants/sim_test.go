@@ -124,43 +124,12 @@ var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 	},
 })
 
-// noSteps are mutants that make steps which the formulas of spec/proof do not have: a few
-// hundred schedules show it, whether or not a forbidden thing comes of it.
-var noSteps = inSim("TestStepsAreThoseOfTheFormulas", []mutant{
-	{name: "formulas: renewals take locks as attempts do", file: grant, old: "g.propose(Heal, g.token", new: "g.propose(Take, g.token"},
-	{name: "formulas: failed attempts count as held", file: claim, old: "Held: c.held,", new: "Held: true,"},
-	{
-		name: "formulas: a reader's token need not be stored", file: round,
-		old: "case t.stored.n >= q:", new: "case t.stored.n >= q || t.shared && t.has.n >= q:",
-	},
-	{name: "formulas: a node that has lost its data is open", file: node, old: "if !n.w.plan.Off.Quarantine {", new: "if false {"},
-	{name: "formulas: a renewal shortens a lock", file: node, old: "l.ends = max(l.ends, now+p.TTL)", new: "l.ends = now + p.TTL/2"},
-
-	{ // All other tests of redlock and of the simulator pass with this.
-		name: "formulas: a lease that was handed over is trusted for the drift, too", file: queue,
-		old: "since: until.Add(driver.Drift(ttl) - ttl)", new: "since: until.Add(driver.Drift(ttl) + driver.Drift(min(ttl, claimFor)) - ttl)",
-	},
-})
-
 // inSim returns mutants that a test of the simulator must catch.
 func inSim(test string, all []mutant) []mutant {
 	for i := range all {
 		all[i].pkg, all[i].test = "sim", test
 	}
 	return all
-}
-
-// TestFormulasCatchEveryMutant: the formulas can fail. On one processor, as in a bubble one
-// goroutine runs at a time mostly.
-func TestFormulasCatchEveryMutant(t *testing.T) {
-	caught, b := prepare(t)
-	each(t, noSteps, func(t *testing.T, m mutant) func() {
-		return func() {
-			if missed := caught.by(m.name, b.of(t, m).run(m.test, b.number[m.name], "SIM_SCHEDULES=1000", "GOMAXPROCS=1")); missed != "" {
-				t.Fatalf("1,000 schedules did not notice: %s", missed)
-			}
-		}
-	})
 }
 
 // The schedules that have to notice, which pass without a mutant as the next step of

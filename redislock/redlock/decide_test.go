@@ -137,7 +137,6 @@ func TestOtherChange(t *testing.T) {
 func TestChangesInARace(t *testing.T) {
 	t.Parallel()
 	f := startFour(t, withMaxTTL(changeTTL))
-	f.traced(t)
 	var all []*change
 	for range 4 {
 		all = append(all, first(t, f, 0, 1, 3))

@@ -68,7 +68,7 @@ func New(ctx context.Context, nodes []Node, opts *Options) (*pawl.Client, error)
 }
 
 func newClient(d *Driver, opts *Options) (*pawl.Client, error) {
-	c, err := pawl.New(watched(d), &orDefault(opts).Options.Options)
+	c, err := pawl.New(d, &orDefault(opts).Options.Options)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -19,5 +19,5 @@ func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driv
 		return nil, err
 	}
 	*opts = o.Options.Options
-	return watched(d), nil
+	return d, nil
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Proof has z3 show that the invariant of a protocol holds after every step, for any
-// number of nodes, leases, restarts and changes of the nodes, that what has to be
-// possible is, and that each variant has a mistake.
+// number of nodes, leases and restarts, that what has to be possible is, and that each
+// variant has a mistake.
 //
 //	go run ./spec/proof          all of it; then the same obligations by cvc5
 //	go run ./spec/proof -quick   without cvc5
+//
+// A protocol has sorts, fixed functions, functions that are its state, actions and an
+// invariant. An action has parameters, conditions, each with a name, and assignments,
+// which all take place at once. spec/README.md explains it with the protocol of Redlock.
 package main
 
 import (
@@ -14,8 +18,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/pawl-go/pawl/internal/proof"
 )
 
 // What z3 answers takes milliseconds. cvc5 does not answer all that z3 does.
@@ -42,12 +44,12 @@ func main() {
 }
 
 func check(file string, quick bool) (ok bool, err error) {
-	m, err := proof.Read(file)
+	m, err := Read(file)
 	if err != nil {
 		return false, err
 	}
 	begun := time.Now()
-	first, err := proof.Z3.Ask(m, patience, nil)
+	first, err := Z3.Ask(m, patience, nil)
 	if err != nil {
 		return false, err
 	}
@@ -79,12 +81,12 @@ func check(file string, quick bool) (ok bool, err error) {
 }
 
 // variant reports whether the obligations that a variant names can fail.
-func variant(m *proof.Model, v proof.Variant) (refuted bool, err error) {
+func variant(m *Model, v Variant) (refuted bool, err error) {
 	wrong, err := m.With(v)
 	if err != nil {
 		return false, err
 	}
-	as, err := proof.Z3.Ask(wrong, patience, v.Names)
+	as, err := Z3.Ask(wrong, patience, v.Names)
 	if err != nil {
 		return false, err
 	}
@@ -101,9 +103,9 @@ func variant(m *proof.Model, v proof.Variant) (refuted bool, err error) {
 }
 
 // compare has cvc5 answer the same questions. It may say nothing, but not the opposite.
-func compare(m *proof.Model, first []proof.Answer) error {
+func compare(m *Model, first []Answer) error {
 	begun := time.Now()
-	second, err := proof.CVC5.Ask(m, cvc5Patience, func(o proof.Obligation) bool { return !o.Sat })
+	second, err := CVC5.Ask(m, cvc5Patience, func(o Obligation) bool { return !o.Sat })
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proof reads a protocol that is written as formulas, makes of it what a solver
-// has to show, and holds recorded runs against it.
-//
-// A protocol has sorts, fixed functions, functions that are its state, actions and an
-// invariant. An action has parameters, conditions, each with a name, and assignments,
-// which all take place at once. spec/README.md explains it with the protocol of Redlock.
-package proof
+package main
 
 import (
 	"fmt"
