@@ -143,7 +143,7 @@ func (l *Lease) Files() []*os.File {
 
 // Extend renews the lease now, for ttl from now, and makes ttl the TTL of later
 // renewals. Nothing else extends a lease with NoRenew. MaxHold still bounds the lease.
-// The attempt takes at most a sixth of the TTL before the call, so that a store that
+// The attempt takes at most a third of the TTL before the call, so that a store that
 // hangs does not stop the renewals.
 //
 // The error is ErrLost or ErrReleased if the lease has ended, and ctx.Err() if ctx ends

@@ -98,6 +98,8 @@ type reporter struct {
 	log     *slog.Logger // may be nil
 	listens bool         // events with the context of a call are of use
 
+	slow sync.Once // that answers take too long for a TTL has been logged
+
 	mu      sync.Mutex
 	queue   []func()
 	telling bool
@@ -241,7 +243,11 @@ func (r *reporter) waited(name string, set settings, err error) {
 func (r *reporter) renewed(l *Lease, waited, left, ttl time.Duration) {
 	e := l.event()
 	e.Waited, e.Left, e.TTL = waited, max(0, left), ttl
-	r.tell(r.Renewed, e, "")
+	var warning string
+	if waited > ttl/6 {
+		r.slow.Do(func() { warning = "renewals take more than a sixth of the TTL; use a longer TTL" })
+	}
+	r.tell(r.Renewed, e, warning, "took", waited.Round(time.Millisecond), "ttl", ttl, "at least", (6 * waited).Round(time.Millisecond))
 }
 
 func (r *reporter) suspect(l *Lease, err error, left time.Duration) {

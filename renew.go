@@ -13,12 +13,15 @@ import (
 // maxRenewals bounds the number of a client's renewals that are under way at a time.
 const maxRenewals = 1024
 
-// renew makes one attempt to renew, for the lease that has the grant. An attempt that
-// fails is repeated until the deadline.
+// renew makes one attempt to renew, for the lease that has the grant. One that fails is
+// repeated until the deadline; beside one that has no answer yet there may be another.
 func (g *grant) renew() {
 	g.mu.Lock()
 	l := g.present
 	req, ok := l.trust.Renew(driver.Now())
+	if ok {
+		g.client.sched.WakeAt(&g.item, l.trust.Due())
+	}
 	g.mu.Unlock()
 	if ok {
 		_ = l.ask(g.client.ctx, req) // the lease has recorded the error
@@ -32,7 +35,10 @@ func (l *Lease) begin(ttl time.Duration) (trust.Request, <-chan struct{}, error)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	req, err := l.trust.Extend(ttl, driver.Now())
-	if err == trust.ErrBusy && g.free == nil {
+	switch {
+	case err == nil:
+		g.client.sched.WakeAt(&g.item, l.trust.Due())
+	case err == trust.ErrBusy && g.free == nil:
 		g.free = make(chan struct{})
 	}
 	return req, g.free, err
@@ -45,8 +51,8 @@ func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 	defer cancel()
 	began := driver.Now()
 	since, err := l.grant.store.Renew(timed, req.TTL)
-	answer := trust.Answer{TTL: req.TTL, Since: since, Err: err, GaveUp: err != nil && ctx.Err() != nil}
-	has, do := l.grant.answered(l, answer, began)
+	answer := trust.Answer{Sent: began, TTL: req.TTL, Since: since, Err: err, GaveUp: err != nil && ctx.Err() != nil}
+	has, do := l.grant.answered(l, answer)
 	has.tellLoss(do)
 	if ended := l.ended(); ended != nil {
 		return ended
@@ -55,7 +61,7 @@ func (l *Lease) ask(ctx context.Context, req trust.Request) error {
 }
 
 // answered ends a request of asker and returns the lease that got the answer.
-func (g *grant) answered(asker *Lease, a trust.Answer, began driver.Instant) (*Lease, trust.Action) {
+func (g *grant) answered(asker *Lease, a trust.Answer) (*Lease, trust.Action) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.free != nil {
@@ -67,7 +73,7 @@ func (g *grant) answered(asker *Lease, a trust.Answer, began driver.Instant) (*L
 	left, ttl := l.trust.Window().Sub(now), l.trust.TTL()
 	do := l.trust.Answer(a, now, g.client.random.chance())
 	if do.Renewed {
-		g.client.observer.renewed(l, now.Sub(began), left, ttl)
+		g.client.observer.renewed(l, now.Sub(a.Sent), left, ttl)
 	}
 	l.carryOut(do, now)
 	return l, do

@@ -42,9 +42,9 @@ var mutants = []mutant{
 	{
 		name: "renewal beside an extension",
 		file: "internal/trust/renew.go",
-		old:  "\tcase l.asking:\n\t\treturn Request{}, ErrBusy\n\t}\n", new: "\t}\n",
+		old:  "\tcase !l.mayAsk(ttl):\n\t\treturn Request{}, ErrBusy\n\t}\n", new: "\t}\n",
 		pkg: ".", test: "TestRenewalDoesNotUndoAnExtendThatIsUnderWay",
-		also: []edit{{"internal/trust/renew.go", "do.Renew = !l.asking", "do.Renew = true"}},
+		also: []edit{{"internal/trust/renew.go", "do.Renew = l.mayAsk(l.terms.TTL)", "do.Renew = true"}},
 	},
 	{
 		name: "renewal that shortens",
@@ -187,8 +187,18 @@ var mutants = []mutant{
 	{
 		name: "extension without a bound",
 		file: "internal/trust/renew.go",
-		old:  "min(left, max(min(l.terms.TTL/6, left*2/3), 20*time.Millisecond))", new: "left",
+		old:  "min(left, max(min(l.terms.TTL/3, left*3/4), 20*time.Millisecond))", new: "left",
 		pkg: ".", test: "TestExtendThatHangsLeavesTimeForRenewals",
+	},
+	{
+		name: "renewals that are given up before the answer can have come",
+		file: "internal/trust/renew.go", old: "min(l.terms.TTL/3, left*3/4)", new: "min(l.terms.TTL/6, left*3/4)",
+		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
+	},
+	{
+		name: "one renewal at a time",
+		file: "internal/trust/renew.go", old: "l.asking < maxAsking && ttl == l.asksFor", new: "false",
+		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
 	},
 	{
 		name: "release that heeds a cancelled context",

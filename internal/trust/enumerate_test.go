@@ -31,14 +31,14 @@ type world struct {
 
 	turn time.Duration // for which the grant may go from lease to lease
 
-	queued bool // for a worker that renews
-	asked  request
-	kept   bool // a child process has the files
-	shared bool // the store may take the grant for a shared one
-	handed int  // over
-	given  int  // back to the store
-	rests  bool // it was released before its MinHold was over
-	over   bool // and that is over by now
+	queued bool       // for a worker that renews
+	asked  [2]request // in the order of their sending
+	kept   bool       // a child process has the files
+	shared bool       // the store may take the grant for a shared one
+	handed int        // over
+	given  int        // back to the store
+	rests  bool       // it was released before its MinHold was over
+	over   bool       // and that is over by now
 
 	idles  bool           // nobody uses the grant, which is kept
 	until  driver.Instant // then it is given back
@@ -107,13 +107,18 @@ func (w *world) send(by int, r trust.Request, ok bool) error {
 	if !ok {
 		return nil
 	}
-	if w.asked.open {
-		return errors.New("two requests that renew one grant are under way")
+	to := &w.asked[0]
+	if to.open {
+		to = &w.asked[1]
+	}
+	// What the store carries out last must not be for less than the lease trusts.
+	if to.open || w.asked[0].open && w.asked[0].ttl != r.TTL && (w.asked[0].by == by || w.asked[0].ttl < r.TTL) {
+		return errors.New("a request is sent beside others that it must not be beside")
 	}
 	if left := w.leases[by].Deadline().Sub(w.now); r.Timeout > max(left, 0) {
 		return fmt.Errorf("a request may take %v, and the lease ends in %v", r.Timeout, left)
 	}
-	w.asked = request{true, by, w.now, r.TTL, r.Timeout}
+	*to = request{true, by, w.now, r.TTL, r.Timeout}
 	return nil
 }
 
@@ -147,26 +152,28 @@ var (
 // carriedOut ends a request of which the store has no way to tell that it has carried it
 // out.
 func (w *world) carriedOut(err error) error {
-	if r := w.asked; r.open {
+	if r := w.asked[0]; r.open {
 		w.gives = max(w.gives, r.sent.Add(r.ttl-driver.Drift(r.ttl)))
 	}
-	return w.answer(err)
+	return w.answer(0, err)
 }
 
-// answer ends a request. The store has carried it out if err is nil.
-func (w *world) answer(err error) error {
-	r := w.asked
+// answer ends request i. The store has carried it out if err is nil.
+func (w *world) answer(i int, err error) error {
+	r := w.asked[i]
 	if !r.open {
 		return errSame
 	}
-	w.asked = request{}
+	if w.asked[i] = (request{}); i == 0 {
+		w.asked[0], w.asked[1] = w.asked[1], request{}
+	}
 	if err == nil {
 		w.gives = max(w.gives, r.sent.Add(r.ttl-driver.Drift(r.ttl)))
 	}
 	before, state := w.present().Deadline(), w.present().State()
 	own := r.by == w.n-1
 	ended := w.present().Ended()
-	a := w.present().Answer(trust.Answer{Own: own, TTL: r.ttl, Since: r.sent, Err: err, GaveUp: err == errLeft}, w.now, 0.5)
+	a := w.present().Answer(trust.Answer{Own: own, Sent: r.sent, TTL: r.ttl, Since: r.sent, Err: err, GaveUp: err == errLeft}, w.now, 0.5)
 	switch {
 	case !own && w.terms[w.n-1].NoRenew && w.present().Deadline() != before && ended == nil:
 		return errors.New("an answer that it has not asked for moves the deadline of a lease with NoRenew")
@@ -468,7 +475,7 @@ func (w *world) check(before *world) error {
 	switch {
 	case l.Due() > l.Deadline():
 		return errors.New("nobody looks at its deadline")
-	case !w.queued && !w.asked.open && w.terms[w.n-1].MaxHold == 0 && w.terms[w.n-1].Progress == 0 && w.now.Add(10*time.Millisecond) < l.Deadline() && w.sleeps(l):
+	case !w.queued && !w.asked[0].open && w.terms[w.n-1].MaxHold == 0 && w.terms[w.n-1].Progress == 0 && w.now.Add(10*time.Millisecond) < l.Deadline() && w.sleeps(l):
 		return errors.New("nobody renews it")
 	}
 	return nil
@@ -510,12 +517,13 @@ var events = []event{
 	{"renew", (*world).renew},
 	{"extend", func(w *world) error { return w.extend(w.n-1, 2*ttl) }},
 	{"shorten", func(w *world) error { return w.extend(0, ttl/4) }},
-	{"confirmed", func(w *world) error { return w.answer(nil) }},
-	{"no answer", func(w *world) error { return w.answer(errNet) }},
+	{"confirmed", func(w *world) error { return w.answer(0, nil) }},
+	{"the second confirmed", func(w *world) error { return w.answer(1, nil) }},
+	{"no answer", func(w *world) error { return w.answer(0, errNet) }},
 	{"no answer, but carried out", func(w *world) error { return w.carriedOut(errNet) }},
 	{"given up", func(w *world) error { return w.carriedOut(errLeft) }},
-	{"gone", func(w *world) error { return w.answer(driver.ErrLost) }},
-	{"refused", func(w *world) error { return w.answer(errors.ErrUnsupported) }},
+	{"gone", func(w *world) error { return w.answer(0, driver.ErrLost) }},
+	{"refused", func(w *world) error { return w.answer(0, errors.ErrUnsupported) }},
 	{"broken", (*world).lose},
 	{"release", func(w *world) error { return w.release(w.n-1, nil) }},
 	{"release the first", func(w *world) error { return w.release(0, nil) }},

@@ -20,7 +20,7 @@ func (l *Lease) Idle(now driver.Instant) (idle Lease, ok bool) {
 	idle.holds, idle.resting, idle.idle, idle.least = 1, true, true, until
 	idle.limit, idle.stuck = Never, Never
 	idle.renewAt, idle.suspectAt, idle.terms.NoRenew = Never, Never, true
-	l.asking = false
+	l.asking = 0
 	l.End()
 	return idle, true
 }

@@ -4,6 +4,7 @@ package trust
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -63,7 +64,7 @@ func (l *Lease) Wake(now driver.Instant) (do Action) {
 	}
 	if now >= l.renewAt {
 		l.renewAt = Never
-		do.Renew = !l.asking // or what is under way is as good as a renewal
+		do.Renew = l.mayAsk(l.terms.TTL) // or what is under way is as good as a renewal
 	}
 	if l.resting && now >= l.least {
 		l.resting, do.Over = false, true
@@ -80,6 +81,16 @@ type Request struct {
 // ErrBusy is why no request begins: another one is under way.
 var ErrBusy = errors.New("a request is under way")
 
+// maxAsking is how many requests may be under way at a time. The second one runs beside
+// the first: a request may be lost, and its answer may just be slow.
+const maxAsking = 2
+
+// mayAsk reports whether a request for ttl may begin. None may beside one for another TTL:
+// nobody could tell which of the two the store has carried out last.
+func (l *Lease) mayAsk(ttl time.Duration) bool {
+	return l.asking == 0 || l.asking < maxAsking && ttl == l.asksFor
+}
+
 // Renew begins a renewal that was due. It reports false if none is needed any more.
 func (l *Lease) Renew(now driver.Instant) (Request, bool) {
 	if l.terms.NoRenew {
@@ -90,19 +101,27 @@ func (l *Lease) Renew(now driver.Instant) (Request, bool) {
 }
 
 // Extend begins a request for ttl. There is none if the lease has ended, which is the
-// error then, or if another one is under way (ErrBusy). Each that has begun ends with an
-// Answer.
+// error then, or if another one is in the way (ErrBusy). Each that has begun ends with an
+// Answer. If that does not come within a sixth of the TTL, a renewal begins beside it.
 func (l *Lease) Extend(ttl time.Duration, now driver.Instant) (Request, error) {
 	switch {
 	case l.cause != nil:
 		return Request{}, l.cause
-	case l.asking:
+	case !l.mayAsk(ttl):
 		return Request{}, ErrBusy
 	}
-	l.asking = true
-	// A request that hangs must leave time for another.
+	l.asking++
+	l.asksFor = ttl
+	if l.silent == 0 {
+		l.silent = now
+	}
 	left := l.Deadline().Sub(now)
-	return Request{ttl, min(left, max(min(l.terms.TTL/6, left*2/3), 20*time.Millisecond))}, nil
+	if l.expires && !l.terms.NoRenew {
+		l.renewAt = now.Add(max(min(l.terms.TTL/6, left/3), time.Millisecond))
+	}
+	// An answer counts if it comes within a third of the TTL. A request that hangs must
+	// leave time for another.
+	return Request{ttl, min(left, max(min(l.terms.TTL/3, left*3/4), 20*time.Millisecond))}, nil
 }
 
 // Stretch is Extend where the store does not end leases. It returns why the lease has
@@ -118,6 +137,7 @@ func (l *Lease) Stretch(ttl time.Duration, now driver.Instant, chance float64) e
 // Answer is what has become of a request.
 type Answer struct {
 	Own   bool           // this lease has asked, and not one that it has its grant from
+	Sent  driver.Instant // when the request began
 	TTL   time.Duration  // that was asked for
 	Since driver.Instant // if Err is nil
 	Err   error
@@ -125,10 +145,11 @@ type Answer struct {
 	GaveUp bool // the caller's context had ended: Err says nothing about the store
 }
 
-// Answer ends the request that is under way, for the lease that has the grant now. A
-// refusal loses the lease; after the end of the lease an answer changes nothing.
+// Answer ends a request that is under way, for the lease that has the grant now. A
+// refusal loses the lease; after the end of the lease an answer changes nothing. The
+// failure of a request says nothing once the store has confirmed one that ran beside it.
 func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action) {
-	l.asking = false
+	l.asking = max(l.asking-1, 0)
 	if errors.Is(a.Err, driver.ErrLost) {
 		do.Lost = l.Lose(AsLost(a.Err, driver.Gone))
 	}
@@ -137,6 +158,10 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 	case !a.Own && l.terms.NoRenew: // it has asked for nothing
 	case !a.Own && a.GaveUp: // somebody else did, and not because of the store
 		l.renewAt = now
+	case a.Err != nil && a.Sent < l.heard && a.TTL == l.terms.TTL:
+		if l.renewAt == Never && l.asking > 0 && !l.terms.NoRenew {
+			l.renewAt = now // there is room for one beside the other again
+		}
 	case a.Err != nil:
 		do.Suspect = l.fail(a.Err, now, chance)
 	case !a.Own && a.TTL < l.terms.TTL: // less than it was told that it has
@@ -145,6 +170,7 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 		if a.Own {
 			l.terms.TTL = a.TTL
 		}
+		l.silent, l.heard, l.took = 0, now, now.Sub(a.Sent)
 		l.confirm(a.Since, now, chance)
 		do.Renewed = true
 	}
@@ -169,6 +195,21 @@ func (l *Lease) fail(err error, now driver.Instant, chance float64) error {
 	}
 	l.state = Suspect
 	return err
+}
+
+// unrenewed returns why the lease was not renewed in time, or nil if nobody has tried.
+func (l *Lease) unrenewed(now driver.Instant) error {
+	if l.silent == 0 {
+		return l.failure
+	}
+	tried := fmt.Sprintf("tried for %v", min(now, l.Deadline()).Sub(l.silent).Round(time.Millisecond))
+	if l.took > 0 {
+		tried += fmt.Sprintf(", the last answer took %v", l.took.Round(time.Millisecond))
+	}
+	if l.failure == nil {
+		return errors.New("no answer, " + tried)
+	}
+	return fmt.Errorf("%w, %s", l.failure, tried)
 }
 
 // AsLost returns the *LostError in err, or one with the given reason.

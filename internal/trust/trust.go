@@ -12,7 +12,7 @@
 //	Begin      held
 //	Look       lost, if the deadline has passed
 //	Wake       as Look; suspect, if a confirmation is overdue; a renewal, if one is due
-//	Renew      a request to the store, if none is under way
+//	Renew      a request to the store, if fewer than two are under way
 //	Extend     the same, for another TTL
 //	Report     the work is not stuck
 //	Answer     held until later; suspect and tried again soon; or lost
@@ -104,17 +104,21 @@ type Lease struct {
 	holds int32          // how often it is held; 0 when Release has been called for each
 
 	expires  bool // the store ends it when its TTL has passed
-	asking   bool // a request that renews is under way
 	lowering bool // a Downgrade has begun
 	lowered  bool // and was confirmed: it is shared
 	resting  bool // it only waits for least
 	idle     bool // and its grant may go to the next call of this client until then
 
-	// Of its grant, as is asking.
-	since  driver.Instant
-	tokens uint64         // left for heirs
-	turn   driver.Instant // there are none from then on
-	alone  bool           // nobody else wants the name, or the store would have told
+	// Of its grant.
+	asking  int8           // requests that renew are under way
+	asksFor time.Duration  // the TTL that they ask for, or a shorter one that is the same to this lease
+	silent  driver.Instant // when the first of them was sent since the store last confirmed; 0: there is none
+	heard   driver.Instant // when the store last confirmed a renewal
+	took    time.Duration  // and how long that took
+	since   driver.Instant
+	tokens  uint64         // left for heirs
+	turn    driver.Instant // there are none from then on
+	alone   bool           // nobody else wants the name, or the store would have told
 
 	renewAt   driver.Instant // when to renew, or to try again
 	suspectAt driver.Instant // when a missing confirmation is overdue
@@ -230,7 +234,7 @@ func (l *Lease) Look(now driver.Instant) bool {
 	case deadline == l.stuck:
 		return l.Lose(&driver.LostError{Reason: driver.Stuck})
 	}
-	return l.Lose(&driver.LostError{Reason: driver.Expired, Err: l.failure})
+	return l.Lose(&driver.LostError{Reason: driver.Expired, Err: l.unrenewed(now)})
 }
 
 // Giving is what a call of Release means.
@@ -275,7 +279,7 @@ func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Leas
 	}
 	heir = Lease{
 		terms: t, holds: 1, expires: l.expires, limit: Never, stuck: Never,
-		since: l.since, asking: l.asking, tokens: l.tokens - 1, turn: l.turn, alone: l.alone,
+		since: l.since, asking: l.asking, asksFor: min(l.asksFor, t.TTL), silent: l.silent, heard: l.heard, took: l.took, tokens: l.tokens - 1, turn: l.turn, alone: l.alone,
 		renewAt: l.renewAt, suspectAt: l.suspectAt,
 	}
 	if t.MaxHold > 0 {
@@ -286,7 +290,7 @@ func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Leas
 		heir.confirm(l.since, now, chance)
 		heir.renewSoon(now)
 	}
-	l.asking = false
+	l.asking = 0
 	l.holds = 0 // a Release of what was idle may be on its way: the grant is the heir's
 	l.End()
 	return heir, true
@@ -319,7 +323,7 @@ func (l *Lease) Rest(now driver.Instant, chance float64) (rest Lease, ok bool) {
 	if rest.terms.NoRenew = false; l.terms.NoRenew {
 		rest.confirm(l.since, now, chance)
 	}
-	l.asking = false
+	l.asking = 0
 	l.End()
 	return rest, true
 }
