@@ -51,7 +51,7 @@ func checkDir(dir string, shared bool) error {
 			hint = "the file system is read-only"
 		case shared:
 			hint = "let its owner type chmod 1777 '" + dir + "'"
-		case !owned:
+		case int(st.Uid) != os.Geteuid(): // root has to
 			hint = "see who owns it with ls -ld '" + dir + "'"
 		}
 		return fmt.Errorf("cannot write to directory %s (mode %v, user %d): %w: %s, %s", dir, fi.Mode(), st.Uid, err, hint, elsewhere)
@@ -71,6 +71,11 @@ func unavailable(err error) error {
 	switch {
 	case errors.Is(err, errCorrupt):
 		hint = ": make sure that nobody holds the lock and delete the file; tokens go on from the clock"
+	case errors.Is(err, errNoFile), errors.Is(err, errOwner), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR),
+		errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENXIO):
+		hint = ": pawl has not made it: see with ls -l, and delete it; in a directory with mode 1777 only its owner and root can"
+	case errors.Is(err, unix.EWOULDBLOCK):
+		hint = ": a process has a lease (fcntl) on it: see with fuser -v, and end it"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		hint = ": free some space there, " + elsewhere
 	case errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP):

@@ -12,18 +12,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFile is os.OpenFile for what the poller cannot watch. It spares the
-// attempt to, which takes six system calls.
-func openFile(path string, flags int, perm uint32) (*os.File, error) {
+var (
+	errNoFile = errors.New("not a regular file")
+	errOwner  = errors.New("a file of another user, in a directory that is not shared")
+)
+
+// openFile opens a regular file of the directory, or with O_DIRECTORY a directory in it. Others may
+// have put something else there: O_NONBLOCK, because the open of a FIFO waits for a writer, and that of a file
+// with a lease (fcntl) for its owner.
+func (s *store) openFile(path string, flags int, perm uint32) (*os.File, error) {
 	var fd int
 	err := ignoringEINTR(func() (err error) {
-		fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, perm)
+		fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
 		return err
 	})
+	if err == nil {
+		if err = s.trust(fd, flags); err != nil {
+			unix.Close(fd)
+		}
+	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// trust returns an error unless fd is what openFile opens. It clears O_NONBLOCK, at which os.NewFile
+// would try to have the poller watch a file that it cannot.
+func (s *store) trust(fd, flags int) error {
+	var st unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return err
+	}
+	switch {
+	case flags&unix.O_DIRECTORY == 0 && st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return errNoFile
+	case !s.shared && st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return errOwner
+	}
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags&unix.O_ACCMODE)
+	return err
 }
 
 // flock takes the lock of f's open file description, which excludes other

@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -26,44 +29,70 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 	return s.look(name)
 }
 
+// maxUnread is how many lock files that cannot be read List names. In a shared directory anybody can
+// make a million.
+const maxUnread = 20
+
 // List implements driver.Inspector.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	dir, err := os.Open(s.dir)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	defer dir.Close()
-	files, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, unavailable(err)
-	}
 	var infos []*driver.Info
-	var damaged error
+	var damaged []error
+	more := 0
 	taken := flocks()
-	for _, file := range files {
-		enc, ok := strings.CutSuffix(file, lockSuffix)
-		if !ok {
-			continue
+	for enc, err := range s.lockFiles(ctx) {
+		var info *driver.Info
+		if err == nil {
+			info, err = s.lookFile(enc, prefix, taken)
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		info, err := s.lookFile(enc, prefix, taken)
+		_, only := driver.Unread(err)
 		switch {
-		case errors.Is(err, errCorrupt):
-			damaged = errors.Join(damaged, err)
+		case only && len(damaged) < maxUnread:
+			damaged = append(damaged, err)
+		case only:
+			more++
 		case err != nil:
 			return nil, err
-		}
-		if info != nil {
+		case info != nil:
 			infos = append(infos, info)
 		}
 	}
+	if more > 0 {
+		damaged = append(damaged, &driver.UnreadError{Err: fmt.Errorf("%w: %d more lock files cannot be read", driver.ErrUnavailable, more)})
+	}
 	slices.SortFunc(infos, func(a, b *driver.Info) int { return cmp.Compare(a.Name, b.Name) })
-	return infos, damaged
+	return infos, errors.Join(damaged...)
+}
+
+// lockFiles yields the names of the lock files, without suffix, until ctx ends.
+func (s *store) lockFiles(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		dir, err := os.Open(s.dir)
+		if err != nil {
+			yield("", unavailable(err))
+			return
+		}
+		defer dir.Close()
+		for err == nil {
+			var files []string
+			files, err = dir.Readdirnames(256) // a directory may have millions
+			for _, file := range files {
+				enc, ok := strings.CutSuffix(file, lockSuffix)
+				if stop := ctx.Err(); stop != nil {
+					yield("", stop)
+					return
+				}
+				if ok && !yield(enc, nil) {
+					return
+				}
+			}
+		}
+		if err != io.EOF {
+			yield("", unavailable(err))
+		}
+	}
 }
 
 // lookFile describes the name of a lock file, or returns nil if the name does
@@ -74,13 +103,16 @@ func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info
 	if known && !strings.HasPrefix(name, prefix) {
 		return nil, nil
 	}
+	if !known {
+		name = enc // until its record has told
+	}
 	here, err := s.present(enc)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unreadError(name, err)
 	}
 	if !here && !s.lined(enc) && len(s.members(enc)) == 0 {
-		if _, err := s.read(enc); known && errors.Is(err, errCorrupt) {
-			return nil, &driver.UnreadError{Name: name, Err: unavailable(err)}
+		if _, err := s.read(enc); known && err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, unreadError(name, err)
 		}
 		if len(taken) == 0 || taken[lockKey(s.path(enc, lockSuffix))] == 0 {
 			return nil, nil
@@ -100,6 +132,15 @@ func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info
 	return info, nil
 }
 
+// unreadError returns err, of one of the files of a name, as an error that hides no other name. Without
+// descriptors no file can be read.
+func unreadError(name string, err error) error {
+	if errors.Is(err, syscall.EMFILE) {
+		return unavailable(err)
+	}
+	return &driver.UnreadError{Name: name, Err: unavailable(err)}
+}
+
 // held describes the holder of a record.
 func (r record) held() driver.Held {
 	h := r.Held
@@ -114,17 +155,14 @@ func (s *store) look(name string) (*driver.Info, error) {
 	info := &driver.Info{Name: name, Holders: []driver.Held{}, Waiters: s.waiters(enc)}
 	here, err := s.present(enc)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unreadError(name, err)
 	}
 	st, err := s.read(enc)
 	if errors.Is(err, fs.ErrNotExist) {
 		return info, nil
 	}
-	if errors.Is(err, errCorrupt) {
-		return nil, &driver.UnreadError{Name: name, Err: unavailable(err)}
-	}
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unreadError(name, err)
 	}
 	info.Token = driver.Token(st.last)
 	switch {
@@ -160,7 +198,7 @@ func (s *store) unknown(enc string, here bool, st state) []driver.Held {
 
 // read reads the lock file of a name.
 func (s *store) read(enc string) (state, error) {
-	f, err := openFile(s.path(enc, lockSuffix), os.O_RDONLY, 0)
+	f, err := s.openFile(s.path(enc, lockSuffix), os.O_RDONLY, 0)
 	if err != nil {
 		return state{}, err
 	}

@@ -55,7 +55,7 @@ func (q queue) path(t ticket) string { return filepath.Join(q.dir, t.file()) }
 
 // list returns the tickets in order, those of dead waiters among them.
 func (q queue) list() ([]ticket, error) {
-	dir, err := openFile(q.dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	dir, err := q.store.openFile(q.dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -164,9 +164,9 @@ var tryFlock = flock
 // file in a sticky directory.
 func (s *store) open(path string) (*os.File, error) {
 	if !s.shared {
-		return openFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		return s.openFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	}
-	f, err := openFile(path, os.O_RDWR, 0)
+	f, err := s.openFile(path, os.O_RDWR, 0)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
@@ -174,7 +174,7 @@ func (s *store) open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openFile(path, os.O_RDWR, 0)
+	return s.openFile(path, os.O_RDWR, 0)
 }
 
 // install makes a file under another name and links it to path when it is

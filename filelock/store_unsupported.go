@@ -14,7 +14,7 @@ import (
 
 // There is no flock here. NewDriver says so.
 
-func openFile(string, int, uint32) (*os.File, error) { return nil, errors.ErrUnsupported }
+func (*store) openFile(string, int, uint32) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func checkDir(string, bool) error {
 	return fmt.Errorf("this system has no flock: use another store: %w", errors.ErrUnsupported)

@@ -19,7 +19,7 @@ const (
 	presenceByte = 1<<30 + 1 // held as well; lookers try this one, so that they never seem to be holders
 )
 
-func openFile(path string, flags int, perm uint32) (*os.File, error) {
+func (*store) openFile(path string, flags int, perm uint32) (*os.File, error) {
 	return os.OpenFile(path, flags, os.FileMode(perm))
 }
 

@@ -88,7 +88,7 @@ const mostLocks = 20
 
 // locks looks for locks and queues that are stuck.
 func (d *doctor) locks(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a full server takes long
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	infos, err := d.store.List(ctx, "")
 	if err != nil {

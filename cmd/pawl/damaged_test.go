@@ -5,6 +5,8 @@
 package main
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -57,6 +59,46 @@ func TestWatchWithADamagedFile(t *testing.T) {
 	}
 	w.create("out")
 	again.end(0)
+}
+
+// TestFIFOStopsNothing: anybody can make one in a shared directory. Every command ends, and tells of it.
+func TestFIFOStopsNothing(t *testing.T) {
+	w := newWorld(t)
+	holder := w.pawl("run", "deploy", "--", "sh", "-c", holdUntil)
+	w.appears("in")
+	if err := syscall.Mkfifo(w.dir+"/locks/trap.lock", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const told = "trap.lock: not a regular file"
+	for args, code := range map[string]int{
+		"ls": exitUnavailable, "top": exitUnavailable, "show trap": exitUnavailable, "wait trap --no-wait": exitUnavailable,
+		"break trap --force --why x": exitUnavailable, "run trap --no-wait true": exitUnavailable, "doctor": 2,
+	} {
+		p := w.pawl(strings.Fields(args)...)
+		p.end(code)
+		if all := p.stdout() + p.stderr(); !strings.Contains(strings.Join(strings.Fields(all), " "), told) {
+			t.Errorf("%s: %q; want %q", args, all, told)
+		} else if (args == "ls" || args == "top") && !strings.Contains(all, "deploy") {
+			t.Errorf("%s: %q; want the other lock as well", args, all)
+		}
+	}
+	serve := w.pawl("serve", "--listen", "127.0.0.1:0")
+	w.until("it listens", func() bool { return strings.HasSuffix(serve.stdout(), "/\n") })
+	for _, path := range []string{"api/locks", "metrics"} {
+		r, err := http.Get(strings.TrimSpace(strings.TrimPrefix(serve.stdout(), "listening at ")) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || path == "api/locks" && (!strings.Contains(string(body), told) || !strings.Contains(string(body), "deploy")) {
+			t.Errorf("%s: %s (%v)", path, body, err)
+		}
+	}
+	serve.signal(syscall.SIGTERM)
+	serve.end(0)
+	w.create("out")
+	holder.end(0)
 }
 
 // TestWatchOfADamagedFile: of one name, while it is held.

@@ -120,12 +120,12 @@ func storeFailure(err error, store string) *failure {
 		return fail(exitBusy, text, "")
 	case errors.Is(err, pawl.ErrLost):
 		return fail(exitLost, text, "")
-	case unread(err):
-		return fail(exitUnavailable, text, "") // which says what to do
 	case errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(store, "file:"):
 		return fail(exitDenied, text, "") // which says what to do
 	case errors.Is(err, fs.ErrPermission):
 		return fail(exitDenied, text, "use a store of your own with --store file:///DIR, or see who owns "+store)
+	case unread(err):
+		return fail(exitUnavailable, text, "") // which says what to do
 	case errors.Is(err, fs.ErrInvalid):
 		return fail(exitConfig, text, "the store is now "+store)
 	case errors.Is(err, errors.ErrUnsupported):

@@ -64,12 +64,17 @@ between is told by "pawl watch".`,
 	return cmd
 }
 
+// listTime is for how long a store is asked for all locks: a full server takes long.
+const listTime = time.Minute
+
 func (a *app) ls(ctx context.Context, prefix string, order lsOrder) error {
 	s, err := a.open()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
 	l, err := s.list(ctx, prefix, order)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -47,15 +48,17 @@ func (a *app) show(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer s.Close()
-	info, err := s.Inspect(cmd.Context(), name)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.connect)
+	defer cancel()
+	info, err := s.Inspect(ctx, name)
 	if err != nil {
 		return storeFailure(err, s.url.String())
 	}
-	state, err := s.state(cmd.Context())
+	state, err := s.state(ctx)
 	if err != nil {
 		return err
 	}
-	s.misspelt(cmd.Context(), a.stderr, info)
+	s.misspelt(ctx, a.stderr, info)
 	return a.print(showJSON{schema, s.url.String(), report.LockOf(info), state}, func(w io.Writer) error {
 		if state != nil && state.Closed != "" {
 			fmt.Fprintln(a.stderr, closed(state))

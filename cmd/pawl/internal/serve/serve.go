@@ -64,17 +64,30 @@ func New(stores []Store, opts Options) *Server {
 	return s
 }
 
-// Run asks the stores and answers at l until ctx ends.
+// Run asks the stores and answers at l until ctx ends, and then for no longer than stopping, whatever
+// a store does.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var polls sync.WaitGroup
-	defer polls.Wait()
-	defer cancel()
 	for i := range s.stores {
 		polls.Go(func() { s.poll(ctx, i) })
 	}
-	return listen(ctx, l, s.cert, s.handle)
+	err := listen(ctx, l, s.cert, s.handle)
+	cancel()
+	ended := make(chan struct{})
+	go func() {
+		polls.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(stopping):
+	}
+	return err
 }
+
+// stopping is for how long a store may go on with what it was asked.
+const stopping = 3 * time.Second
 
 // everyIdle is how often a store is asked while nobody looks.
 const everyIdle = 30 * time.Second

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -200,6 +201,32 @@ func TestSlowStore(t *testing.T) {
 		cancel()
 		s.unwatch(w)
 		close(w)
+	})
+}
+
+// TestEndsWhateverAStoreDoes: one that hangs, as a directory of a server that is gone, keeps Run from nothing.
+func TestEndsWhateverAStoreDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) {
+			<-hangs
+			return nil, errors.New("no")
+		}}}, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx, oneConn{make(chan net.Conn), make(chan struct{})}) }()
+		synctest.Wait()
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("Run goes on a minute after its context has ended")
+			defer func() { <-ended }()
+		}
+		close(hangs)
 	})
 }
 
