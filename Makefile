@@ -3,9 +3,9 @@
 # make check  the rest that has to pass: linters, all platforms, -race, mutants, chaos, simulator, proof, release
 # make lint   formatting, vet for every platform, staticcheck, tidy modules
 # make bench  pawl beside other libraries and what the stores cost alone, in ten
-#             minutes; BENCH has its flags: go run ./bench -help
+#             minutes; BENCH has its flags: go run ./lab/bench -help
 # make chaos  clients and servers as processes, and everything fails, five minutes for
-#             each kind of store; CHAOS has its flags: go run ./chaos -help
+#             each kind of store; CHAOS has its flags: go run ./lab/chaos -help
 # make microbench  benchmarks of all packages, which measure and never fail
 # make soak   hours: SCHEDULES schedules of the simulator (1,000,000 unless set),
 #             1,000 waiting processes, 100,000 names, other libraries beside pawl, chaos
@@ -19,9 +19,9 @@
 # make browser  the page of pawl serve in chromium; PICTURES=FOLDER keeps screenshots
 # make interop  tests with lock libraries of npm and with Curator; needs node, npm and javac
 
-SHIPPED     := . metrics/otelpawl metrics/prompawl redislock redislock/goredis zklock etcdlock pglock sim cmd/pawl
+SHIPPED     := . metrics/otelpawl metrics/prompawl redislock redislock/goredis zklock etcdlock pglock cmd/pawl
 # A module stands behind those that it requires: one make tidy is enough.
-MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) adapt/adapttest bench chaos fence/fencetest
+MODULES     := . driver/drivertest/linear $(filter-out .,$(SHIPPED)) lab
 PACKAGES    := $(MODULES:%=./%/...)
 PORTABLE    := $(SHIPPED:%=./%/...)
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -31,10 +31,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CORE        := . ./driver/... ./memlock ./fence ./adapt/... ./metrics/... ./metrics/otelpawl ./metrics/prompawl ./internal/line ./internal/schedule ./internal/trust
 # These start servers or processes.
 ENSEMBLES   := ./zklock/... ./etcdlock/...
-SERVERS     := ./filelock ./redislock/... ./pglock/... ./cmd/pawl/... ./fence/fencetest ./adapt/adapttest
+SERVERS     := ./filelock ./redislock/... ./pglock/... ./cmd/pawl/...
 # These test the tree and the tools that test the product.
 TREE        := ./internal/arch ./internal/docs ./internal/guarantees
-LAB         := ./sim ./spec/... ./chaos/... ./driver/drivertest/linear ./bench/... ./internal/release ./internal/scale
+LAB         := ./lab/... ./driver/drivertest/linear ./internal/release
 STORES      := ./filelock ./redislock ./redislock/redlock ./zklock ./etcdlock ./pglock
 SINCE       ?= HEAD
 # A few hundred bubbles of fake time in one process crash the race detector of Go 1.26.8 now and then.
@@ -79,7 +79,7 @@ lab: deps schedules
 # In a bubble of fake time mostly one goroutine runs at a time. TestSameSeedSameHistory shows that the
 # number of processors changes no history.
 schedules:
-	GOMAXPROCS=1 SIM_SCHEDULES=20000 go test -count=1 -timeout 30m -run TestNothingForbiddenHappens ./sim
+	GOMAXPROCS=1 SIM_SCHEDULES=20000 go test -count=1 -timeout 30m -run TestNothingForbiddenHappens ./lab/sim
 
 # The simulator's mutants compute, and would make the others late.
 mutants: deps
@@ -87,7 +87,7 @@ mutants: deps
 	go test -timeout 60m -skip TestSimulator ./internal/mutants
 
 proof: deps
-	go run ./spec/proof -quick
+	go run ./lab/proof -quick
 
 # The files of PostgreSQL are of the version that is installed now.
 deps:
@@ -102,7 +102,7 @@ style:
 lint: style platforms
 	go run $(ACTIONLINT)
 	go vet -tags noetcd,nopostgres ./cmd/pawl
-	go vet -tags interop ./redislock ./bench/migrate
+	go vet -tags interop ./redislock ./lab/bench/migrate
 	./internal/tidy.sh --check $(MODULES)
 
 platforms:
@@ -110,21 +110,21 @@ platforms:
 	GOOS=windows go vet $(PORTABLE)
 
 bench: deps
-	go run ./bench $(BENCH)
+	go run ./lab/bench $(BENCH)
 
 chaos: deps
-	go run ./chaos --store all --for 5m $(CHAOS)
+	go run ./lab/chaos --store all --for 5m $(CHAOS)
 
 microbench:
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 soak: deps
-	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./sim
+	SIM_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 0 -v -run 'TestNothingForbiddenHappens|TestSameSeedSameHistory' ./lab/sim
 	SERVE_SOAK=1h go test -count=1 -v -timeout 2h -run TestServeUnwatched ./cmd/pawl
-	MIGRATE_COUNT=10000 go test -count=1 -run 'TestCountTogether$$' ./bench/migrate
+	MIGRATE_COUNT=10000 go test -count=1 -run 'TestCountTogether$$' ./lab/bench/migrate
 	LEAK_NAMES=100000 go test -count=1 -run TestNamesDoNotLeak ./redislock
 	FILELOCK_WAITERS=1000 go test -count=1 -run 'TestCounter|TestManyWaiters' ./filelock
-	go run ./spec/proof
+	go run ./lab/proof
 	$(MAKE) chaos
 
 fuzz:

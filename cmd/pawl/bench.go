@@ -26,20 +26,17 @@ const (
 
 func (a *app) benchCommand() *cobra.Command {
 	var each time.Duration
-	w := wish{Clients: 1e6, Leases: 1e7, HandOffs: 1e5}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how long locks take in a store",
-		Long: `Measure what locks cost in a store, from this machine, in eight parts: a round
+		Long: `Measure what locks cost in a store, from this machine, in six parts: a round
 trip, which is to ask who has a lock that nobody has; the same after a rest of
 10 ms, when everything takes longer; acquire and release, one after the other;
 the same with KeepIdle, by which a client keeps a lock until others want it, on
 stores that have that; the same as before by 64 at a time, each with a lock of
 its own; and the hand-off of a lock, from release to the return of the other
 client's acquire. Locks that are handed off were held for 10 ms, so hand-offs
-are compared with rested round trips. The last two parts are for an estimate of
-how many such servers a large service takes: locks of 16 clients, and 64
-hand-offs at a time.
+are compared with rested round trips.
 
 The locks are called pawl-bench/…, and are given back at the end. What stays is
 what a store keeps of any name: its token, in Redis for a day. Only one bench
@@ -52,16 +49,10 @@ may notice.`,
 			if each <= 0 || each > time.Minute {
 				return usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
 			}
-			if min(w.Clients, w.Leases, w.HandOffs) < 0 {
-				return usage("--clients, --leases and --hand-offs are not negative", "leave them out for a very large service")
-			}
-			return a.bench(cmd.Context(), each, &w)
+			return a.bench(cmd.Context(), each)
 		},
 	}
-	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the eight parts")
-	cmd.Flags().Float64Var(&w.Clients, "clients", w.Clients, "estimate what so many `CLIENTS` take")
-	cmd.Flags().Float64Var(&w.Leases, "leases", w.Leases, "that hold so many `LEASES` of 30 s")
-	cmd.Flags().Float64Var(&w.HandOffs, "hand-offs", w.HandOffs, "and so many `HAND-OFFS` a second")
+	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the six parts")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -76,12 +67,8 @@ type benchJSON struct {
 	Pair      benchPart `json:"acquire_release"`
 	Many      benchPart `json:"acquire_release_64"`
 	HandOff   benchPart `json:"hand_off"`
-	Clients   benchPart `json:"acquire_release_16_clients"`
-	Crossings benchPart `json:"hand_off_64"`
 
 	Kept *benchPart `json:"acquire_release_kept,omitempty"` // with KeepIdle, on stores that have that
-
-	Estimate *estimateJSON `json:"estimate,omitempty"` // for stores on a network
 }
 
 type benchPart struct {
@@ -93,7 +80,7 @@ type benchPart struct {
 	Processor  float64 `json:"processor"`             // how busy those of this machine were with pawl, of 1
 }
 
-func (a *app) bench(ctx context.Context, each time.Duration, w *wish) error {
+func (a *app) bench(ctx context.Context, each time.Duration) error {
 	s, err := a.open()
 	if err != nil {
 		return err
@@ -120,11 +107,7 @@ func (a *app) bench(ctx context.Context, each time.Duration, w *wish) error {
 
 	out := benchJSON{Schema: schema, Store: s.url.String()}
 	m := &meter{store: s, other: other, each: each}
-	defer m.close()
 	only := func(ctx context.Context, _ *pawl.Lease) error {
-		if err := m.connect(ctx, a.open); err != nil {
-			return err
-		}
 		return m.run(ctx, &out)
 	}
 	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
@@ -138,12 +121,7 @@ func (a *app) bench(ctx context.Context, each time.Duration, w *wish) error {
 	if err != nil {
 		return storeFailure(err, out.Store)
 	}
-	if s.Guarantees().CrossHost {
-		out.Estimate = out.estimate(s.url.scheme, *w)
-	}
-	return a.print(out, func(w io.Writer) error {
-		return errors.Join(out.text(w, s.Guarantees().CrossHost), out.Estimate.text(w))
-	})
+	return a.print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
 }
 
 // tryDo is Client.Do that does not wait.
@@ -171,7 +149,6 @@ func (out *benchJSON) text(w io.Writer, network bool) error {
 	}{
 		{trip, &out.RoundTrip}, {trip + " after a rest", &out.Rested}, {"acquire and release", &out.Pair}, {"the same, kept", out.Kept},
 		{strconv.Itoa(benchMany) + " at a time", &out.Many}, {"hand-off", &out.HandOff},
-		{strconv.Itoa(benchClients) + " clients", &out.Clients}, {strconv.Itoa(benchMany) + " hand-offs at a time", &out.Crossings},
 	} {
 		if row.part == nil {
 			continue

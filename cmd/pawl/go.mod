@@ -10,7 +10,6 @@ require (
 	github.com/pawl-go/pawl/etcdlock v0.1.0
 	github.com/pawl-go/pawl/pglock v0.1.0
 	github.com/pawl-go/pawl/redislock v0.1.0
-	github.com/pawl-go/pawl/sim v0.1.0
 	github.com/pawl-go/pawl/zklock v0.1.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2

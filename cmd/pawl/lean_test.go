@@ -41,3 +41,16 @@ func TestBinaryIsLean(t *testing.T) {
 	}
 	t.Logf("%d bytes", st.Size())
 }
+
+// TestNoTesting: what users install has nothing of package testing.
+func TestNoTesting(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		if pkg == "testing" || strings.HasPrefix(pkg, "testing/") {
+			t.Errorf("the command is linked with package %s", pkg)
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 // meter measures one store for "pawl bench".
 type meter struct {
 	store, other *store // two clients
-	clients      []*store
 	each         time.Duration
 }
 
@@ -34,8 +33,6 @@ func (m *meter) run(ctx context.Context, out *benchJSON) error {
 		{kept, &out.RoundTrip, m.kept},
 		{&out.Many, &out.RoundTrip, m.many},
 		{&out.HandOff, &out.Rested, m.handOffs},
-		{&out.Clients, &out.RoundTrip, m.apart},
-		{&out.Crossings, &out.RoundTrip, m.crossings},
 	} {
 		began, used := time.Now(), processor()
 		list, err := p.f(ctx)
@@ -180,4 +177,26 @@ func (h *handOffs) take(ctx context.Context, s *store, me int) error {
 			return err // the other one gets the lock, sees the same, and nobody waits any more
 		}
 	}
+}
+
+// side runs n of f at the same time, and joins what they return.
+func (m *meter) side(ctx context.Context, n int, f func(context.Context, int) ([]time.Duration, error)) (list []time.Duration, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			l, e := f(ctx, i)
+			mu.Lock()
+			defer mu.Unlock()
+			list = append(list, l...)
+			if e != nil && err == nil {
+				err = e
+				cancel() // the others would fail in the same way
+			}
+		})
+	}
+	all.Wait()
+	return list, err
 }

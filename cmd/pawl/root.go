@@ -71,8 +71,7 @@ machine; --store or $PAWL_STORE names another one by URL:
   pawl break deploy --force --why "hangs"   end somebody's lease
   pawl bless -s redis://localhost --yes     a new Redis server need not wait
   pawl max-ttl -s redis://localhost 5m      allow leases of five minutes there
-  pawl bench -s redis://localhost           what a lock costs there
-  pawl sim --scenario restart               what can happen to a lock in Redis`,
+  pawl bench -s redis://localhost           what a lock costs there`,
 		Version:            version().Version,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
@@ -80,7 +79,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.topCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.simCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.topCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err

@@ -42,19 +42,19 @@ var layers = []struct {
 	{packages: []string{"redislock/goredis"}, others: []string{"github.com/redis/go-redis/"}},
 	{packages: []string{"zklock"}, others: []string{"github.com/go-zookeeper/zk"}},
 	{packages: []string{"etcdlock"}, others: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
-	{packages: []string{"spec/proof"}},
 	{packages: []string{"pglock"}, others: []string{"github.com/jackc/pgx/"}},
-	{packages: []string{"sim"}},
-	{packages: []string{"adapt/adapttest"}}, // tests only, which may import what they are for
+	{packages: []string{"lab/proof"}},
+	{packages: []string{"lab/sim"}},
+	{packages: []string{"lab/simulate"}},
+	{packages: []string{"lab/adapttest"}}, // tests only, which may import what they are for
 	{packages: []string{"driver/drivertest"}},
 	{packages: []string{"driver/drivertest/linear"}, others: []string{"github.com/anishathalye/porcupine"}},
-	{packages: []string{"fence/fencetest"}},
-	{packages: []string{"internal/scale"}}, // arithmetic for the command and the bench
+	{packages: []string{"lab/fencetest"}},
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/net/netutil", "github.com/spf13/", "github.com/gdamore/tcell/"}},
 	// Processes that use what is published, servers, and a judge that knows neither.
-	{packages: []string{"chaos"}, others: []string{"golang.org/x/sys"}},
+	{packages: []string{"lab/chaos"}, others: []string{"golang.org/x/sys"}},
 	// Nobody imports it. It knows all stores and their clients, and our peers.
-	{packages: []string{"bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
+	{packages: []string{"lab/bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
 		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap", "github.com/jackc/pgx/", "cirello.io/pglock", "github.com/lib/pq"}},
 }
 
@@ -97,7 +97,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 			if slices.Contains(stores, f.dir) && slices.Contains(stores, to) {
 				t.Errorf("%s: the store %s imports the store %s", f.path, f.dir, to)
 			}
-			starts := f.dir == "bench" && to == "driver/drivertest/servers"
+			starts := f.dir == "lab/bench" && to == "driver/drivertest/servers"
 			if !test && !starts && strings.HasPrefix(to, "driver/drivertest") && !strings.HasPrefix(f.dir, "driver/drivertest") {
 				t.Errorf("%s imports the test suite outside a test", f.path)
 			}
@@ -112,15 +112,15 @@ func TestImportsFollowTheArrows(t *testing.T) {
 // uses the API, its picture package sim, and the rest nothing of ours.
 func TestChaosSharesNothing(t *testing.T) {
 	for _, f := range goFiles(t) {
-		if f.dir != "chaos" && !strings.HasPrefix(f.dir, "chaos/") {
+		if f.dir != "lab/chaos" && !strings.HasPrefix(f.dir, "lab/chaos/") {
 			continue
 		}
 		for _, imp := range f.imports {
 			to, ours := strings.CutPrefix(imp, module+"/")
 			switch {
-			case !ours && imp != module, strings.HasPrefix(to, "chaos/"):
-			case f.dir == "chaos/worker" && !strings.HasPrefix(to, "driver"):
-			case f.path == "chaos/picture.go" && to == "sim":
+			case !ours && imp != module, strings.HasPrefix(to, "lab/chaos/"):
+			case f.dir == "lab/chaos/worker" && !strings.HasPrefix(to, "driver"):
+			case f.path == "lab/chaos/picture.go" && to == "lab/sim":
 			default:
 				t.Errorf("%s imports %s", f.path, imp)
 			}

@@ -63,7 +63,7 @@ func TestMistakesAreFound(t *testing.T) {
 		"with `--no-such-flag`":                                      "no command of ours has the flag --no-such-flag",
 		"    pawl run --no-such deploy -- ./x":                       "pawl has no flag --no-such",
 		"    go run ./cmd/pawl frobnicate":                           "pawl has no command frobnicate",
-		"    go run ./chaos --no-such":                               "chaos has no flag --no-such",
+		"    go run ./lab/chaos --no-such":                           "chaos has no flag --no-such",
 		"`make nosuch`":                                              "make has no target nosuch",
 		"`$PAWL_NO_SUCH`":                                            "nothing reads the variable PAWL_NO_SUCH",
 		"    NO_SUCH_THING=1 go test .":                              "nothing reads the variable NO_SUCH_THING",

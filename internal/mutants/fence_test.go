@@ -12,7 +12,7 @@ func init() {
 			mutants = append(mutants, mutant{name: "fence: " + name, file: folder + file, old: old, new: new, pkg: pkg, test: test})
 		}
 	}
-	fence, database, redis := in("fence"), in("fence/fencetest"), in("redislock/redisfence")
+	fence, database, redis := in("fence"), in("lab/fencetest"), in("redislock/redisfence")
 
 	fence("memory without the check", "guard.go",
 		"if token < g.seen {", "if false {", "TestStaleTokenIsRefused")

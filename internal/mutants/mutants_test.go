@@ -98,7 +98,7 @@ func each(t *testing.T, list []mutant, begin func(*testing.T, mutant) (look func
 // waits are the packages whose tests wait for longest when a mutant is caught. They
 // begin first, so that none of them is alone at the end, and take turns: servers that are
 // dear to start are not all started at once.
-var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "redislock", "redislock/redlock", "fence/fencetest"}
+var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "redislock", "redislock/redlock", "lab/fencetest"}
 
 // slow are tests that take half a minute and more to notice a mutant. They begin before all others.
 var slow = []string{

@@ -261,9 +261,9 @@ func init() {
 		mutate("an ending leaves its place in the queue", "lua/end.lua", "local waited = dequeue(listeners, lease)", "local waited = false", "TestQueuesDoWhatNodeSays"),
 
 		// The simulator's nodes are no others.
-		mutant{name: "sim: a node heals nobody whom a reader has overtaken", file: "sim/node.go",
-			old: "p.Token >= s.floor.writer", new: "p.Token > s.floor.writer", pkg: "sim", test: "TestHealBesideReaders"},
-		mutant{name: "sim: a node forgets the writers' floor", file: "sim/named.go",
-			old: "*f = floor{p.Token, p.Token, writer, p.Lease, undo}", new: "*f = floor{p.Token, p.Token, 0 * writer, p.Lease, undo}", pkg: "sim", test: "TestNodesAnswerAsServersDo"},
+		mutant{name: "sim: a node heals nobody whom a reader has overtaken", file: "lab/sim/node.go",
+			old: "p.Token >= s.floor.writer", new: "p.Token > s.floor.writer", pkg: "lab/sim", test: "TestHealBesideReaders"},
+		mutant{name: "sim: a node forgets the writers' floor", file: "lab/sim/named.go",
+			old: "*f = floor{p.Token, p.Token, writer, p.Lease, undo}", new: "*f = floor{p.Token, p.Token, 0 * writer, p.Lease, undo}", pkg: "lab/sim", test: "TestNodesAnswerAsServersDo"},
 	)
 }

@@ -11,8 +11,8 @@ const (
 	claim = "redislock/redlock/claim.go"
 	ask   = "redislock/redlock/ask.go"
 	grant = "redislock/redlock/grant.go"
-	node  = "sim/node.go"
-	named = "sim/named.go"
+	node  = "lab/sim/node.go"
+	named = "lab/sim/named.go"
 	queue = "redislock/redlock/queue.go"
 )
 
@@ -127,7 +127,7 @@ var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 // inSim returns mutants that a test of the simulator must catch.
 func inSim(test string, all []mutant) []mutant {
 	for i := range all {
-		all[i].pkg, all[i].test = "sim", test
+		all[i].pkg, all[i].test = "lab/sim", test
 	}
 	return all
 }

@@ -23,7 +23,7 @@ import (
 // and knows when it sent each: no lock that follows one of them has begun before that.
 // Each request also has the token that the waiter would propose then, and no lock that follows
 // it gets a smaller one. So such a vote is one for a proposal that has been under way
-// since the request was sent; spec/proof shows that one round of them is enough.
+// since the request was sent; lab/proof shows that one round of them is enough.
 
 // claimFor is how long a lock stays with a waiter that it was handed to, unless the
 // waiter asks for more. It is short since the waiter may be gone.

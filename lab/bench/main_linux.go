@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures pawl, other lock libraries, and what the stores cost without
+// a lock, side by side: all cells of a table run in turn, again and again, with the
+// same servers, which it starts itself.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+type flags struct {
+	run      string
+	rounds   int
+	cell     time.Duration
+	full     bool
+	list     bool
+	md, svgs string
+}
+
+func main() {
+	if text := os.Getenv(taskEnv); text != "" {
+		if err := work(text); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	var f flags
+	flag.StringVar(&f.run, "run", "", "the `WORKLOADS` to run, such as S1,S2/64 (default all)")
+	flag.IntVar(&f.rounds, "rounds", 5, "how often every cell runs")
+	flag.DurationVar(&f.cell, "cell", 700*time.Millisecond, "how long a cell runs, at most 5s")
+	flag.BoolVar(&f.full, "full", false, "hold the leases of S7 for two minutes instead of 20 s")
+	flag.BoolVar(&f.list, "list", false, "list the workloads, and who takes part")
+	flag.StringVar(&f.md, "md", "", "write the tables as Markdown to `FILE`")
+	flag.StringVar(&f.svgs, "svg", "", "write pictures to `DIR`")
+	flag.Parse()
+	if err := f.main(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (f *flags) main() error {
+	todo, unknown := chosen(f.run)
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q: workloads are named with -run", flag.Arg(0))
+	case unknown != "":
+		return fmt.Errorf("no workload %q: -list lists them", unknown)
+	case f.rounds < 1:
+		return fmt.Errorf("-rounds %d: use 1 or more", f.rounds)
+	case f.cell < 10*time.Millisecond || f.cell > 5*time.Second:
+		return fmt.Errorf("-cell %v: use 10ms to 5s", f.cell)
+	}
+	if f.list {
+		for _, w := range todo {
+			fmt.Printf("%-12s %s\n", w.id, w.title)
+			for _, c := range w.contenders {
+				fmt.Printf("%-12s   %s\n", "", c)
+			}
+		}
+		return nil
+	}
+	if err := pin(); err != nil {
+		return err
+	}
+	r, err := f.measure(todo)
+	if err != nil {
+		return err
+	}
+	fmt.Print(r.text())
+	return f.write(r)
+}
+
+// measure runs the workloads. INT and TERM end it after the cell that runs, with the
+// servers stopped.
+func (f *flags) measure(todo []*workload) (*report, error) {
+	dir, err := os.MkdirTemp("", "pawl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	r := &report{results: results{by: map[string]metric{}}, facts: facts()}
+	began := time.Now()
+	total, steal := stolen()
+	versions := map[string]bool{}
+	for _, w := range todo {
+		world, err := newWorld(w.servers, w.leaseTTL())
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range world.versions() {
+			if !versions[v] {
+				versions[v] = true
+				r.facts = append(r.facts, v)
+			}
+		}
+		err = f.table(r, &run{workload: w, world: world, dir: dir, cell: f.cell, full: f.full}, stop)
+		world.stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.facts = append(r.facts, fmt.Sprintf("%d rounds, cells of %v, %v in all", f.rounds, f.cell, time.Since(began).Round(time.Second)))
+	after, stolenAfter := stolen()
+	if d := after - total; d > 0 {
+		r.facts = append(r.facts, fmt.Sprintf("of the processors' time the hypervisor gave %.1f%% to others", 100*float64(stolenAfter-steal)/float64(d)))
+	}
+	if _, ran := r.by["S7"]; ran && !f.full {
+		r.facts = append(r.facts, "S7 held its leases for 20 s only, not for the two minutes of its aim: -full does")
+	}
+	return r, nil
+}
+
+// table runs all cells of a workload in turn.
+func (f *flags) table(r *report, one *run, stop <-chan os.Signal) error {
+	r.order = append(r.order, section{one.id, one.title})
+	r.by[one.id] = one.workload.by
+	rounds := f.rounds
+	if one.once {
+		rounds = 1
+	}
+	var cells []*cell
+	for _, name := range one.contenders {
+		cells = append(cells, &cell{workload: one.id, contender: name, kind: kindOf(name)})
+	}
+	r.cells = append(r.cells, cells...)
+	for round := range rounds {
+		for _, c := range cells {
+			select {
+			case <-stop:
+				return errors.New("interrupted")
+			default:
+			}
+			progress(fmt.Sprintf("%s, round %d of %d: %s", one.id, round+1, rounds, c.contender))
+			c.rounds = append(c.rounds, one.measure(c.contender, round))
+		}
+	}
+	progress("")
+	return nil
+}
+
+// progress shows what goes on, in one line of a terminal.
+func progress(text string) {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", text)
+	}
+}
+
+func (f *flags) write(r *report) error {
+	pictures := ""
+	if f.svgs != "" {
+		if err := os.MkdirAll(f.svgs, 0o755); err != nil {
+			return err
+		}
+		for _, s := range r.order {
+			if svg, ok := r.chart(s); ok {
+				if err := os.WriteFile(filepath.Join(f.svgs, fileName(s.id)+".svg"), []byte(svg), 0o644); err != nil {
+					return err
+				}
+			}
+		}
+		pictures = f.svgs
+		if rel, err := filepath.Rel(filepath.Dir(f.md), f.svgs); err == nil && f.md != "" {
+			pictures = filepath.ToSlash(rel)
+		}
+	}
+	if f.md == "" {
+		return nil
+	}
+	old, err := os.ReadFile(f.md)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(f.md, []byte(r.into(string(old), pictures)), 0o644)
+}

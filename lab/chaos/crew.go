@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/stage"
+)
+
+// crew is the processes that use the store.
+type crew struct {
+	run   *run
+	logs  string // the folder of their diaries
+	names []string
+
+	mu   sync.Mutex
+	now  []*stage.Process // by the number of the worker
+	born int
+	hung []string // those that did not end when they were asked to
+}
+
+// build builds the programs of the workers and the command, with a mutant if there is one.
+func (r *run) build() error {
+	r.program = filepath.Join(r.dir, "worker")
+	args := []string{"build", "-o", ""}
+	if r.mutant != "" {
+		overlay, err := writeOverlay(r.mutant, r.dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	for _, program := range []string{"lab/chaos/worker", "cmd/pawl"} {
+		if program == "cmd/pawl" && len(r.only) > 0 && !slices.Contains(r.only, "guest: commands") {
+			continue // it takes its time to link
+		}
+		args[2] = filepath.Join(r.dir, filepath.Base(program))
+		if out, err := exec.Command("go", append(args, "github.com/pawl-go/pawl/"+program)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s is not built: %w\n%s", program, err, out)
+		}
+	}
+	return nil
+}
+
+// spawn starts a worker: number i of the crew, again if it was there before.
+func (c *crew) spawn(i int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.born++
+	p, err := c.start(fmt.Sprintf("w%d-%d", i, c.born), c.run.stage.URL(i), "-seed", fmt.Sprint(c.run.seed+uint64(1000*c.born)))
+	c.now[i] = p
+	return err
+}
+
+func (c *crew) start(name, url string, args ...string) (*stage.Process, error) {
+	return c.startAs(nil, name, url, args...)
+}
+
+// startAs starts another program than the workers', if there is one.
+func (c *crew) startAs(program []string, name, url string, args ...string) (*stage.Process, error) {
+	if program == nil {
+		program = []string{c.run.program}
+	}
+	dir := filepath.Join(c.run.dir, "workers", name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	p := &stage.Process{Dir: dir}
+	p.Args = append(slices.Clone(program), append([]string{"-store", url, "-log", filepath.Join(c.logs, name+".log"),
+		"-names", strings.Join(c.names, ","), "-ttl", c.run.ttl.String(), "-lanes", fmt.Sprint(c.run.lanes), "-v"}, args...)...)
+	return p, p.Start()
+}
+
+// worker returns process i.
+func (c *crew) worker(i int) *stage.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now[i]
+}
+
+// faults are those of clients.
+func (c *crew) faults() []stage.Fault {
+	draw := func(a *stage.Act) int { return a.Rand.IntN(len(c.now)) }
+	return []stage.Fault{
+		{Kind: "client stopped", Weight: 2, Do: func(a *stage.Act) error {
+			p := c.worker(draw(a))
+			p.Signal(syscall.SIGSTOP)
+			a.Last(a.TTL/20, 3*a.TTL)
+			p.Signal(syscall.SIGCONT)
+			return nil
+		}},
+		{Kind: "client killed", Do: func(a *stage.Act) error {
+			i := draw(a)
+			c.worker(i).Kill()
+			a.Last(0, a.TTL)
+			return c.spawn(i)
+		}},
+		{Kind: "client ended and begun", Do: func(a *stage.Act) error {
+			i := draw(a)
+			c.end(i)
+			return c.spawn(i)
+		}},
+	}
+}
+
+// end asks worker i to end. In the middle of a fault that may take its time.
+func (c *crew) end(i int) {
+	if p := c.worker(i); p != nil {
+		c.dismiss(p)
+	}
+}
+
+func (c *crew) dismiss(p *stage.Process) {
+	if p.Term(30 * time.Second) {
+		return
+	}
+	c.mu.Lock()
+	c.hung = append(c.hung, filepath.Base(p.Dir))
+	c.mu.Unlock()
+}
+
+// endAll asks all to end, at once.
+func (c *crew) endAll() {
+	var all sync.WaitGroup
+	for i := range c.now {
+		all.Go(func() { c.end(i) })
+	}
+	all.Wait()
+}

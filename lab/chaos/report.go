@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/check"
+)
+
+// table prints one row for each run, then the faults, then what was broken.
+func table(w io.Writer, rows []*run) {
+	fmt.Fprintln(w, "| store | for | leases | lost | waits given up | faults | overlaps | tokens not in order | longest wait | stuck | left behind |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, r := range rows {
+		granted, lost, failed := r.tally()
+		count := r.broken()
+		fmt.Fprintf(w, "| %s | %v | %d | %d | %d | %d | %d | %d | %v | %d | %d |\n", r.store, r.length, granted, lost, failed, len(r.nemesis.past),
+			count[check.TwoHolders], count[check.OldToken]+count[check.CameBack], r.result.LongestWait().Round(100*time.Millisecond),
+			count[check.Stranded]+count[check.NeverAgain]+count[check.Hangs], r.left)
+	}
+	for _, r := range rows {
+		fmt.Fprintf(w, "\n%s, seed %d: %s\n", r.store, r.seed, r.kinds())
+		for text, n := range r.result.Refused {
+			fmt.Fprintf(w, "  %d times no client: %s\n", n, text)
+		}
+		r.answers(w)
+		r.tell(w)
+	}
+}
+
+func (r *run) tally() (granted, lost, failed int) {
+	for _, c := range r.result.Claims {
+		switch {
+		case c.Granted != 0:
+			granted++
+			if c.Lost != "" {
+				lost++
+			}
+		case c.Waits && c.Failed != "" && !guest(c):
+			failed++
+		}
+	}
+	return granted, lost, failed
+}
+
+// guest reports whether a claim is that of a guest, which may be refused.
+func guest(c *check.Claim) bool { return strings.HasPrefix(c.Worker, "g") }
+
+func (r *run) broken() map[check.Rule]int {
+	count := make(map[check.Rule]int)
+	for _, v := range r.found {
+		count[v.Rule]++
+	}
+	return count
+}
+
+var digits = regexp.MustCompile(`"[^"]*"|[0-9.]+(ms|µs|ns|m?s)?[0-9.a-z]*`)
+
+// answers prints what waits that were given up were told, most often first: numbers and names left out.
+func (r *run) answers(w io.Writer) {
+	count := make(map[string]int)
+	for _, c := range r.result.Claims {
+		if c.Waits && c.Failed != "" {
+			count[digits.ReplaceAllString(c.Failed, "…")]++
+		}
+	}
+	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return count[b] - count[a] })
+	for _, text := range texts[:min(len(texts), 4)] {
+		fmt.Fprintf(w, "  %d waits ended with: %s\n", count[text], text)
+	}
+}
+
+// kinds says which faults there were, and how many of each.
+func (r *run) kinds() string {
+	count := make(map[string]int)
+	for _, h := range r.nemesis.past {
+		count[h.kind]++
+	}
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		all = append(all, fmt.Sprintf("%d × %s", count[kind], kind))
+	}
+	return strings.Join(all, ", ")
+}
+
+// tell prints what was broken, and draws the first of each kind.
+func (r *run) tell(w io.Writer) {
+	const shown = 3
+	told := make(map[check.Rule]int)
+	for i, v := range r.found {
+		if told[v.Rule]++; told[v.Rule] > shown {
+			continue
+		}
+		fmt.Fprintf(w, "  %s: %s\n", v.Rule, v.Text)
+		for _, h := range r.nemesis.past {
+			if h.from < v.At && v.At-max(h.to, h.from) < int64(r.maxTTL) {
+				fmt.Fprintf(w, "    %v before: %s%s\n", time.Duration(v.At-h.from).Round(time.Millisecond), h.kind, h.notes)
+			}
+		}
+		if len(v.Claims) == 0 {
+			continue
+		}
+		path := filepath.Join(r.dir, fmt.Sprintf("violation-%d.svg", i+1))
+		if err := r.draw(v, path); err != nil {
+			fmt.Fprintf(w, "    no picture: %v\n", err)
+			continue
+		}
+		fmt.Fprintf(w, "    %s\n", path)
+	}
+	for rule, n := range told {
+		if n > shown {
+			fmt.Fprintf(w, "  %s: %d more\n", rule, n-shown)
+		}
+	}
+}
+
+// draw writes the picture of a violation.
+func (r *run) draw(v check.Violation, path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return r.view(v).WriteSVG(f)
+}

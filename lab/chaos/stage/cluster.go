@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// cluster is a Redis Cluster of three masters with a replica each. Every node announces
+// the address of a link, which is the way to it for clients and other nodes, but for the
+// bus.
+type cluster struct {
+	Settings
+	nodes []*clusterNode
+	links wires
+}
+
+type clusterNode struct {
+	*Redis
+	link *link.Link
+	id   string
+}
+
+const masters, slots = 3, 16384
+
+func newCluster(s Settings) (Topology, error) {
+	c := &cluster{Settings: s}
+	for i := range 2 * masters {
+		n, err := c.newNode(i)
+		if err != nil {
+			return nil, err
+		}
+		c.nodes = append(c.nodes, n)
+		c.links = append(c.links, n.link)
+	}
+	for i, n := range c.nodes[:masters] {
+		first, last := slots*i/masters, slots*(i+1)/masters-1
+		if _, err := n.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last)); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range c.nodes[1:] {
+		if err := c.meet(n); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.awaitWhole(2 * masters); err != nil {
+		return nil, err
+	}
+	for i, n := range c.nodes[masters:] {
+		if err := await("a replica", start, func() error {
+			_, err := n.Do("CLUSTER", "REPLICATE", c.nodes[i].id)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.awaitReplicas()
+}
+
+func (c *cluster) newNode(i int) (*clusterNode, error) {
+	l, err := link.New("")
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(l.Addr())
+	bus, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	r, err := NewRedis(filepath.Join(c.Dir, fmt.Sprint("node", i)), c.Clocks, "--cluster-enabled", "yes", "--cluster-node-timeout", "1500",
+		"--cluster-port", bus[0], "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port, "--cluster-announce-bus-port", bus[0],
+		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0", "--cluster-migration-barrier", "10")
+	if err != nil {
+		return nil, err
+	}
+	l.SetTarget(r.Addr)
+	id, err := r.Do("CLUSTER", "MYID")
+	return &clusterNode{r, l, id}, err
+}
+
+func (c *cluster) meet(n *clusterNode) error {
+	first := c.nodes[0]
+	_, port, _ := net.SplitHostPort(first.link.Addr())
+	_, err := n.Do("CLUSTER", "MEET", "127.0.0.1", port, first.bus())
+	return err
+}
+
+func (n *clusterNode) bus() string {
+	for i, a := range n.Args {
+		if a == "--cluster-port" {
+			return n.Args[i+1]
+		}
+	}
+	return ""
+}
+
+// awaitWhole waits until each node knows so many others and finds all slots served.
+func (c *cluster) awaitWhole(known int) error {
+	for _, n := range c.nodes {
+		if err := await("the cluster", start, func() error {
+			state, ok, nodes := n.Info("cluster", "cluster_state"), n.Info("cluster", "cluster_slots_ok"), n.Info("cluster", "cluster_known_nodes")
+			if k, _ := strconv.Atoi(nodes); state != "ok" || ok != strconv.Itoa(slots) || k < known {
+				return fmt.Errorf("%s: state %q, %s slots, %s nodes", n.Addr, state, ok, nodes)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) awaitReplicas() error {
+	return await("the replicas", start, func() error {
+		up := 0
+		for _, n := range c.nodes {
+			if n.role() == "slave" && n.Info("replication", "master_link_status") == "up" {
+				up++
+			}
+		}
+		if up < len(c.nodes)-masters {
+			return fmt.Errorf("%d replicas follow", up)
+		}
+		return nil
+	})
+}
+
+func (n *clusterNode) role() string { return n.Info("replication", "role") }
+
+func (c *cluster) URL(int) string { return c.Direct() }
+
+func (c *cluster) Direct() string {
+	url := redisURL(c.nodes[0].link.Addr(), c.MaxTTL)
+	for _, n := range c.nodes[1:] {
+		url += "&addr=" + n.link.Addr()
+	}
+	return url
+}
+
+func (c *cluster) Guests() []Guest { return redisGuests(c.Settings, c.Direct()) }
+
+func (c *cluster) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 2*c.MaxTTL + 2*c.TTL}
+}
+
+func (c *cluster) Heal() error {
+	c.links.heal()
+	for _, n := range c.nodes {
+		n.Signal(syscall.SIGCONT)
+		if err := n.Up(); err != nil {
+			return err
+		}
+	}
+	if err := c.awaitWhole(len(c.nodes)); err != nil {
+		return err
+	}
+	return c.awaitReplicas()
+}
+
+func (c *cluster) Stop() {
+	c.links.close()
+	for _, n := range c.nodes {
+		n.Kill()
+	}
+}
+
+// draw draws one of the nodes that have a role now, or nil.
+func (c *cluster) draw(a *Act, role string) *clusterNode {
+	for _, i := range a.Rand.Perm(len(c.nodes)) {
+		if n := c.nodes[i]; role == "" || n.role() == role {
+			return n
+		}
+	}
+	return nil
+}
+
+func (c *cluster) Faults() []Fault {
+	any := func(a *Act) *Redis { return c.draw(a, "").Redis }
+	all := append(c.links.faults(), serverFaults(any)...)
+	if c.Clocks {
+		all = append(all, clockFaults(func(a *Act) *clock { return any(a).time })...)
+	}
+	for _, kind := range []string{"", "FORCE"} {
+		all = append(all, Fault{Kind: strings.TrimSpace("CLUSTER FAILOVER " + kind), Weight: 3, Do: func(a *Act) error { return c.failover(a, kind) }})
+	}
+	return append(all,
+		Fault{Kind: "CLUSTER FAILOVER TAKEOVER", Do: func(a *Act) error { return c.failover(a, "TAKEOVER") }},
+		Fault{Kind: "master killed until it is replaced", Weight: 2, Do: c.replace},
+		Fault{Kind: "resharding", Weight: 2, Alone: true, Do: c.reshard},
+	)
+}
+
+// failover lets a replica become the master, and waits until it is one.
+func (c *cluster) failover(a *Act, kind string) error {
+	n := c.draw(a, "slave")
+	if n == nil {
+		return nil
+	}
+	args := []string{"CLUSTER", "FAILOVER"}
+	if kind != "" {
+		args = append(args, kind)
+	}
+	if _, err := n.Do(args...); err != nil {
+		a.Note("%v", err)
+		return nil
+	}
+	c.awaitMaster(a, n)
+	a.Last(0, a.TTL)
+	return nil
+}
+
+func (c *cluster) awaitMaster(a *Act, n *clusterNode) {
+	if err := await("failover", 5*time.Second, func() error {
+		if role := n.role(); role != "master" {
+			return fmt.Errorf("still a %s", role)
+		}
+		return nil
+	}); err != nil {
+		a.Note("%v", err)
+	}
+}
+
+// replace kills a master, and starts it again when a replica has taken its place.
+func (c *cluster) replace(a *Act) error {
+	m := c.draw(a, "master")
+	if m == nil {
+		return nil
+	}
+	m.Kill()
+	_ = await("a new master", 4*time.Second, func() error {
+		for _, n := range c.nodes {
+			if n != m && n.Runs() && n.Info("cluster", "cluster_slots_fail") == "0" && n.Info("cluster", "cluster_slots_pfail") == "0" &&
+				n.Info("cluster", "cluster_state") == "ok" {
+				return nil
+			}
+		}
+		return fmt.Errorf("none yet")
+	})
+	a.Last(0, a.TTL)
+	return m.Up()
+}
+
+// reshard moves some slots that have keys from one master to another, as redis-cli does. It
+// happens alone: a slot that is left in the middle of a move, with a key lost, is beyond what is
+// promised.
+func (c *cluster) reshard(a *Act) error {
+	from, to := c.draw(a, "master"), c.draw(a, "master")
+	if from == nil || to == nil || from == to {
+		return nil
+	}
+	for range 5 {
+		key, err := from.Do("RANDOMKEY")
+		if err != nil || key == "" || a.Ctx.Err() != nil {
+			return nil
+		}
+		slot, err := from.Do("CLUSTER", "KEYSLOT", key)
+		if err != nil {
+			return nil
+		}
+		// It goes on where it has failed.
+		if err := await("slot "+slot, start, func() error { return c.move(slot, from, to, a) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) move(slot string, from, to *clusterNode, a *Act) error {
+	if _, err := to.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.id); err != nil {
+		return err
+	}
+	if _, err := from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id); err != nil {
+		return err
+	}
+	for {
+		key, err := from.Do("CLUSTER", "GETKEYSINSLOT", slot, "1")
+		if err != nil {
+			return err
+		}
+		if key == "" {
+			break
+		}
+		if _, err := from.Do("MIGRATE", "127.0.0.1", to.port, key, "0", "2000"); err != nil {
+			return err
+		}
+		a.Last(0, 100*time.Millisecond)
+	}
+	for _, n := range append([]*clusterNode{to, from}, c.nodes...) {
+		if n.role() != "master" {
+			continue
+		}
+		if _, err := n.Do("CLUSTER", "SETSLOT", slot, "NODE", to.id); err != nil {
+			a.Note("SETSLOT %s NODE: %v", slot, err) // the bus tells it
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// etcd is a cluster of three members, of $CHAOS_ETCD or etcd. Members reach each other over links, and so does
+// every worker each of them.
+type etcd struct {
+	Settings
+	members []*etcdMember
+	peers   wires // in front of each member
+	links   []wires
+}
+
+type etcdMember struct {
+	Process
+	addr string
+}
+
+func newEtcd(s Settings) (Topology, error) {
+	t := &etcd{Settings: s}
+	ports, err := freePorts(6)
+	if err != nil {
+		return nil, err
+	}
+	var initial []string
+	for i := range 3 {
+		l, err := link.New("127.0.0.1:" + ports[3+i])
+		if err != nil {
+			return nil, err
+		}
+		t.peers = append(t.peers, l)
+		initial = append(initial, fmt.Sprintf("m%d=http://%s", i, l.Addr()))
+	}
+	for i := range 3 {
+		m := &etcdMember{addr: "127.0.0.1:" + ports[i]}
+		m.Dir = filepath.Join(s.Dir, fmt.Sprint("etcd", i))
+		if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		m.Args = append(program("CHAOS_ETCD", "etcd"), "--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(m.Dir, "data"),
+			"--listen-client-urls", "http://"+m.addr, "--advertise-client-urls", "http://"+m.addr,
+			"--listen-peer-urls", "http://127.0.0.1:"+ports[3+i], "--initial-advertise-peer-urls", "http://"+t.peers[i].Addr(),
+			"--initial-cluster", strings.Join(initial, ","), "--heartbeat-interval", "100", "--election-timeout", "600", "--logger", "zap", "--log-level", "warn")
+		if err := m.Start(); err != nil {
+			return nil, err
+		}
+		t.members = append(t.members, m)
+	}
+	for range s.Workers {
+		var w wires
+		for _, m := range t.members {
+			l, err := link.New(m.addr)
+			if err != nil {
+				return nil, err
+			}
+			w = append(w, l)
+		}
+		t.links = append(t.links, w)
+	}
+	return t, t.serve()
+}
+
+// serve waits until all members can read through the majority.
+func (t *etcd) serve() error {
+	for _, m := range t.members {
+		if err := await("etcd at "+m.addr, start, func() error {
+			_, err := m.call("/v3/kv/range", `{"key":"eA=="}`)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call sends a request to the member's gateway.
+func (m *etcdMember) call(path, body string) (string, error) {
+	client := http.Client{Timeout: 3 * time.Second}
+	r, err := client.Post("http://"+m.addr+path, "application/json", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = errors.New(string(b))
+	}
+	return string(b), err
+}
+
+func (t *etcd) URL(worker int) string {
+	var addrs []string
+	for _, l := range t.links[worker] {
+		addrs = append(addrs, l.Addr())
+	}
+	return "etcd://" + strings.Join(addrs, ",")
+}
+
+func (t *etcd) Direct() string {
+	var addrs []string
+	for _, m := range t.members {
+		addrs = append(addrs, m.addr)
+	}
+	return "etcd://" + strings.Join(addrs, ",")
+}
+
+func (t *etcd) Guests() []Guest { return guests(t.Settings, t.Direct(), t.Direct()+"/elsewhere/") }
+
+func (t *etcd) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 3*time.Second}
+}
+
+func (t *etcd) clients() wires {
+	var all wires
+	for _, w := range t.links {
+		all = append(all, w...)
+	}
+	return all
+}
+
+func (t *etcd) Heal() error {
+	t.clients().heal()
+	t.peers.heal()
+	for _, m := range t.members {
+		m.Signal(syscall.SIGCONT)
+		if err := m.Start(); err != nil {
+			return err
+		}
+	}
+	return t.serve()
+}
+
+func (t *etcd) Stop() {
+	t.clients().close()
+	t.peers.close()
+	for _, m := range t.members {
+		m.Kill()
+	}
+}
+
+// leader returns the number of the member that says it leads, or -1.
+func (t *etcd) leader() int {
+	for i, m := range t.members {
+		s, err := m.call("/v3/maintenance/status", "{}")
+		if err != nil {
+			continue
+		}
+		if id := field(s, "member_id"); id != "" && id == field(s, "leader") {
+			return i
+		}
+	}
+	return -1
+}
+
+// field returns what a key of a flat part of JSON has.
+func field(s, key string) string {
+	_, s, ok := strings.Cut(s, `"`+key+`":"`)
+	if !ok {
+		return ""
+	}
+	s, _, _ = strings.Cut(s, `"`)
+	return s
+}
+
+func (t *etcd) Faults() []Fault {
+	draw := func(a *Act) *etcdMember { return t.members[a.Rand.IntN(3)] }
+	stop := func(a *Act, m *etcdMember) error {
+		m.Signal(syscall.SIGSTOP)
+		a.Last(a.TTL/20, 2*a.TTL)
+		m.Signal(syscall.SIGCONT)
+		return nil
+	}
+	kill := func(a *Act, hit ...*etcdMember) error {
+		for _, m := range hit {
+			m.Kill()
+		}
+		a.Last(0, a.TTL)
+		for _, m := range hit {
+			if err := m.Start(); err != nil {
+				return err
+			}
+		}
+		a.Last(a.TTL/2, a.TTL)
+		return nil
+	}
+	all := t.clients().faults()
+	for _, f := range t.peers.faults() {
+		f.Kind = "between members: " + f.Kind
+		all = append(all, f)
+	}
+	return append(all,
+		Fault{Kind: "kill -9 of a member", Weight: 3, Do: func(a *Act) error { return kill(a, draw(a)) }},
+		Fault{Kind: "kill -9 of the leader", Weight: 3, Do: func(a *Act) error {
+			if i := t.leader(); i >= 0 {
+				return kill(a, t.members[i])
+			}
+			return nil
+		}},
+		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return kill(a, t.members...) }},
+		Fault{Kind: "a follower stops and continues", Weight: 2, Do: func(a *Act) error {
+			if i := t.leader(); i >= 0 {
+				return stop(a, t.members[(i+1+a.Rand.IntN(2))%3])
+			}
+			return nil
+		}},
+		// etcd 3.4 revokes leases that are alive when a leader that hung goes on.
+		Fault{Kind: "the leader stops and continues", Beyond: "etcd ends a living lease", Weight: 2, Do: func(a *Act) error {
+			if i := t.leader(); i >= 0 {
+				return stop(a, t.members[i])
+			}
+			return nil
+		}},
+	)
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// move is an address that leads to one of two servers: a virtual IP, a proxy, a name. The one that it
+// does not lead to is a replica of the other, or has nothing to do with it.
+type move struct {
+	Settings
+	servers [2]*Redis
+	at      int
+	links   wires
+	cuts    bool // the old connections end when the address moves
+	apart   bool // the servers do not know each other
+}
+
+func newMove(s Settings, cuts, apart bool) (Topology, error) {
+	t := &move{Settings: s, cuts: cuts, apart: apart}
+	for i := range t.servers {
+		var err error
+		if t.servers[i], err = NewRedis(filepath.Join(s.Dir, fmt.Sprint("redis", i)), s.Clocks); err != nil {
+			return nil, err
+		}
+	}
+	for range s.Workers + 1 { // the last is for the probe
+		l, err := link.New(t.servers[0].Addr)
+		if err != nil {
+			return nil, err
+		}
+		t.links = append(t.links, l)
+	}
+	return t, t.follow(1, 0)
+}
+
+// follow makes one server the replica of the other, if they know each other.
+func (t *move) follow(replica, master int) error {
+	if t.apart {
+		return nil
+	}
+	m := t.servers[master]
+	if _, err := m.Do("REPLICAOF", "NO", "ONE"); err != nil {
+		return err
+	}
+	host, port, _ := net.SplitHostPort(m.Addr)
+	_, err := t.servers[replica].Do("REPLICAOF", host, port)
+	return err
+}
+
+func (t *move) URL(worker int) string { return redisURL(t.links[worker].Addr(), t.MaxTTL) }
+func (t *move) Direct() string        { return t.URL(t.Workers) }
+
+func (t *move) Guests() []Guest { return redisGuests(t.Settings, t.Direct()) }
+
+func (t *move) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: t.MaxTTL + 2*t.TTL}
+}
+
+func (t *move) Heal() error {
+	t.links.heal()
+	for _, r := range t.servers {
+		r.Signal(syscall.SIGCONT)
+		if err := r.Up(); err != nil {
+			return err
+		}
+	}
+	t.lead()
+	return t.follow(1-t.at, t.at)
+}
+
+// lead lets the address lead where it should.
+func (t *move) lead() {
+	for _, l := range t.links {
+		l.SetTarget(t.servers[t.at].Addr)
+	}
+}
+
+func (t *move) Stop() {
+	t.links.close()
+	for _, r := range t.servers {
+		r.Kill()
+	}
+}
+
+func (t *move) Faults() []Fault {
+	current := func(*Act) *Redis { return t.servers[t.at] }
+	all := append(t.links[:t.Workers].faults(), serverFaults(current)...)
+	return append(all,
+		Fault{Kind: "the address moves", Weight: 6, Alone: true, Do: t.moving(false)},
+		Fault{Kind: "the server is killed, and the address moves", Weight: 2, Alone: true, Do: t.moving(true)},
+	)
+}
+
+// moving moves the address. The old server is made a replica, or is killed, before the other one becomes
+// the master: two masters at a time are beyond what is promised.
+func (t *move) moving(kill bool) func(*Act) error {
+	return func(a *Act) error {
+		old, next := t.at, 1-t.at
+		if kill {
+			t.servers[old].Kill()
+		} else if !t.apart {
+			if err := await("the replica follows", 5*time.Second, func() error {
+				if up := t.servers[next].Info("replication", "master_link_status"); up != "up" {
+					return fmt.Errorf("its link is %q", up)
+				}
+				return nil
+			}); err != nil {
+				a.Note("%v", err)
+				return nil
+			}
+			host, port, _ := net.SplitHostPort(t.servers[next].Addr)
+			t.servers[old].Do("REPLICAOF", host, port)
+		}
+		if !t.apart {
+			t.servers[next].Do("REPLICAOF", "NO", "ONE")
+		}
+		t.at = next
+		t.lead()
+		if t.cuts {
+			for _, l := range t.links {
+				l.Reset()
+			}
+		}
+		a.Last(0, a.TTL)
+		if kill {
+			if err := t.servers[old].Up(); err != nil {
+				return err
+			}
+			if err := t.follow(old, next); err != nil {
+				a.Note("%v", err)
+			}
+		}
+		a.Last(a.TTL/2, 4*a.TTL)
+		return nil
+	}
+}

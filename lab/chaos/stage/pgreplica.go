@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// replicated is a primary of PostgreSQL with a streaming replica, which takes its place now
+// and then. What was the primary comes back as the replica of the other. Each worker has a
+// link to each server, and the name of both.
+type replicated struct {
+	Settings
+	mode    string // of the store
+	servers [2]*pgServer
+	streams [2]*link.Link // to each server, from its replica
+	links   wires         // of each worker, to each server
+	time    *clock        // of both: a replica that is ahead of its primary has a clock that was set forward
+
+	turn    sync.Mutex // held while servers end and begin
+	primary int        // guarded by turn
+}
+
+func newReplicated(s Settings, mode string) (Topology, error) {
+	t := &replicated{Settings: s, mode: mode}
+	if err := t.begin(); err != nil {
+		t.Stop()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *replicated) begin() (err error) {
+	settings := []string{"wal_receiver_status_interval=1", "wal_retrieve_retry_interval=100ms"}
+	if t.mode == "synchronous" {
+		settings = append(settings, "synchronous_standby_names=*")
+	}
+	for i := range t.servers {
+		if t.servers[i], err = newPGServer(settings...); err != nil {
+			return err
+		}
+		if t.streams[i], err = link.New(t.servers[i].addr); err != nil {
+			return err
+		}
+	}
+	if t.Clocks {
+		file := filepath.Join(os.TempDir(), filepath.Base(t.servers[0].Dir)+".time")
+		if t.time, err = newClock(file); err != nil {
+			return err
+		}
+		for _, p := range t.servers {
+			p.Env = t.time.env()
+		}
+	}
+	for range t.Workers {
+		for _, p := range t.servers {
+			l, err := link.New(p.addr)
+			if err != nil {
+				return err
+			}
+			t.links = append(t.links, l)
+		}
+	}
+	if err := errors.Join(t.servers[0].initdb(), t.servers[0].up()); err != nil {
+		return err
+	}
+	return t.follow(1)
+}
+
+// follow makes a server the replica of the other one, with nothing of what it had, and waits
+// until it has all. turn is held, or nobody else is there yet.
+func (t *replicated) follow(i int) error {
+	p, from := t.servers[i], t.streams[1-i]
+	p.destroy()
+	from.Heal()
+	if err := await("the folder of a replica", start, func() error { return os.RemoveAll(p.data()) }); err != nil {
+		return err
+	}
+	host, port, _ := net.SplitHostPort(from.Addr())
+	if err := p.tool("pg_basebackup", "-D", p.data(), "-h", host, "-p", port, "-U", "pawl", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+		return err
+	}
+	if err := p.up(); err != nil {
+		return err
+	}
+	t.primary = 1 - i
+	return t.streaming()
+}
+
+// streaming waits until the replica follows.
+func (t *replicated) streaming() error {
+	return await("the replica", start, func() error {
+		n, err := t.servers[t.primary].sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
+		if err == nil && n != "1" {
+			err = fmt.Errorf("%s replicas follow", n)
+		}
+		return err
+	})
+}
+
+func (t *replicated) at(addrs, schema string) string {
+	return fmt.Sprintf("postgres://pawl@%s/postgres?sslmode=disable&max_ttl=%v&mode=%s&schema=%s", addrs, t.MaxTTL, t.mode, schema)
+}
+
+func (t *replicated) URL(worker int) string {
+	return t.at(t.links[2*worker].Addr()+","+t.links[2*worker+1].Addr(), "pawl")
+}
+
+func (t *replicated) both() string   { return t.servers[0].addr + "," + t.servers[1].addr }
+func (t *replicated) Direct() string { return t.at(t.both(), "pawl") }
+func (t *replicated) Guests() []Guest {
+	return guests(t.Settings, t.Direct(), t.at(t.both(), "elsewhere"))
+}
+
+func (t *replicated) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 2*t.MaxTTL}
+}
+
+func (t *replicated) Heal() error {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	t.links.heal()
+	for _, l := range t.streams {
+		l.Heal()
+	}
+	for _, p := range t.servers {
+		p.signal(syscall.SIGCONT)
+	}
+	return t.up()
+}
+
+// up starts what does not run, the primary first. turn is held.
+func (t *replicated) up() error {
+	return errors.Join(t.servers[t.primary].up(), t.servers[1-t.primary].up(), t.streaming())
+}
+
+func (t *replicated) Stop() {
+	t.links.close()
+	for i, p := range t.servers {
+		if t.streams[i] != nil {
+			t.streams[i].Close()
+		}
+		if p != nil {
+			p.remove()
+		}
+	}
+	if t.time != nil {
+		os.Remove(t.time.file)
+	}
+}
+
+// replace lets end happen to the primary, promotes the replica, sooner or later, and after a
+// while, in which meanwhile happens to what was the primary, makes that the replica.
+func (t *replicated) replace(a *Act, end, meanwhile func(old *pgServer)) error {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	i := t.primary
+	old, next := t.servers[i], t.servers[1-i]
+	end(old)
+	t.streams[i].Reset() // what was on its way is lost
+	if a.Rand.IntN(2) == 0 {
+		a.Last(0, a.TTL/2)
+	}
+	if err := next.tool("pg_ctl", "promote", "-w", "-D", next.data()); err != nil {
+		return err
+	}
+	a.Note("%s is the primary", next.addr)
+	if meanwhile != nil {
+		meanwhile(old)
+	}
+	a.Last(0, 2*a.TTL)
+	return t.follow(i)
+}
+
+func (t *replicated) Faults() []Fault {
+	kill := func(p *pgServer) { p.Kill() }
+	stop := func(p *pgServer) { p.signal(syscall.SIGSTOP) }
+	goOn := func(a *Act) func(*pgServer) {
+		return func(p *pgServer) {
+			a.Last(0, a.TTL)
+			p.signal(syscall.SIGCONT)
+		}
+	}
+	beyond := "an old primary that goes on"
+	if t.mode == "synchronous" {
+		beyond = "" // nobody confirms what it does
+	}
+	all := append(t.links.faults(),
+		Fault{Kind: "kill -9, promotion", Weight: 3, Do: func(a *Act) error { return t.replace(a, kill, nil) }},
+		Fault{Kind: "the replica is behind, kill -9, promotion", Weight: 4, Do: func(a *Act) error {
+			return t.replace(a, func(p *pgServer) {
+				l := t.streams[t.primary]
+				l.Set(link.Down, link.Fault{Lose: true})
+				a.Last(a.TTL/10, a.TTL)
+				p.Kill()
+				l.Heal()
+			}, nil)
+		}},
+		Fault{Kind: "orderly end, promotion", Weight: 2, Do: func(a *Act) error { return t.replace(a, (*pgServer).end, nil) }},
+		Fault{Kind: "the primary stops, promotion", Weight: 2, Do: func(a *Act) error { return t.replace(a, stop, nil) }},
+		Fault{Kind: "the primary stops, promotion, it goes on", Beyond: beyond, Weight: 2, Do: func(a *Act) error { return t.replace(a, stop, goOn(a)) }},
+		Fault{Kind: "kill -9 of the replica", Do: func(a *Act) error {
+			t.turn.Lock()
+			defer t.turn.Unlock()
+			t.servers[1-t.primary].Kill()
+			a.Last(0, a.TTL)
+			return t.up()
+		}},
+	)
+	if t.time != nil {
+		all = append(all, clockFaults(func(*Act) *clock { return t.time })...)
+	}
+	for _, f := range pgFaults(func() *pgServer { return t.servers[t.primary] }, t.up) {
+		do := f.Do
+		f.Do = func(a *Act) error {
+			t.turn.Lock()
+			defer t.turn.Unlock()
+			return do(a)
+		}
+		all = append(all, f)
+	}
+	return all
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// redlock is some independent servers. Every worker has links of its own to all of them.
+type redlock struct {
+	Settings
+	servers []*Redis
+	links   []wires // of each worker, one for each server
+}
+
+func newRedlock(s Settings, n int) (Topology, error) {
+	t := &redlock{Settings: s}
+	for i := range n {
+		r, err := NewRedis(filepath.Join(s.Dir, fmt.Sprint("redis", i)), s.Clocks)
+		if err != nil {
+			return nil, err
+		}
+		t.servers = append(t.servers, r)
+	}
+	for range s.Workers {
+		var w wires
+		for _, r := range t.servers {
+			l, err := link.New(r.Addr)
+			if err != nil {
+				return nil, err
+			}
+			w = append(w, l)
+		}
+		t.links = append(t.links, w)
+	}
+	return t, nil
+}
+
+func (t *redlock) url(addrs []string) string {
+	// A machine that is busy with everything else answers late.
+	return fmt.Sprintf("redlock://%s?max_ttl=%v&node_timeout=%v", strings.Join(addrs, ","), t.MaxTTL, t.TTL/20)
+}
+
+func (t *redlock) URL(worker int) string {
+	var addrs []string
+	for _, l := range t.links[worker] {
+		addrs = append(addrs, l.Addr())
+	}
+	return t.url(addrs)
+}
+
+func (t *redlock) Direct() string {
+	var addrs []string
+	for _, r := range t.servers {
+		addrs = append(addrs, r.Addr)
+	}
+	return t.url(addrs)
+}
+
+func (t *redlock) Guests() []Guest {
+	var addrs []string
+	for _, r := range t.servers {
+		addrs = append(addrs, r.Addr)
+	}
+	all := append(redisGuests(t.Settings, t.Direct()),
+		Guest{Kind: "a clock that is ahead", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "60s"}},
+		Guest{Kind: "a clock that is behind", Beyond: "clocks of clients disagree while nodes forget", URL: t.Direct(), Args: []string{"-wall", "-60s"}},
+	)
+	if len(addrs) > 3 {
+		all = append(all, Guest{Kind: "three of the masters", URL: t.url(addrs[:3])},
+			Guest{Kind: "three others of the masters", URL: t.url(addrs[2:])})
+	}
+	return all
+}
+
+func (t *redlock) Promise() Promise {
+	return Promise{Shared: true, Tokens: true, Settle: t.MaxTTL + 3*t.TTL}
+}
+
+func (t *redlock) all() wires {
+	var all wires
+	for _, w := range t.links {
+		all = append(all, w...)
+	}
+	return all
+}
+
+func (t *redlock) Heal() error {
+	t.all().heal()
+	for _, r := range t.servers {
+		r.Signal(syscall.SIGCONT)
+		if err := r.Up(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *redlock) Stop() {
+	t.all().close()
+	for _, r := range t.servers {
+		r.Kill()
+	}
+}
+
+func (t *redlock) Faults() []Fault {
+	draw := func(a *Act) *Redis { return t.servers[a.Rand.IntN(len(t.servers))] }
+	all := serverFaults(draw)
+	for i := range all {
+		if all[i].Kind == "FLUSHALL" {
+			all[i].Do = func(a *Act) error { return command(a, draw(a), "FLUSHALL") }
+		}
+	}
+	// One client loses some of its servers; or all lose one of them.
+	for _, f := range t.all().faults() {
+		do := f.Do
+		f.Do = func(a *Act) error {
+			if a.Rand.IntN(2) == 0 {
+				return do(a)
+			}
+			return t.side(a).faultNamed(f.Kind).Do(a)
+		}
+		all = append(all, f)
+	}
+	if t.Clocks {
+		all = append(all, clockFaults(func(a *Act) *clock { return draw(a).time })...)
+	}
+	return append(all, Fault{Kind: "all restart empty, one after the other", Do: func(a *Act) error {
+		for _, i := range a.Rand.Perm(len(t.servers)) {
+			if err := restart(a, t.servers[i], true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, Fault{Kind: "FLUSHALL of a majority", Do: func(a *Act) error {
+		for _, i := range a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1] {
+			if err := command(a, t.servers[i], "FLUSHALL"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, Fault{Kind: "a majority stops", Do: func(a *Act) error {
+		hit := a.Rand.Perm(len(t.servers))[:len(t.servers)/2+1]
+		for _, i := range hit {
+			t.servers[i].Signal(syscall.SIGSTOP)
+		}
+		a.Last(a.TTL/20, 2*a.TTL)
+		for _, i := range hit {
+			t.servers[i].Signal(syscall.SIGCONT)
+			a.Last(0, a.TTL/10)
+		}
+		return nil
+	}})
+}
+
+// side returns the links to one server, or those of one worker.
+func (t *redlock) side(a *Act) wires {
+	if a.Rand.IntN(2) == 0 {
+		return t.links[a.Rand.IntN(len(t.links))]
+	}
+	i := a.Rand.IntN(len(t.servers))
+	var side wires
+	for _, w := range t.links {
+		side = append(side, w[i])
+	}
+	return side
+}
+
+func (w wires) faultNamed(kind string) Fault {
+	for _, f := range w.faults() {
+		if f.Kind == kind {
+			return f
+		}
+	}
+	return Fault{}
+}

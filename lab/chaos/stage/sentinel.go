@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// sentinel is a master with two replicas, which three sentinels watch. The servers announce the
+// addresses of links. As the documents ask for, a master that has lost its replicas stops to write.
+type sentinel struct {
+	Settings
+	servers   []*Redis
+	sentinels []*Redis
+	links     wires
+}
+
+func newSentinel(s Settings) (Topology, error) {
+	t := &sentinel{Settings: s}
+	for i := range 3 {
+		l, err := link.New("")
+		if err != nil {
+			return nil, err
+		}
+		host, port, _ := net.SplitHostPort(l.Addr())
+		args := []string{"--replica-announce-ip", host, "--replica-announce-port", port, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"}
+		if i > 0 {
+			first, firstPort, _ := net.SplitHostPort(t.links[0].Addr())
+			args = append(args, "--replicaof", first+" "+firstPort)
+		}
+		r, err := NewRedis(filepath.Join(s.Dir, fmt.Sprint("redis", i)), s.Clocks, args...)
+		if err != nil {
+			return nil, err
+		}
+		l.SetTarget(r.Addr)
+		t.servers, t.links = append(t.servers, r), append(t.links, l)
+	}
+	for i := range 3 {
+		dir := filepath.Join(s.Dir, fmt.Sprint("sentinel", i))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		host, port, _ := net.SplitHostPort(t.links[0].Addr())
+		ports, err := freePorts(1)
+		if err != nil {
+			return nil, err
+		}
+		conf := filepath.Join(dir, "sentinel.conf")
+		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor m %s %s 2\nsentinel down-after-milliseconds m 2000\nsentinel failover-timeout m 4000\n", ports[0], dir, host, port)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		r := &Redis{Addr: "127.0.0.1:" + ports[0], port: ports[0]}
+		r.Dir, r.Args = dir, append(program("CHAOS_REDIS_SERVER", "redis-server"), conf, "--sentinel")
+		if err := r.Up(); err != nil {
+			return nil, err
+		}
+		t.sentinels = append(t.sentinels, r)
+	}
+	return t, t.whole()
+}
+
+// whole waits until all sentinels know a master that serves, both replicas and each other.
+func (t *sentinel) whole() error {
+	for _, s := range t.sentinels {
+		if err := await("the sentinels", 2*start, func() error {
+			out, err := s.Do("SENTINEL", "MASTER", "m")
+			if err != nil {
+				return err
+			}
+			f := strings.Split(out, "\n")
+			is := make(map[string]string)
+			for i := 0; i+1 < len(f); i += 2 {
+				is[f[i]] = f[i+1]
+			}
+			if is["flags"] != "master" || is["num-slaves"] != "2" || is["num-other-sentinels"] != "2" {
+				return fmt.Errorf("flags %s, %s replicas, %s sentinels", is["flags"], is["num-slaves"], is["num-other-sentinels"])
+			}
+			if m := t.master(); m == nil || m.Info("replication", "connected_slaves") != "2" {
+				return fmt.Errorf("the replicas do not follow")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// master returns the server that the sentinels name.
+func (t *sentinel) master() *Redis {
+	for _, s := range t.sentinels {
+		out, err := s.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")
+		if err != nil {
+			continue
+		}
+		for i, l := range t.links {
+			if l.Addr() == strings.ReplaceAll(out, "\n", ":") {
+				return t.servers[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (t *sentinel) URL(int) string { return t.Direct() }
+
+func (t *sentinel) Direct() string {
+	url := redisURL(t.sentinels[0].Addr, t.MaxTTL) + "&master_set=m"
+	for _, s := range t.sentinels[1:] {
+		url += "&addr=" + s.Addr
+	}
+	return url
+}
+
+func (t *sentinel) Guests() []Guest { return redisGuests(t.Settings, t.Direct()) }
+
+func (t *sentinel) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 2*t.MaxTTL + 2*t.TTL}
+}
+
+func (t *sentinel) Heal() error {
+	t.links.heal()
+	for _, r := range append(t.servers[:3:3], t.sentinels...) {
+		r.Signal(syscall.SIGCONT)
+		if err := r.Up(); err != nil {
+			return err
+		}
+	}
+	return t.whole()
+}
+
+func (t *sentinel) Stop() {
+	t.links.close()
+	for _, r := range append(t.sentinels[:3:3], t.servers...) {
+		r.Kill()
+	}
+}
+
+func (t *sentinel) Faults() []Fault {
+	draw := func(a *Act) *Redis {
+		if m := t.master(); m != nil && a.Rand.IntN(4) > 0 {
+			return m
+		}
+		return t.servers[a.Rand.IntN(3)]
+	}
+	return append(append(t.links.faults(), serverFaults(draw)...),
+		Fault{Kind: "SENTINEL FAILOVER", Weight: 4, Do: func(a *Act) error {
+			return command(a, t.sentinels[a.Rand.IntN(3)], "SENTINEL", "FAILOVER", "m")
+		}},
+		Fault{Kind: "a sentinel stops and continues", Do: func(a *Act) error {
+			s := t.sentinels[a.Rand.IntN(3)]
+			s.Signal(syscall.SIGSTOP)
+			a.Last(a.TTL/20, 3*a.TTL)
+			s.Signal(syscall.SIGCONT)
+			return nil
+		}},
+		Fault{Kind: "the master is killed until it is replaced", Weight: 3, Do: func(a *Act) error {
+			m := t.master()
+			if m == nil {
+				return nil
+			}
+			m.Kill()
+			for range 50 {
+				if n := t.master(); n != nil && n != m || a.Ctx.Err() != nil {
+					break
+				}
+				a.Last(a.TTL/10, a.TTL/10)
+			}
+			a.Last(0, a.TTL)
+			return m.Up()
+		}},
+	)
+}

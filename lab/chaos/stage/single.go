@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// single is one Redis server, with a link for each worker.
+type single struct {
+	Settings
+	server *Redis
+	links  wires
+}
+
+func newSingle(s Settings, args []string) (Topology, error) {
+	t := &single{Settings: s}
+	var err error
+	if t.server, err = NewRedis(filepath.Join(s.Dir, "redis"), s.Clocks, args...); err != nil {
+		return nil, err
+	}
+	for range s.Workers {
+		l, err := link.New(t.server.Addr)
+		if err != nil {
+			return nil, err
+		}
+		t.links = append(t.links, l)
+	}
+	return t, nil
+}
+
+func (t *single) URL(worker int) string { return redisURL(t.links[worker].Addr(), t.MaxTTL) }
+func (t *single) Direct() string        { return redisURL(t.server.Addr, t.MaxTTL) }
+
+func redisURL(addr string, max time.Duration) string {
+	return fmt.Sprintf("redis://%s?max_ttl=%v", addr, max)
+}
+
+func (t *single) Guests() []Guest {
+	return append(redisGuests(t.Settings, t.Direct()), stranger("redis", t.server.Addr))
+}
+
+func (t *single) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: t.MaxTTL + 2*t.TTL}
+}
+
+func (t *single) Heal() error {
+	t.links.heal()
+	t.server.Signal(syscall.SIGCONT)
+	return t.server.Up()
+}
+
+func (t *single) Stop() {
+	t.links.close()
+	t.server.Kill()
+}
+
+func (t *single) Faults() []Fault {
+	all := append(t.links.faults(), serverFaults(func(*Act) *Redis { return t.server })...)
+	if t.Clocks {
+		all = append(all, clockFaults(func(*Act) *clock { return t.server.time })...)
+	}
+	return all
+}
+
+// serverFaults are those of one Redis server, which is drawn.
+func serverFaults(draw func(*Act) *Redis) []Fault {
+	return []Fault{
+		{Kind: "kill -9, restart", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), false) }},
+		{Kind: "kill -9, restart empty", Weight: 2, Do: func(a *Act) error { return restart(a, draw(a), true) }},
+		{Kind: "stop and continue", Weight: 2, Do: func(a *Act) error {
+			r := draw(a)
+			r.Signal(syscall.SIGSTOP)
+			a.Last(a.TTL/20, 2*a.TTL)
+			r.Signal(syscall.SIGCONT)
+			return nil
+		}},
+		{Kind: "FLUSHALL", Weight: 2, Do: func(a *Act) error { return command(a, draw(a), "FLUSHALL") }},
+		{Kind: "SCRIPT FLUSH", Do: func(a *Act) error { return command(a, draw(a), "SCRIPT", "FLUSH") }},
+		{Kind: "CLIENT KILL", Do: func(a *Act) error { return command(a, draw(a), "CLIENT", "KILL", "TYPE", "normal") }},
+		{Kind: "CLIENT KILL of subscribers", Do: func(a *Act) error { return command(a, draw(a), "CLIENT", "KILL", "TYPE", "pubsub") }},
+		{Kind: "DEBUG SLEEP", Do: func(a *Act) error {
+			return command(a, draw(a), "DEBUG", "SLEEP", fmt.Sprintf("%.2f", a.TTL.Seconds()*a.Rand.Float64()))
+		}},
+		{Kind: "CLIENT PAUSE", Do: func(a *Act) error {
+			return command(a, draw(a), "CLIENT", "PAUSE", fmt.Sprint(a.Rand.Int64N(2*a.TTL.Milliseconds())), "WRITE")
+		}},
+		{Kind: "DEL of all keys", Beyond: "keys are deleted by hand", Do: func(a *Act) error {
+			r := draw(a)
+			keys, err := r.Do("KEYS", "*")
+			if err != nil || keys == "" {
+				return nil
+			}
+			return command(a, r, append([]string{"DEL"}, strings.Split(keys, "\n")...)...)
+		}},
+	}
+}
+
+// command sends a command. That the server does not answer is no error: other faults may
+// be at work.
+func command(a *Act, r *Redis, args ...string) error {
+	if _, err := r.Do(args...); err != nil {
+		a.Note("%s: %v", args[0], err)
+	}
+	return nil
+}
+
+func restart(a *Act, r *Redis, empty bool) error {
+	r.Kill()
+	if empty {
+		if err := r.Wipe("nodes.conf"); err != nil {
+			return err
+		}
+	}
+	a.Last(0, a.TTL)
+	return r.Up()
+}

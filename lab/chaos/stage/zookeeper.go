@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package stage
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/lab/chaos/link"
+)
+
+// zookeeper is an ensemble of three servers, with the classes in $CHAOS_ZOOKEEPER_CLASSPATH or Debian's. Servers reach each
+// other over links, each server each other by one of its own, and so does every worker each of them.
+type zookeeper struct {
+	Settings
+	servers []*zooServer
+	between [3]wires // what server i sends to the others
+	links   []wires
+}
+
+type zooServer struct {
+	Process
+	addr string
+}
+
+const zooTick = 200 * time.Millisecond
+
+func newZooKeeper(s Settings) (Topology, error) {
+	t := &zookeeper{Settings: s}
+	ports, err := freePorts(9) // for clients, the quorum and elections
+	if err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		z := &zooServer{addr: "127.0.0.1:" + ports[i]}
+		z.Dir = filepath.Join(s.Dir, fmt.Sprint("zk", i))
+		conf := fmt.Sprintf("tickTime=%d\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n"+
+			"4lw.commands.whitelist=*\nmaxSessionTimeout=120000\ninitLimit=50\nsyncLimit=25\n", zooTick.Milliseconds(), z.Dir, ports[i])
+		for j := range 3 {
+			addrs := [2]string{"127.0.0.1:" + ports[3+j], ports[6+j]}
+			if j != i { // an election needs no faults of its own
+				l, err := link.New(addrs[0])
+				if err != nil {
+					return nil, err
+				}
+				t.between[i] = append(t.between[i], l)
+				addrs[0] = l.Addr()
+			}
+			conf += fmt.Sprintf("server.%d=%s:%s\n", j+1, addrs[0], addrs[1])
+		}
+		if err := z.configure(conf, i+1); err != nil {
+			return nil, err
+		}
+		t.servers = append(t.servers, z)
+	}
+	for _, z := range t.servers {
+		if err := z.Start(); err != nil {
+			return nil, err
+		}
+	}
+	for range s.Workers {
+		var w wires
+		for _, z := range t.servers {
+			l, err := link.New(z.addr)
+			if err != nil {
+				return nil, err
+			}
+			w = append(w, l)
+		}
+		t.links = append(t.links, w)
+	}
+	return t, t.serve()
+}
+
+func (z *zooServer) configure(conf string, id int) error {
+	if err := os.MkdirAll(z.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(z.Dir, "zoo.cfg"), []byte(conf), 0o600); err != nil {
+		return err
+	}
+	classes := os.Getenv("CHAOS_ZOOKEEPER_CLASSPATH")
+	if classes == "" {
+		const java = "/usr/share/java/"
+		classes = strings.Join([]string{java + "zookeeper.jar", java + "slf4j-simple.jar", java + "netty-codec.jar", java + "netty-resolver.jar"}, ":")
+	}
+	z.Args = []string{"java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+		"-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(z.Dir, "zoo.cfg")}
+	return os.WriteFile(filepath.Join(z.Dir, "myid"), []byte(fmt.Sprint(id)), 0o600)
+}
+
+// word sends one of the four-letter words.
+func (z *zooServer) word(w string) string {
+	c, err := net.DialTimeout("tcp", z.addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second))
+	io.WriteString(c, w)
+	b, _ := io.ReadAll(c)
+	return string(b)
+}
+
+func (t *zookeeper) serve() error {
+	for _, z := range t.servers {
+		if err := await("ZooKeeper at "+z.addr, start, func() error {
+			if !z.Runs() {
+				return errEnded
+			}
+			if out := z.word("srvr"); !strings.Contains(out, "Mode:") {
+				return fmt.Errorf("it does not serve: %q", out)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *zookeeper) leader() int {
+	for i, z := range t.servers {
+		if strings.Contains(z.word("srvr"), "Mode: leader") {
+			return i
+		}
+	}
+	return -1
+}
+
+func (t *zookeeper) URL(worker int) string {
+	var addrs []string
+	for _, l := range t.links[worker] {
+		addrs = append(addrs, l.Addr())
+	}
+	return t.url(addrs)
+}
+
+func (t *zookeeper) Direct() string {
+	var addrs []string
+	for _, z := range t.servers {
+		addrs = append(addrs, z.addr)
+	}
+	return t.url(addrs)
+}
+
+func (t *zookeeper) url(addrs []string) string {
+	return fmt.Sprintf("zk://%s?tick_time=%v", strings.Join(addrs, ","), zooTick)
+}
+
+func (t *zookeeper) Guests() []Guest {
+	return append(guests(t.Settings, t.Direct(), strings.Replace(t.Direct(), "?", "/elsewhere?", 1)), stranger("zookeeper", t.servers[0].addr))
+}
+
+func (t *zookeeper) Promise() Promise {
+	return Promise{Shared: true, Slots: true, Tokens: true, Settle: 3*t.TTL + 3*time.Second}
+}
+
+func (t *zookeeper) clients() wires {
+	var all wires
+	for _, w := range t.links {
+		all = append(all, w...)
+	}
+	return all
+}
+
+func (t *zookeeper) inner() wires {
+	return append(append(t.between[0][:2:2], t.between[1]...), t.between[2]...)
+}
+
+func (t *zookeeper) Heal() error {
+	t.clients().heal()
+	t.inner().heal()
+	for _, z := range t.servers {
+		z.Signal(syscall.SIGCONT)
+		if !z.Runs() { // some errors end it
+			z.Kill()
+		}
+		if err := z.Start(); err != nil {
+			return err
+		}
+	}
+	return t.serve()
+}
+
+func (t *zookeeper) Stop() {
+	t.clients().close()
+	t.inner().close()
+	for _, z := range t.servers {
+		z.Kill()
+	}
+}
+
+func (t *zookeeper) Faults() []Fault {
+	leads := func(a *Act, f func(i int) error) error {
+		if i := t.leader(); i >= 0 {
+			return f(i)
+		}
+		a.Note("there is no leader")
+		return nil
+	}
+	stop := func(a *Act, i int) error {
+		t.servers[i].Signal(syscall.SIGSTOP)
+		a.Last(a.TTL/20, 2*a.TTL)
+		t.servers[i].Signal(syscall.SIGCONT)
+		return nil
+	}
+	kill := func(a *Act, hit ...*zooServer) error {
+		for _, z := range hit {
+			z.Kill()
+		}
+		a.Last(0, a.TTL)
+		for _, z := range hit {
+			if err := z.Start(); err != nil {
+				return err
+			}
+		}
+		a.Last(a.TTL/2, a.TTL)
+		return nil
+	}
+	all := t.clients().faults()
+	for _, f := range t.inner().faults() {
+		f.Kind = "between servers: " + f.Kind
+		all = append(all, f)
+	}
+	return append(all,
+		Fault{Kind: "kill -9 of a server", Weight: 3, Do: func(a *Act) error { return kill(a, t.servers[a.Rand.IntN(3)]) }},
+		Fault{Kind: "kill -9 of the leader", Weight: 3, Do: func(a *Act) error {
+			return leads(a, func(i int) error { return kill(a, t.servers[i]) })
+		}},
+		Fault{Kind: "kill -9 of all", Do: func(a *Act) error { return kill(a, t.servers...) }},
+		Fault{Kind: "a follower stops and continues", Weight: 2, Do: func(a *Act) error {
+			return leads(a, func(i int) error { return stop(a, (i+1+a.Rand.IntN(2))%3) })
+		}},
+		Fault{Kind: "the leader is cut off from its followers", Weight: 3, Do: func(a *Act) error { return leads(a, func(i int) error { return t.isolate(a, i) }) }},
+		Fault{Kind: "the leader stops and continues", Weight: 2, Do: func(a *Act) error {
+			return leads(a, func(i int) error { return stop(a, i) })
+		}},
+		// When it goes on it finds that sessions have ended, and cannot hear that they have not.
+		Fault{Kind: "the leader stops, and continues deaf", Weight: 2, Do: func(a *Act) error {
+			return leads(a, func(i int) error {
+				t.servers[i].Signal(syscall.SIGSTOP)
+				a.Last(a.TTL, 5*a.TTL/2)
+				deaf := t.toward(i)[a.Rand.IntN(2):][:1]
+				deaf[0].Set(link.Up, link.Fault{Stall: true})
+				t.servers[i].Signal(syscall.SIGCONT)
+				a.Last(a.TTL/2, 2*a.TTL)
+				deaf.heal()
+				return nil
+			})
+		}},
+	)
+}
+
+// isolate cuts a leader off: what its followers send to it, and its answers, stand still. Clients reach it
+// all the while.
+func (t *zookeeper) isolate(a *Act, leader int) error {
+	hit := t.toward(leader)
+	for _, l := range hit {
+		l.Set(link.Up, link.Fault{Stall: true})
+		l.Set(link.Down, link.Fault{Stall: true})
+	}
+	a.Last(a.TTL/4, 2*a.TTL)
+	hit.heal()
+	return nil
+}
+
+// toward returns the links of the others to one server.
+func (t *zookeeper) toward(server int) wires {
+	var all wires
+	for i := range 3 {
+		switch { // the links of server i are to the others, in their order
+		case i > server:
+			all = append(all, t.between[i][server])
+		case i < server:
+			all = append(all, t.between[i][server-1])
+		}
+	}
+	return all
+}
