@@ -16,7 +16,7 @@ import (
 )
 
 // tapped is a memlock driver whose requests go through hooks. A nil hook lets
-// them through. It is no Queuer and no Passer, like a plain remote store.
+// them through. It is no Queuer, like a plain remote store.
 type tapped struct {
 	driver.Driver
 	tries, renewals, releases atomic.Int64

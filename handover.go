@@ -3,8 +3,6 @@
 package pawl
 
 import (
-	"context"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/trust"
 )
@@ -112,60 +110,4 @@ func (l *Lease) heir(set settings) *Lease {
 	}
 	g.client.sched.WakeAt(&g.item, t.Due())
 	return h
-}
-
-// passOn ends the grant of a released lease. If the store can pass the grant on to the
-// next waiter of this client it does; otherwise passOn releases it.
-func (c *Client) passOn(ctx context.Context, l *Lease) error {
-	passer, _ := l.grant.store.(driver.Passer)
-	next := c.successor(l, passer)
-	if next == nil {
-		err := c.giveBack(ctx, l.grant.store)
-		c.leave(l)
-		return err
-	}
-	next.req.Lease = newID()
-	grant, err := passer.Pass(ctx, next.req)
-	if err == nil {
-		successor := c.lease(next.req, next.set, grant)
-		c.settle(successor)
-		next.turn <- successor
-		return nil
-	}
-	// The grant still belongs to l, or its Release undoes what the store has made of
-	// it. The waiter keeps its turn and asks the store under a new id: a release that
-	// is repeated late must not end the waiter's lease.
-	next.req = renamed(next.req)
-	err = c.giveBack(ctx, l.grant.store)
-	c.mu.Lock()
-	c.line(l.grant.name).Back() // even if others wait by now: this one came first
-	c.mu.Unlock()
-	c.leave(l)
-	next.turn <- nil
-	return err
-}
-
-// maxPasses bounds how often in a row the store passes a lease from one waiter of this
-// client to the next before the waiters of other clients get their chance.
-const maxPasses = 16
-
-// successor returns the waiter to which the store is to pass l, and takes it out of the
-// line, or returns nil.
-func (c *Client) successor(l *Lease, passer driver.Passer) *waiter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ln := c.lines[l.grant.name]
-	if passer == nil || ln == nil || c.closed || l.idle { // others want what is idle
-		return nil
-	}
-	if r, ok := l.grant.store.(driver.Reserver); ok {
-		if _, others := r.Reserved(); others {
-			return nil
-		}
-	}
-	if p := ln.Pass(l, maxPasses); p != nil {
-		c.advance(l.grant.name, ln)
-		return p.Of
-	}
-	return nil
 }

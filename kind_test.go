@@ -321,11 +321,6 @@ func (g brokenGrant) Downgrade(ctx context.Context) error {
 	return errNet
 }
 
-// Pass must not be called after a Downgrade whose answer was lost.
-func (g brokenGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	panic("passed on although it may be shared")
-}
-
 func TestDowngradeWithoutAnAnswer(t *testing.T) {
 	for _, does := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

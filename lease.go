@@ -304,11 +304,12 @@ func (l *Lease) release(ctx context.Context) error {
 		return &Error{"release", l.grant.name, l.ended()}
 	}
 	var err error
-	if left {
-		c.leave(l)
-	} else if err = c.passOn(ctx, l); err != nil {
-		err = &Error{"release", l.grant.name, err}
+	if !left {
+		if err = c.giveBack(ctx, l.grant.store); err != nil {
+			err = &Error{"release", l.grant.name, err}
+		}
 	}
+	c.leave(l)
 	if !l.idle { // else it was released before
 		c.observer.released(l, err)
 	}

@@ -146,61 +146,6 @@ func TestTurnOfAClientEnds(t *testing.T) {
 	}
 }
 
-// passing is a reserving driver that can pass grants on itself.
-type passing struct {
-	*reserving
-	passes int
-}
-
-func (d *passing) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.reserving.TryAcquire(ctx, req)
-	if err != nil {
-		return g, err
-	}
-	return &passingGrant{g.(*reservedGrant), d}, nil
-}
-
-func (d *passing) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := d.reserving.Acquire(ctx, req)
-	if err != nil {
-		return g, err
-	}
-	return &passingGrant{g.(*reservedGrant), d}, nil
-}
-
-type passingGrant struct {
-	*reservedGrant
-	d *passing
-}
-
-func (g *passingGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g.d.passes++
-	next, err := g.tappedGrant.Grant.(driver.Passer).Pass(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return &passingGrant{&reservedGrant{&tappedGrant{next, g.d.tapped}, g.d.reserving}, g.d}, nil
-}
-
-// When a client's turn is over and no other client waits, it goes on with a new grant
-// from the store.
-func TestStoreIsToldWhenOthersWait(t *testing.T) {
-	for others, want := range map[bool]int{false: 16, true: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			d := &passing{reserving: reserve(new(memlock.Store), 100, others)}
-			c := open(t, d, nil)
-			first := acquire(t, c, "a")
-			all := line(t, c, 16, func(int, *pawl.Lease) { time.Sleep(10 * time.Millisecond) })
-			time.Sleep(10 * time.Millisecond)
-			release(t, first)
-			all.Wait()
-			if d.passes != want || d.releases.Load() != 17-int64(want) {
-				t.Errorf("with others %v the store has passed on %d times and got back %d; want %d passed on", others, d.passes, d.releases.Load(), want)
-			}
-		})
-	}
-}
-
 // A waiter that gives another reason, or wants a longer TTL than the store has for the
 // grant, asks the store.
 func TestNotEveryLeaseIsPassedOnWithoutTheStore(t *testing.T) {

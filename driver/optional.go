@@ -9,7 +9,7 @@ import (
 )
 
 // A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Sets, Recaller or Adopter, and a
-// Grant may also be a Notifier, Passer, Downgrader, Inheriter, Reserver, Guarder or Recallable. Package pawl asks
+// Grant may also be a Notifier, Downgrader, Inheriter, Reserver, Guarder or Recallable. Package pawl asks
 // for each with a type assertion, and does without those that are missing.
 
 // Queuer is a Driver whose store has a queue and notifies waiters, so that they need
@@ -130,16 +130,6 @@ type Notifier interface {
 	OnLost(f func(error))
 }
 
-// Passer is a Grant that can become the grant of the next waiter of the same client, so
-// that the name is not free in between. Both are exclusive. A Reserver gains little by it:
-// see docs/adr/0021-one-way-to-hand-over.md.
-type Passer interface {
-	// Pass ends this grant and returns that of req, on the same name and with a greater
-	// token. On an error the caller releases this grant. It is unchanged, or, with
-	// ErrUncertain, its Release undoes whatever the store has made of the two.
-	Pass(ctx context.Context, req *Request) (Grant, error)
-}
-
 // Downgrader is an exclusive Grant that can become a shared one without
 // letting go in between.
 type Downgrader interface {
@@ -155,8 +145,7 @@ type Downgrader interface {
 type Inheriter interface {
 	// Files returns the open files that a child process must inherit. After it has been
 	// called, Release no longer ends the grant by force: it closes this process's
-	// copies, and the grant ends when the last process has. Pass must fail then, as the
-	// child may not have done its work.
+	// copies, and the grant ends when the last process has.
 	Files() []*os.File
 }
 

@@ -39,7 +39,6 @@ type grant struct {
 
 var (
 	_ driver.Notifier   = (*grant)(nil)
-	_ driver.Passer     = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
 )
 
@@ -89,32 +88,6 @@ func (g *grant) Release(context.Context) error {
 	}
 	g.release(now)
 	return nil
-}
-
-// Pass implements driver.Passer. Waiters of other participants stay in the
-// queue.
-func (g *grant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	s := g.owner.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if req.Name != g.lock.name {
-		return nil, fmt.Errorf("memlock: cannot pass a lease on %q to %q", g.lock.name, req.Name)
-	}
-	if err := g.owner.usable(ctx); err != nil {
-		return nil, err
-	}
-	now := driver.Now()
-	if err := g.check(now); err != nil {
-		return nil, err
-	}
-	if !g.exclusive() || req.Shared || req.Slots > 0 {
-		return nil, errors.New("memlock: only exclusive leases are passed on")
-	}
-	g.released, g.notify = true, nil
-	g.lock.holders = g.lock.holders[:0]
-	next := g.lock.grant(g.owner, req, now)
-	g.lock.admit(now)
-	return next, nil
 }
 
 // Downgrade implements driver.Downgrader. Waiting readers come in, up to the

@@ -23,8 +23,6 @@ var clientFaultTests = []Test{
 	{Name: "unreachable-store-is-told-at-once", run: faultUnreachable},
 	{Name: "waiting-client-outlives-a-short-outage", run: faultWaiting},
 	{Name: "waiter-of-a-store-that-is-gone-is-told", Needs: []string{"Cut"}, run: faultGone},
-	{Name: "failing-pass-does-not-stop-the-line", Needs: []string{"Passer"}, run: faultPass},
-	{Name: "late-undo-of-a-pass-spares-the-waiter", Needs: []string{"Passer"}, run: faultPassUndo},
 	{Name: "clients-never-overlap-under-random-faults", run: faultChaos},
 }
 
@@ -178,56 +176,6 @@ func faultGone(e *env) {
 	e.give(e.queue(b, name).got(e.h.TTL + e.soon()))
 }
 
-func faultPass(e *env) {
-	for _, effect := range []Effect{FailBefore, FailAfter} {
-		a, f := e.faultyClient(Rule{Op: Pass, Count: 2, Effect: effect})
-		name := e.name("deploy" + effect.String())
-		w := &witness{e: e}
-		l := e.get(a, name, pawl.TTL(e.long()))
-		w.saw(l)
-		var line []*acquiring
-		for range 4 {
-			line = append(line, e.queue(a, name, pawl.TTL(e.long())))
-		}
-		for _, next := range line {
-			time.Sleep(5 * time.Millisecond) // the client's turn is over
-			l.Release(e.ctx)
-			l = next.got(e.soon())
-			w.saw(l)
-		}
-		e.give(l)
-		if f.Calls(Pass) == 0 {
-			e.Error("nothing was passed on")
-		}
-		e.give(e.get(e.client(), name))
-	}
-}
-
-// faultPassUndo: the answer to a pass is lost, and the release that then undoes
-// it comes late. The waiter asks the store meanwhile, and must not be taken for
-// the one whose lease is to be undone. Found by random faults.
-func faultPassUndo(e *env) {
-	a, f := e.faultyClient(
-		Rule{Op: Pass, Count: 1, Effect: FailAfter},
-		Rule{Op: Release, Count: 1, Effect: FailBefore},
-	)
-	name := e.name("deploy")
-	l := e.get(a, name)
-	next := e.queue(a, name)
-	time.Sleep(5 * time.Millisecond) // the client's turn is over
-	l.Release(e.ctx)
-	l = next.got(e.soon())
-	e.eventually(e.soon(), func() error {
-		if f.Calls(Release) < 2 {
-			return errors.New("the release is not repeated")
-		}
-		return nil
-	})
-	e.pause()
-	e.busy(e.client(), name)
-	e.give(l)
-}
-
 // faultChaos lets clients work while everything fails now and then. Whatever
 // happens, two leases are never trusted at a time; and when the faults are over,
 // the name comes free.
@@ -281,12 +229,12 @@ func (e *env) holdAtRandom(ctx context.Context, c *pawl.Client, w *witness) {
 // randomRules returns faults that hit each kind of call now and then. Releases
 // do not hang: on a store without a network they have no deadline of their own.
 func (e *env) randomRules() (rules []Rule) {
-	for _, op := range []Op{TryAcquire, Acquire, Renew, Release, Pass, Downgrade} {
+	for _, op := range []Op{TryAcquire, Acquire, Renew, Release, Downgrade} {
 		after := 0
 		for range 10 {
 			after += rand.IntN(4)
 			effects := int(Hang)
-			if op != Release && op != Pass {
+			if op != Release {
 				effects++
 			}
 			r := Rule{Op: op, After: after, Count: 1 + rand.IntN(2), Effect: Effect(rand.IntN(effects))}

@@ -17,14 +17,13 @@ const (
 	Acquire
 	Renew
 	Release
-	Pass
 	Downgrade
 	Inspect // and List
 	Break
 )
 
 func (op Op) String() string {
-	return [...]string{"AnyOp", "TryAcquire", "Acquire", "Renew", "Release", "Pass", "Downgrade", "Inspect", "Break"}[op]
+	return [...]string{"AnyOp", "TryAcquire", "Acquire", "Renew", "Release", "Downgrade", "Inspect", "Break"}[op]
 }
 
 // Effect is what goes wrong with a call.

@@ -4,7 +4,6 @@ package drivertest
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -174,58 +173,26 @@ type faultyGrant struct {
 	f     *Faulty
 	name  string
 	inner driver.Grant
-
-	mu     sync.Mutex
-	passed []*attempt // by calls of Pass whose answer was lost
 }
 
 // grant puts faults before g and keeps its optional interfaces.
 func (f *Faulty) grant(name string, g driver.Grant) driver.Grant {
 	base := &faultyGrant{f: f, name: name, inner: g}
 	n, isNotifier := g.(driver.Notifier)
-	p, isPasser := g.(driver.Passer)
 	i, isInheriter := g.(driver.Inheriter)
-	type (
-		notifier = faultyNotifier
-		passer   = faultyPasser
-	)
-	fn, fp := notifier{f, n}, passer{base, p}
+	type notifier = faultyNotifier
 	switch {
-	case isNotifier && isPasser && isInheriter:
-		return struct {
-			*faultyGrant
-			notifier
-			passer
-			driver.Inheriter
-		}{base, fn, fp, i}
-	case isNotifier && isPasser:
-		return struct {
-			*faultyGrant
-			notifier
-			passer
-		}{base, fn, fp}
 	case isNotifier && isInheriter:
 		return struct {
 			*faultyGrant
 			notifier
 			driver.Inheriter
-		}{base, fn, i}
-	case isPasser && isInheriter:
-		return struct {
-			*faultyGrant
-			passer
-			driver.Inheriter
-		}{base, fp, i}
+		}{base, notifier{f, n}, i}
 	case isNotifier:
 		return struct {
 			*faultyGrant
 			notifier
-		}{base, fn}
-	case isPasser:
-		return struct {
-			*faultyGrant
-			passer
-		}{base, fp}
+		}{base, notifier{f, n}}
 	case isInheriter:
 		return struct {
 			*faultyGrant

@@ -26,21 +26,8 @@ func (g *faultyGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Inst
 	return since, nil
 }
 
-// Release also releases what a Pass with a lost answer has granted: to the
-// caller of Pass the grant is unchanged, and this is its only way to end it.
 func (g *faultyGrant) Release(ctx context.Context) error {
-	_, err := g.f.call(ctx, Release, g.name, func(ctx context.Context) error {
-		g.mu.Lock()
-		passed := g.passed
-		g.mu.Unlock()
-		for _, a := range passed {
-			err := a.Release(ctx)
-			if err != nil && !errors.Is(err, driver.ErrLost) {
-				return err
-			}
-		}
-		return g.inner.Release(ctx)
-	})
+	_, err := g.f.call(ctx, Release, g.name, g.inner.Release)
 	return err
 }
 
@@ -55,8 +42,7 @@ func (g *faultyGrant) Downgrade(ctx context.Context) error {
 	return err
 }
 
-// Reserved implements driver.Reserver. A grant that is none has no tokens but its own,
-// and may be passed on by the store.
+// Reserved implements driver.Reserver. A grant that is none has no tokens but its own.
 func (g *faultyGrant) Reserved() (tokens uint64, others bool) {
 	if r, ok := g.inner.(driver.Reserver); ok {
 		return r.Reserved()
@@ -96,25 +82,4 @@ func (n faultyNotifier) OnLost(f func(error)) {
 			f(err)
 		}
 	})
-}
-
-type faultyPasser struct {
-	g     *faultyGrant
-	inner driver.Passer
-}
-
-func (p faultyPasser) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	a := newAttempt()
-	fate, err := p.g.f.call(ctx, Pass, req.Name, func(ctx context.Context) error {
-		return a.make(ctx, req, p.inner.Pass)
-	})
-	if fate == unknown {
-		p.g.mu.Lock()
-		p.g.passed = append(p.g.passed, a)
-		p.g.mu.Unlock()
-	}
-	if fate != answered || err != nil {
-		return nil, err
-	}
-	return p.g.f.grant(req.Name, a.grant), nil
 }

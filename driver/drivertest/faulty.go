@@ -211,7 +211,7 @@ func (f *Faulty) isCut() bool {
 
 func lostAnswer(op Op) error {
 	switch op {
-	case TryAcquire, Acquire, Pass:
+	case TryAcquire, Acquire:
 		return fmt.Errorf("drivertest: answer to %v lost: %w", op, driver.ErrUncertain)
 	}
 	return fmt.Errorf("drivertest: answer to %v lost", op)

@@ -186,52 +186,30 @@ func TestFaultyForwards(t *testing.T) {
 	}
 	type (
 		n = driver.Notifier
-		p = driver.Passer
 		i = driver.Inheriter
 	)
 	grants := [][]any{
-		{struct{ driver.Grant }{}, false, false, false},
+		{struct{ driver.Grant }{}, false, false},
 		{struct {
 			driver.Grant
 			n
-		}{}, true, false, false},
-		{struct {
-			driver.Grant
-			p
-		}{}, false, true, false},
+		}{}, true, false},
 		{struct {
 			driver.Grant
 			i
-		}{}, false, false, true},
-		{struct {
-			driver.Grant
-			n
-			p
-		}{}, true, true, false},
+		}{}, false, true},
 		{struct {
 			driver.Grant
 			n
 			i
-		}{}, true, false, true},
-		{struct {
-			driver.Grant
-			p
-			i
-		}{}, false, true, true},
-		{struct {
-			driver.Grant
-			n
-			p
-			i
-		}{}, true, true, true},
+		}{}, true, true},
 	}
 	for _, g := range grants {
 		f := NewFaulty(full).grant("deploy", g[0].(driver.Grant))
 		_, isN := f.(n)
-		_, isP := f.(p)
 		_, isI := f.(i)
-		if isN != g[1] || isP != g[2] || isI != g[3] {
-			t.Errorf("Faulty of %T is Notifier %v, Passer %v, Inheriter %v", g[0], isN, isP, isI)
+		if isN != g[1] || isI != g[2] {
+			t.Errorf("Faulty of %T is Notifier %v, Inheriter %v", g[0], isN, isI)
 		}
 	}
 }

@@ -26,7 +26,6 @@ const (
 	doCancel
 	doRenew
 	doRelease
-	doPass
 	doDowngrade
 	doBreak
 	doInspect
@@ -63,7 +62,6 @@ func (o operation) String() string {
 		doCancel:    fmt.Sprintf("cancel #%d", o.ref),
 		doRenew:     fmt.Sprintf("renew #%d for %v", o.ref, o.d),
 		doRelease:   fmt.Sprintf("release #%d", o.ref),
-		doPass:      fmt.Sprintf("pass #%d on for %v", o.ref, o.d),
 		doDowngrade: fmt.Sprintf("downgrade #%d", o.ref),
 		doBreak:     fmt.Sprintf("p%d break #%d of %q", o.who, o.ref, o.name),
 		doInspect:   fmt.Sprintf("p%d inspect %q", o.who, o.name),
@@ -89,11 +87,8 @@ func (e *env) abilities() map[action]int {
 	if e.fake() && sure.FIFO && e.missing(queuer) == "" {
 		weight[doWait], weight[doCancel] = 8, 3
 	}
-	if e.missing([]string{"Passer"}) == "" {
-		weight[doPass] = 3
-	}
 	if e.missing(downgrader) == "" {
-		weight[doDowngrade] = 3
+		weight[doDowngrade] = 6
 	}
 	if e.missing(inspector) == "" {
 		weight[doBreak], weight[doInspect] = 4, 2
@@ -120,7 +115,7 @@ func (e *env) generate(seed uint64, weight map[action]int) []operation {
 			d: e.h.TTL * time.Duration([]int{1, 1, 3}[r.IntN(3)]),
 		}
 		switch ops[i].do {
-		case doTry, doWait, doPass:
+		case doTry, doWait:
 			asked = append(asked, i)
 		}
 		if weight[doSleep] == 0 {

@@ -32,7 +32,6 @@ type mutant struct {
 	since   func(*mutantGrant) driver.Instant
 	renew   func(context.Context, *mutantGrant, time.Duration) (driver.Instant, error)
 	release func(context.Context, *mutantGrant) error
-	pass    func(context.Context, *mutantGrant, *driver.Request) (driver.Grant, error)
 	aside   func(*mutantGrant) uint64                 // Reserved, if reserve is set
 	lower   func(context.Context, *mutantGrant) error // Downgrade
 	onLost  func(*mutantGrant, func(error))
@@ -55,7 +54,6 @@ type (
 	fullGrant interface {
 		driver.Grant
 		driver.Notifier
-		driver.Passer
 		driver.Downgrader
 	}
 )
@@ -337,13 +335,6 @@ func (g *mutantGrant) Release(ctx context.Context) error {
 		return g.d.m.release(ctx, g)
 	}
 	return g.fullGrant.Release(ctx)
-}
-
-func (g *mutantGrant) Pass(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if g.d.m.pass != nil {
-		return g.d.m.pass(ctx, g, req)
-	}
-	return g.d.grant(req)(g.fullGrant.Pass(ctx, req))
 }
 
 func (g *mutantGrant) Downgrade(ctx context.Context) error {

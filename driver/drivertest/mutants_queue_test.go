@@ -244,34 +244,3 @@ func changeInfo(change func(*driver.Info)) func(*driver.Info, error) (*driver.In
 		return info, err
 	}
 }
-
-var passMutants = []*mutant{
-	{
-		name:   "pass returns the same grant",
-		breaks: []string{"pass-gives-a-greater-token", "pass-ends-the-old-grant-only", "pass-begins-a-ttl-of-its-own"},
-		pass: func(_ context.Context, g *mutantGrant, _ *driver.Request) (driver.Grant, error) {
-			return g, nil
-		},
-	},
-	{
-		name:   "pass lets the name go in between",
-		breaks: []string{"pass-does-not-lose-the-waiters", "generated-histories-agree-with-the-model"},
-		pass: func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) {
-			if err := g.fullGrant.Release(ctx); err != nil {
-				return nil, err
-			}
-			return g.d.grant(req)(g.d.inner.TryAcquire(ctx, req))
-		},
-	},
-	{
-		name:   "pass revives",
-		breaks: []string{"pass-never-revives", "pass-after-release-fails"},
-		pass: func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) {
-			next, err := g.d.grant(req)(g.fullGrant.Pass(ctx, req))
-			if err != nil {
-				return g.d.grant(req)(g.d.inner.TryAcquire(ctx, newLease(req)))
-			}
-			return next, err
-		},
-	},
-}

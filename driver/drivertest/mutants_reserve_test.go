@@ -14,7 +14,7 @@ var reserveMutants = []*mutant{
 		reserve: 7,
 		breaks: []string{"reserved-tokens-go-to-no-other-grant", "reserved-tokens-go-to-no-waiter",
 			"reserved-tokens-go-to-no-reader-and-no-slot", "reserved-tokens-stay-so-after-downgrade",
-			"reserved-tokens-stay-so-after-pass", "reserved-tokens-stay-so-after-break",
+			"reserved-tokens-stay-so-after-break",
 			"reserved-tokens-stay-so-after-expiry", "reserved-tokens-stay-so-after-a-crash",
 			"inspect-shows-the-first-of-reserved-tokens"},
 		token: func(g *mutantGrant) uint64 { return g.fullGrant.Token() },

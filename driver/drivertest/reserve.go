@@ -21,7 +21,6 @@ var reserveTests = []Test{
 	{Name: "reserved-tokens-go-to-no-waiter", Needs: []string{"Reserver", "Queuer"}, run: reservedQueue},
 	{Name: "reserved-tokens-go-to-no-reader-and-no-slot", Needs: []string{"Reserver", "Shared", "Slots"}, run: reservedKinds},
 	{Name: "reserved-tokens-stay-so-after-downgrade", Needs: []string{"Reserver", "Downgrader"}, run: reservedDowngrade},
-	{Name: "reserved-tokens-stay-so-after-pass", Needs: []string{"Reserver", "Passer"}, run: reservedPass},
 	{Name: "reserved-tokens-stay-so-after-break", Needs: []string{"Reserver", "Inspector"}, run: reservedBreak},
 	{Name: "reserved-tokens-stay-so-after-expiry", Needs: []string{"Reserver", "Expiry"}, run: reservedExpiry},
 	{Name: "reserved-tokens-stay-so-after-a-crash", Needs: []string{"Reserver", "Crash"}, run: reservedCrash},
@@ -167,20 +166,6 @@ func reservedDowngrade(e *env) {
 	e.release(reader)
 	g = e.try(e.open(), name)
 	e.beyond(last, "the next writer", g)
-	e.release(g)
-}
-
-func reservedPass(e *env) {
-	name := e.name("deploy")
-	g := e.try(e.open(), name)
-	last := e.last(g)
-	for range 3 {
-		g = e.pass(g, e.request(name))
-		last = e.beyond(last, "the grant of Pass", g)
-	}
-	e.release(g)
-	g = e.try(e.open(), name)
-	e.beyond(last, "the next grant", g)
 	e.release(g)
 }
 

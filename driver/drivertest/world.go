@@ -36,7 +36,7 @@ type made struct {
 	req   *driver.Request
 	call  *call        // waiting, until it is done
 	grant driver.Grant // once granted
-	over  bool         // released, broken, passed on, or its participant is dead
+	over  bool         // released, broken, or its participant is dead
 	lower bool         // to be taken for shared, since a Downgrade
 }
 
@@ -136,7 +136,6 @@ func (w *world) do(op operation) string {
 	case op.do == doCancel:
 		return w.cancel(m)
 	case m.grant == nil,
-		op.do == doPass && (m.lower || kindOf(m.req) != "exclusive"),
 		op.do == doDowngrade && m.req.Slots > 0:
 		return "-"
 	}
@@ -188,7 +187,7 @@ func (w *world) count(what string) {
 func (w *world) use(op operation, m *made) string {
 	over := m.over
 	var err error
-	done := map[action]string{doRenew: "renewed", doRelease: "released", doPass: "passed on", doDowngrade: "shared"}[op.do]
+	done := map[action]string{doRenew: "renewed", doRelease: "released", doDowngrade: "shared"}[op.do]
 	switch op.do {
 	case doRenew:
 		_, err = m.grant.Renew(w.e.ctx, op.d)
@@ -201,15 +200,6 @@ func (w *world) use(op operation, m *made) string {
 			w.count("downgraded")
 		}
 		m.lower = true // for its caller, whatever has become of it
-	case doPass:
-		next := &made{who: m.who, req: w.request(op)}
-		next.req.Name, next.req.Shared, next.req.Slots = m.req.Name, false, 0
-		var g driver.Grant
-		if g, err = m.grant.(driver.Passer).Pass(w.e.ctx, next.req); err == nil {
-			m.over = true
-			w.made[op.id] = next
-			w.got(next, g)
-		}
 	}
 	if over && (op.do == doRelease && err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrReleased)) {
 		return "it is over" // stores need not know how it ended

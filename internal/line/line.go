@@ -29,7 +29,6 @@ const (
 // exclusively, or the zero value; W is what waits.
 type Line[H comparable, W any] struct {
 	holder      H
-	passes      int  // in a row
 	asking      int  // calls that are at the store
 	kind        Kind // what those ask for
 	first, last *Place[W]
@@ -102,7 +101,7 @@ func (l *Line[H, W]) Leave(h H) bool {
 		return false
 	}
 	var nobody H
-	l.holder, l.passes = nobody, 0
+	l.holder = nobody
 	return true
 }
 
@@ -129,21 +128,6 @@ func (l *Line[H, W]) Inherit(p *Place[W], h H) {
 	l.remove(p)
 	l.holder = h
 }
-
-// Pass takes the heir out of the line, to whom the store itself is to pass the lease of h on,
-// unless it has done so for too many in a row.
-func (l *Line[H, W]) Pass(h H, most int) *Place[W] {
-	p := l.Heir(h)
-	if p == nil || l.passes >= most {
-		return nil
-	}
-	l.passes++
-	l.remove(p)
-	return p
-}
-
-// Back lets a waiter in to ask that Pass took out in vain, even if others are there by now: it came first.
-func (l *Line[H, W]) Back() { l.ask(Exclusive) }
 
 // Quit takes p out of the line, which gives up. It reports false if p was called before,
 // and else how many were ahead of it, counted up to most.

@@ -287,12 +287,6 @@ var mutants = []mutant{
 		pkg: ".", test: "TestReleaseIsRepeatedInTheBackground",
 	},
 	{
-		name: "leases passed on for ever",
-		file: "internal/line/line.go",
-		old:  "p == nil || l.passes >= most", new: "p == nil",
-		pkg: ".", test: "TestOthersGetTheirTurnAgainstABusyClient",
-	},
-	{
 		name: "line stops at a lost lease",
 		file: "grant.go",
 		old:  "\tc.leave(l)\n\tif !l.idle", new: "\tif !l.idle",
@@ -603,12 +597,6 @@ var mutants = []mutant{
 		file: "internal/trust/trust.go",
 		old:  "case g.Others:", new: "case g.Others && false:",
 		pkg: ".", test: "TestTurnOfAClientEnds",
-	},
-	{
-		name: "store passes on although others wait",
-		file: "handover.go",
-		old:  "_, others := r.Reserved(); others {", new: "_, others := r.Reserved(); others && false {",
-		pkg: ".", test: "TestStoreIsToldWhenOthersWait",
 	},
 	{
 		name: "more tokens than were set aside",

@@ -79,8 +79,6 @@ func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared
 // takable says whether there is a lock that the proposal may take. n.mu is held.
 func (n *node) takable(s *named, p redlock.Proposal) bool {
 	switch {
-	case p.From != "":
-		return !p.Shared && s.exclusive() && s.of(p.From) != nil
 	case p.Shared:
 		return !s.exclusive() || n.w.plan.Off.Writers
 	}

@@ -90,9 +90,6 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 	case n < 11:
 		p := &Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < []int{0, 50, 90}[seed%3], Lease: lease(),
 			Queued: r.IntN(2) == 0, Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}
-		if r.IntN(3) == 0 {
-			p.From = lease()
-		}
 		return asked{Propose: p}
 	case n < 13:
 		w := &Wish{Name: name, Who: lease()}

@@ -50,11 +50,10 @@ type failure struct {
 	ends    <-chan ended // of an attempt that was given up, with requests under way
 }
 
-// search is one call of TryAcquire, Acquire or Pass.
+// search is one call of TryAcquire or Acquire.
 type search struct {
 	d      *Driver
 	req    *driver.Request
-	from   string
 	record string
 	tries  int
 	floor  uint64           // the largest token seen
@@ -94,7 +93,7 @@ func (s *search) lease() string {
 // ask makes one attempt, behind the gate.
 func (s *search) ask(ctx context.Context) (*grant, *failure) {
 	d := s.d
-	if s.from != "" || s.turn.voted() { // Pass was let in, and votes would expire at the gate
+	if s.turn.voted() { // votes would expire at the gate
 		return s.attempt(ctx)
 	}
 	if err := d.enter(ctx, d.wants); err != nil {
@@ -116,7 +115,7 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 	c := s.standing
 	if c == nil {
 		c = d.claim(s.req.Name, s.lease(), s.record)
-		c.from, c.shared = s.from, s.req.Shared
+		c.shared = s.req.Shared
 	}
 	defer s.leave()
 	timeout, rounds := d.timeout(ttl), maxRounds
@@ -168,9 +167,6 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 			return nil, &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", ttl))}
 		}
 		s.saw(t.others)
-		if s.from != "" && t.has.n == 0 && len(t.others)+t.free > len(d.members)-d.quorum {
-			return nil, &failure{kind: final, err: driver.ErrLost} // so did its predecessor
-		}
 		f := t.failure(s.req.Name)
 		if s.wished {
 			f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn

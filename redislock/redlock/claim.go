@@ -57,9 +57,6 @@ type answer struct {
 // the proposals that were under way by then.
 func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-chan answer {
 	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
-	if mode == Take {
-		p.From = c.from
-	}
 	answers := make(chan answer, len(c.d.members))
 	c.mu.Lock()
 	if c.over {

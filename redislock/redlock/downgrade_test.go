@@ -107,8 +107,5 @@ func TestLateRenewalAfterDowngrade(t *testing.T) {
 		}
 		refused(t, other, request())
 		tryShared(t, other)
-		if _, err := g.Pass(t.Context(), request()); err == nil {
-			t.Error("a shared lease was passed on")
-		}
 	})
 }

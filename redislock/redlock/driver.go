@@ -43,7 +43,7 @@ type Driver struct {
 	base   context.Context // of work in the background; ends one node timeout later
 	cut    context.CancelFunc
 
-	wants, ends gate // of those who want a lease, and of those who give one back or pass it on
+	wants, ends gate // of those who want a lease, and of those who give one back
 
 	grants, rounds, splits, looks atomic.Int64
 	probing                       atomic.Bool

@@ -93,46 +93,6 @@ func TestManyRenewals(t *testing.T) {
 	})
 }
 
-// TestPassAtFullGates: a lease is passed on though no more are let in of those who want one. Behind
-// those who give theirs back, a Pass whose context ends has sent nothing, and one whose lease has
-// ended meanwhile sends nothing.
-func TestPassAtFullGates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		g := try(t, d)
-		fill(t, d, d.wants)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		passed, err := g.Pass(ctx, request())
-		if err != nil {
-			t.Fatalf("Pass = %v", err)
-		}
-		g = passed.(*grant)
-		synctest.Wait()
-		fill(t, d, d.ends)
-		before := all[0].calls
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := g.Pass(ctx, request()); !errors.Is(err, context.DeadlineExceeded) || g.asked {
-			t.Errorf("Pass = %v, asked: %t; want the context's error, and no request", err, g.asked)
-		}
-		got := make(chan error, 1)
-		go func() {
-			_, err := g.Pass(t.Context(), request())
-			got <- err
-		}()
-		time.Sleep(10 * time.Second)
-		d.ends.leave()
-		if err := <-got; !errors.Is(err, driver.ErrLost) {
-			t.Errorf("Pass = %v; want ErrLost", err)
-		}
-		if n := all[0].calls - before; n != 0 {
-			t.Errorf("%d requests; want none", n)
-		}
-	})
-}
-
 // TestVotedAtAFullGate: a waiter that does not renew, and so proposes when nodes have voted for it,
 // does not wait for others that want a lease until the votes have expired.
 func TestVotedAtAFullGate(t *testing.T) {

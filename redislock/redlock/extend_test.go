@@ -208,54 +208,6 @@ func TestReleaseWithoutAQuorum(t *testing.T) {
 	})
 }
 
-// TestPassThatFails: the release of the predecessor undoes what was made of the two.
-func TestPassThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		d := start(t, all, nil)
-		g := try(t, d)
-		for _, m := range all {
-			m.set(only("propose", fault{silent: true}))
-		}
-		if _, err := g.Pass(t.Context(), request()); !errors.Is(err, driver.ErrUncertain) {
-			t.Errorf("Pass without answers = %v; want ErrUncertain", err)
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("Release after that = %v; want nil", err)
-		}
-		for _, m := range all {
-			m.set(nil)
-		}
-		time.Sleep(time.Second)
-		free(t, all, "")
-	})
-}
-
-// TestHealAfterPass: a lease that was handed over has the lock where its predecessor
-// had it, and elsewhere after its first renewal.
-func TestHealAfterPass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := masters(3)
-		g := try(t, start(t, all, nil))
-		all[2].restart(false)
-		next, err := g.Pass(t.Context(), request())
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		free(t, all[2:], "")
-		if _, err := next.Renew(t.Context(), 10*time.Second); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		for _, m := range all {
-			if l := m.lockOf(name); l.Lease != next.(*grant).lease {
-				t.Errorf("%s has %+v; want the lock of the successor", m.addr, l)
-			}
-		}
-	})
-}
-
 // TestRenewalAfterRelease: a renewal that begins when the release is under way, as a
 // goroutine that was on its way to Renew may, heals nothing.
 func TestRenewalAfterRelease(t *testing.T) {

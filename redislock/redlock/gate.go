@@ -10,7 +10,7 @@ import "context"
 // well. So a call waits at a gate before its first request. Its clock and its timeout begin
 // behind the gate, and if its context ends before, it has sent nothing and leaves nothing.
 //
-// Whoever gives a lease back, or passes it on, does not wait for those who want one: each
+// Whoever gives a lease back does not wait for those who want one: each
 // have a gate. There is none for those whose time runs: for renewals, which package pawl
 // bounds, and for a waiter that nodes have voted for, which does not propose more often
 // than others release.

@@ -18,13 +18,12 @@ type grant struct {
 	since driver.Instant
 
 	until driver.Instant // until which the lease is trusted
-	over  bool           // released or passed on
-	asked bool           // a release or a Pass was sent, and no quorum answered
+	over  bool           // released
+	asked bool           // a release was sent, and no quorum answered
 	loss  storekit.Loss
 }
 
 var (
-	_ driver.Passer     = (*grant)(nil)
 	_ driver.Notifier   = (*grant)(nil)
 	_ driver.Downgrader = (*grant)(nil)
 )

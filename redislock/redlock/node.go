@@ -129,12 +129,11 @@ const (
 //
 //  1. If the lease is among the ended ones: nothing.
 //  2. If Lease has no lock, and Mode is Extend, or there is no lock to be taken:
-//     nothing. To be taken is a free name's; a shared one if others are shared; and if
-//     there is a From, an exclusive one from that lease, which has it, and nothing else.
+//     nothing. To be taken is a free name's, and a shared one if others are shared.
 //  3. If Lease has no lock and the node is closed, or Mode is Take, Shared is set and
 //     there are wishes, or Mode is Heal and the lease is overtaken: nothing.
-//  4. Otherwise Lease has a lock now: a new one, with this record, granted now and
-//     without From's time; or the one that it had. It ends TTL from now, or when
+//  4. Otherwise Lease has a lock now: a new one, with this record, granted now; or the
+//     one that it had. It ends TTL from now, or when
 //     it would have ended before, whichever is later. If it is exclusive and Shared is
 //     set it becomes a shared one, all wishes end, and those who listen are told. A
 //     shared one stays shared.
@@ -150,7 +149,6 @@ type Proposal struct {
 	Shared bool
 	Lease  string // of this attempt; letters, digits and dots; never used again after End
 	Queued bool   // it may be in the queue, and leaves that with step 4
-	From   string // if not "", only the lock of this lease is taken over, not a free one
 	Token  uint64 // positive
 	TTL    time.Duration
 	Record string // for people

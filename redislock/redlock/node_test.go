@@ -306,9 +306,6 @@ func (m *master) propose(p Proposal) (v Vote) {
 	l := n.of(p.Lease)
 	if l == nil {
 		taken := len(n.locks) > 0 && !(p.Shared && !n.exclusive())
-		if p.From != "" {
-			taken = p.Shared || !n.exclusive() || n.of(p.From) == nil
-		}
 		overtaken := p.Token < n.stands && !(p.Shared && p.Token >= n.writer)
 		switch {
 		case taken, p.Mode == Extend:

@@ -66,9 +66,6 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		switch {
 		case r.IntN(4) > 0:
 			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Queued: r.IntN(2) == 0, Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
-			if r.IntN(3) == 0 {
-				p.From = lease()
-			}
 			want, _ := model.Propose(ctx, p)
 			got, err := real.Propose(ctx, p)
 			if err != nil {
