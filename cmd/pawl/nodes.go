@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,35 +16,15 @@ import (
 )
 
 func (a *app) nodesCommand() *cobra.Command {
-	var to string
 	cmd := &cobra.Command{
-		Use:   "nodes [--to URL]",
-		Short: "Show the nodes of a redlock store, or change them",
-		Long: `Show the nodes of a redlock store, or change them while it is in use: replace
-one, or go from three to five and back.
-
-All programs have to use the same nodes; the nodes know which, and refuse
-others. To change them, say what they are with --store and what they are to be
-with --to. That makes one step, and prints what programs are to use from then
-on. When all of them do, whatever the order, say the same again, until it says
-that this was the last step. The second step takes a while: for the longest
---ttl of the store. Programs that still use what was before the last step are
-refused then, and lose their locks.
-
-Of two changes at once one goes on, and the other is told. To undo a change, say
-it with the two swapped. A node that has died may be among those of --store.
-See docs/redlock-nodes.md.`,
-		Example: `  pawl nodes -s redlock://a,b,c
-  pawl nodes -s redlock://a,b,c --to redlock://a,b,d`,
-		Args: args(0, 0, "try: pawl nodes -s redlock://a,b,c --to redlock://a,b,d"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if to == "" {
-				return a.showNodes()
-			}
-			return a.changeNodes(cmd.Context(), to)
-		},
+		Use:   "nodes",
+		Short: "Show the nodes of a redlock store",
+		Long: `Show the nodes of a redlock store: which they are, whether they grant leases,
+and which set of nodes programs have to use. See docs/redlock-nodes.md.`,
+		Example: `  pawl nodes -s redlock://a,b,c`,
+		Args:    args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
+		RunE:    func(*cobra.Command, []string) error { return a.showNodes() },
 	}
-	cmd.Flags().StringVar(&to, "to", "", "`URL` with the nodes that there are to be")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -110,49 +89,4 @@ func isRedlock(u *storeURL) error {
 		return fail(exitConfig, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
 	}
 	return nil
-}
-
-// stepJSON is what nodes --to prints.
-type stepJSON struct {
-	Schema  int      `json:"schema"`
-	Use     []string `json:"use"`              // the nodes that programs are to name from now on
-	Quorum  int      `json:"quorum,omitempty"` // what ?quorum= is to be; 0: nothing
-	Last    bool     `json:"last"`
-	Unheard []string `json:"unheard,omitempty"` // nodes that do not know it yet
-}
-
-func (a *app) changeNodes(ctx context.Context, to string) error {
-	next, err := parseStore(to)
-	if err == nil {
-		err = isRedlock(next)
-	}
-	if err != nil {
-		return err
-	}
-	now, err := reach(a.store, a.connect, func(_ context.Context, u *storeURL) error { return isRedlock(u) })
-	if err != nil {
-		return err
-	}
-	step, err := changeRedlock(ctx, now, next)
-	if errors.Is(err, redlock.ErrOtherChange) {
-		return fail(exitConfig, plain(err), "")
-	}
-	if err != nil {
-		return storeFailure(err, now.String())
-	}
-	return a.print(stepJSON{schema, step.Nodes, step.Quorum, step.Last, step.Unheard}, func(w io.Writer) error {
-		url := "redlock://" + strings.Join(step.Nodes, ",")
-		if step.Quorum != 0 {
-			url += fmt.Sprintf("?quorum=%d", step.Quorum)
-		}
-		if len(step.Unheard) > 0 {
-			fmt.Fprintf(w, "not told, and told by programs when they are there: %s\n", strings.Join(step.Unheard, ", "))
-		}
-		if step.Last {
-			_, err := fmt.Fprintf(w, "done: the store is %s\n", url)
-			return err
-		}
-		_, err := fmt.Fprintf(w, "now let all programs use %s, with user, password and other settings as before; then say the same again\n", url)
-		return err
-	})
 }

@@ -42,11 +42,6 @@ func nodesRedlock(ctx context.Context, s *storeURL) ([]redlock.Status, error) {
 	return d.Nodes(ctx), nil
 }
 
-// changeRedlock makes the next step from the nodes of one URL to those of another.
-func changeRedlock(ctx context.Context, from, to *storeURL) (*redlock.Step, error) {
-	return redlock.ChangeNodes(ctx, from.url.String(), to.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
-}
-
 func blessRedlock(ctx context.Context, s *storeURL) error {
 	return redlock.Bless(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
 }

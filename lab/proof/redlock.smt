@@ -64,8 +64,9 @@
 (define clocks-agree ((n Node) (r Round)) (=> (pending r) (forall ((u Round)) (=> (and (forgot n u) (not (extends u)))
   (or (> (token r) (token u)) (= (owner r) (owner u)) (and (shares r) (shares u)))))))
 (define meet ((p Quorum) (q Quorum)) (exists ((n Node)) (and (member n p) (member n q))))
-; An assumption, while the nodes are changed: nodes.smt promises that quorums of live rounds
-; meet, and the clocks that a round is greater than one of nodes that are no longer asked.
+; An assumption: quorums of rounds meet. That is counting, while all clients have one set of nodes.
+; Where the nodes were changed, the rounds of the old ones are over, as the change waits for that,
+; and the clocks promise that a round is greater than these.
 (define sets-agree ((r Round) (q Quorum)) (forall ((u Round)) (=> (trusted u) (or (meet q (yes u)) (and (over u)
   (or (extends r) (extends u) (> (token r) (token u)) (and (shares r) (shares u))))))))
 (define both-read ((r Round) (u Round)) (and (reads (owner r)) (reads (owner u))))
