@@ -61,7 +61,7 @@ func (a adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, 
 
 // shut returns a *ClosedError while the server is closed.
 func (s *store) shut(ctx context.Context) error {
-	row, _, f := s.bound(ctx, s.sql.open)
+	row, _, f := s.bound(ctx, s.sql.shut)
 	if f != nil {
 		return f.err
 	}

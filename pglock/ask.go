@@ -184,4 +184,6 @@ func long(b []byte) int64 {
 	return n
 }
 
+func yes(b []byte) bool { return string(b) == "t" }
+
 func integer(b []byte) int { return int(long(b)) }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,29 +21,24 @@ type run struct {
 	timeline int
 }
 
-// make makes the schema if it is missing or old.
+// make makes the schema if it is missing.
 func (s *store) make(ctx context.Context, c *conn) error {
-	check := "SELECT version, oldest FROM " + quote(s.schema) + ".meta"
-	res := c.ExecParams(ctx, check, nil, nil, nil, nil).Read()
+	res := c.ExecParams(ctx, "SELECT version FROM "+quote(s.schema)+".meta", nil, nil, nil, nil).Read()
 	var pe *pgconn.PgError
 	missing := errors.As(res.Err, &pe) && (pe.Code == "42P01" || pe.Code == "3F000")
 	switch {
 	case res.Err != nil && !missing:
 		return s.classify(ctx, res.Err).err
 	case res.Err == nil && len(res.Rows) == 1:
-		have, _ := strconv.Atoi(string(res.Rows[0][0]))
-		oldest, _ := strconv.Atoi(string(res.Rows[0][1]))
-		switch {
-		case oldest > version:
-			return storekit.OfKind(storekit.ErrConfig, fmt.Errorf("%w: %s: the schema %s is of version %d, and this client knows %d: use a newer client",
-				driver.ErrUnavailable, s.where, s.schema, have, version))
-		case have >= version:
-			return nil
+		if have := integer(res.Rows[0][0]); have != version {
+			return s.wrong("the schema %s is of version %d, and this client works with version %d only: use a pawl that has version %d, or another schema (?schema=NAME)",
+				s.schema, have, version, have).err
 		}
+		return nil
 	}
 	// One at a time: two that make the same would disturb each other. All in one
 	// transaction, as it is one message.
-	sql := "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0));\n" + Schema(s.schema)
+	sql := "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pawl schema', 0));\n" + Schema(s.schema)
 	if err := c.Exec(ctx, sql).Close(); err != nil {
 		f := s.classify(ctx, err)
 		if errors.As(err, &pe) && pe.Code == "42501" {
@@ -68,19 +62,19 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	if f != nil {
 		return f
 	}
-	if len(rows) != 1 || len(rows[0]) != 11 {
+	if len(rows) != 1 || len(rows[0]) != 9 {
 		return &failure{err: unavailable(errors.New("the server's answer has another form")), lasting: true}
 	}
 	row := rows[0]
 	is := run{string(row[0]), integer(row[1])}
 	mode := Mode(row[2])
-	closed := time.Duration(max(0, long(row[5])-long(row[9]))) * time.Microsecond
+	closed := time.Duration(max(0, long(row[5])-long(row[7]))) * time.Microsecond
 	switch old := s.replaced(is); {
 	case old != nil:
 		s.pool.drop()
 		return &failure{err: unavailable(fmt.Errorf("%s: %w", s.where, old))}
-	case string(row[10]) != "read committed":
-		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[10])
+	case string(row[8]) != "read committed":
+		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[8])
 	case mode != s.mode:
 		return &failure{err: storekit.Disagreef("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), lasting: true}
 	}
@@ -98,7 +92,7 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	if closed > 0 {
 		s.news.Put(driver.News{Server: s.where, Closed: closed})
 	}
-	s.clock.Saw(sent, driver.Now(), long(row[9]))
+	s.clock.Saw(sent, driver.Now(), long(row[7]))
 	return nil
 }
 

@@ -13,17 +13,10 @@ import (
 
 var _ driver.Examiner = (*store)(nil)
 
-const examineSQL = `SELECT current_setting('server_version'),
-	(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint,
-	(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-	pg_is_in_recovery()::int, (current_setting('fsync') = 'on')::int, (current_setting('full_page_writes') = 'on')::int,
-	current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-	current_setting('max_connections')::bigint`
-
 // Examine implements driver.Examiner, with no rights but those that locks need.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	before := time.Now()
-	rows, _, f := s.exec(ctx, examineSQL)
+	rows, _, f := s.exec(ctx, s.sql.examine)
 	after := time.Now()
 	if f == nil && len(rows) != 1 {
 		f = &failure{err: fmt.Errorf("it has answered with %d rows", len(rows))}
@@ -35,8 +28,8 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 	up := time.Duration(long(row[1])) * time.Microsecond
 	return []driver.Finding{
 		s.finding("server", driver.Fine, fmt.Sprintf("PostgreSQL %s, up for %v", row[0], up.Truncate(time.Second)), ""),
-		s.role(long(row[3]) != 0, string(row[6])),
-		s.persistence(long(row[4]) != 0, long(row[5]) != 0),
+		s.role(yes(row[3]), string(row[6])),
+		s.persistence(yes(row[4]), yes(row[5])),
 		s.connections(long(row[7]), long(row[8])),
 		storekit.Clock(s.where, time.UnixMicro(long(row[2])), before, after),
 	}

@@ -161,7 +161,7 @@ func (s *store) listenOnce() (heard bool, err error) {
 	// yet that it is gone: the client says so.
 	rctx, done := context.WithTimeout(ctx, requestTimeout)
 	defer done()
-	listen := fmt.Sprintf(`LISTEN "pawl:%[1]s"; SELECT pg_advisory_lock_shared(hashtextextended('pawl:%[1]s', 0))`, s.id)
+	listen := fmt.Sprintf(`LISTEN "pawl:%[1]s"; SELECT pg_catalog.pg_advisory_lock_shared(pg_catalog.hashtextextended('pawl:%[1]s', 0))`, s.id)
 	if err := c.Exec(rctx, listen).Close(); err != nil {
 		return false, s.classify(ctx, err).err
 	}

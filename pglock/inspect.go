@@ -156,8 +156,7 @@ func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	if err := s.usable(ctx, nil); err != nil {
 		return nil, err
 	}
-	rows, _, f := s.exec(ctx, "SELECT m.max_ttl, m.set_by, coalesce(e.closed, 0) - "+quote(s.schema)+".us(), coalesce(e.why, '') FROM "+
-		quote(s.schema)+".meta m LEFT JOIN "+quote(s.schema)+".epoch e ON true")
+	rows, _, f := s.exec(ctx, s.sql.describe)
 	if f != nil {
 		return nil, readError(ctx, f)
 	}

@@ -101,20 +101,29 @@ func hosts(config *pgconn.Config) time.Duration {
 // and finds out whether the connection leads to the server itself: a pooler makes up the
 // number of its backend.
 func (c *conn) look(ctx context.Context, pc *pgconn.PgConn, check func(run) error) error {
-	res := pc.ExecParams(ctx, lookAtServer, nil, nil, nil, nil).Read()
+	pid := strconv.FormatUint(uint64(pc.PID()), 10)
+	res := pc.ExecParams(ctx, lookAtServer, [][]byte{[]byte(pid)}, nil, nil, nil).Read()
 	if res.Err != nil {
 		return res.Err
 	}
-	c.pooled = string(res.Rows[0][0]) != strconv.FormatUint(uint64(pc.PID()), 10)
+	c.pooled = string(res.Rows[0][0]) != pid
 	if string(res.Rows[0][1]) == "t" {
 		return errReplica
 	}
-	return check(run{string(res.Rows[0][2]), integer(res.Rows[0][3])})
+	timeline, err := strconv.ParseUint(string(res.Rows[0][3][:8]), 16, 32) // the file's name begins with it
+	if err != nil {
+		return err
+	}
+	return check(run{string(res.Rows[0][2]), int(timeline)})
 }
 
-const lookAtServer = `SELECT pg_backend_pid(), r.only, system_identifier,
-	CASE WHEN NOT r.only THEN ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END
-	FROM pg_control_system(), (SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool AS only) r`
+// lookAtServer also sets search_path: for the session, or for this statement if that is not its
+// own. As any path may be set before, it names pg_catalog throughout.
+const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_identifier,
+		CASE WHEN NOT r.only THEN pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) END,
+		pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) $1::bigint)
+	FROM pg_catalog.pg_control_system() c,
+		(SELECT pg_catalog.pg_is_in_recovery() OR pg_catalog.current_setting('transaction_read_only')::bool AS only) r`
 
 var errReplica = errors.New("read only connection")
 

@@ -12,9 +12,8 @@ import (
 //go:embed sql/schema.sql
 var schemaSQL string
 
-// version is that of sql/schema.sql. A client works with a schema whose oldest is not after
-// it.
-const version = 5
+// version is that of sql/schema.sql, and the only one that a client works with.
+const version = 1
 
 var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpawl\.|SCHEMA IF NOT EXISTS pawl\b`) })
 
@@ -38,7 +37,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireMany, releaseMany, all, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, inUse, news, open string
+	acquire, acquireMany, releaseMany, all, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, inUse, news, shut, describe, examine string
 }
 
 func newStatements(schema string) statements {
@@ -55,12 +54,14 @@ func newStatements(schema string) statements {
 		downgrade:   call("downgrade($1, $2, $3)"),
 		brk:         call("break($1, $2, $3, $4, $5)"),
 		look:        call("look($1, $2)"),
-		bind:        call("bind($1, $2, $3, (SELECT system_identifier::text FROM pg_control_system()))") + ", current_setting('transaction_isolation')",
+		bind:        call("bind($1, $2, $3)"),
 		change:      call("change($1, $2, $3)"),
 		tidy:        call("tidy($1, $2, $3)"),
 		guard:       "SELECT " + quote(schema) + ".guard($1, $2, $3)",
 		inUse:       call("in_use($1, $2)"),
-		news:        "SELECT news FROM " + quote(schema) + ".ended WHERE lease = $1",
-		open:        "SELECT code, closed - " + quote(schema) + ".us() FROM " + quote(schema) + ".open($1, 0)",
+		news:        "SELECT news FROM " + quote(schema) + ".ended WHERE lease OPERATOR(pg_catalog.=) $1",
+		shut:        call("shut($1)"),
+		describe:    call("describe()"),
+		examine:     call("examine()"),
 	}
 }

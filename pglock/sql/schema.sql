@@ -1,10 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The schema of package pglock. It can be applied again at any time, also while
--- clients run: it makes what is missing, and replaces the functions.
+-- The schema of package pglock. It can be applied again, also while clients run.
 --
 -- Every function reads the clock after it has locked the row of its name, never before:
 -- the lock may have been waited for. Times are in microseconds since 1970. A kind is 0
 -- for exclusive, -1 for shared, or the number of slots.
+--
+-- A function or an operator that somebody else has made in a schema of the search path would run
+-- with the rights of the client. So each function that clients call sets the path for itself and
+-- those that it calls, and what can be called without one of them names pg_catalog.
 --
 -- Locks on rows, which the guard of a lease rests on:
 --   every function takes the row in pawl.lock FOR NO KEY UPDATE, so that one follows
@@ -19,8 +22,7 @@ CREATE SCHEMA IF NOT EXISTS pawl;
 -- What all clients have agreed on.
 CREATE TABLE IF NOT EXISTS pawl.meta (
   one bool PRIMARY KEY DEFAULT true CHECK (one),
-  version int NOT NULL,             -- of this schema
-  oldest int NOT NULL,              -- version that a client may be of
+  version int NOT NULL,             -- of this schema; a client works with its own only
   system text,                      -- identifier of the server that has granted last
   timeline int,                     -- that it was on, or that on which the schema was made
   closed bigint NOT NULL DEFAULT 0, -- as in epoch, for the run after this one
@@ -97,11 +99,11 @@ CREATE TABLE IF NOT EXISTS pawl.ended (
 );
 
 CREATE OR REPLACE FUNCTION pawl.us() RETURNS bigint LANGUAGE sql VOLATILE AS
-$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+$$ SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint $$;
 
 -- timeline is that on which the server writes. It fails on a replica.
 CREATE OR REPLACE FUNCTION pawl.timeline() RETURNS int LANGUAGE sql VOLATILE AS
-$$ SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int $$;
+$$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int $$;
 
 -- present reports whether a record is that of this run: the server has not been started,
 -- nor promoted, since, and the client believes in the same timeline.
@@ -145,25 +147,32 @@ BEGIN
   END IF;
 END $$;
 
+-- shut is open for clients: remaining is for how much longer nothing is granted.
+CREATE OR REPLACE FUNCTION pawl.shut(p_timeline int, OUT code int, OUT remaining bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  SELECT o.code, o.closed - pawl.us() INTO code, remaining FROM pawl.open(p_timeline, 0) o;
+END $$;
+
 -- bind makes the record of this run, if there is none, and returns it. It settles what
 -- the first client brings: mode and max_ttl. The record is there after an orderly restart,
 -- with what it says. Else nothing is granted for max_ttl if this server may lack leases:
 -- after a crash unless each commit was written to disk (durable, synchronous), and on
 -- another timeline or server unless replicas had each commit (synchronous); nor before
 -- the run before this one would have granted something.
-CREATE OR REPLACE FUNCTION pawl.bind(p_mode text, p_max_ttl bigint, p_by text, p_system text,
+CREATE OR REPLACE FUNCTION pawl.bind(p_mode text, p_max_ttl bigint, p_by text,
   OUT system text, OUT timeline int, OUT mode text, OUT max_ttl bigint, OUT set_by text, OUT closed bigint, OUT why text,
-  OUT version int, OUT oldest int, OUT at bigint)
-LANGUAGE plpgsql AS $$
-DECLARE m pawl.meta; e pawl.epoch; tl int := pawl.timeline();
+  OUT at bigint, OUT isolation text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE m pawl.meta; e pawl.epoch; tl int := pawl.timeline(); here text := (SELECT c.system_identifier FROM pg_control_system() c);
 BEGIN
   SELECT * INTO e FROM pawl.epoch;
   SELECT * INTO m FROM pawl.meta;
-  IF NOT pawl.present(e, tl) OR e.system <> p_system THEN
+  IF NOT pawl.present(e, tl) OR e.system <> here THEN
     SELECT * INTO m FROM pawl.meta FOR UPDATE;
     SELECT * INTO e FROM pawl.epoch;
     at := pawl.us();
-    IF e.system = p_system AND e.timeline = tl THEN
+    IF e.system = here AND e.timeline = tl THEN
       UPDATE pawl.epoch SET started = pg_postmaster_start_time();
     ELSE
       DELETE FROM pawl.epoch;
@@ -173,7 +182,7 @@ BEGIN
       e.closed := greatest(at + m.max_ttl, m.rest);
       IF m.system IS NULL AND m.timeline = tl THEN
         e.closed := 0; e.why := '';
-      ELSIF m.system <> p_system THEN
+      ELSIF m.system <> here THEN
         e.why := 'the data are those of another server';
       ELSIF m.timeline <> tl THEN
         e.why := 'a replica was promoted, or a backup restored';
@@ -182,17 +191,17 @@ BEGIN
         e.why := 'the server has crashed';
         IF m.mode <> 'async' AND current_setting('fsync') = 'on' THEN e.closed := m.closed; END IF;
       END IF;
-      UPDATE pawl.meta SET system = p_system, timeline = tl, closed = e.closed, mode = m.mode, max_ttl = m.max_ttl, set_by = m.set_by, changed = m.changed;
+      UPDATE pawl.meta SET system = here, timeline = tl, closed = e.closed, mode = m.mode, max_ttl = m.max_ttl, set_by = m.set_by, changed = m.changed;
       INSERT INTO pawl.epoch(system, timeline, started, mode, max_ttl, closed, why)
-        VALUES (p_system, tl, pg_postmaster_start_time(), m.mode, m.max_ttl, e.closed, e.why) RETURNING * INTO e;
+        VALUES (here, tl, pg_postmaster_start_time(), m.mode, m.max_ttl, e.closed, e.why) RETURNING * INTO e;
     END IF;
   END IF;
   system := e.system; timeline := e.timeline; mode := e.mode; max_ttl := e.max_ttl; closed := e.closed; why := e.why;
-  set_by := m.set_by; version := m.version; oldest := m.oldest; at := pawl.us();
+  set_by := m.set_by; at := pawl.us(); isolation := current_setting('transaction_isolation');
 END $$;
 
 -- change sets max_ttl, and with bless ends the quarantine.
-CREATE OR REPLACE FUNCTION pawl.change(p_max_ttl bigint, p_by text, p_bless bool) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.change(p_max_ttl bigint, p_by text, p_bless bool) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE m pawl.meta; at bigint;
 BEGIN
   SELECT * INTO m FROM pawl.meta FOR UPDATE;
@@ -370,7 +379,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl.acquire(p_timeline int, p_name text, p_lease text, p_client text, p_kind int, p_record text,
   p_ttl bigint, p_claim bigint, p_wait int, p_pace bigint,
   OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT holders json)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; was pawl.lock; w pawl.waiter; is_open record;
 BEGIN
   -- The ordinary case in one statement, as each one costs: the name is free, and nobody
@@ -482,7 +491,7 @@ END $$;
 -- for by itself: its name is not free at once, or anything else is out of the ordinary.
 -- The tombstones are looked at after the rows are locked.
 CREATE OR REPLACE FUNCTION pawl.acquire_many(p_timeline int, p_client text, p_names text[], p_leases text[], p_records text[], p_ttls bigint[])
-RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint, lease text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (code int, token bigint, spare bigint, waits bool, at bigint, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE is_open record; free text[]; t bigint;
 BEGIN
@@ -505,7 +514,7 @@ END $$;
 -- names are in order, so that two calls do not wait for each other.
 CREATE OR REPLACE FUNCTION pawl.acquire_all(p_timeline int, p_client text, p_names text[], p_leases text[], p_kinds int[], p_records text[], p_ttls bigint[],
   OUT code int, OUT tokens bigint[], OUT at bigint, OUT rank int, OUT closed bigint, OUT holders json)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; is_open record; mine bigint[]; t bigint;
 BEGIN
   SELECT * INTO is_open FROM pawl.open(p_timeline, (SELECT max(x) FROM unnest(p_ttls) x));
@@ -565,7 +574,7 @@ END $$;
 -- renew begins the TTL of a lease anew, and never shortens what is left. code is 1; 0 if
 -- the lease has ended, with news if it was broken; or that of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.renew(p_timeline int, p_name text, p_lease text, p_kind int, p_ttl bigint, OUT code int, OUT at bigint, OUT news text, OUT max_ttl bigint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE found_until bigint; is_open record;
 BEGIN
   is_open := pawl.open(p_timeline, p_ttl);
@@ -601,7 +610,7 @@ END $$;
 -- whose row another request has, or that has ended, or taken another form: it has to be
 -- renewed by itself. One row a lease, in their order, or only one with that of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.renew_all(p_timeline int, p_names text[], p_leases text[], p_kinds int[], p_ttls bigint[])
-RETURNS TABLE (code int, at bigint, news text, max_ttl bigint) LANGUAGE plpgsql AS $$
+RETURNS TABLE (code int, at bigint, news text, max_ttl bigint) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   code := (pawl.open(p_timeline, 0)).code;
   IF code <> 1 THEN
@@ -667,7 +676,7 @@ END $$;
 -- and no replica: each grant that follows does, for all that was committed before it. If a
 -- crash loses the release, the name is held until the lease ends, and nobody trusts that.
 -- That goes for the whole transaction, so for none that has changed anything before.
-CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.release(p_name text, p_lease text, p_claim bigint, p_waiting bool, p_doubt bool) RETURNS int LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; r record; at bigint; code int; ends bigint; waiting int; first bool := false;
   fresh bool := txid_current_if_assigned() IS NULL; -- before a row is locked
 BEGIN
@@ -720,7 +729,7 @@ END $$;
 -- that has ended, with the code of pawl.release. One that is not there has to be released
 -- by itself: somebody waits for it or guards it, or it is not found. All are ordinary
 -- releases, so it waits for no disk either.
-CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RETURNS TABLE (code int, lease text) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.release_many(p_names text[], p_leases text[]) RETURNS TABLE (code int, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE rows tid[]; mine text[]; t bigint;
 BEGIN
@@ -736,7 +745,7 @@ END $$;
 -- downgrade makes an exclusive lease a shared one, with the same token and TTL, and lets
 -- in the readers at the head of the queue. code is 1; 0 if the lease has ended; -2 if a
 -- transaction still guards it.
-CREATE OR REPLACE FUNCTION pawl.downgrade(p_name text, p_lease text, p_claim bigint, OUT code int, OUT news text) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.downgrade(p_name text, p_lease text, p_claim bigint, OUT code int, OUT news text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; at bigint; ends bigint;
 BEGIN
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
@@ -764,7 +773,7 @@ END $$;
 
 -- break ends the lease of another client, and notifies that client. code is 1, or 0 with
 -- the holders if that lease does not hold the name.
-CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, p_remember bigint, OUT code int, OUT holders json) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.break(p_name text, p_lease text, p_claim bigint, p_news text, p_remember bigint, OUT code int, OUT holders json) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; at bigint; victim text; r record;
 BEGIN
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
@@ -792,7 +801,7 @@ END $$;
 -- guard is for transactions of the user. It fails unless the lease is held and its token
 -- is still the last; if it does not fail, nobody else is granted the name until the
 -- transaction has ended.
-CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE ends bigint;
 BEGIN
   SELECT l.until INTO ends FROM pawl.lock l WHERE l.name = p_name AND l.lease = p_lease AND l.tok = p_token FOR KEY SHARE;
@@ -808,7 +817,7 @@ END $$;
 -- in_use removes from the record of a lease that its client may keep it when nobody uses
 -- it, so that nobody asks for it any more. It returns 1, or 0 if the lease has ended. The
 -- lease does not depend on it, so no commit waits for a disk.
-CREATE OR REPLACE FUNCTION pawl.in_use(p_name text, p_lease text) RETURNS int LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.in_use(p_name text, p_lease text) RETURNS int LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE pawl.lock SET record = replace(record, '"keeps":true', '"keeps":null') WHERE name = p_name AND lease = p_lease AND until > pawl.us();
@@ -818,7 +827,7 @@ END $$;
 -- look describes names as JSON, one a row: p_name alone, or those that begin with
 -- p_prefix and have a holder or a waiter. The leases are those of pawl.holders; guards is
 -- read once, and only if one of them is over.
-CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH guards AS MATERIALIZED (SELECT * FROM pawl.guards())
   SELECT json_build_object('name', l.name, 'token', l.token, 'at', t.at,
     'holders', (SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
@@ -834,10 +843,25 @@ CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (
   ORDER BY l.name
 $$;
 
+-- describe returns what clients have agreed on, and for how much longer nothing is granted.
+CREATE OR REPLACE FUNCTION pawl.describe(OUT max_ttl bigint, OUT set_by text, OUT remaining bigint, OUT why text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  SELECT m.max_ttl, m.set_by, coalesce(e.closed, 0) - pawl.us(), coalesce(e.why, '') FROM pawl.meta m LEFT JOIN pawl.epoch e ON true
+$$;
+
+-- examine is for people who want to know how the server is.
+CREATE OR REPLACE FUNCTION pawl.examine(OUT version text, OUT up bigint, OUT at bigint, OUT standby bool, OUT fsync bool, OUT pages bool,
+  OUT standbys text, OUT connections bigint, OUT most bigint)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint, pawl.us(),
+    pg_is_in_recovery(), current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', current_setting('synchronous_standby_names'),
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), current_setting('max_connections')::bigint
+$$;
+
 -- tidy removes what nobody needs any more: rows of names that were not used for a day,
 -- waiters of clients that are gone, leases that have ended long ago. It returns the last
 -- name that it has looked at, or null after the last of all.
-CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RETURNS text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0;
 BEGIN
   DELETE FROM pawl.ended WHERE until < at;
@@ -859,5 +883,4 @@ BEGIN
   RETURN CASE WHEN n = p_rows THEN last END;
 END $$;
 
-INSERT INTO pawl.meta(version, oldest, timeline) VALUES (5, 1, pawl.timeline()) ON CONFLICT DO NOTHING;
-UPDATE pawl.meta SET version = 5 WHERE version < 5;
+INSERT INTO pawl.meta(version, timeline) VALUES (1, pawl.timeline()) ON CONFLICT DO NOTHING;
