@@ -29,11 +29,9 @@ type Leases struct {
 // none if it returns an error. The options apply to all of them. MaxHold counts from
 // the grant of the last one. A name that is given twice counts once.
 //
-// If the store can grant several names in one step (see driver.Sets), and all of them
-// are free and without waiters, AcquireAll gets them in one step. Otherwise it acquires
-// them one after the other, in every process in the order of the names, so that callers
-// whose names overlap cannot wait for each other in a circle. That holds only if every
-// caller that uses several of the names at a time gets them in one call of AcquireAll.
+// AcquireAll acquires the names one after the other, in every process in sorted order, so
+// that callers whose names overlap cannot deadlock. That holds if every caller that uses
+// several of the names at a time gets them in one call of AcquireAll.
 // If a lease is lost while AcquireAll waits for the next, it gives back all it has and
 // begins anew. A lease that was held before, see Reentrant, only loses one hold when
 // the others end.
@@ -117,9 +115,6 @@ type acquireOne func(ctx context.Context, name string, opts ...Option) (*Lease, 
 // acquire gets all leases, one after the other. It waits for each under a context that
 // ends with the leases that it has. The last such context is g.ctx.
 func (g *Leases) acquire(c *Client, one acquireOne, names []string, opts []Option) error {
-	if g.atOnce(c, names, opts) {
-		return nil
-	}
 	for _, name := range names {
 		l, err := one(g.ctx, name, opts...)
 		if err != nil {
@@ -129,69 +124,6 @@ func (g *Leases) acquire(c *Client, one acquireOne, names []string, opts []Optio
 		g.nest(l)
 	}
 	return nil
-}
-
-// atOnce asks the store for all leases in one step. It reports no error: acquire meets
-// the same obstacle again, and returns the error or waits.
-func (g *Leases) atOnce(c *Client, names []string, opts []Option) bool {
-	store, ok := c.driver.(driver.Sets)
-	if !ok || len(names) == 1 || !c.allFree(g.ctx, names) {
-		return false
-	}
-	defer c.calls.Done()
-	reqs, sets := make([]*driver.Request, len(names)), make([]settings, len(names))
-	for i, name := range names {
-		var err error
-		if reqs[i], sets[i], err = c.request(g.ctx, "acquire", name, opts); err != nil {
-			return false
-		}
-		reqs[i].Lease = newID()
-	}
-	ctx, cancel := c.untilClose(g.ctx)
-	defer cancel()
-	grants, err := store.TryAcquireAll(ctx, reqs)
-	if err != nil || c.over(ctx) != nil || c.tooLate(grants, reqs) {
-		for _, grant := range grants {
-			c.undo(grant)
-		}
-		return false
-	}
-	for i, grant := range grants {
-		l := c.lease(reqs[i], sets[i], grant)
-		c.settle(l)
-		g.leases = append(g.leases, l)
-		g.nest(l)
-	}
-	return true
-}
-
-// tooLate reports whether one of grants is of no use any more.
-func (c *Client) tooLate(grants []driver.Grant, reqs []*driver.Request) bool {
-	for i, grant := range grants {
-		if c.late(grant, reqs[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// allFree lets a call in, unless a goroutine of this client has one of names or waits
-// for it: that one must not be overtaken.
-func (c *Client) allFree(ctx context.Context, names []string) bool {
-	for _, name := range names {
-		if c.held(ctx, name) != nil {
-			return false
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range names {
-		if c.closed || c.lines[name] != nil {
-			return false
-		}
-	}
-	c.calls.Add(1)
-	return true
 }
 
 // nest makes g.ctx end with l too.

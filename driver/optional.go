@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Sets, Recaller or Adopter, and a
+// A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Recaller or Adopter, and a
 // Grant may also be a Notifier, Downgrader, Inheriter, Reserver, Guarder or Recallable. Package pawl asks
 // for each with a type assertion, and does without those that are missing.
 
@@ -103,21 +103,6 @@ type News struct {
 	// Silent is for how long it has not answered, and no message of it could be heard.
 	// It is reported soon, and again while the silence lasts.
 	Silent time.Duration
-}
-
-// Sets is a Driver that can grant several names in one step.
-type Sets interface {
-	Driver
-
-	// TryAcquireAll asks the store once for a lease on each of the names of reqs, which
-	// are all different, and gets all of them or none. It does not overtake waiters for
-	// one of the names. The grants are in the order of reqs.
-	//
-	// The errors are those of TryAcquire, with a Grant for each request that may have
-	// to be undone. If these names cannot be granted in one step, the error is
-	// errors.ErrUnsupported, and the store was not asked. After an error the caller may
-	// ask for the names one after the other.
-	TryAcquireAll(ctx context.Context, reqs []*Request) ([]Grant, error)
 }
 
 // Notifier is a Grant that learns of its own end before a renewal would.

@@ -79,20 +79,6 @@ func (s *Store) ask(p *participant, l *lock, req *driver.Request, now driver.Ins
 	return nil, nil
 }
 
-// refusal returns nil if ask grants a settled l to req, and why not otherwise.
-func (l *lock) refusal(req *driver.Request, now driver.Instant) error {
-	if l.holder(req.Lease) != nil {
-		return nil
-	}
-	if err := l.otherSlots(req); err != nil {
-		return err
-	}
-	if l.admits(req) {
-		return nil
-	}
-	return &driver.HeldError{Info: l.info(now, false)}
-}
-
 // admits reports whether req may be granted now: it does not overtake.
 func (l *lock) admits(req *driver.Request) bool { return l.head == nil && l.fits(req) }
 

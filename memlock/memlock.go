@@ -74,7 +74,6 @@ type participant struct {
 var (
 	_ driver.Queuer    = (*participant)(nil)
 	_ driver.Inspector = (*participant)(nil)
-	_ driver.Sets      = (*participant)(nil)
 	_ driver.Recaller  = (*participant)(nil)
 )
 
@@ -118,29 +117,6 @@ func (p *participant) TryAcquire(ctx context.Context, req *driver.Request) (driv
 		return nil, &driver.HeldError{Info: l.info(now, false)}
 	}
 	return g.shown(), nil
-}
-
-// TryAcquireAll implements driver.Sets.
-func (p *participant) TryAcquireAll(ctx context.Context, reqs []*driver.Request) ([]driver.Grant, error) {
-	s := p.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := p.usable(ctx); err != nil {
-		return nil, err
-	}
-	now := driver.Now()
-	for _, req := range reqs {
-		l := s.lock(req.Name)
-		s.settle(l, now)
-		if err := l.refusal(req, now); err != nil {
-			return nil, err
-		}
-	}
-	grants := make([]driver.Grant, len(reqs))
-	for i, req := range reqs {
-		grants[i], _ = s.ask(p, s.lock(req.Name), req, now)
-	}
-	return grants, nil
 }
 
 // Acquire implements driver.Queuer.

@@ -37,7 +37,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireMany, releaseMany, all, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, inUse, news, shut, describe, examine string
+	acquire, acquireMany, releaseMany, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, inUse, news, shut, describe, examine string
 }
 
 func newStatements(schema string) statements {
@@ -47,7 +47,6 @@ func newStatements(schema string) statements {
 		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
 		acquireMany: call("acquire_many($1, $2, $3, $4, $5, $6)"),
 		releaseMany: call("release_many($1, $2)"),
-		all:         call("acquire_all($1, $2, $3, $4, $5, $6, $7)"),
 		renew:       call("renew($1, $2, $3, $4, $5)"),
 		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
 		release:     one("release($1, $2, $3, $4, $5)"),

@@ -47,7 +47,6 @@ var (
 	_ driver.Inspector = (*store)(nil)
 	_ driver.Reporter  = (*store)(nil)
 	_ driver.Describer = (*store)(nil)
-	_ driver.Sets      = (*store)(nil)
 )
 
 // Guarantees implements driver.Driver.

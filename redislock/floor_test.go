@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // together returns names whose locks have the same floor.
@@ -40,46 +38,11 @@ func TestSharedFloor(t *testing.T) {
 		}
 		return n
 	}
-	check := func(what string, grants []driver.Grant) {
-		t.Helper()
-		for _, g := range grants {
-			last := g.Token()
-			if res, ok := g.(driver.Reserver); ok {
-				n, _ := res.Reserved()
-				last += n
-			}
-			if last > floor() {
-				t.Errorf("%s: a lease may have tokens up to %d, and the floor is %d", what, last, floor())
-			}
-			release(t, g)
-		}
-	}
-	request := func(i int, shared bool) *driver.Request {
-		req := long(names[i])
-		req.Shared = shared
-		return req
-	}
-	redlock := uint64(0) // what redlock has granted for the second name
+	release(t, take(t, s, long(names[0]))) // makes the floor
+	redlock := uint64(0)                   // what redlock has granted for the second name
 	above := func() {
 		redlock = floor() + 1_000_000
 		r.do("set", lockKey(defaultPrefix, names[1])+redlockSuffix, fmt.Sprint(redlock, " lease w 0 0"))
-	}
-	for i, sharing := range [][]bool{{false, true, false}, {false, false, true}, {true, false, true}} {
-		var reqs []*driver.Request
-		for i, shared := range sharing {
-			reqs = append(reqs, request(i, shared))
-		}
-		if i == 2 {
-			above()
-		}
-		grants, err := s.TryAcquireAll(t.Context(), reqs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token := grants[1].Token(); token <= redlock {
-			t.Errorf("a set: token %d after %d of redlock", token, redlock)
-		}
-		check(fmt.Sprint("a set, shared ", sharing), grants)
 	}
 	// As one call, and as one whose second is not ordinary.
 	for i := range 2 {

@@ -86,10 +86,6 @@ func TestMaxTTLIsAgreed(t *testing.T) {
 			_, err := long.TryAcquire(t.Context(), req)
 			return err
 		},
-		"TryAcquireAll": func() error {
-			_, err := long.TryAcquireAll(t.Context(), []*driver.Request{lasting("c", time.Second), lasting("d", 6*time.Second)})
-			return err
-		},
 		"Renew": func() error {
 			_, err := take(t, long, lasting("renewed", time.Second)).Renew(t.Context(), 6*time.Second)
 			return err

@@ -57,14 +57,6 @@ func TestWaitReplicas(t *testing.T) {
 	refused(t, two, "1 of 2")
 	release(t, take(t, one, long("deploy"))) // it was given back
 
-	set := []*driver.Request{long("one of a set"), long("another of it")}
-	if grants, err := two.TryAcquireAll(t.Context(), set); len(grants) > 0 || !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("TryAcquireAll = %d grants, %v; want none, ErrUnavailable", len(grants), err)
-	}
-	for _, req := range set { // all was given back
-		release(t, take(t, one, long(req.Name)))
-	}
-
 	replicas[1].stop()
 	refused(t, two, "0 of 2")
 	refused(t, one, "0 of 1")

@@ -25,8 +25,6 @@ var (
 	downgradeLua string
 	//go:embed lua/inuse.lua
 	inuseLua string
-	//go:embed lua/all.lua
-	allLua string
 	//go:embed lua/adopted.lua
 	adoptedLua string
 	//go:embed lua/check.lua
@@ -40,7 +38,6 @@ const (
 	releaseScript
 	breakScript
 	downgradeScript
-	allScript
 	inuseScript
 	adoptedScript
 )
@@ -52,6 +49,5 @@ var scripts = []epoch.Script{
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
 	inuseScript:     {Text: leaseLua + inuseLua},
-	allScript:       {Text: leaseLua + queueLua + allLua, Grants: true},
 	adoptedScript:   {Text: leaseLua + queueLua + adoptedLua, Grants: true},
 }

@@ -151,7 +151,7 @@ type Test struct {
 // Tests is the suite.
 var Tests = slices.Concat(
 	grantTests, expiryTests, nameTests, queueTests, inspectTests, breakTests, reserveTests,
-	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, setTests, adoptTests, recallTests,
+	sharedTests, sharedQueueTests, downgradeTests, slotsTests, kindLoadTests, adoptTests, recallTests,
 	disasterTests, hammerTests, clientTests, clientEndTests, clientLossTests, clientFaultTests, clientKindTests, clientSetTests, historyTests,
 )
 

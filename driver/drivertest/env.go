@@ -77,11 +77,10 @@ func (e *env) look(probe *driver.Request, longer bool) {
 	_, notifier := g.(driver.Notifier)
 	_, reserves := g.(driver.Reserver)
 	_, downgrader := g.(driver.Downgrader)
-	_, sets := d.(driver.Sets)
 	_, adopter := d.(driver.Adopter)
 	r, recalls := d.(driver.Recaller)
 	e.has = map[string]bool{
-		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Reserver": reserves, "Sets": sets,
+		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Reserver": reserves,
 		"Downgrader": downgrader && sure.Shared, "Adopter": adopter && sure.Expiry, "Recaller": recalls && r.Recalls() && sure.Expiry,
 		"Crash": e.store.Crash != nil, "Restart": e.store.Restart != nil,
 		"Cut": e.store.Cut != nil && e.store.Heal != nil,

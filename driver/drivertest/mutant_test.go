@@ -24,7 +24,6 @@ type mutant struct {
 	request func(*driver.Request)               // changes a copy
 	acquire func(ctx context.Context, d *mutantDriver, req *driver.Request, do acquireFunc) (driver.Grant, error)
 	wait    func(ctx context.Context, d *mutantDriver, req *driver.Request) (driver.Grant, error)
-	set     func(ctx context.Context, d *mutantDriver, reqs []*driver.Request) ([]driver.Grant, error) // TryAcquireAll
 	close   func(*mutantDriver)
 	crash   func(*mutantDriver) // before the participant is gone
 
@@ -138,17 +137,6 @@ func (d *mutantDriver) Acquire(ctx context.Context, req *driver.Request) (driver
 		return d.m.wait(ctx, d, req)
 	}
 	return d.do(ctx, req, d.inner.Acquire)
-}
-
-func (d *mutantDriver) TryAcquireAll(ctx context.Context, reqs []*driver.Request) ([]driver.Grant, error) {
-	if d.m.set != nil {
-		return d.m.set(ctx, d, reqs)
-	}
-	grants, err := d.inner.(driver.Sets).TryAcquireAll(ctx, reqs)
-	for i, g := range grants {
-		grants[i], _ = d.grant(reqs[i])(g, nil)
-	}
-	return grants, d.spreadError(err)
 }
 
 func (d *mutantDriver) do(ctx context.Context, req *driver.Request, do acquireFunc) (driver.Grant, error) {

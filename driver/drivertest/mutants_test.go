@@ -24,7 +24,7 @@ var onlyPawl = map[string]bool{
 }
 
 var mutants = slices.Concat(grantMutants, expiryMutants, nameMutants, queueMutants, inspectMutants, reserveMutants,
-	sharedMutants, downgradeMutants, slotsMutants, setMutants, adoptMutants, recallMutants)
+	sharedMutants, downgradeMutants, slotsMutants, adoptMutants, recallMutants)
 
 var grantMutants = []*mutant{
 	{

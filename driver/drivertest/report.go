@@ -24,7 +24,7 @@ const reportHead = `# What this store has and lacks; which tests of package driv
 // beside are what a test may need beside guarantees: interfaces of a driver and of
 // a grant, a renewal for longer than was asked for, and hooks of the harness.
 var beside = []string{
-	"Queuer", "Inspector", "Notifier", "Reserver", "Downgrader", "Sets", "Adopter", "Recaller", "LongerTTL", "Crash", "Restart", "Cut",
+	"Queuer", "Inspector", "Notifier", "Reserver", "Downgrader", "Adopter", "Recaller", "LongerTTL", "Crash", "Restart", "Cut",
 }
 
 // report collects which tests ran, and what the store has.

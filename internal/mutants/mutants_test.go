@@ -102,7 +102,7 @@ var waits = []string{"cmd/pawl", "zklock", "etcdlock", "pglock", "filelock", "re
 
 // slow are tests that take half a minute and more to notice a mutant. They begin before all others.
 var slow = []string{
-	"TestAcquireAllGivesBack", "TestBrokenBeforeWatched", "TestCluster/Messages", "TestClusterEarsFollow",
+	"TestBrokenBeforeWatched", "TestCluster/Messages", "TestClusterEarsFollow",
 	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestConformance/slots-of-another-number-are-refused",
 	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
 	"TestLostData", "TestLostSubscription", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",

@@ -161,12 +161,6 @@ func init() {
 		"SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(", "SET tok = t, token = greatest(t, k.token + 1, least(", "TestShortcuts")
 	pg("a guarded reader is taken out when its time is over", "sql/schema.sql",
 		"s.until <= at FOR UPDATE SKIP LOCKED));", "s.until <= at FOR NO KEY UPDATE SKIP LOCKED));", "TestGuardSharers")
-	pg("of several names some are granted before those that wait", "sql/schema.sql",
-		"IF closed > 0 OR l.waiters > 0 OR NOT pawl.fits", "IF closed > 0 OR NOT pawl.fits", "TestSetIsWhole")
-	pg("several names are asked for in any order", "all.go",
-		"slices.SortFunc(sorted, func(a, b *attempt) int { return cmp.Compare(a.req.Name, b.req.Name) })", "_ = cmp.Compare[string]", "TestSetOrder")
-	pg("no tombstone counts for several names", "sql/schema.sql",
-		"PERFORM 1 FROM pawl.ended WHERE lease = p_leases[i];", "PERFORM 1 FROM pawl.ended WHERE false;", "TestSetIsWhole")
 	pg("a message of another connection is believed", "handed.go",
 		"h.from == 0 || h.from != w.seen.from || ", "", "TestHanded")
 	pg("a message of another run is believed", "handed.go",

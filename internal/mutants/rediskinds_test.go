@@ -42,14 +42,6 @@ func init() {
 		"if owned(value, lease) then", "if value then", "TestConformance/late-downgrade-never-revives")
 	lua("downgrade lets no reader in", "downgrade.lua",
 		"if redis.call('EXISTS', queue) == 1 then", "if false then", "TestConformance/downgrade-wakes-readers-up-to-the-first-writer")
-	lua("a set that is refused keeps a part", "all.lua",
-		"  wanted[i] = s\n", "  wanted[i] = s\n  s.token = s.token or give(s, s.ttl, parse(s.me))\n", "TestConformance/set-is-granted-whole-or-not-at-all")
-	lua("a set overtakes", "all.lua",
-		" or redis.call('EXISTS', queue) == 1) then", ") then", "TestConformance/set-does-not-overtake-who-waits")
-	lua("a set is granted before forgotten leases have ended", "all.lua",
-		"if shut > 0 then", "if false then", "TestForgottenSet")
-	mutants = append(mutants, mutant{name: "AcquireAll keeps what nobody waits for", file: "leases.go",
-		old: "			c.undo(grant)\n", new: "			_ = grant\n", pkg: "redislock", test: "TestAcquireAllGivesBack"})
 	lua("a late look of a writer that has become a reader queues", "acquire.lua",
 		"kind == 'exclusive' and join(lease, client, 'shared', record) or me", "me", "TestLateLookOfAReader")
 	lua("the key outlives the last reader that Efficiency has left", "../internal/efficiency/lua/break.lua",
@@ -61,12 +53,8 @@ func init() {
 		"if g.shares() != shares {", "if false {", "TestDowngradeBeside/renewal")
 	grant("a release does not see the downgrade beside it",
 		"!found && g.kindNow() != kind", "!found && false", "TestDowngradeBeside/release")
-	mutants = append(mutants, mutant{name: "a set whose answer is lost is kept", file: "redislock/all.go", pkg: "redislock",
-		old: "grants = append(grants, g)", new: "_ = g", test: "TestLostReplyOfASet"},
-		mutant{name: "a set that replicas lack is given back in part", file: "redislock/all.go", pkg: "redislock",
-			old: "a.undo(ctx, fail)", new: "a.undo(ctx, &conn.Failure{Err: fail.Err, Maybe: true})", test: "TestWaitReplicas"},
-		mutant{name: "Inspect takes a hand-over for a free lock", file: "redislock/inspect.go", pkg: "redislock",
-			old: "value := text(replies[0][2]); value != \"\"", new: "value := text(replies[0][2]); false", test: "TestInspectBesideHandOver"})
+	mutants = append(mutants, mutant{name: "Inspect takes a hand-over for a free lock", file: "redislock/inspect.go", pkg: "redislock",
+		old: "value := text(replies[0][2]); value != \"\"", new: "value := text(replies[0][2]); false", test: "TestInspectBesideHandOver"})
 	lua("Efficiency trips over readers", "../internal/efficiency/lua/extend.lua",
 		"redis.pcall('GET', lock)", "redis.call('GET', lock)", "TestTogether")
 }

@@ -117,7 +117,7 @@ func (l *Lease) Extend(ttl time.Duration, now driver.Instant) (Request, error) {
 	}
 	left := l.Deadline().Sub(now)
 	if l.expires && !l.terms.NoRenew {
-		l.renewAt = now.Add(max(min(l.terms.TTL/6, left/3), time.Millisecond))
+		l.renewAt = now.Add(max(min(l.terms.TTL/6, l.Window().Sub(now)/3), time.Millisecond))
 	}
 	// An answer counts if it comes within a third of the TTL. A request that hangs must
 	// leave time for another.

@@ -115,17 +115,5 @@ func TestFloorsOfEachOther(t *testing.T) {
 		rises("redislock after "+former, use(one, long()))
 		f[0].do("set", key, fmt.Sprintf(former, last+1_000_000))
 		last += 1_000_000
-		set := []*driver.Request{long(), long()}
-		set[1].Name = "another"
-		grants, err := one.(driver.Sets).TryAcquireAll(t.Context(), set)
-		if err != nil {
-			t.Fatalf("TryAcquireAll after %s = %v; want grants", former, err)
-		}
-		rises("a set after "+former, grants[0].Token())
-		for _, g := range grants {
-			if err := g.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v; want nil", err)
-			}
-		}
 	}
 }
