@@ -7,6 +7,7 @@ package filelock
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -33,6 +35,8 @@ const helperEnv = "FILELOCK_TEST_HELPER"
 func TestMain(m *testing.M) {
 	lookEvery = 500 * time.Millisecond
 	if os.Getenv(helperEnv) == "" {
+		flag.Parse()
+		drivertest.Parallel()
 		os.Exit(m.Run())
 	}
 	d, err := NewDriver(os.Args[2], nil)

@@ -88,8 +88,8 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 func TestClusterConformance(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * suiteTTL // two waiters need half of it to connect and to join the queue
-	opts := &Options{MaxTTL: 20*ttl + 10*suiteSlack}
-	opts.TTL = ttl
+	opts := &Options{MaxTTL: drivertest.LongTTL(ttl, suiteSlack)}
+	opts.TTL = driverTTL
 	shared := startCluster(t, 0)
 	shared.bless(opts)
 	drivertest.Run(t, drivertest.Harness{

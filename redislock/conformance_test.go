@@ -42,11 +42,16 @@ func (s *redis) left(prefix string) (keys []string) {
 }
 
 const (
-	suiteTTL    = time.Second
-	suiteSlack  = time.Second
-	suitePause  = 30 * time.Millisecond
-	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
+	suiteTTL   = time.Second
+	suiteSlack = time.Second
+	suitePause = 30 * time.Millisecond
 )
+
+// driverTTL is that of Options, from which follows how long a request may take. The suite asks for
+// leases with TTLs of its own.
+const driverTTL = 10 * time.Second
+
+var suiteMaxTTL = drivertest.LongTTL(suiteTTL, suiteSlack) // the longest that the suite asks for
 
 // TestConformance has one server for all tests but those that restart theirs.
 func TestConformance(t *testing.T) {
@@ -60,7 +65,7 @@ func TestConformance(t *testing.T) {
 // grants nothing.
 func harness(maxTTL time.Duration) drivertest.Harness {
 	opts := &Options{MaxTTL: maxTTL}
-	opts.TTL = suiteTTL
+	opts.TTL = min(driverTTL, maxTTL)
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			s := startServer(t)

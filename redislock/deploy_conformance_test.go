@@ -39,7 +39,7 @@ func TestDeployments(t *testing.T) {
 
 func conform(t *testing.T, url string) {
 	opts := &Options{MaxTTL: suiteMaxTTL}
-	opts.TTL = suiteTTL
+	opts.TTL = driverTTL
 	if err := Bless(t.Context(), url, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -28,10 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	flag.Parse()
-	// The tests wait for time to pass, each with a server of its own.
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "16")
-	}
+	drivertest.Parallel()
 	code := m.Run()
 	closed := func() bool { return drivertest.Running("conn.(*Subscription).Keep") == 0 }
 	if code == 0 && !servers.Eventually(patience, closed) {

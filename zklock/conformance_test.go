@@ -23,8 +23,9 @@ type participant struct {
 const (
 	suiteTTL   = 3 * time.Second
 	suiteSlack = 2 * time.Second
-	suiteLong  = 20*suiteTTL + 10*suiteSlack
 )
+
+var suiteLong = drivertest.LongTTL(suiteTTL, suiteSlack)
 
 func options(ttl time.Duration) *Options {
 	o := &Options{TickTime: tick}

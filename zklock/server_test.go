@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -43,10 +44,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	flag.Parse()
-	// The tests wait for time to pass.
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		flag.Set("test.parallel", "12")
-	}
+	drivertest.Parallel()
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.End()

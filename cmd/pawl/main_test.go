@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
 // programs are what this program is when it is called by their names, so that tests
@@ -28,10 +30,7 @@ func TestMain(m *testing.M) {
 	if programs[filepath.Base(os.Args[0])] == nil {
 		heedSignals()
 		flag.Parse()
-		// The tests wait for processes and for time to pass.
-		if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-			flag.Set("test.parallel", "6")
-		}
+		drivertest.Parallel()
 	}
 	testscript.Main(m, programs)
 }

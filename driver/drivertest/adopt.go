@@ -126,6 +126,7 @@ func adoptLate(e *env) {
 	req := e.short(e.name("deploy"))
 	g := e.adopt(b, req, e.tryReq(a, req))
 	e.expire()
+	e.over(req.Name, 0)
 	_, err := g.Renew(e.ctx, e.h.TTL)
 	e.lost("late Renew of an adopted grant", err)
 	e.adoptRefused(b, req.Name, req.Lease)

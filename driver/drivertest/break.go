@@ -38,9 +38,11 @@ func (e *env) breakHolder(d driver.Driver, name string) {
 	e.Helper()
 	info := e.inspect(d, name)
 	if len(info.Holders) != 1 {
+		e.inTime(name, nil)
 		e.Fatalf("Inspect(%q) shows %d holders; want one", name, len(info.Holders))
 	}
 	if err := e.breakLease(d, name, info.Holders[0].Lease); err != nil {
+		e.inTime(name, err)
 		e.Fatalf("Break of the holder = %v; want nil", err)
 	}
 }
@@ -124,7 +126,7 @@ func (e *env) told(told <-chan error) {
 	select {
 	case err := <-told:
 		e.toldBy(err)
-	case <-time.After(e.h.Slack):
+	case <-time.After(e.limit(e.h.Slack)):
 		e.Fatal("the holder was not told")
 	}
 }

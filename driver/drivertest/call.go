@@ -36,9 +36,10 @@ func (e *env) wait(d driver.Driver, req *driver.Request) *call {
 	return c
 }
 
-// joined waits for at most limit until more than before are in the queue, or done is closed.
+// joined waits until more than before are in the queue, or done is closed,
+// for limit at least.
 func (e *env) joined(d driver.Driver, name string, before int, done <-chan struct{}, limit time.Duration) {
-	for end := driver.Now().Add(limit); before >= 0 && driver.Now() < end && !closed(done, 0); e.pause() {
+	for end := e.deadline(limit); before >= 0 && !closed(done, 0) && !end.over(); e.pause() {
 		if e.queued(d, name) > before {
 			return
 		}
@@ -51,7 +52,7 @@ func (e *env) queued(d driver.Driver, name string) int {
 	if !ok || !d.Guarantees().FIFO {
 		return -1
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, e.h.TTL/2)
+	ctx, cancel := context.WithTimeout(e.ctx, e.limit(e.h.TTL/2))
 	defer cancel()
 	info, err := i.Inspect(ctx, name)
 	if err != nil {
@@ -86,8 +87,8 @@ func (c *call) waits() {
 // returned waits until the call has returned, at most for d.
 func (c *call) returned(d time.Duration) {
 	c.e.Helper()
-	if !closed(c.done, d) {
-		c.e.Fatalf("Acquire still waits after %v", d)
+	if began := driver.Now(); !c.e.closed(c.done, d) {
+		c.e.Fatalf("Acquire still waits after %v; it has %v", driver.Now().Sub(began), d)
 	}
 }
 

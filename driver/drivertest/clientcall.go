@@ -6,14 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl"
 )
 
-// client returns a client that is a new participant, closed when the test ends.
+// client returns a client that is a new participant, closed when the test ends. Its leases
+// do not end during the test.
 func (e *env) client() *pawl.Client {
+	c, _ := e.clientFor(e.long())
+	return c
+}
+
+// briefClient returns one whose leases have the TTL Harness.TTL.
+func (e *env) briefClient() *pawl.Client {
 	c, _ := e.faultyClient()
 	return c
 }
@@ -22,8 +30,14 @@ func (e *env) client() *pawl.Client {
 // have the TTL Harness.TTL. The faults end before the client is closed.
 func (e *env) faultyClient(rules ...Rule) (*pawl.Client, *Faulty) {
 	e.Helper()
+	return e.clientFor(e.h.TTL, rules...)
+}
+
+func (e *env) clientFor(ttl time.Duration, rules ...Rule) (*pawl.Client, *Faulty) {
+	e.Helper()
 	f := NewFaulty(e.store.Open(e.TB), rules...)
-	c, err := pawl.New(f.Driver(), &pawl.Options{TTL: e.h.TTL, Holder: pawl.Holder{Who: "drivertest"}})
+	f.pulse = &e.pulse
+	c, err := pawl.New(f.Driver(), &pawl.Options{TTL: ttl, Holder: pawl.Holder{Who: "drivertest"}})
 	if err != nil {
 		e.Fatalf("pawl.New = %v", err)
 	}
@@ -45,8 +59,12 @@ func (e *env) get(c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease 
 	e.Helper()
 	l, err := c.TryAcquire(e.ctx, name, opts...)
 	if err != nil {
+		if !errors.Is(err, pawl.ErrHeld) {
+			e.unlessLate("TryAcquire = %v", err)
+		}
 		e.Fatalf("TryAcquire = %v; want a lease", err)
 	}
+	e.leases.add(l)
 	return l
 }
 
@@ -54,14 +72,56 @@ func (e *env) get(c *pawl.Client, name string, opts ...pawl.Option) *pawl.Lease 
 func (e *env) busy(c *pawl.Client, name string) {
 	e.Helper()
 	if l, err := c.TryAcquire(e.ctx, name); !errors.Is(err, pawl.ErrHeld) {
+		if l != nil {
+			e.mayHave(name)
+		}
 		e.Fatalf("TryAcquire = %s, %v; want ErrHeld", showLease(l), err)
 	}
+}
+
+// mayHave begins the test again if a client got a lease on name because the machine was too
+// late for the leases of others.
+func (e *env) mayHave(name string) {
+	e.Helper()
+	if !e.leases.trusted(name) {
+		e.unlessLate("all leases on %q have ended", name)
+	}
+}
+
+// alive checks that l is trusted.
+func (e *env) alive(l *pawl.Lease) {
+	e.Helper()
+	if err := l.Err(); err != nil {
+		e.unlessLate("Err = %v", err)
+		e.Fatalf("Err = %v; want nil", err)
+	}
+}
+
+// leases are those that clients of a test were granted and that have not ended.
+type leases struct {
+	mu  sync.Mutex
+	all []*pawl.Lease
+}
+
+func (ls *leases) add(l *pawl.Lease) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.all = append(ls.all, l)
+}
+
+// trusted reports whether there is one on name.
+func (ls *leases) trusted(name string) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.all = slices.DeleteFunc(ls.all, func(l *pawl.Lease) bool { return l.Err() != nil })
+	return slices.ContainsFunc(ls.all, func(l *pawl.Lease) bool { return l.Name() == name })
 }
 
 // give releases l, which must still be held.
 func (e *env) give(l *pawl.Lease) {
 	e.Helper()
 	if err := l.Release(e.ctx); err != nil {
+		e.unlessLate("Release = %v", err)
 		e.Fatalf("Release = %v; want nil", err)
 	}
 }
@@ -69,7 +129,7 @@ func (e *env) give(l *pawl.Lease) {
 // mustEnd waits until l has ended, at most for d, and checks how.
 func (e *env) mustEnd(l *pawl.Lease, d time.Duration, want error) {
 	e.Helper()
-	if !closed(l.Done(), d) {
+	if !e.closed(l.Done(), d) {
 		e.Fatalf("the lease has not ended after %v; want %v", d, want)
 	}
 	if err := l.Err(); !errors.Is(err, want) {
@@ -80,6 +140,7 @@ func (e *env) mustEnd(l *pawl.Lease, d time.Duration, want error) {
 // acquiring is a Client.Acquire that waits in a goroutine of its own.
 type acquiring struct {
 	e      *env
+	name   string
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has returned
 
@@ -92,7 +153,7 @@ type acquiring struct {
 // queue starts an Acquire and returns when it waits, or has returned.
 func (e *env) queue(c *pawl.Client, name string, opts ...pawl.Option) *acquiring {
 	ctx, cancel := context.WithCancel(e.ctx)
-	a := &acquiring{e: e, cancel: cancel, done: make(chan struct{})}
+	a := &acquiring{e: e, name: name, cancel: cancel, done: make(chan struct{})}
 	e.calls.Go(func() {
 		defer close(a.done)
 		a.lease, a.err = c.Acquire(ctx, name, opts...)
@@ -106,6 +167,9 @@ func (a *acquiring) waits() {
 	a.e.Helper()
 	select {
 	case <-a.done:
+		if a.lease != nil {
+			a.e.mayHave(a.name)
+		}
 		a.e.Fatalf("Acquire returned %s, %v; want it to wait", showLease(a.lease), a.err)
 	default:
 	}
@@ -114,19 +178,21 @@ func (a *acquiring) waits() {
 // got returns the lease, which must come within d.
 func (a *acquiring) got(d time.Duration) *pawl.Lease {
 	a.e.Helper()
-	if !closed(a.done, d) {
+	if !a.e.closed(a.done, d) {
 		a.e.Fatalf("Acquire still waits after %v", d)
 	}
 	if a.err != nil {
+		a.e.unlessLate("Acquire = %v", a.err)
 		a.e.Fatalf("Acquire = %v; want a lease", a.err)
 	}
+	a.e.leases.add(a.lease)
 	return a.lease
 }
 
 // failed waits for the call to return an error that is want.
 func (a *acquiring) failed(d time.Duration, want error) {
 	a.e.Helper()
-	if !closed(a.done, d) {
+	if !a.e.closed(a.done, d) {
 		a.e.Fatalf("Acquire still waits after %v; want %v", d, want)
 	}
 	if !errors.Is(a.err, want) || a.lease != nil {

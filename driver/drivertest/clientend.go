@@ -57,7 +57,7 @@ func clientClose(e *env) {
 		e.Errorf("Close = %v; want nil", err)
 	}
 	e.mustEnd(l, 0, pawl.ErrReleased)
-	if !closed(waiting.done, e.soon()) {
+	if !e.closed(waiting.done, e.soon()) {
 		e.Error("Acquire goes on after Close")
 	}
 	e.give(e.get(b, e.name("one")))
@@ -67,12 +67,12 @@ func clientClose(e *env) {
 }
 
 func clientNoRenew(e *env) {
-	a, b := e.client(), e.client()
+	a, b := e.briefClient(), e.client()
 	e.fixedEnd(a, b, e.h.TTL, pawl.NoRenew())
 }
 
 func clientMaxHold(e *env) {
-	a, b := e.client(), e.client()
+	a, b := e.briefClient(), e.client()
 	e.fixedEnd(a, b, 2*e.h.TTL, pawl.MaxHold(2*e.h.TTL))
 }
 
@@ -82,9 +82,7 @@ func (e *env) fixedEnd(a, b *pawl.Client, d time.Duration, opt pawl.Option) {
 	name := e.name("deploy")
 	l := e.get(a, name, opt)
 	time.Sleep(d / 2)
-	if err := l.Err(); err != nil {
-		e.Errorf("Err = %v after half of its time; want nil", err)
-	}
+	e.alive(l)
 	e.busy(b, name)
 	e.mustEnd(l, d/2+e.h.Slack, pawl.ErrLost)
 	l.Release(e.ctx)

@@ -38,10 +38,22 @@ func (e *env) crash(d driver.Driver) time.Duration {
 func (e *env) soonFree(d driver.Driver, name string, limit time.Duration) (g driver.Grant) {
 	e.Helper()
 	e.eventually(limit, func() (err error) {
-		g, err = d.TryAcquire(e.ctx, e.request(name))
+		g, err = e.retry(d, e.request(name))
 		return err
 	})
 	return g
+}
+
+// retry is TryAcquire where the answer may be lost: what may have been recorded is undone.
+func (e *env) retry(d driver.Driver, req *driver.Request) (driver.Grant, error) {
+	g, err := d.TryAcquire(e.ctx, req)
+	if err != nil && g != nil {
+		if undone := g.Release(e.ctx); undone != nil {
+			e.Logf("an attempt without an answer is not undone: %v", undone)
+		}
+		g = nil
+	}
+	return g, err
 }
 
 func crashFrees(e *env) {
@@ -88,7 +100,7 @@ func crashedWaiter(e *env) {
 // passing returns a new attempt to get name for RestartTTL.
 func (e *env) passing(name string) *driver.Request {
 	req := e.request(name)
-	req.TTL = RestartTTL(e.h.TTL, e.h.Slack)
+	req.TTL = e.h.restarts
 	return req
 }
 
@@ -96,7 +108,7 @@ func (e *env) passing(name string) *driver.Request {
 func (e *env) recovered(d driver.Driver, name string) (g driver.Grant) {
 	e.Helper()
 	e.eventually(e.long()+e.h.Recovery, func() (err error) {
-		g, err = d.TryAcquire(e.ctx, e.passing(name))
+		g, err = e.retry(d, e.passing(name))
 		return err
 	})
 	return g

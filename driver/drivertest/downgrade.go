@@ -55,6 +55,7 @@ func downgradeKeeps(e *env) {
 	if a.Guarantees().Expiry {
 		_, err := g.Renew(e.ctx, e.long())
 		if longer = err == nil; !longer && !errors.Is(err, errors.ErrUnsupported) {
+			e.inTime(g.Token(), err)
 			e.Fatalf("Renew = %v; want nil", err)
 		}
 	}
@@ -126,6 +127,7 @@ func downgradeExpires(e *env) {
 	e.downgrade(g)
 	reader := e.tryReq(b, e.reader(name))
 	e.expire()
+	e.over(name, 1)
 	_, err := g.Renew(e.ctx, e.long())
 	e.lost("Renew of a downgraded grant that has expired", err)
 	e.held(b, name)

@@ -52,7 +52,8 @@ type Harness struct {
 	Bubble func(t *testing.T, f func(t *testing.T))
 
 	// TTL is that of the leases which the suite waits to see expire: 30 s in a
-	// bubble, else 1 s, unless set.
+	// bubble, else 1 s, unless set. A test that finds that the machine was too late
+	// for it begins again with twice the TTL. Other leases are for LongTTL.
 	TTL time.Duration
 
 	// Slack is how late the store may be: in freeing an expired lease, in waking
@@ -79,7 +80,10 @@ type Harness struct {
 	// testdata/conformance.txt unless set.
 	Golden string
 
-	real bool // not in a bubble
+	real     bool          // not in a bubble
+	long     time.Duration // see LongTTL
+	longest  time.Duration // TTL, however late the machine is
+	restarts time.Duration // see RestartTTL
 }
 
 // Store is the store under test. Open is required; tests whose hook is nil are
@@ -94,7 +98,7 @@ type Store struct {
 
 	// Restart stops the store, not its participants, and starts it again. A test that calls it has
 	// "restart" in its name, and no lease of it is for more than RestartTTL. Those of other tests
-	// are for up to 20 TTL and 10 Slack.
+	// are for up to LongTTL.
 	Restart func(t testing.TB)
 
 	// Cut loses all that passes between a participant and the store until Heal.
@@ -128,6 +132,8 @@ func (h Harness) withDefaults() *Harness {
 		}
 	}
 	h.real = h.Bubble == nil
+	h.long, h.restarts = LongTTL(h.TTL, h.Slack), RestartTTL(h.TTL, h.Slack)
+	h.longest = h.long / 4
 	if h.real {
 		h.Bubble = func(t *testing.T, f func(*testing.T)) { f(t) }
 	}
@@ -159,6 +165,12 @@ var Tests = slices.Concat(
 // and Slack of a Harness. A store that may have forgotten leases grants nothing for as long as
 // the longest of them may last, which such a test has to wait for.
 func RestartTTL(ttl, slack time.Duration) time.Duration { return 5*ttl + 3*slack }
+
+// LongTTL returns the TTL of leases that must not end during a test, with the TTL and Slack of a
+// Harness. It is that of the longest leases of tests that do not restart the store.
+func LongTTL(ttl, slack time.Duration) time.Duration {
+	return max(20*ttl+10*slack, time.Minute)
+}
 
 // Shared returns a Start that gives all tests one store, which it starts now with start. So
 // participants of other tests are there, too. A test that restarts its store gets a new one,
@@ -215,8 +227,11 @@ func slow(test Test) bool {
 // what is known of what the store has.
 func runTest(t testing.TB, h *Harness, test Test) (missing string, has map[string]bool) {
 	e := newEnv(t, h)
-	if missing = e.missing(test.Needs); missing == "" {
-		test.run(e)
+	if missing = e.missing(test.Needs); missing != "" {
+		return missing, e.has
 	}
-	return missing, e.has
+	for e.attempt(test.run) {
+		e = e.slower()
+	}
+	return "", e.has
 }

@@ -35,15 +35,15 @@ func (es *ends) get(tokenOrName any) (lease, bool) {
 	return l, ok
 }
 
-// inTime fails the test if what it should find at a lease is over by now: a machine
-// that is too busy needs more than a TTL from one step to the next. Such a failure has
-// words of its own, as it says nothing about the store. It is called after a check has
-// failed, and hides none: how early a lease ends has tests that read the clock.
+// inTime begins the test again if what it should find at a lease is over by now: a machine
+// that is busy needs more than a TTL from one step to the next, which says nothing about
+// the store. It is called after a check has failed, and hides none: how early a lease ends
+// has tests that read the clock.
 func (e *env) inTime(tokenOrName any, err error) {
 	e.Helper()
 	if l, ok := e.ends.get(tokenOrName); ok {
 		if by := driver.Now().Sub(l.end.Add(-driver.Drift(e.h.TTL))); by > 0 {
-			e.Fatalf("this machine is too late by %v for a lease of %q: %v", by.Round(time.Millisecond), l.name, err)
+			e.again("this machine is too late by %v for a lease of %q: %v", by.Round(time.Millisecond), l.name, err)
 		}
 	}
 }

@@ -26,22 +26,31 @@ type env struct {
 	has    map[string]bool // what the store has of what tests may need, once looked for
 	calls  sync.WaitGroup  // the goroutines that wait in Acquire
 	ends   ends
+	leases leases // of clients
+	pulse  pulse
 }
 
 func newEnv(t testing.TB, h *Harness) *env {
-	e := &env{TB: t, h: h, store: h.Start(t), prefix: "drivertest-" + rand.Text()[:8] + "/", ends: ends{of: make(map[any]lease)}}
+	e := &env{TB: &ending{TB: t}, h: h, store: h.Start(t), prefix: "drivertest-" + rand.Text()[:8] + "/", ends: ends{of: make(map[any]lease)}}
 	if e.store.Open == nil {
 		t.Fatal("drivertest: Store.Open is nil")
 	}
 	// The limit is for stores that hang for ever.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*e.long())
 	e.ctx = ctx
-	t.Cleanup(func() {
+	e.Cleanup(func() {
 		cancel()
 		e.calls.Wait()
 	})
+	t.Cleanup(e.end)
+	if h.real {
+		e.calls.Go(func() { e.pulse.beat(ctx) })
+	}
 	return e
 }
+
+// end ends everything that the test has begun.
+func (e *env) end() { e.TB.(*ending).end() }
 
 // missing returns the first of needs that the store does not have, or "".
 func (e *env) missing(needs []string) string {
@@ -113,7 +122,7 @@ func (e *env) name(s string) string { return e.prefix + s }
 
 // long is the TTL of leases that must not expire during the test, and the time
 // that nothing takes unless it hangs.
-func (e *env) long() time.Duration { return 20*e.h.TTL + 10*e.h.Slack }
+func (e *env) long() time.Duration { return e.h.long }
 
 // request returns a new attempt to get name for long.
 func (e *env) request(name string) *driver.Request {
@@ -208,21 +217,25 @@ func sleepUntil(t driver.Instant) {
 // expire sleeps until a lease whose TTL began before now has expired for sure.
 func (e *env) expire() { time.Sleep(e.h.TTL + e.h.Slack) }
 
-// eventually calls f until it returns nil, at most for d, the last time then.
+// eventually calls f until it returns nil, or the deadline that is d away is over.
 func (e *env) eventually(d time.Duration, f func() error) {
 	e.Helper()
-	began := driver.Now()
+	began, end := driver.Now(), e.deadline(d)
 	for {
 		err := f()
 		if err == nil {
 			return
 		}
 		waited := driver.Now().Sub(began)
-		if waited >= d {
-			e.Fatalf("still so after %v: %v", d, err)
+		if end.over() {
+			e.Fatalf("still so after %v: %v", waited, err)
 		}
 		// What comes too early does so within a TTL. After a restart it may take minutes.
-		time.Sleep(min(max(e.h.TTL/500, time.Millisecond, (waited-2*e.h.TTL)/50), d-waited))
+		pause := max(e.h.TTL/500, time.Millisecond, (waited-2*e.h.TTL)/50)
+		if waited < d {
+			pause = min(pause, d-waited)
+		}
+		time.Sleep(pause)
 	}
 }
 

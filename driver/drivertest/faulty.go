@@ -17,6 +17,7 @@ import (
 // client.
 type Faulty struct {
 	inner  driver.Driver
+	pulse  *pulse         // nil unless it is told how long calls take
 	flying sync.WaitGroup // requests whose caller has given up
 
 	mu      sync.Mutex // guards the fields below
@@ -176,7 +177,11 @@ func (f *Faulty) through(ctx context.Context, op Op, do func(context.Context) er
 	f.mu.Lock()
 	f.waiting[&cancel] = struct{}{}
 	f.mu.Unlock()
+	began := driver.Now()
 	err := do(ctx)
+	if f.pulse != nil && op != Acquire {
+		f.pulse.saw(driver.Now().Sub(began))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, there := f.waiting[&cancel]

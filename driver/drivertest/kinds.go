@@ -59,6 +59,7 @@ func (e *env) otherSlots(d driver.Driver, req *driver.Request, held int) {
 func (e *env) downgrade(g driver.Grant) {
 	e.Helper()
 	if err := g.(driver.Downgrader).Downgrade(e.ctx); err != nil {
+		e.inTime(g.Token(), err)
 		e.Fatalf("Downgrade = %v; want nil", err)
 	}
 }
@@ -123,8 +124,9 @@ func (e *env) oneOfMany(ask func(string) *driver.Request, end func(d driver.Driv
 }
 
 // expireOne ends one of several leases by its TTL.
-func (e *env) expireOne(_ driver.Driver, _ *driver.Request, g driver.Grant) {
+func (e *env) expireOne(_ driver.Driver, req *driver.Request, g driver.Grant) {
 	e.expire()
+	e.over(req.Name, 2)
 	_, err := g.Renew(e.ctx, e.long())
 	e.lost("Renew of one of several leases that has expired", err)
 	e.lost("Release of one of several leases that has expired", g.Release(e.ctx))
@@ -138,6 +140,7 @@ func (e *env) breakOne(_ driver.Driver, req *driver.Request, g driver.Grant) {
 		e.Errorf("Break of none of several leases = %v; want ErrHeld", err)
 	}
 	if err := e.breakLease(b, req.Name, req.Lease); err != nil {
+		e.inTime(g.Token(), err)
 		e.Fatalf("Break of one of several leases = %v; want nil", err)
 	}
 	if _, ok := g.(driver.Notifier); ok {
@@ -152,6 +155,7 @@ func (e *env) breakOne(_ driver.Driver, req *driver.Request, g driver.Grant) {
 }
 
 // crashOne ends one of several leases with its participant.
-func (e *env) crashOne(d driver.Driver, _ *driver.Request, _ driver.Grant) {
+func (e *env) crashOne(d driver.Driver, req *driver.Request, _ driver.Grant) {
 	time.Sleep(e.crash(d))
+	e.over(req.Name, 2)
 }

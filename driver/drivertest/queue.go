@@ -173,7 +173,7 @@ func (e *env) wakes(w *call, free driver.Instant) {
 		e.Errorf("the waiter got the name %v too early", early)
 	}
 	if late := w.at.Sub(free); late > e.h.Slack {
-		e.Errorf("the waiter got the name %v too late", late)
+		e.again("the waiter got the name %v too late", late)
 	}
 	e.release(g)
 }
@@ -219,7 +219,7 @@ func waiterFullTTL(e *env) {
 	e.release(g)
 	next := w.granted(e.h.Slack)
 	if age := w.at.Sub(next.Since()); age > e.h.TTL/2 {
-		e.Errorf("the grant was %v old when it came", age)
+		e.again("the grant was %v old when it came", age)
 	}
 	sleepUntil(next.Since().Add(e.h.TTL / 2))
 	e.renew(next, e.h.TTL)

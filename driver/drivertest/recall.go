@@ -85,7 +85,7 @@ func (e *env) keepName(d driver.Driver, name string) (*recalls, *driver.Request)
 // hears waits until the grant is told want.
 func (k *recalls) hears(e *env, want driver.Recall) {
 	e.Helper()
-	for limit := time.After(e.soon()); ; {
+	for limit := time.After(e.limit(e.soon())); ; {
 		select {
 		case how := <-k.told:
 			if how == want {

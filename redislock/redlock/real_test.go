@@ -58,10 +58,11 @@ func (s *redis) left(prefix string) (keys []string) {
 }
 
 const (
-	suiteTTL    = 2 * time.Second
-	suiteSlack  = 1500 * time.Millisecond
-	suiteMaxTTL = 20*suiteTTL + 10*suiteSlack // the longest that the suite asks for
+	suiteTTL   = 2 * time.Second
+	suiteSlack = 1500 * time.Millisecond
 )
+
+var suiteMaxTTL = drivertest.LongTTL(suiteTTL, suiteSlack) // the longest that the suite asks for
 
 // harness is for n servers and leases of at most maxTTL, for which servers that were
 // restarted grant nothing.

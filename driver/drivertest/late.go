@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A real store runs on a machine that is busy, or stands still for a moment, and that must not
+// fail a test. There are three cases.
+//
+//   - A test waits for something. It gives up when its limit has passed and the store has
+//     since answered many requests (deadline): a slow machine answers them slowly.
+//   - A lease has ended because the test came too late for it, which the clock shows. The test
+//     begins again with twice the TTL (again).
+//   - A client has lost a lease, or given up a request, because answers, or its own goroutines,
+//     were late, which is measured (pulse). The test begins again with twice the TTL as well.
+//
+// What speaks of two holders, or of tokens, fails at once. In a bubble nothing is late.
+
+const (
+	// patience is for what takes no time, however slow the machine is.
+	patience = time.Minute
+	// enough requests that the store has answered show that it is not the machine that is late.
+	enough = 100
+)
+
+// deadline is when to give up waiting.
+type deadline struct {
+	e     *env
+	limit driver.Instant
+	left  int // requests that the store has to answer after limit
+	store driver.Driver
+}
+
+// deadline returns one that is not before d has passed.
+func (e *env) deadline(d time.Duration) *deadline {
+	return &deadline{e: e, limit: driver.Now().Add(d), left: enough}
+}
+
+// over reports whether to give up. On a real store it may ask it for a lease.
+func (d *deadline) over() bool {
+	now := driver.Now()
+	switch {
+	case now < d.limit:
+		return false
+	case !d.e.h.real || now >= d.limit.Add(patience) || d.e.ctx.Err() != nil:
+		return true
+	}
+	if d.store == nil {
+		d.store = d.e.open()
+	}
+	ctx, cancel := context.WithTimeout(d.e.ctx, patience)
+	defer cancel()
+	req := d.e.request("deadline-of-" + d.e.prefix)
+	req.TTL = d.e.h.TTL
+	if g, err := d.store.TryAcquire(ctx, req); err == nil && g.Release(ctx) == nil {
+		d.left--
+	}
+	return d.left <= 0
+}
+
+// limit is for a context: d, and on a real store what no machine takes.
+func (e *env) limit(d time.Duration) time.Duration {
+	if e.h.real {
+		return d + patience
+	}
+	return d
+}
+
+// closed reports whether c is closed before the deadline that is d away.
+func (e *env) closed(c <-chan struct{}, d time.Duration) bool {
+	if closed(c, d) || !e.h.real {
+		return closed(c, 0)
+	}
+	for end := e.deadline(0); !end.over(); {
+		if closed(c, 20*time.Millisecond) {
+			return true
+		}
+	}
+	return closed(c, 0)
+}
+
+// tooLate is what a test panics with to begin again.
+type tooLate struct{ why string }
+
+// again ends this attempt at the test, since the machine was late, and has it begin again with
+// twice the TTL, unless that is long already. Only the test's own goroutine may call it.
+func (e *env) again(format string, args ...any) {
+	e.Helper()
+	why := fmt.Sprintf(format, args...)
+	if !e.h.real || 2*e.h.TTL > e.h.longest {
+		e.Fatal(why)
+	}
+	panic(tooLate{why})
+}
+
+// attempt runs a test, and reports whether it has to begin again.
+func (e *env) attempt(run func(*env)) (again bool) {
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case tooLate:
+			again = !e.Failed()
+			e.Logf("with a TTL of %v: %s", e.h.TTL, why.why)
+		default:
+			panic(why)
+		}
+	}()
+	run(e)
+	return false
+}
+
+// slower ends e and returns one for the next attempt, with twice the TTL and the same store.
+func (e *env) slower() *env {
+	e.end()
+	h := *e.h
+	h.TTL *= 2
+	h.Start = func(testing.TB) Store { return e.store }
+	next := newEnv(e.TB.(*ending).TB, &h)
+	next.has = e.has
+	return next
+}
+
+// ending is a testing.TB whose clean-up is that of one attempt.
+type ending struct {
+	testing.TB
+	mu sync.Mutex
+	do []func()
+}
+
+func (t *ending) Cleanup(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.do = append(t.do, f)
+}
+
+// end runs the clean-up, once, also what comes after a function that fails.
+func (t *ending) end() {
+	t.mu.Lock()
+	last := len(t.do) - 1
+	if last < 0 {
+		t.mu.Unlock()
+		return
+	}
+	f := t.do[last]
+	t.do = t.do[:last]
+	t.mu.Unlock()
+	defer t.end()
+	f()
+}
+
+// pulse measures how late a machine is.
+type pulse struct {
+	mu    sync.Mutex
+	worst time.Duration
+}
+
+func (p *pulse) saw(late time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.worst = max(p.worst, late)
+}
+
+func (p *pulse) late() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.worst
+}
+
+// beat measures until ctx ends how late a goroutine is that sleeps.
+func (p *pulse) beat(ctx context.Context) {
+	const often = 10 * time.Millisecond
+	for before := driver.Now(); sleep(ctx, often); before = driver.Now() {
+		p.saw(driver.Now().Sub(before) - often)
+	}
+}
+
+// unlessLate begins again if goroutines or answers were so late in this test that a client need
+// not have kept a lease of Harness.TTL, nor had an answer in time.
+func (e *env) unlessLate(format string, args ...any) {
+	e.Helper()
+	if late := e.pulse.late(); late > e.h.TTL/6 {
+		e.again("this machine was late by %v: %s", late.Round(time.Millisecond), fmt.Sprintf(format, args...))
+	}
+}
