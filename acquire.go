@@ -207,6 +207,9 @@ func (c *Client) heldBefore(ctx context.Context, name string) error {
 // or ErrReleased too, whatever f returned.
 func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
+	if f == nil {
+		return noWork("acquire", name)
+	}
 	lease, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
@@ -218,6 +221,9 @@ func (c *Client) Do(ctx context.Context, name string, f func(ctx context.Context
 // another reason, f is not called, and the error is that of TryAcquire.
 func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
+	if f == nil {
+		return noWork("try", name)
+	}
 	lease, err := c.TryAcquire(ctx, name, opts...)
 	if err != nil {
 		return err
@@ -225,18 +231,27 @@ func (c *Client) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 	return lease.do(ctx, f)
 }
 
+func noWork(op, name string) error {
+	return &Error{op, driver.Shorten(name), errors.New("the function to call is nil: give the work to be done under the lease")}
+}
+
 // do runs f under the lease and gives it back.
 func (l *Lease) do(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
 	defer func() {
 		// If the lease had ended before, the work was not done under it.
 		ended := l.Err()
+		cause := l.ended()
 		if rel := l.Release(ctx); ended == nil {
-			ended = rel
+			ended, cause = rel, rel
 		}
-		if err == nil {
+		switch {
+		case ended == nil:
+		case err == nil:
 			err = ended
-		} else if ended != nil {
-			err = fmt.Errorf("%w; %w", ended, err)
+		case errors.Is(err, cause): // f has returned how its context ended
+			err = only(err)
+		default:
+			err = only(fmt.Errorf("%w; %w", ended, err))
 		}
 	}()
 	ctx, cancel := l.Context(ctx)

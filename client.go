@@ -54,6 +54,9 @@ type Client struct {
 // returns an error if an option is out of range, and one that wraps
 // errors.ErrUnsupported if the store lacks a guarantee in opts.Require.
 func New(d driver.Driver, opts *Options) (*Client, error) {
+	if d == nil {
+		return nil, &Error{Op: "open", Err: errors.New("New has no driver: give it that of a store, such as new(memlock.Store).Driver(), or use Open")}
+	}
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -136,7 +139,7 @@ func (c *Client) end() error {
 	c.renewals.Close()
 	c.background.Wait()
 	c.timeouts.stop()
-	return errors.Join(append(errs, c.driver.Close())...)
+	return only(errors.Join(append(errs, c.driver.Close())...))
 }
 
 const (

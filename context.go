@@ -16,6 +16,11 @@ import (
 // The context's Err method looks at the clock. So it does not return nil once more
 // after a pause of the process that was longer than the lease.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	if l.zero() {
+		ctx, cancel := context.WithCancelCause(present(parent))
+		cancel(errZero)
+		return ctx, func() {}
+	}
 	inner, cancel := context.WithCancelCause(present(parent))
 	c := &leaseContext{Context: inner, lease: l, cancel: cancel}
 	l.grant.mu.Lock()

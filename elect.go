@@ -37,6 +37,9 @@ import (
 // tokens refuses what it writes then.
 func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	ctx = present(ctx)
+	if lead == nil {
+		return noWork("elect", name)
+	}
 	set, err := c.settings(opts)
 	if err == nil && (set.shared || set.hasSlots) {
 		err = errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")

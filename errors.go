@@ -5,6 +5,8 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -56,9 +58,10 @@ const (
 	ReasonStuck   = driver.Stuck   // no progress was reported; see ProgressEvery
 )
 
-// Outcomes to test for with errors.Is. They never hide a context error or the context's
-// cause. The error of a call that gave up waiting because its context ended is also
-// ErrHeld if the holder is known.
+// Outcomes to test for with errors.Is. An error is at most one of them. None hides a
+// context error or the context's cause: the error of a call whose context ended while it
+// waited is also ErrHeld if the holder is known, or ErrUnavailable if the store grants
+// nothing at present.
 var (
 	// ErrHeld: somebody else holds the name. Wait, or give up. See HeldError.
 	ErrHeld = driver.ErrHeld
@@ -69,20 +72,18 @@ var (
 	ErrReleased = driver.ErrReleased
 	// ErrUnavailable: the store did not answer and certainly recorded no lease. It may
 	// have recorded the place of a waiter (see SilentError); the client removes that in
-	// the background.
+	// the background. A lease that was lost because the store was away is ErrLost only.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrDenied: the store does not let this user in, as with a wrong password, or lets it
-	// do too little. Asking again does not help. If nothing was recorded it is
-	// ErrUnavailable, too: a program that tries again after that tests for ErrDenied first.
-	// It is fs.ErrPermission.
+	// do too little. Asking again does not help. It is fs.ErrPermission.
 	ErrDenied = driver.ErrDenied
 	// ErrDisagree: this client has another value of a setting, such as MaxTTL, that
 	// must be the same for all clients of the store. The error says what to change.
 	// Asking again does not help.
 	ErrDisagree = driver.ErrDisagree
-	// ErrUncertain: the store may have recorded the grant. The name counts as not held.
-	// The client undoes the grant in the background; until then, or for one TTL, it may
-	// keep others waiting.
+	// ErrUncertain: the answer of the store was lost. After an attempt to acquire, the store
+	// may have recorded the grant. The name counts as not held. The client undoes the grant
+	// in the background; until then, or for one TTL, it may keep others waiting.
 	ErrUncertain = driver.ErrUncertain
 	// ErrDeadlock: the callers of a circle wait for each other. Release what you hold, and
 	// begin again. It is seen of calls with the context of a lease, or one made from it:
@@ -94,17 +95,75 @@ var (
 
 // Error is the error of every operation of this package.
 type Error struct {
-	Op   string // acquire, try, hold, extend, downgrade, guard, release, elect, observe, inspect, list, break, describe, open
+	// Op is acquire, try, extend, downgrade, guard, release, elect, observe, inspect, list,
+	// break, describe, ping or open. It is empty in the error of a lease that has ended,
+	// which no call has caused.
+	Op   string
 	Name string // of the lock; empty if the operation has none
 	Err  error
 }
 
 func (e *Error) Error() string {
-	if e.Name == "" {
-		return fmt.Sprintf("pawl: %s: %v", e.Op, e.Err)
+	s := "pawl: "
+	if e.Op != "" {
+		s += e.Op
+		if e.Name != "" {
+			s += " "
+		}
 	}
-	return fmt.Sprintf("pawl: %s %q: %v", e.Op, e.Name, e.Err)
+	if e.Name != "" {
+		s += fmt.Sprintf("%q", e.Name)
+	}
+	text := e.Err.Error()
+	if doubt := doubts[e.Op]; doubt != "" && errors.Is(e, ErrUncertain) {
+		text = strings.Replace(text, ErrUncertain.Error(), ErrUncertain.Error()+": "+doubt, 1)
+	}
+	return s + ": " + text
 }
 
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+// doubts are what ErrUncertain means after each operation.
+var doubts = map[string]string{
+	"acquire":   "the store may have recorded the grant",
+	"try":       "the store may have recorded the grant",
+	"extend":    "the store may have extended the lease",
+	"downgrade": "others may see the lease as shared",
+	"release":   "the store may still have the lease",
+	"break":     "the lease may have ended",
+}
+
+// Unwrap returns the cause. Of the outcomes that Err is, the cause is the one that binds the
+// caller most: a program that tries again after ErrUnavailable must not do so after a lease
+// was lost because the store was away.
+func (e *Error) Unwrap() error { return only(e.Err) }
+
+// outcomes are what an error is at most one of, in the order in which they count.
+var outcomes = []error{ErrLost, ErrReleased, ErrClosed, ErrDenied, ErrDisagree, ErrDeadlock, ErrHeld, ErrUncertain, ErrUnavailable}
+
+// only returns err, or an error that is only the first of the outcomes that err is.
+func only(err error) error {
+	for i, first := range outcomes {
+		if !errors.Is(err, first) {
+			continue
+		}
+		if slices.ContainsFunc(outcomes[i+1:], func(o error) bool { return errors.Is(err, o) }) {
+			return &outcome{err, first}
+		}
+		break
+	}
+	return err
+}
+
+// outcome is an error that is several outcomes, of which it shows one. It has no Unwrap, so
+// that errors.Is asks it alone.
+type outcome struct {
+	error
+	is error
+}
+
+// Is says yes for what the error is, but for the other outcomes.
+func (o *outcome) Is(target error) bool {
+	return target == o.is || !slices.Contains(outcomes, target) && errors.Is(o.error, target)
+}
+
+// As finds what is in the error.
+func (o *outcome) As(target any) bool { return errors.As(o.error, target) }

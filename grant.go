@@ -164,7 +164,7 @@ func (l *Lease) tell() {
 	l.contexts = nil
 	l.grant.mu.Unlock()
 	for c := range contexts {
-		c.cancel(&Error{"hold", l.grant.name, cause})
+		c.cancel(&Error{"", l.grant.name, cause})
 	}
 }
 

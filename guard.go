@@ -28,6 +28,9 @@ import (
 // The error is ErrLost or ErrReleased if the lease has ended, and one that wraps
 // errors.ErrUnsupported if the store is no database, or not that of tx.
 func (l *Lease) Guard(ctx context.Context, tx any) error {
+	if l.zero() {
+		return errZero
+	}
 	ctx = present(ctx)
 	if err := l.guard(ctx, tx); err != nil {
 		return l.grant.client.opError(ctx, "guard", l.grant.name, err)

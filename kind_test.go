@@ -321,6 +321,8 @@ func (g brokenGrant) Downgrade(ctx context.Context) error {
 	return errNet
 }
 
+func (g brokenGrant) Reserved() (uint64, bool) { return 9, false }
+
 func TestDowngradeWithoutAnAnswer(t *testing.T) {
 	for _, does := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -416,4 +418,24 @@ func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomi
 	if err := l.Release(context.Background()); err != nil {
 		t.Errorf("Release = %v", err)
 	}
+}
+
+// TestWriterBehindADowngrade: a writer of the same client has its place in the store's queue from
+// then on, before readers that come later.
+func TestWriterBehindADowngrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a")
+		writer := want(t, c)
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		reader := want(t, other, pawl.Shared())
+		reader.waits(t)
+		release(t, l)
+		release(t, writer.lease(t))
+		release(t, reader.lease(t))
+	})
 }

@@ -30,7 +30,7 @@ func (s State) String() string {
 }
 
 // Lease is the right to act on a name until Done is closed. Its methods are
-// safe for concurrent use.
+// safe for concurrent use. The zero Lease has ended.
 type Lease struct {
 	grant *grant
 	token Token
@@ -51,6 +51,20 @@ type Lease struct {
 	back     chan struct{} // closed when given is set; nil if nobody waits for that
 }
 
+// zero reports whether l is no lease that a call has returned. It is one that has ended.
+func (l *Lease) zero() bool { return l == nil || l.grant == nil }
+
+var (
+	errZero = &Error{Err: fmt.Errorf("%w: it is none that Acquire has returned", ErrReleased)}
+	over    = closedChannel()
+)
+
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
 // asked is what an Event says of the call that asked for a lease.
 type asked struct {
 	ctx   context.Context // nil if no observer wants it
@@ -62,22 +76,43 @@ type asked struct {
 
 // String returns what the lease is in words, for logs: its name, token and state.
 func (l *Lease) String() string {
+	if l.zero() {
+		return "no lease"
+	}
 	return fmt.Sprintf("lease of %q, token %d, %v", driver.Shorten(l.Name()), l.token, l.State())
 }
 
 // Name returns the name that the lease is for.
-func (l *Lease) Name() string { return l.grant.name }
+func (l *Lease) Name() string {
+	if l.zero() {
+		return ""
+	}
+	return l.grant.name
+}
 
 // ID returns the lease's unique id, as Inspect and the command show it. When a lease
 // goes from one goroutine of a client to the next without a request to the store, its
 // id stays and its token changes.
-func (l *Lease) ID() string { return l.grant.id }
+func (l *Lease) ID() string {
+	if l.zero() {
+		return ""
+	}
+	return l.grant.id
+}
 
 // Token returns the fencing token.
-func (l *Lease) Token() Token { return l.token }
+func (l *Lease) Token() Token {
+	if l.zero() {
+		return 0
+	}
+	return l.token
+}
 
 // Done returns a channel that is closed when the lease has ended.
 func (l *Lease) Done() <-chan struct{} {
+	if l.zero() {
+		return over
+	}
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	if l.done == nil {
@@ -91,6 +126,9 @@ func (l *Lease) Done() <-chan struct{} {
 
 // State returns the state of the lease. It looks at the clock.
 func (l *Lease) State() State {
+	if l.zero() {
+		return StateReleased
+	}
 	l.check()
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
@@ -101,9 +139,12 @@ func (l *Lease) State() State {
 // or ErrLost with a *LostError. It looks at the clock: a process that was
 // paused past the deadline learns of the loss from the first call.
 func (l *Lease) Err() error {
+	if l.zero() {
+		return errZero
+	}
 	l.check()
 	if cause := l.ended(); cause != nil {
-		return &Error{"hold", l.grant.name, cause}
+		return &Error{"", l.grant.name, cause}
 	}
 	return nil
 }
@@ -113,6 +154,9 @@ func (l *Lease) Err() error {
 // last holder has just handed over may begin with less than its TTL. The client renews
 // it very soon; Extend renews it now.
 func (l *Lease) Deadline() time.Time {
+	if l.zero() {
+		return time.Time{}
+	}
 	l.grant.mu.Lock()
 	deadline := l.trust.Deadline()
 	l.grant.mu.Unlock()
@@ -125,6 +169,9 @@ func (l *Lease) Deadline() time.Time {
 // Holds returns how many holds the lease has: more than one only with Reentrant, and 0
 // once the lease has been given back.
 func (l *Lease) Holds() int {
+	if l.zero() {
+		return 0
+	}
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.trust.Holds()
@@ -134,6 +181,9 @@ func (l *Lease) Holds() int {
 // lives as long as the child does, or nil if the store has no such files or the lease has
 // ended. From then on Release closes only this process's copies of them.
 func (l *Lease) Files() []*os.File {
+	if l.zero() {
+		return nil
+	}
 	g, ok := l.grant.store.(driver.Inheriter)
 	if !ok || !l.keep() {
 		return nil
@@ -150,6 +200,9 @@ func (l *Lease) Files() []*os.File {
 // first. After any other error the lease is held as before. errors.ErrUnsupported means
 // that the store cannot make the TTL of this lease longer.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if l.zero() {
+		return errZero
+	}
 	ctx = present(ctx)
 	err := checkTTL(ttl)
 	if err == nil {
@@ -187,6 +240,9 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 // Progress reports that the work goes on, see ProgressEvery, and returns what Err does. It
 // asks nobody, and so may be called often.
 func (l *Lease) Progress() error {
+	if l.zero() {
+		return errZero
+	}
 	l.check()
 	l.grant.mu.Lock()
 	l.trust.Report(driver.Now())
@@ -205,6 +261,9 @@ func (l *Lease) Progress() error {
 // any other error the lease is still held, and others may see it as exclusive or as
 // shared: call Downgrade again.
 func (l *Lease) Downgrade(ctx context.Context) error {
+	if l.zero() {
+		return errZero
+	}
 	ctx = present(ctx)
 	if err := l.downgrade(ctx); err != nil {
 		return l.grant.client.opError(ctx, "downgrade", l.grant.name, err)
@@ -253,6 +312,9 @@ func (l *Lease) downgrade(ctx context.Context) error {
 // client keeps what it needs for the release. A lease with several holds, see
 // Reentrant, is given back by the last of as many calls.
 func (l *Lease) Release(ctx context.Context) error {
+	if l.zero() {
+		return errZero
+	}
 	ctx = present(ctx)
 	switch giving, back := l.letGo(); giving {
 	case trust.Fewer:

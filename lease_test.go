@@ -68,7 +68,10 @@ func TestLeaseEndsAtItsDeadlineBeforeTheStoreLetsAnotherIn(t *testing.T) {
 			t.Errorf("the lease ended after %v, want %v", got, want)
 		}
 		wantIs(t, context.Cause(ctx), pawl.ErrLost)
-		wantIs(t, l.Err(), errNet) // the reason why it could not be renewed
+		var lost *pawl.LostError
+		if err := l.Err(); !errors.As(err, &lost) || !errors.Is(lost.Err, errNet) {
+			t.Errorf("%v does not say why it could not be renewed", err)
+		}
 		if got := <-next; got < ttl {
 			t.Errorf("the next holder came after %v, before the TTL of %v", got, ttl)
 		}

@@ -184,11 +184,19 @@ func (g *Leases) Lease(name string) *Lease {
 }
 
 // Done returns a channel that is closed when the leases have ended.
-func (g *Leases) Done() <-chan struct{} { return g.ctx.Done() }
+func (g *Leases) Done() <-chan struct{} {
+	if g.ctx == nil {
+		return over
+	}
+	return g.ctx.Done()
+}
 
 // Err returns nil while all leases are held, and then why they ended: the error of the
 // lease that was lost, or ErrReleased. It looks at the clock, as Lease.Err does.
 func (g *Leases) Err() error {
+	if g.ctx == nil {
+		return errZero
+	}
 	var first error
 	for _, l := range g.leases {
 		err := l.Err()
@@ -217,6 +225,9 @@ func (g *Leases) Deadline() time.Time {
 // Context returns a copy of parent that also ends with the leases, as
 // Lease.Context does.
 func (g *Leases) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	if g.ctx == nil {
+		return new(Lease).Context(parent)
+	}
 	n := Leases{ctx: present(parent), cancel: func() {}}
 	for _, l := range g.leases {
 		n.nest(l)
@@ -227,6 +238,9 @@ func (g *Leases) Context(parent context.Context) (context.Context, context.Cance
 // Release gives all leases back, as Lease.Release does, and returns their errors
 // joined. A second call waits for the first and returns the same.
 func (g *Leases) Release(ctx context.Context) error {
+	if g.ctx == nil {
+		return errZero
+	}
 	if g.releasing.Swap(true) {
 		<-g.back
 		return g.relErr
@@ -237,6 +251,6 @@ func (g *Leases) Release(ctx context.Context) error {
 	for _, l := range slices.Backward(g.leases) {
 		errs = append(errs, l.Release(ctx))
 	}
-	g.relErr = errors.Join(errs...)
+	g.relErr = only(errors.Join(errs...))
 	return g.relErr
 }

@@ -42,8 +42,7 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				goOn := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrDenied)
-				if !away && !yield(Held{}, err) || !goOn {
+				if !away && !yield(Held{}, err) || !errors.Is(err, ErrUnavailable) {
 					return
 				}
 				away, seen = true, nil

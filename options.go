@@ -101,7 +101,7 @@ type (
 	inDeadlockOption struct{}
 )
 
-func (o ttlOption) apply(s *settings)      { s.ttl = time.Duration(o) }
+func (o ttlOption) apply(s *settings)      { s.ttl = cmp.Or(time.Duration(o), s.ttl) }
 func (o maxHoldOption) apply(s *settings)  { s.maxHold = time.Duration(o) }
 func (o minHoldOption) apply(s *settings)  { s.minHold = time.Duration(o) }
 func (o keepIdleOption) apply(s *settings) { s.keepIdle = time.Duration(o) }
@@ -116,7 +116,7 @@ func (inDeadlockOption) apply(s *settings) { s.inDeadlock = true }
 // apply copies, as the options of one call may be used for others.
 func (o holdingOption) apply(s *settings) { s.holding = append(slices.Clip(s.holding), driver.Hold(o)) }
 
-// TTL sets the time to live of this lease, instead of Options.TTL.
+// TTL sets the time to live of this lease, instead of Options.TTL, which is what 0 means.
 func TTL(d time.Duration) Option { return ttlOption(d) }
 
 // NoRenew makes a lease of fixed length: it ends, as lost, one TTL after it was

@@ -65,8 +65,8 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	if !errors.Is(&driver.LostError{Err: cause}, cause) || !errors.Is(&driver.LostError{}, driver.ErrLost) {
-		t.Error("a LostError must be ErrLost and its cause")
+	if errors.Is(&driver.LostError{Err: cause}, cause) || !errors.Is(&driver.LostError{}, driver.ErrLost) {
+		t.Error("a LostError must be ErrLost, and not its cause")
 	}
 	for want, h := range map[string]driver.Holder{
 		"somebody":           {},

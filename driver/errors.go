@@ -21,7 +21,7 @@ var (
 	ErrUnavailable = errors.New("store unavailable")
 	ErrClosed      = errors.New("the client is closed")
 	ErrDisagree    = errors.New("this client disagrees with the store about what all clients have in common")
-	ErrUncertain   = errors.New("outcome uncertain: the store may have recorded the grant")
+	ErrUncertain   = errors.New("outcome uncertain")
 
 	// ErrDenied is wrapped too by an error of a store that does not let the user in, or do
 	// what a driver has to do. It is fs.ErrPermission.
@@ -181,7 +181,7 @@ type LostError struct {
 	Reason Reason
 	By     *Holder // who broke the lease, if known
 	Why    string  // the reason that was given to Break
-	Err    error   // what the store said, or why the last renewal failed, if known
+	Err    error   // what the store said, or why the last renewal failed, if known; errors.Is does not see it
 }
 
 func (e *LostError) Error() string {
@@ -214,9 +214,6 @@ func (e *LostError) Error() string {
 
 // Is makes errors.Is(err, ErrLost) true.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
-
-// Unwrap returns the cause, if there is one.
-func (e *LostError) Unwrap() error { return e.Err }
 
 // MaxName is the longest name, in bytes.
 const MaxName = 1024

@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{
 		name: "errors without a look at the clock",
 		file: "lease.go",
-		old:  "func (l *Lease) Err() error {\n\tl.check()\n", new: "func (l *Lease) Err() error {\n",
+		old:  "\tl.check()\n\tif cause := l.ended(); cause != nil {", new: "\tif cause := l.ended(); cause != nil {",
 		pkg: ".", test: "TestEveryLookTellsThatTheTimeIsOver",
 	},
 	{
@@ -323,10 +323,16 @@ var mutants = []mutant{
 		pkg: ".", test: "TestTryAcquireDoesNotOvertakeTheLine",
 	},
 	{
-		name: "lease that may be shared is passed on",
+		name: "an error is several outcomes",
+		file: "errors.go",
+		old:  "return only(e.Err) }", new: "return e.Err }",
+		pkg: ".", test: "TestOutcomesAreDisjoint",
+	},
+	{
+		name: "a writer behind a downgrade has no place in the queue",
 		file: "lease.go",
 		old:  "\tc.leave(l)\n\treturn l.lowered", new: "\treturn l.lowered",
-		pkg: ".", test: "TestDowngradeWithoutAnAnswer",
+		pkg: ".", test: "TestWriterBehindADowngrade",
 	},
 	{
 		name: "newcomer overtakes the queue",
