@@ -76,7 +76,7 @@ func clusterMessages(t *testing.T, c *testCluster) {
 			release(t, g)
 			release(t, first.granted(patience))
 			release(t, second.granted(patience))
-			return second.at.Sub(began) < firstLook/2
+			return second.at.Sub(began) < lookEvery/2
 		}) {
 			t.Errorf("the waiters on master %d are not told", i)
 		}

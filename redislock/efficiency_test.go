@@ -139,7 +139,7 @@ func TestModesExcludeEachOther(t *testing.T) {
 	g := takePlain(t, fast, "deploy")
 	w := wait(t, r, safe, long("deploy"))
 	release(t, g)
-	release(t, w.granted(firstLook+patience))
+	release(t, w.granted(lookEvery+patience))
 	// Another library's value has no spaces.
 	r.do("set", lockKey(defaultPrefix, "deploy"), "random")
 	if _, err := fast.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {

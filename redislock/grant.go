@@ -28,6 +28,7 @@ type grant struct {
 	since  driver.Instant
 	unsure bool // it may not have been granted, and be in the queue
 	doubt  bool // a request for the lease was sent and its answer did not come
+	claim  bool // a message has handed the lock over, and the lease was not renewed yet
 
 	term   storekit.Term // the present one
 	ended  bool          // released
@@ -69,7 +70,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	shares := g.shares()
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key}, []string{g.lease, epoch.Millis(ttl), shares, g.s.server.EpochKey(g.key)})
+		[]string{g.key}, append([]string{g.lease, epoch.Millis(ttl), shares, g.s.server.EpochKey(g.key)}, g.claimed()...))
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = storekit.Term{}
@@ -84,6 +85,9 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
 	left, _ := reply[1].AsInt64()
+	g.s.mu.Lock()
+	g.claim = false
+	g.s.mu.Unlock()
 	if time.Duration(left)*time.Millisecond < ttl { // else the server keeps the term before
 		g.s.mu.Lock()
 		g.term = storekit.Term{Sent: since, Heard: driver.Now(), TTL: ttl}
@@ -91,6 +95,16 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	g.s.saw(by, since, reply)
 	return since, nil
+}
+
+// claimed returns the key of the claim that the first renewal takes.
+func (g *grant) claimed() []string {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if !g.claim {
+		return nil
+	}
+	return []string{g.s.layout.Beside(g.key) + queueSuffix + claimSuffix}
 }
 
 // over returns why the grant has ended, as far as this participant knows.

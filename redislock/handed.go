@@ -76,6 +76,6 @@ func (a *attempt) take(w *waiter) *grant {
 		return nil
 	}
 	g := a.begin(h.token, term.Since(ttl), term)
-	g.spare, g.others = h.spare, h.waits
+	g.spare, g.others, g.claim = h.spare, h.waits, true
 	return g
 }

@@ -74,7 +74,7 @@ func TestRedisPy(t *testing.T) {
 	}
 	w := wait(t, r, s, long("deploy"))
 	other("release", "True")
-	g := w.granted(firstLook + patience)
+	g := w.granted(lookEvery + patience)
 	other("acquire", "False")
 	other("release", "LockError") // of what it does not have
 	if _, err := g.Renew(t.Context(), time.Minute); err != nil {

@@ -88,7 +88,7 @@ func keepIdle(t *testing.T, c, other *pawl.Client, name string) {
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
-			return took < firstLook/2 // else a look has found it, and no message
+			return took < lookEvery/2 // else a look has found it, and no message
 		}) {
 			t.Errorf("%s of another client does not get what nobody uses", how)
 		}

@@ -17,6 +17,7 @@ import (
 const (
 	redlockSuffix = ":token" // of the floor that package redlock has for the name at this server
 	queueSuffix   = ":queue"
+	claimSuffix   = ":claim" // behind queueSuffix: the last claim was not taken
 	brokenSuffix  = ":broken"
 	endedSuffix   = ":ended:" // and the lease
 )

@@ -73,11 +73,11 @@ func TestKilledHolderProcess(t *testing.T) {
 	c := openClient(t, r)
 	bestOf(t, "the TTL of a killed holder was over, and the waiter had the lock", 100*time.Millisecond, func(t *testing.T) time.Duration {
 		holder := startChildren(t, 1, r.url())[0]
-		holder.say("acquire %v", 2*firstLook)
+		holder.say("acquire %v", 2*lookEvery)
 		var token uint64
 		holder.hear("got %d", &token)
 		next := acquiring(t, r, c, 1)
-		time.Sleep(firstLook) // it is renewed
+		time.Sleep(lookEvery) // it is renewed
 		holder.kill()
 		value := r.do("get", lockKey(defaultPrefix, "deploy"))
 		ms, err := strconv.ParseInt(r.do("pexpiretime", lockKey(defaultPrefix, "deploy")), 10, 64)

@@ -71,7 +71,7 @@ func TestNodeRedlock(t *testing.T) {
 			var l *pawl.Lease
 			select {
 			case l = <-next:
-			case <-time.After(firstLook + patience):
+			case <-time.After(lookEvery + patience):
 				t.Fatal("the waiter does not see that redlock has released")
 			}
 			other("acquire", refused)

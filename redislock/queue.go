@@ -13,19 +13,20 @@ import (
 )
 
 // The script that ends a lease gives the lock to the first waiter in the queue and
-// sends it a message. Everything else here is for cases in which no message comes. The
-// first in the queue looks when the lock must have expired, and every firstLook in case
-// a message was lost or another library has deleted the lock. The others look when
-// those before them should have looked and have not, the further back the later, at
-// least every lookEvery. A look repeats the request with which the waiter came; the
-// waiter keeps its place.
+// sends it a message. Everything else here is for cases in which no message comes. All
+// waiters look every lookEvery, however long the queue, as all but one may be paused. The
+// first looks when the lock must have expired, and the others a little later, so that
+// it comes first. A look repeats the request with which the waiter came; the waiter
+// keeps its place.
+//
+// So a lock is free for 3 s at most while a waiter reaches the server. The longest case is a
+// holder that has died: a look after that offers the lock to the first waiter, and a look
+// after claimTTL finds that this one has not taken it.
 const (
-	firstLook  = 2 * time.Second
-	lookEvery  = time.Minute
-	stagger    = 100 * time.Millisecond // between the looks of the waiters behind the first
-	minLook    = time.Second            // of those behind the first
-	maxStagger = 100
-	maxPause   = time.Second // between attempts while the server is away
+	lookEvery  = 2 * time.Second
+	stagger    = 50 * time.Millisecond // between the looks of the waiters behind the first
+	maxStagger = 10                    // waiters that look one after the other
+	maxPause   = time.Second           // between attempts while the server is away
 )
 
 // waiter is a call of Acquire that waits. store.mu guards all but the first two.
@@ -197,12 +198,13 @@ func (t turn) next() time.Duration {
 	}
 	free = max(free, t.closed) + time.Millisecond
 	if t.rank == 0 {
-		return min(free, firstLook)
+		return min(free, lookEvery)
 	}
-	if t.rank == 1 && t.value == "" && t.pttl >= 0 {
-		return minLook // this one could share with the holders, but the first in the queue keeps it out: that one may be dead
+	behind := time.Duration(min(t.rank, maxStagger)) * stagger
+	if free += behind; free < lookEvery {
+		return free + rand.N(stagger)
 	}
-	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
+	return lookEvery - rand.N(lookEvery/4)
 }
 
 // awaitMessages waits until messages can be heard.

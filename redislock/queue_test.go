@@ -147,7 +147,7 @@ func TestLostSubscription(t *testing.T) {
 		releaseAnyhow(t, got.granted(patience))
 		releaseAnyhow(t, first.granted(patience))
 		releaseAnyhow(t, second.granted(patience))
-		if d := driver.Now().Sub(began); d > claimTTL+firstLook {
+		if d := driver.Now().Sub(began); d > claimTTL+lookEvery {
 			t.Errorf("the waiters needed %v", d)
 		}
 		killing.Wait()
@@ -225,8 +225,8 @@ func TestDeletedKeys(t *testing.T) {
 		if suffix != "" {
 			release(t, g)
 		}
-		release(t, w.granted(firstLook+patience))
-		if d := w.grant.Since().Sub(w.at); d > firstLook {
+		release(t, w.granted(lookEvery+patience))
+		if d := w.grant.Since().Sub(w.at); d > lookEvery {
 			t.Errorf("the waiter got the lock after %v", d)
 		}
 	}

@@ -48,6 +48,7 @@ local function ask(lock, floor, redlock, queue, ended, lease)
   local own = owned(value, lease)
   if own and shut == 0 then
     redis.call('ZREM', queue, join(lease, client, kind, record)) -- it may have asked while the server was closed
+    redis.call('DEL', queue .. CLAIM)
     lengthen(lock, ttl)
     local token = string.match(value, '^%S+ %S+ (%S+)')
     return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue), at}
@@ -72,7 +73,8 @@ local function ask(lock, floor, redlock, queue, ended, lease)
 
   if shut < 0 then return {shut, ttl} end
   if not value and shut == 0 then
-    local token = admit(s, false, me, ttl)
+    local token = pass(s, me, ttl, wait == '1' and place ~= '')
+    if token == nil then token = admit(s, false, me, ttl) end
     if token then return {1, token, s.spare, redis.call('EXISTS', queue), at} end
     value = alone(lock)
   end

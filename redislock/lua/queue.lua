@@ -1,10 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions for locks that are not simply free, or held by one exclusive lease.
 -- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
--- Gives: join, parse, sharers, stay, leave, find, highest, state, fits, left, give, admit, go; ENDED, QUEUE.
+-- Gives: join, parse, sharers, stay, leave, find, highest, state, fits, left, give, pass, admit, go; ENDED, QUEUE, CLAIM.
 
 local QUEUE = 300000 -- how long a queue lives if no waiter looks, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
+
+-- While the key QUEUE:claim exists, the last claim was not taken. It lives for QUEUE after the end of the claim.
+local CLAIM = ':claim'
+local LATE = 2000 -- how long after that all waiters have looked that can, in ms
 
 -- An attempt is 'lease client kind record', in the queue and among the leases that hold
 -- a lock together. Its kind is exclusive, shared, or the number of slots.
@@ -137,6 +141,37 @@ local function sweep(s, me)
   return unpack(redis.call('ZRANGE', s.queue, 0, 1))
 end
 
+-- tell sends a message to a waiter.
+local function tell(s, client, lease, word, what)
+  redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what)
+end
+
+-- pass gives the lock to the caller, me, ahead of the waiters before it if the last claim was not
+-- taken. One claim after the other would leave the lock free for as long as there are paused
+-- waiters at the head of the queue. A caller that does not wait has to leave it to those that do until LATE.
+-- pass returns the token; false if the caller has to leave it to others; or nil if no claim was missed.
+-- The waiters before the caller leave the queue and are told to look. Those that can come back to their places; the
+-- others cost nothing until then.
+local function pass(s, me, px, waits)
+  local over = QUEUE - redis.call('PTTL', s.queue .. CLAIM)
+  local head = over >= 0 and over <= QUEUE and redis.call('ZRANGE', s.queue, 0, 0)[1]
+  if not head or head == me then return nil end
+  local _, _, mine = parse(me)
+  local _, _, first = parse(head)
+  if not fits(s, mine) or not fits(s, first) then return nil end
+  if not waits and over < LATE then return false end
+  local before = redis.call('ZRANGE', s.queue, 0, 99)
+  for i, attempt in ipairs(before) do
+    if attempt == me then break end
+    local lease, client = parse(attempt)
+    tell(s, client, lease, 'first', -2)
+    redis.call('ZREM', s.queue, attempt)
+  end
+  redis.call('ZREM', s.queue, me)
+  redis.call('DEL', s.queue .. CLAIM)
+  return give(s, px, parse(me))
+end
+
 -- admit goes through the queue from its head. Each waiter that may have the lock now
 -- gets it for the claim, and has to ask for more in that time. The first that may not
 -- gets a message that it is the first, if it was not (moved) or keeps the caller out,
@@ -146,23 +181,24 @@ end
 local function admit(s, moved, me, px)
   local mine, token = me and string.match(me, '^%S+ %S+ (%S+)'), nil
   local head, behind = unpack(s.line or redis.call('ZRANGE', s.queue, 0, 1))
+  local waited = head
   while head do
     local lease, client, kind = parse(head)
     local dead = false
-    local function tell(word, what) redis.call(publish, s.channel .. client, word .. ' ' .. lease .. ' ' .. what) end
     if fits(s, kind) then
       redis.call('ZREM', s.queue, head)
       if head == me then
         token = give(s, px, parse(head))
       elseif hears(s, client) then -- the record comes before the message, which says that it is there
-        tell('grant', terms(s, give(s, s.claim, parse(head)), behind))
+        tell(s, client, lease, 'grant', terms(s, give(s, s.claim, parse(head)), behind))
+        redis.call('SET', s.queue .. CLAIM, lease, 'PX', s.claim + QUEUE)
       else
         dead = true
       end
     else
       if not moved and (not mine or head == me) then break end
       if hears(s, client) then
-        tell('first', left(s, kind))
+        tell(s, client, lease, 'first', left(s, kind))
         break
       end
       redis.call('ZREM', s.queue, head)
@@ -176,6 +212,7 @@ local function admit(s, moved, me, px)
     end
   end
   if mine and not token and not head and fits(s, mine) then token = give(s, px, parse(me)) end
+  if token and waited then redis.call('DEL', s.queue .. CLAIM) end
   return token
 end
 

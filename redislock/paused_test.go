@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+const freeFor = 3 * time.Second // see lookEvery
+
+// TestPausedWaiters: twenty waiters are cut off, and two others are behind them. One of these gets
+// the lock after a claim that nobody takes and a look of its own, not after twenty claims. The next
+// hand-off is not to one that is cut off. These get the lock in their order when they are back.
+func TestPausedWaiters(t *testing.T) {
+	t.Parallel()
+	const paused = 20
+	for _, kind := range []string{exclusive, "1"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := blessedServer(t)
+			a, b, c := openLong(t, r), openLong(t, r), openLong(t, r)
+			req := func() *driver.Request {
+				req := long("deploy")
+				req.Slots = slotsOf(kind)
+				return req
+			}
+			g := take(t, a, req())
+			links, cut := make([]*drivertest.Link, paused), make([]*waiting, paused)
+			for i := range links {
+				links[i] = drivertest.NewLink(t, r.Addr)
+				cut[i] = wait(t, r, openThrough(t, links[i], longOptions()).store, req())
+			}
+			next, last := wait(t, r, b, req()), wait(t, r, c, req())
+			for _, link := range links {
+				link.Set(drivertest.BlackHole)
+			}
+			began := driver.Now()
+			release(t, g)
+			select {
+			case <-next.done:
+			case <-last.done:
+				next, last = last, next
+			case <-time.After(time.Minute):
+				t.Fatalf("nobody gets the lock behind %d waiters that are paused", paused)
+			}
+			g = next.granted(patience)
+			if d := next.at.Sub(began); d > freeFor+patience { // with claims one after the other it was over a minute
+				t.Errorf("a waiter behind %d that are paused got the lock after %v; want %v at most", paused, d, freeFor)
+			} else {
+				t.Logf("the lock was free for %v", d)
+			}
+			if !eventually(patience, func() bool { return queueLen(r, "deploy") == 1 }) {
+				t.Fatalf("%d are in the queue; want the one that is not paused", queueLen(r, "deploy"))
+			}
+			release(t, g)
+			g = last.granted(time.Minute)
+
+			late := wait(t, r, b, req())
+			for _, link := range links {
+				link.Set(drivertest.Healthy)
+			}
+			if !eventually(time.Minute, func() bool { return queueLen(r, "deploy") == paused+1 }) {
+				t.Fatalf("%d are in the queue; want all that were paused, and one that came after them", queueLen(r, "deploy"))
+			}
+			for i := range cut {
+				release(t, g)
+				g = cut[i].granted(time.Minute)
+			}
+			release(t, g)
+			release(t, late.granted(time.Minute))
+		})
+	}
+}
+
+// TestTakenClaim: after the first renewal of a lease that a message has handed over, and after
+// a look of a waiter that did not trust the message, nothing says that the claim was missed: else the next
+// waiter to look would come before the others when the holder has died.
+func TestTakenClaim(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	missed := lockKey(defaultPrefix, "deploy") + queueSuffix + claimSuffix
+	for _, req := range []*driver.Request{renewed(long("deploy")), long("deploy")} {
+		g := take(t, a, long("deploy"))
+		w := wait(t, r, b, req)
+		release(t, g)
+		g = w.granted(patience)
+		if _, err := g.Renew(t.Context(), req.TTL); err != nil {
+			t.Fatalf("Renew = %v", err)
+		}
+		if r.do("exists", missed) != "0" {
+			t.Errorf("renewed: %v: the claim counts as missed although a waiter has taken it", req.Renewed)
+		}
+		release(t, g)
+	}
+}
