@@ -239,7 +239,7 @@ func checkTTL(ttl time.Duration) error {
 // process is the holder that every client of this process starts from. Looking up the
 // user can read files, so it is done once.
 var process = sync.OnceValue(func() Holder {
-	h := Holder{PID: os.Getpid(), Command: filepath.Base(os.Args[0])}
+	h := Holder{PID: os.Getpid(), Space: driver.PIDSpace(), Command: filepath.Base(os.Args[0])}
 	h.Host, _ = os.Hostname()
 	if u, err := user.Current(); err == nil {
 		h.User = u.Username
@@ -253,5 +253,8 @@ func fillHolder(h Holder) *Holder {
 	h.Host = cmp.Or(h.Host, p.Host)
 	h.Command = cmp.Or(h.Command, p.Command)
 	h.PID = cmp.Or(h.PID, p.PID)
+	if h.Host == p.Host {
+		h.Space = cmp.Or(h.Space, p.Space)
+	}
 	return &h
 }

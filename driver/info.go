@@ -17,6 +17,10 @@ type Holder struct {
 	PID     int    `json:"pid,omitempty"`
 	Command string `json:"command,omitempty"`
 
+	// Space is the namespace in which PID counts, as PIDSpace has it: in another container the same number is
+	// another process.
+	Space string `json:"space,omitempty"`
+
 	// Trace is the traceparent, as W3C's Trace Context has it, of the span in which the lease was
 	// asked for, so that others can refer to it. It is empty where nobody traces; see
 	// pawl.Observer. Whoever reads it has to expect anything.
@@ -34,7 +38,7 @@ func (h Holder) String() string {
 	}
 	var in []string
 	if h.PID != 0 {
-		in = append(in, fmt.Sprintf("pid %d", h.PID))
+		in = append(in, fmt.Sprintf("pid %d%s", h.PID, h.elsewhere()))
 	}
 	if h.Command != "" {
 		in = append(in, fmt.Sprintf("%q", h.Command))

@@ -107,7 +107,7 @@ func (s *store) step(ctx context.Context, req *driver.Request, p *place) (g *gra
 		defer w.close()
 		for {
 			err := w.gone(ctx, lookEvery+rand.N(lookEvery/2))
-			if late := errors.Is(err, os.ErrDeadlineExceeded); !late || stopped(w.pid) {
+			if late := errors.Is(err, os.ErrDeadlineExceeded); !late || w.of.stopped() {
 				return nil, true, s.lookAgain(ctx, w, err)
 			}
 		}

@@ -137,7 +137,9 @@ func (s *store) refused(ctx context.Context, name, lease string, err error) erro
 	case p.dead():
 		return fmt.Errorf("pid %d, which took the lease, has ended, but what it started goes on and has it: "+
 			"see who with: fuser -v '%s': %w", p.PID, path, err)
-	case stopped(p.PID):
+	case !p.here():
+		return fmt.Errorf("pid %d, in another container or machine, has been asked but has not let go: wait, or end it there: %w", p.PID, err)
+	case p.stopped():
 		return fmt.Errorf("pid %d has been asked but is stopped: let it go on with kill -CONT %d, or end it with kill -KILL %d: %w",
 			p.PID, p.PID, p.PID, err)
 	default:

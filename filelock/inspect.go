@@ -185,7 +185,7 @@ func (s *store) look(name string) (*driver.Info, error) {
 func (s *store) unknown(enc string, here bool, st state) []driver.Held {
 	pid := flocks()[lockKey(s.path(enc, lockSuffix))]
 	switch {
-	case pid != 0 && pid == st.rec.Process.PID && !st.released:
+	case pid != 0 && pid == st.rec.Process.PID && st.rec.Process.here() && !st.released:
 		return []driver.Held{st.rec.held()}
 	case pid == 0 && !(here && st.last == 0):
 		return []driver.Held{}

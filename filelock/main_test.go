@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		drivertest.Parallel()
 		os.Exit(m.Run())
 	}
-	d, err := NewDriver(os.Args[2], nil)
+	d, err := NewDriver(os.Args[2], &Options{AllowShared: os.Args[1] == "look"})
 	if err != nil {
 		panic(err)
 	}
@@ -62,6 +62,7 @@ var helpers = map[string]func(*helper){
 	"inherit": (*helper).inherit,
 	"full":    (*helper).full,
 	"mix":     (*helper).mix,
+	"look":    (*helper).look,
 	"sleep":   func(h *helper) { h.in.ReadString('\n') },
 }
 
@@ -71,6 +72,7 @@ func (h *helper) acquire() (driver.Grant, *driver.Request) {
 		kind = h.args[0]
 	}
 	req := asked(h.name, kind) // exclusive unless it is the name of a kind
+	req.Holder = &driver.Holder{Who: "test", Host: host(), PID: os.Getpid(), Space: driver.PIDSpace()}
 	g, err := h.s.Acquire(context.Background(), req)
 	if err != nil {
 		panic(err)
@@ -175,7 +177,14 @@ type proc struct {
 
 func start(t testing.TB, args ...string) *proc {
 	t.Helper()
+	return startIn(t, 0, args...)
+}
+
+// startIn starts a process in new namespaces.
+func startIn(t testing.TB, namespaces uintptr, args ...string) *proc {
+	t.Helper()
 	p := &proc{Cmd: command(args...), t: t, lines: make(chan string, 100)}
+	p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	var err error
 	if p.in, err = p.StdinPipe(); err != nil {
 		t.Fatal(err)

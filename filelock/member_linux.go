@@ -30,7 +30,7 @@ func (h *hold) sitDown(enc string) error {
 	m := h.member
 	m.place = place{
 		queue:  h.store.seats(enc),
-		ticket: ticket{uint64(h.st.rec.Token), os.Getpid()},
+		ticket: newTicket(uint64(h.st.rec.Token)),
 		who:    memberText(h.st.rec),
 		fd:     -1,
 	}
@@ -107,7 +107,7 @@ func (s *store) members(enc string) []seat {
 			m.known = json.Unmarshal([]byte(text), &m.record) == nil
 		}
 		m.Token = driver.Token(t.seq)
-		m.PID = cmp.Or(m.PID, t.pid)
+		m.PID, m.Space = cmp.Or(m.PID, t.pid), cmp.Or(m.Space, t.space)
 		members = append(members, m)
 	}
 	return members

@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // process identifies a process beyond the reuse of its id. It serves people
@@ -22,25 +26,32 @@ type process struct {
 var self = sync.OnceValue(func() process {
 	p := process{PID: os.Getpid()}
 	_, p.Start, _ = procStat(p.PID)
-	p.Space, _ = os.Readlink("/proc/self/ns/pid")
+	p.Space = driver.PIDSpace()
 	return p
 })
 
-// dead reports whether p has certainly ended.
+// here reports whether p counts in the namespace of this process.
+func (p process) here() bool { return p.PID > 0 && p.Space != "" && p.Space == self().Space }
+
+// dead reports whether p has certainly ended. That /proc does not have it proves nothing: with
+// hidepid it hides the processes of other users.
 func (p process) dead() bool {
-	if p.PID == 0 || p.Space != self().Space || self().Start == 0 {
-		return false // we cannot see it, or /proc does not tell
+	if !p.here() {
+		return false
+	}
+	if unix.Kill(p.PID, 0) == unix.ESRCH {
+		return true
 	}
 	state, start, err := procStat(p.PID)
-	if err != nil {
-		return os.IsNotExist(err)
-	}
-	return start != p.Start || state == 'Z' || state == 'X'
+	return err == nil && (p.Start != 0 && start != p.Start || state == 'Z' || state == 'X')
 }
 
-// stopped reports whether a process is stopped by a signal or a debugger.
-func stopped(pid int) bool {
-	state, _, err := procStat(pid)
+// stopped reports whether p is stopped by a signal or a debugger, as far as can be seen.
+func (p process) stopped() bool {
+	if !p.here() {
+		return false
+	}
+	state, _, err := procStat(p.PID)
 	return err == nil && (state == 'T' || state == 't')
 }
 

@@ -266,7 +266,7 @@ func TestStoppedWaiter(t *testing.T) {
 	holder.line("held")
 	ps := line(t, s, "deploy", "hold", 2)
 	ps[0].signal(syscall.SIGSTOP)
-	eventually(t, "the first waiter is stopped", func() bool { return stopped(ps[0].Process.Pid) })
+	eventually(t, "the first waiter is stopped", func() bool { return processOf(ps[0].Process.Pid).stopped() })
 	holder.say("release")
 	ps[1].line("held") // after it has looked again
 	ps[0].signal(syscall.SIGCONT)
@@ -281,7 +281,7 @@ func TestStoppedWaiterAndTry(t *testing.T) {
 	g := acquire(t, s, "deploy")
 	ps := line(t, s, "deploy", "hold", 1)
 	ps[0].signal(syscall.SIGSTOP)
-	eventually(t, "the waiter is stopped", func() bool { return stopped(ps[0].Process.Pid) })
+	eventually(t, "the waiter is stopped", func() bool { return processOf(ps[0].Process.Pid).stopped() })
 	release(t, g)
 	g = acquire(t, s, "deploy")
 	ps[0].signal(syscall.SIGCONT)

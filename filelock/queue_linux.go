@@ -31,23 +31,31 @@ type queue struct {
 
 // ticket is what the name of a ticket's file says.
 type ticket struct {
-	seq uint64 // the time in nanoseconds, or one more than the last in the queue
-	pid int
+	seq   uint64 // the time in nanoseconds, or one more than the last in the queue
+	pid   int
+	space string // in which pid counts
 }
 
-func (t ticket) file() string { return fmt.Sprintf("%020d.%d", t.seq, t.pid) }
+func newTicket(seq uint64) ticket { return ticket{seq, os.Getpid(), driver.PIDSpace()} }
+
+func (t ticket) file() string { return fmt.Sprintf("%020d.%d.%s", t.seq, t.pid, t.space) }
 
 func parseTicket(file string) (ticket, bool) {
-	seq, pid, ok := strings.Cut(file, ".")
-	n, err := strconv.ParseUint(seq, 10, 64)
-	p, perr := strconv.Atoi(pid)
-	t := ticket{n, p}
-	return t, ok && err == nil && perr == nil && t.file() == file
+	parts := strings.SplitN(file, ".", 3)
+	if len(parts) < 3 || strings.HasSuffix(file, whoSuffix) {
+		return ticket{}, false
+	}
+	seq, err := strconv.ParseUint(parts[0], 10, 64)
+	pid, perr := strconv.Atoi(parts[1])
+	t := ticket{seq, pid, parts[2]}
+	return t, err == nil && perr == nil && t.file() == file
 }
 
 func (t ticket) before(u ticket) int {
-	return cmp.Or(cmp.Compare(t.seq, u.seq), cmp.Compare(t.pid, u.pid))
+	return cmp.Or(cmp.Compare(t.seq, u.seq), cmp.Compare(t.pid, u.pid), cmp.Compare(t.space, u.space))
 }
+
+func (t ticket) stopped() bool { return process{PID: t.pid, Space: t.space}.stopped() }
 
 func (s *store) queue(enc string) queue { return queue{s, s.path(enc, queueSuffix)} }
 
@@ -117,7 +125,7 @@ func (q queue) remove(t ticket) {
 func (s *store) lined(enc string) bool {
 	q := s.queue(enc)
 	tickets, _ := q.list()
-	return slices.ContainsFunc(tickets, func(t ticket) bool { return q.alive(t) && !stopped(t.pid) })
+	return slices.ContainsFunc(tickets, func(t ticket) bool { return q.alive(t) && !t.stopped() })
 }
 
 // place is a waiter's own place in the queue.
@@ -135,7 +143,7 @@ func (s *store) join(req *driver.Request) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.ticket = ticket{uint64(time.Now().UnixNano()), os.Getpid()}
+	p.ticket = newTicket(uint64(time.Now().UnixNano()))
 	if n := len(tickets); n > 0 {
 		p.seq = max(p.seq, tickets[n-1].seq+1)
 	}
@@ -220,7 +228,7 @@ func (p *place) ahead() (*watch, error) {
 		}
 	}
 	for _, t := range slices.Backward(tickets[:i]) {
-		if stopped(t.pid) {
+		if t.stopped() {
 			continue
 		}
 		w, err := openWatch(p.queue.path(t))
@@ -228,7 +236,7 @@ func (p *place) ahead() (*watch, error) {
 			return nil, err
 		}
 		if w != nil {
-			w.pid = t.pid
+			w.of = t
 			return w, nil
 		}
 		p.remove(t)

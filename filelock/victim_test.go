@@ -45,7 +45,7 @@ func TestBreakStopped(t *testing.T) {
 	victim := start(t, "obey", s.dir, "deploy")
 	lease := victim.line("held")[2]
 	victim.signal(syscall.SIGSTOP)
-	eventually(t, "the victim is stopped", func() bool { return stopped(victim.Process.Pid) })
+	eventually(t, "the victim is stopped", func() bool { return processOf(victim.Process.Pid).stopped() })
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	err := s.Break(ctx, "deploy", lease, &driver.Holder{}, "")

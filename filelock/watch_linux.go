@@ -16,8 +16,8 @@ import (
 // reader is alive: holders and waiters keep theirs open for that purpose, and
 // the kernel closes it when they end in whatever way.
 type watch struct {
-	f   *os.File
-	pid int // of the waiter that is watched, or 0
+	f  *os.File
+	of ticket // of the waiter that is watched, if it is one
 }
 
 // openWatch returns nil if the FIFO at path has no reader, or does not exist.

@@ -49,6 +49,7 @@ type personJSON struct {
 	User    string `json:"user,omitempty"`
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
+	Space   string `json:"space,omitempty"`
 	Command string `json:"command,omitempty"`
 	Why     string `json:"why,omitempty"`
 }
@@ -77,7 +78,7 @@ type waiterJSON struct {
 }
 
 func person(h pawl.Holder, why string) personJSON {
-	return personJSON{Who: h.Who, User: h.User, Host: h.Host, PID: h.PID, Command: h.Command, Why: why}
+	return personJSON{Who: h.Who, User: h.User, Host: h.Host, PID: h.PID, Space: h.Space, Command: h.Command, Why: why}
 }
 
 // writeLocked answers 423, RFC 4918.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -183,9 +182,5 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	return found
 }
 
-// gone reports whether a process was on this machine and is no more, as far as can be seen from
-// here: not into other containers.
-func gone(h pawl.Holder) bool {
-	host, err := os.Hostname()
-	return err == nil && h.Host == host && h.PID > 0 && processGone(h.PID)
-}
+// gone reports whether a process that could be seen from here is no more.
+func gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }

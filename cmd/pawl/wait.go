@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -234,9 +233,8 @@ func (r *runner) look(ctx context.Context) notice {
 // place returns how many wait before the process pid of this host, or -1 if it is not in
 // the queue.
 func place(info *pawl.Info, pid int) int {
-	host, _ := os.Hostname()
 	for i, w := range info.Waiters {
-		if w.PID == pid && w.Host == host {
+		if w.PID == pid && w.Here() {
 			return i
 		}
 	}
@@ -246,10 +244,7 @@ func place(info *pawl.Info, pid int) int {
 // mine reports whether the process pid of this host has the lock by now: a slow disk shows the
 // record of a lease before it confirms it.
 func (n notice) mine(pid int) bool {
-	host, _ := os.Hostname()
-	return n.info != nil && slices.ContainsFunc(n.info.Holders, func(h driver.Held) bool {
-		return h.PID == pid && h.Host == host
-	})
+	return n.info != nil && slices.ContainsFunc(n.info.Holders, func(h driver.Held) bool { return h.PID == pid && h.Here() })
 }
 
 func (r *runner) announce(n notice) {

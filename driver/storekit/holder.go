@@ -25,6 +25,7 @@ func Signature(who driver.Holder) string {
 		who.Host, _ = os.Hostname()
 	}
 	who.PID = cmp.Or(who.PID, os.Getpid())
+	who.Space = cmp.Or(who.Space, driver.PIDSpace())
 	by, _ := json.Marshal(who)
 	return string(by)
 }

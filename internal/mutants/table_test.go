@@ -403,7 +403,7 @@ var mutants = []mutant{
 	{
 		name: "trying overtakes those who wait",
 		file: "filelock/queue_linux.go",
-		old:  "return q.alive(t) && !stopped(t.pid)", new: "return false",
+		old:  "return q.alive(t) && !t.stopped()", new: "return false",
 		pkg: "filelock", test: "TestTryDoesNotOvertake",
 	},
 	{

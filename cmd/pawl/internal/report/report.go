@@ -29,6 +29,7 @@ type Person struct {
 	User    string `json:"user,omitempty"`
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
+	Space   string `json:"space,omitempty"` // the PID namespace in which PID counts
 	Command string `json:"command,omitempty"`
 	Why     string `json:"why,omitempty"`
 }
@@ -75,12 +76,12 @@ type State struct {
 
 // PersonOf describes h; why is the reason that it gave.
 func PersonOf(h pawl.Holder, why string) Person {
-	return Person{Who: h.Who, User: h.User, Host: h.Host, PID: h.PID, Command: h.Command, Why: why}
+	return Person{Who: h.Who, User: h.User, Host: h.Host, PID: h.PID, Space: h.Space, Command: h.Command, Why: why}
 }
 
 // String returns the person in one line: alice@ci-7 (pid 812, "terraform apply").
 func (p Person) String() string {
-	return pawl.Holder{Who: p.Who, User: p.User, Host: p.Host, PID: p.PID, Command: p.Command}.String()
+	return pawl.Holder{Who: p.Who, User: p.User, Host: p.Host, PID: p.PID, Space: p.Space, Command: p.Command}.String()
 }
 
 // LockOf describes a name.

@@ -96,7 +96,7 @@ func TestLocks(t *testing.T) {
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	const (
-		person = " who user host pid command why"
+		person = " who user host pid space command why"
 		holder = person + " lease token acquired renewed expires orphan shared slots transaction"
 		waiter = person + " lease since shared slots holds"
 		state  = "max_ttl max_ttl_set_by closed closed_until closed_because"

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"os"
+	"strings"
+	"sync"
+)
+
+// PIDSpace names the PID namespace of this process, for Holder.Space: the start of the
+// kernel's boot id, and the number of the namespace, which may be the same on two machines. It
+// returns "" on systems without such namespaces, and where /proc is missing.
+func PIDSpace() string { return pidSpace() }
+
+var pidSpace = sync.OnceValue(func() string {
+	ns, err := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
+	if err != nil {
+		return ""
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil || len(boot) < bootLen {
+		return ""
+	}
+	return string(boot[:bootLen]) + "-" + strings.Trim(ns, "pid:[]")
+})
+
+const bootLen = 8 // hexadecimal digits
+
+var hostname = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return name
+})
+
+// elsewhere says where the process id of h counts, if its host has the name of ours and it does
+// not count here.
+func (h *Holder) elsewhere() string {
+	here := PIDSpace()
+	switch {
+	case h.Host != hostname() || h.Space == "" || here == "" || h.Space == here:
+		return ""
+	case strings.HasPrefix(h.Space, here[:bootLen+1]):
+		return " of another container"
+	}
+	return " of another machine or boot"
+}
+
+// Here reports whether PID is the id of a process that this process could see: on a machine with the
+// name of ours, in the same PID namespace.
+func (h *Holder) Here() bool { return h.PID > 0 && h.Host == hostname() && h.Space == PIDSpace() }
