@@ -21,8 +21,8 @@
 // The token is in the same file. A grant is returned only when the disk has
 // its token, in a slot that did not hold the token before it, so that
 // neither a kill nor a power cut makes a token come twice. Most grants have the 63 tokens
-// after their own, too, for waiters of the same process that they are handed over to. A new file begins at
-// the time in microseconds, so that tokens go on after the file was deleted. If
+// after their own, too, for waiters of the same process that they are handed over to. Tokens follow
+// the clock, in microseconds, so that they go on after the file was deleted or an old one restored. If
 // the file is damaged, no grant is given.
 //
 // Leases that are not exclusive, on Linux, hold the flock in common, one of

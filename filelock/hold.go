@@ -27,6 +27,8 @@ type hold struct {
 	listening bool // somebody reads the FIFO
 }
 
+var clock = time.Now // a variable for the tests of tokens
+
 // write records the next grant, for req, and returns when the disk has it. The
 // newest record stays in its own slot until then, so a crash at any moment
 // leaves the largest token that was ever returned, or a larger one.
@@ -39,7 +41,7 @@ func (h *hold) write(req *driver.Request) error {
 			return err
 		}
 	}
-	now := time.Now().Round(0)
+	now := clock().Round(0)
 	token, err := nextToken(h.st.last, now.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.path, err)

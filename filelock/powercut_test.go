@@ -81,6 +81,7 @@ func (d *disk) cut() {
 // TestPowerCut: in a history of grants, releases, kills and failures of the disk,
 // no power cut at any moment makes a token come again.
 func TestPowerCut(t *testing.T) {
+	stopClock(t)
 	d := &disk{t: t, s: open(t, memoryDir(t)), durable: make([]byte, slots*slotSize)}
 	var err error
 	if d.probe, err = os.Create(filepath.Join(memoryDir(t), "probe")); err != nil {

@@ -163,17 +163,17 @@ func truncate(s string, n int) string {
 	return s[:n]
 }
 
-// nextToken returns the token of the grant after that with the token last. A new file
-// begins at the time in microseconds, not at 1: a lock file may be deleted by a cleaner, or
-// with the runtime directory when its user logs out, and nobody grants a million times a
-// second.
+// nextToken returns the token of the grant after that with the token last: it follows the clock,
+// in microseconds, and is never smaller than last + 1. So tokens go on after the lock file was
+// deleted by a cleaner, or with the runtime directory when its user logs out, and after an old one
+// was restored from a backup. Nobody grants a million times a second.
 //
 // A grant whose token divides by span has the tokens up to the next one that does, too. It
 // gets such a token only if all of these are in the past by that clock, so that reserved tokens
 // take nothing from what a new file begins at. The first grant of a file has none: the file
 // that was deleted may have had the tokens around the present time.
 func nextToken(last uint64, micros int64) (uint64, error) {
-	now := uint64(max(micros, 1))
+	now := uint64(min(max(micros, 1), maxToken-3*span))
 	switch {
 	case last >= maxToken-2*span:
 		return 0, errors.New("the token has reached 2^53-1: choose another name")
@@ -183,11 +183,10 @@ func nextToken(last uint64, micros int64) (uint64, error) {
 		return now, nil
 	}
 	next := last + reservedAfter(last) + 1
-	whole := (next + span - 1) / span * span
-	switch {
-	case whole+span <= now:
+	if whole := now/span*span - span; now >= span && whole >= next {
 		return whole, nil
-	case next == whole:
+	}
+	if next%span == 0 {
 		return next + 1, nil
 	}
 	return next, nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,24 +34,59 @@ func overwrite(t *testing.T, s *store, off int64, text string) {
 // count. Its token was not returned to anybody and may come again, unless a
 // note tells that it was.
 func TestTornSlot(t *testing.T) {
+	stopClock(t)
 	for torn := range noteSlot {
 		for _, released := range []bool{true, false} {
 			s := open(t, t.TempDir())
-			release(t, acquire(t, s, "deploy"))
-			time.Sleep(time.Millisecond) // time for reserved tokens
+			first := acquire(t, s, "deploy")
+			release(t, first)
 			g := acquire(t, s, "deploy")
 			release(t, g)
-			time.Sleep(time.Millisecond)
-			want := g.Token() + span
+			last := g.Token()
 			if !released {
 				overwrite(t, s, noteSlot*slotSize, "?")
-				want -= uint64(torn) * span // slot 1 is the newer one
+				if torn == 1 { // the newer one
+					last = first.Token()
+				}
 			}
 			overwrite(t, s, int64(torn*slotSize)+40, "torn")
-			if g := acquire(t, s, "deploy"); g.Token() != want {
-				t.Errorf("slot %d torn, released %v: token %d; want %d", torn, released, g.Token(), want)
+			if g := acquire(t, s, "deploy"); g.Token() != last+1 {
+				t.Errorf("slot %d torn, released %v: token %d; want %d", torn, released, g.Token(), last+1)
 			}
 		}
+	}
+}
+
+// stopClock leaves it to the lock file that tokens grow.
+func stopClock(t *testing.T) {
+	now := time.UnixMicro(1_700_000_000_000_001)
+	clock = func() time.Time { return now }
+	t.Cleanup(func() { clock = time.Now })
+}
+
+// TestRestoredFile: an old lock file comes back from a backup, and no token comes again.
+func TestRestoredFile(t *testing.T) {
+	s := open(t, t.TempDir())
+	release(t, acquire(t, s, "deploy"))
+	old, err := os.ReadFile(s.path("deploy", lockSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last uint64
+	for range 100 {
+		g := acquire(t, s, "deploy")
+		tokens, _ := g.(driver.Reserver).Reserved()
+		last = g.Token() + tokens
+		release(t, g)
+	}
+	for uint64(time.Now().UnixMicro()) <= last+2*span { // no backup is as quick
+		time.Sleep(time.Millisecond)
+	}
+	if err := os.WriteFile(s.path("deploy", lockSuffix), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if g := acquire(t, s, "deploy"); g.Token() <= last {
+		t.Errorf("token %d after the backup was restored; there was %d before", g.Token(), last)
 	}
 }
 
@@ -87,6 +123,7 @@ func TestEmptyFiles(t *testing.T) {
 // TestUnsyncedRecord: the record of a holder that was killed before its record
 // was on the disk counts, if it is there.
 func TestUnsyncedRecord(t *testing.T) {
+	stopClock(t)
 	s := open(t, t.TempDir())
 	release(t, acquire(t, s, "deploy"))
 	st, err := s.read("deploy")
@@ -99,8 +136,7 @@ func TestUnsyncedRecord(t *testing.T) {
 	if st, err = s.read("deploy"); st.durable || err != nil {
 		t.Errorf("state %+v, %v; want one that need not be durable", st, err)
 	}
-	time.Sleep(time.Millisecond) // time for reserved tokens
-	if g := acquire(t, s, "deploy"); driver.Token(g.Token()) != rec.Token-rec.Token%span+span {
+	if g := acquire(t, s, "deploy"); driver.Token(g.Token()) != rec.Token+1 {
 		t.Errorf("token %d after %d", g.Token(), rec.Token)
 	}
 }
@@ -148,10 +184,14 @@ func TestLastToken(t *testing.T) {
 		micros int64
 		want   uint64
 	}{
-		{0, 1000*span + 5, 1000*span + 5},       // the first has none reserved
-		{0, 1000 * span, 1000*span + 1},         // nor then
-		{10 * span, 1000 * span, 11 * span},     // the reserved ones are left out
-		{10*span + 3, 1000 * span, 11 * span},   // and so is what does not divide by span
+		{0, 1000*span + 5, 1000*span + 5},    // the first has none reserved
+		{0, 1000 * span, 1000*span + 1},      // nor then
+		{10 * span, 1000 * span, 999 * span}, // the clock, less what is reserved
+		{10*span + 3, 1001*span - 1, 999 * span},
+		{10 * span, 12 * span, 11 * span},     // the reserved ones are left out
+		{20*span + 3, 11 * span, 20*span + 4}, // the clock was set back
+		{20 * span, 11 * span, 21*span + 1},
+		{10 * span, 5, 11*span + 1},             // to 1970
 		{10 * span, 11 * span, 11*span + 1},     // no time for reserved ones
 		{10*span + 3, 11 * span, 10*span + 4},   // nor here
 		{11*span - 1, 11*span + 5, 11*span + 1}, // and none that would look like it
@@ -159,6 +199,9 @@ func TestLastToken(t *testing.T) {
 		if n, err := nextToken(c.last, c.micros); n != c.want || err != nil {
 			t.Errorf("after %d at %d: %d, %v; want %d", c.last, c.micros, n, err, c.want)
 		}
+	}
+	if n, err := nextToken(10, math.MaxInt64); err != nil || n > maxToken {
+		t.Errorf("token %d, %v; want none above %d, whatever the clock says", n, err, maxToken)
 	}
 	if n, err := nextToken(0, -5); err != nil || n != 1 {
 		t.Errorf("first token %d, %v, before 1970; want 1", n, err)

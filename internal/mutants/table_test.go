@@ -398,7 +398,13 @@ var mutants = []mutant{
 		name: "token not counted up",
 		file: "filelock/record.go",
 		old:  "next := last + reservedAfter(last) + 1", new: "next := last",
-		pkg: "filelock", test: "TestCounter",
+		pkg: "filelock", test: "TestLastToken",
+	},
+	{
+		name: "tokens of a file do not follow the clock",
+		file: "filelock/record.go",
+		old:  "whole := now/span*span - span; now >= span && whole >= next {", new: "whole := now/span*span - span; false && whole >= next {",
+		pkg: "filelock", test: "TestRestoredFile",
 	},
 	{
 		name: "trying overtakes those who wait",
