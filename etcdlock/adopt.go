@@ -136,7 +136,7 @@ func (a *adopted) back(ctx context.Context) error {
 func (a *adopted) keepAlive(ctx context.Context) (proven bool, err error) {
 	rctx, cancel := a.s.request(ctx)
 	defer cancel()
-	err = a.backing.keepAlive(rctx, a.s)
+	err = a.backing.keepAlive(rctx, a.s, 0)
 	known := !unknownLease(err)
 	if err != nil && known {
 		return false, a.s.unrecorded(ctx, err).err

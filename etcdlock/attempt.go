@@ -139,14 +139,13 @@ func (a *attempt) claim(ctx context.Context, term uint64) (*grant, *failure) {
 	}
 	rctx, cancel := a.s.request(ctx)
 	defer cancel()
-	since, err := g.verify(rctx)
-	if err != nil {
+	if err := g.verify(rctx, g.backing, 0); err != nil {
 		a.s.forget(g)
 		fail := a.s.classify(ctx, err)
 		fail.maybe = true
 		return nil, fail
 	}
-	g.first = since
+	g.first, g.told = g.backing.since, g.backing.since
 	return g, nil
 }
 
@@ -169,7 +168,7 @@ func (a *attempt) placed(ctx context.Context, rev int64) *failure {
 func (a *attempt) granted() *grant {
 	g := &grant{
 		s: a.s, lease: a.req.Lease, key: a.key, mark: a.mark, record: a.record,
-		backing: a.backing, first: a.since, rev: a.rev, mod: a.rev,
+		backing: a.backing, first: a.since, told: a.since, rev: a.rev, mod: a.rev,
 		alone:   !a.req.Shared && a.req.Slots == 0,
 		written: a.sight == nil,
 	}

@@ -141,7 +141,7 @@ func (s *store) back(ctx context.Context, b *backing, ttl time.Duration) (*backi
 	ctx, cancel := s.request(ctx)
 	defer cancel()
 	if b != nil {
-		err := b.keepAlive(ctx, s)
+		err := b.keepAlive(ctx, s, 0)
 		if err == nil {
 			return b, nil
 		}

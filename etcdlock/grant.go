@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -27,9 +26,13 @@ type grant struct {
 
 	renewing sync.Mutex // guards the fields below; see rewrite
 	backing  *backing
-	mod      int64 // mod revision of the key; 0: unknown
-	dirty    bool  // a write that binds the key to another etcd lease has an unknown outcome
-	written  bool  // the record says when it was acquired
+	flights  int            // under way
+	writes   int            // how often rewrite has begun
+	told     driver.Instant // what Renew has returned last
+	next     *backing       // of a rewrite that has failed
+	mod      int64          // mod revision of the key; 0: unknown
+	dirty    bool           // a write that binds the key to another etcd lease has an unknown outcome
+	written  bool           // the record says when it was acquired
 
 	recall *recall          // if its client may keep it; or nil
 	unsure bool             // an attempt: it may have been carried out, or be so later
@@ -65,34 +68,6 @@ func (g *grant) Reserved() (tokens uint64, others bool) {
 // Since implements driver.Grant.
 func (g *grant) Since() driver.Instant { return g.first }
 
-// Renew implements driver.Grant.
-func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	rctx, cancel := g.s.request(ctx)
-	defer cancel()
-	g.renewing.Lock()
-	defer g.renewing.Unlock()
-	if err := g.over(); err != nil {
-		return 0, err
-	}
-	var since driver.Instant
-	var err error
-	if seconds(ttl) > g.backing.seconds || g.dirty {
-		since, err = g.rewrite(rctx, seconds(ttl))
-	} else {
-		since, err = g.verify(rctx)
-	}
-	if err == nil {
-		if !g.written {
-			g.show(rctx)
-		}
-		return since, nil
-	}
-	if lost := g.over(); lost != nil {
-		return 0, lost
-	}
-	return 0, g.s.unrecorded(ctx, err).err
-}
-
 // over returns why the grant has ended, as far as this participant knows.
 func (g *grant) over() error {
 	g.s.mu.Lock()
@@ -106,29 +81,6 @@ func (g *grant) over() error {
 		return driver.ErrUncertain
 	}
 	return nil
-}
-
-// maxProofs is how often a keepalive is repeated that could not be proven: the
-// leader has changed in between.
-const maxProofs = 3
-
-// verify renews by a keepalive and proves it by a read. See backing.
-func (g *grant) verify(ctx context.Context) (driver.Instant, error) {
-	for range maxProofs {
-		err := g.backing.keepAlive(ctx, g.s)
-		known := !unknownLease(err)
-		if err != nil && known {
-			return 0, err
-		}
-		p, err := g.prove(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if known && g.backing.proven(p.term) {
-			return g.backing.since, nil
-		}
-	}
-	return 0, errUnproven
 }
 
 // check returns a *LostError unless own is the grant's key.
@@ -257,7 +209,7 @@ func (g *grant) reuse() {
 		return
 	}
 	defer g.renewing.Unlock()
-	if !g.dirty && g.late == 0 {
+	if !g.dirty && g.late == 0 && g.flights == 0 {
 		g.s.spare(g.backing)
 	}
 }

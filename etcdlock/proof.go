@@ -9,14 +9,18 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 const (
 	// A transaction asks about so many leases, with two operations each; servers
 	// allow 128 unless told otherwise.
 	maxBatch = 32
-	// maxReads is how many such transactions are under way.
+	// maxReads is how many such transactions are under way, and maxFull if each asks about
+	// so many.
 	maxReads = 8
+	maxFull  = 64
 )
 
 // proofs asks whether leases are there, for all that want to know at a time
@@ -48,7 +52,7 @@ func (g *grant) prove(ctx context.Context) (*proof, error) {
 	q := &g.s.proofs
 	q.mu.Lock()
 	q.waiting = append(q.waiting, p)
-	if q.readers < maxReads {
+	if q.readers < maxReads || len(q.waiting) >= maxBatch && q.readers < maxFull {
 		q.readers++
 		go q.serve(g.s)
 	}
@@ -94,9 +98,9 @@ func (s *store) answer(batch []*proof) {
 	}
 	ctx, cancel := context.WithDeadline(s.ctx, latest)
 	defer cancel()
-	ctx, cancel2 := s.request(ctx)
-	defer cancel2()
-	resp, err := s.client.Txn(ctx).Then(ops...).Commit()
+	sent := driver.Now()
+	resp, err := s.client.Txn(bounded{ctx, context.Background()}).Then(ops...).Commit()
+	s.ended(ctx, sent)
 	if err == nil {
 		s.term.Store(resp.Header.RaftTerm)
 	}

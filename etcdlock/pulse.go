@@ -47,10 +47,13 @@ type beat struct {
 }
 
 // keepAlive asks for the full time anew. That the lease is not known is no
-// evidence, the member may be behind: the read that follows tells.
-func (b *backing) keepAlive(ctx context.Context, s *store) error {
+// evidence, the member may be behind: the read that follows tells. If others are on
+// their way for the same lease it takes another stream, which may lead to another member.
+func (b *backing) keepAlive(ctx context.Context, s *store, beside int) error {
+	ctx, cancel := s.inTime(ctx, b)
+	defer cancel()
 	now := driver.Now()
-	resp, err := s.pulses[uint64(b.id)/7%pulses].beat(ctx, s, int64(b.id))
+	resp, err := s.pulses[(uint64(b.id)/7+uint64(beside))%pulses].beat(ctx, s, int64(b.id))
 	switch {
 	case err != nil:
 		return clientv3.ContextError(ctx, err)

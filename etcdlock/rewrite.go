@@ -4,6 +4,7 @@ package etcdlock
 
 import (
 	"context"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,7 +22,7 @@ import (
 // but another write that has succeeded counts as a renewal: it makes the condition
 // of the late one false.
 func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error) {
-	b, err := g.s.grantBacking(ctx, max(secs, g.backing.seconds))
+	b, err := g.another(ctx, max(secs, g.backing.seconds))
 	if err != nil {
 		return 0, err
 	}
@@ -51,13 +52,27 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 	if b.proven(resp.Header.RaftTerm) {
 		return b.since, nil
 	}
-	return g.verify(ctx)
+	err = g.verify(ctx, g.backing, 0)
+	return g.backing.since, err
+}
+
+// another returns a new etcd lease. The one of a rewrite before, which has failed, will do
+// while most of its time is left: on a slow link there may be no time to ask for two.
+func (g *grant) another(ctx context.Context, secs int64) (*backing, error) {
+	if b := g.next; b != nil && b.seconds >= secs && driver.Now().Sub(b.since) < b.time()/3 {
+		return b, nil
+	}
+	b, err := g.s.grantBacking(ctx, secs)
+	if err == nil {
+		g.next = b
+	}
+	return b, err
 }
 
 // rebound notes that b is the backing now, and listens for its mark.
 func (g *grant) rebound(b *backing) {
 	b.marked = true
-	g.backing = b
+	g.backing, g.next = b, nil
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	if g.s.grants[g.mark] == g {
@@ -82,36 +97,75 @@ func (g *grant) known(ctx context.Context) error {
 	return nil
 }
 
-// show writes the time of the grant into the record, which a waiter could not know when
-// it came. That is for people, so nothing depends on it: a cluster without space refuses
-// it, and keeps leases alive all the same. The key stays bound to its etcd lease, also if
-// the write is carried out late.
-func (g *grant) show(ctx context.Context) {
-	if g.known(ctx) != nil {
+// showOnce writes the time of the grant into the record, which a waiter could not know when
+// it came. That is for people, so nothing waits long for it or depends on it: a cluster without
+// space refuses it, and keeps leases alive all the same. The key stays bound to its etcd
+// lease, also if the write is carried out late.
+func (g *grant) showOnce(ctx context.Context) {
+	g.renewing.Lock()
+	if g.written {
+		g.renewing.Unlock()
 		return
+	}
+	done := make(chan struct{})
+	g.written = g.s.background(func() { defer close(done); g.show() })
+	within, began := g.backing.time()/24, g.written
+	g.renewing.Unlock()
+	if !began {
+		return
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (g *grant) show() {
+	ctx, cancel := g.s.request(g.s.ctx)
+	defer cancel()
+	g.renewing.Lock()
+	before := g.mod
+	g.renewing.Unlock()
+	after, err := g.writeRecord(ctx, before)
+	g.renewing.Lock()
+	defer g.renewing.Unlock()
+	if g.mod == before && !g.dirty {
+		g.mod = after
+	}
+	g.written = err == nil || refused(err) != nil // refused: or rather, not worth another try
+}
+
+// writeRecord writes the record into the key, which has the given mod revision, or one that is
+// not known if it is 0. It returns the revision that the key has then; 0 if that is not known.
+func (g *grant) writeRecord(ctx context.Context, mod int64) (int64, error) {
+	if mod == 0 {
+		p, err := g.prove(ctx)
+		if err != nil {
+			return 0, err
+		}
+		mod = p.own[0].ModRevision
 	}
 	g.s.mu.Lock()
 	value := g.record.String()
 	g.s.mu.Unlock()
 	resp, err := g.s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", g.mod)).
+		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", max(mod, g.recall.seen()))).
 		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).Commit()
 	switch {
 	case err != nil:
-		g.mod = 0
-		g.written = refused(err) != nil // or rather, not worth another try
+		return 0, err
 	case !resp.Succeeded:
-		g.mod = 0
-	default:
-		g.mod, g.written = resp.Header.Revision, true
+		return 0, errUnproven
 	}
+	return resp.Header.Revision, nil
 }
 
 // Downgrade implements driver.Downgrader. The key stays where it is; its record
 // says that it is shared from now on. Whoever waits to share it watches the key.
 func (g *grant) Downgrade(ctx context.Context) error {
-	g.renewing.Lock()
-	defer g.renewing.Unlock()
 	if err := g.over(); err != nil {
 		return err
 	}
@@ -125,6 +179,8 @@ func (g *grant) Downgrade(ctx context.Context) error {
 		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.rev)).
 		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
 		Else(clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
+	g.renewing.Lock()
+	defer g.renewing.Unlock()
 	if err != nil {
 		g.mod = 0
 		return g.s.classify(ctx, err).err
@@ -132,6 +188,6 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	if !resp.Succeeded {
 		return g.check(nil, resp.Responses[0].GetResponseRange().Kvs)
 	}
-	g.mod = resp.Header.Revision
+	g.mod = max(g.mod, resp.Header.Revision)
 	return nil
 }

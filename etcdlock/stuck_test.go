@@ -127,13 +127,13 @@ func TestStuckLeaderAnswers(t *testing.T) {
 	b := openStore(t, urlOf(others...))
 	w := wait(t, b, request("deploy"))
 	for w.waits() {
-		if err := g.backing.keepAlive(t.Context(), a); err != nil {
+		if err := g.backing.keepAlive(t.Context(), a, 0); err != nil {
 			t.Fatalf("the member that hangs does not answer: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	next := w.granted(patience)
-	if err := g.backing.keepAlive(t.Context(), a); err != nil {
+	if err := g.backing.keepAlive(t.Context(), a, 0); err != nil {
 		t.Fatalf("keepalive = %v; want the wrong answer that the test is about", err)
 	}
 	if left := g.backing.asked.Add(2 * time.Second).Sub(driver.Now()); left <= 0 {

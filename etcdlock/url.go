@@ -119,7 +119,7 @@ func (a *address) config(s *store) clientv3.Config {
 		TLS:                  a.opts.TLS,
 		DialTimeout:          s.connect,
 		DialKeepAliveTime:    10 * time.Second,
-		DialKeepAliveTimeout: min(max(ttl/6, time.Second), 5*time.Second),
+		DialKeepAliveTimeout: min(max(ttl/3, time.Second), 5*time.Second),
 		Logger:               zap.NewNop(),
 		DialOptions: append(s.session.options(),
 			a.authority(),

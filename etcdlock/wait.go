@@ -185,7 +185,7 @@ func (a *attempt) step(ctx context.Context) (*grant, *failure) {
 	var err error
 	if driver.Now() >= a.due() {
 		rctx, cancel := a.s.request(ctx)
-		err = a.keepAlive(rctx, a.s)
+		err = a.keepAlive(rctx, a.s, 0)
 		cancel()
 		if err != nil && !unknownLease(err) {
 			return nil, a.s.unrecorded(ctx, err)

@@ -139,8 +139,8 @@ func lossOutage(e *env) {
 // lossSlow: a lease lives as long as its renewals are answered within a third of the TTL.
 func lossSlow(e *env) {
 	e.lives(
-		Rule{Op: Renew, Count: 3, Effect: SlowAfter, Delay: e.h.TTL / 4},
-		Rule{Op: Renew, Effect: SlowBefore, Delay: e.h.TTL / 4},
+		Rule{Op: Renew, Count: 3, Effect: SlowAfter, Delay: e.h.TTL / 5},
+		Rule{Op: Renew, Effect: SlowBefore, Delay: e.h.TTL / 5},
 	)
 }
 

@@ -27,7 +27,8 @@ type Link struct {
 	after  string // text from the server behind which the fault next begins; empty if none
 	next   Fault
 	target string
-	made   int // connections
+	made   int           // connections
+	late   time.Duration // of what comes over new connections, each way
 	closed bool
 	conns  map[net.Conn]bool // both ends; true if it has lost something
 }
@@ -108,6 +109,14 @@ func (l *Link) Move(target string) {
 	l.target = target
 }
 
+// Slow makes new connections slow: what is sent over them arrives d later, in each
+// direction. They carry as much as before: requests do not wait for each other.
+func (l *Link) Slow(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = d
+}
+
 // Made returns how many connections were made to the link so far.
 func (l *Link) Made() int {
 	l.mu.Lock()
@@ -150,11 +159,11 @@ func (l *Link) join(in net.Conn) {
 		return
 	}
 	if l.Fault() == BlackHole && l.loses(up, in, nil) {
-		l.pass(nil, in, up)
+		l.pass(nil, in, up, nil)
 		return
 	}
 	l.mu.Lock()
-	target := l.target
+	target, late := l.target, l.late
 	l.mu.Unlock()
 	out, err := net.Dial("tcp", target)
 	if err != nil {
@@ -164,15 +173,18 @@ func (l *Link) join(in net.Conn) {
 	if !l.keep(out) {
 		return
 	}
+	toServer, toClient := newDelay(out, late), newDelay(in, late)
+	defer toServer.end()
+	defer toClient.end()
 	var both sync.WaitGroup
-	both.Go(func() { l.pass(out, in, up); out.Close(); in.Close() })
-	both.Go(func() { l.pass(in, out, down); in.Close(); out.Close() })
+	both.Go(func() { l.pass(out, in, up, toServer); out.Close(); in.Close() })
+	both.Go(func() { l.pass(in, out, down, toClient); in.Close(); out.Close() })
 	both.Wait()
 }
 
-// pass copies from src to dst. While that direction is dead it reads the bytes and
+// pass copies from src to dst, by way of w. While that direction is dead it reads the bytes and
 // drops them, and the connection cannot be used any more.
-func (l *Link) pass(dst, src net.Conn, d direction) {
+func (l *Link) pass(dst, src net.Conn, d direction, w io.Writer) {
 	buf := make([]byte, 32<<10)
 	lost := dst == nil
 	for {
@@ -190,7 +202,7 @@ func (l *Link) pass(dst, src net.Conn, d direction) {
 				time.Sleep(linkHangUp)
 				return
 			}
-			if _, err := dst.Write(buf[:n]); err != nil {
+			if _, err := w.Write(buf[:n]); err != nil {
 				if !l.loses(1-d, src, dst) { // else src does not hear that dst has gone
 					return
 				}

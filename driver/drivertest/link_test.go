@@ -99,6 +99,24 @@ func TestLinkKeepsWhatLostNothing(t *testing.T) {
 	e.arrives("on")
 }
 
+// TestLinkSlow: everything takes longer, and nothing waits for what was sent before.
+func TestLinkSlow(t *testing.T) {
+	e, l, _ := linked(t)
+	const late = 100 * time.Millisecond
+	l.Slow(late)
+	c := dial(t, l)
+	began := time.Now()
+	for range 50 {
+		c.say("slow")
+	}
+	for range 50 {
+		e.arrives("slow")
+	}
+	if d := time.Since(began); d < late || d > 50*late {
+		t.Errorf("50 lines took %v; want %v for all of them together", d, late)
+	}
+}
+
 func TestLinkDelayed(t *testing.T) {
 	e, l, c := linked(t)
 	l.Set(Delayed)

@@ -8,15 +8,19 @@ func init() {
 	}
 	etcd("an adopted lease is renewed by the key of the next one", "adopt.go",
 		"if len(resp.Kvs) != 1 || resp.Kvs[0].CreateRevision != a.rev {", "if len(resp.Kvs) != 1 {", "TestConformance/adopted-release-spares-the-successor")
-	etcd("a keepalive is believed", "grant.go",
-		"\t\tp, err := g.prove(ctx)\n\t\tif err != nil {\n\t\t\treturn 0, err\n\t\t}\n\t\tif known && g.backing.proven(p.term) {",
-		"\t\tif known {\n\t\t\tg.backing.since = g.backing.asked", "TestStuckLeader")
+	etcd("a keepalive is believed", "renew.go",
+		"\t\tp, err := g.proveInTime(ctx, b)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif known && b.proven(p.term) {",
+		"\t\tif known {\n\t\t\tb.since = b.asked", "TestStuckLeader")
+	etcd("a renewal ends with its caller", "renew.go",
+		"context.WithTimeout(g.s.ctx, b.time())", "context.WithTimeout(g.s.ctx, b.time()/3)", "TestRenewalGoesOn")
+	etcd("a keepalive for an etcd lease that was replaced counts", "renew.go",
+		"err == nil && g.writes != writes", "false", "TestRewriteBesideRenewal")
 	etcd("a read in another term proves a keepalive", "backing.go",
 		"if term == b.term {", "if true {", "TestStuckLeaderReadsElsewhere")
 	etcd("what was given up is deleted only", "grant.go",
 		"if _, err := s.client.Revoke(rctx, g.backing.id); err != nil && !unknownLease(err) {",
 		"if _, err := s.client.Delete(rctx, g.key); err != nil {", "TestLateCreate")
-	etcd("a write of unknown outcome is forgotten", "grant.go",
+	etcd("a write of unknown outcome is forgotten", "renew.go",
 		"|| g.dirty {", "{", "TestLateExtend")
 	etcd("a release that found nothing is one", "grant.go",
 		"if resp.Deleted == 0 && !again {", "if false {", "TestConformance/late-release-says-lost")
@@ -84,7 +88,7 @@ func init() {
 	etcd("seconds are rounded down", "keys.go",
 		"(ttl + time.Second - 1) / time.Second", "ttl / time.Second", "TestFractionsOfSeconds")
 	etcd("a renewal depends on what is shown", "rewrite.go",
-		"g.written = refused(err) != nil // or rather, not worth another try", "g.dirty = true", "TestFullServerKeepsLeases")
+		"g.written = err == nil || refused(err) != nil // refused: or rather, not worth another try", "g.dirty = err != nil", "TestFullServerKeepsLeases")
 	etcd("what nobody owns is left", "tidy.go",
 		"s.sweep(ctx, string(key), id)", "_ = s.sweep", "TestStrays")
 	etcd("what somebody owns is swept", "tidy.go",

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// A lease lives as long as the cluster answers within a sixth of the TTL: a renewal takes
+// two round trips.
+func TestLeaseLivesOnASlowLink(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	drivertest.SlowLink(t, startServer(t).Addr, ttl, func(addr string) (*pawl.Client, error) {
+		return Open(context.Background(), "etcd://"+addr, &Options{Options: pawl.Options{TTL: ttl}})
+	})
+}
+
+// slowStore opens a participant on a link over which a round trip takes so long.
+func slowStore(t *testing.T, trip time.Duration) *store {
+	t.Helper()
+	link := drivertest.NewLink(t, startServer(t).Addr)
+	link.Slow(trip / 2)
+	return openStore(t, "etcd://"+link.Addr())
+}
+
+// A renewal goes on when its caller has given up, and the next one is told.
+func TestRenewalGoesOn(t *testing.T) {
+	t.Parallel()
+	const trip, ttl, limit = 2 * time.Second, 9 * time.Second, 2500 * time.Millisecond
+	g := take(t, slowStore(t, trip), requestFor("deploy", ttl))
+	began := driver.Now()
+	renew := func() (driver.Instant, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		return g.Renew(ctx, ttl)
+	}
+	if _, err := renew(); err == nil {
+		t.Fatalf("Renew has taken less than %v; two round trips take %v", limit, 2*trip)
+	}
+	switch since, err := renew(); {
+	case err != nil:
+		t.Errorf("the second Renew = %v; want what has become of the first", err)
+	case since < began || since > began.Add(limit):
+		t.Errorf("trust counts from %v after the first renewal; want from its sending", since.Sub(began))
+	}
+	release(t, g)
+}
+
+// A renewal under way while the key is bound to another etcd lease says nothing of that one.
+func TestRewriteBesideRenewal(t *testing.T) {
+	t.Parallel()
+	const trip, ttl = time.Second, 30 * time.Second
+	g := take(t, slowStore(t, trip), requestFor("deploy", ttl))
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := g.Renew(t.Context(), ttl)
+		renewed <- err
+	}()
+	time.Sleep(trip / 4)
+	if _, err := g.Renew(t.Context(), 2*ttl); err != nil {
+		t.Errorf("Renew for longer = %v", err)
+	}
+	if err := <-renewed; err == nil {
+		t.Error("a keepalive for the etcd lease that was replaced counts")
+	}
+	release(t, g)
+}
