@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// aim is what we want of a workload. A miss stays in the table, with its cause.
+// aim is what we want of a workload. A miss stays in the table.
 type aim struct {
 	workload string
 	want     string
@@ -147,87 +147,19 @@ var aims = []aim{
 	most("S10", "≤ 2 × flock x true", 2, toPeer("S10", "flock x true")),
 }
 
-const (
-	slowHandOff = "one request and one message, as the floor; but the request is the release script, which after a pause runs cold and carries out some ten commands, each of " +
-		"which costs several times what it does hot. The look at the server's role, when there was none for 50 ms, costs as much as ten of them"
-	lateHandOff = "as for the median; and of some hundred hand-offs in a run a few that wait for a processor decide: in four runs it was between 1.0 and 2.7 times"
-	etcdPair    = "as many requests and operations as the raw ones, and fewer than concurrency.Mutex, whose first request reads the holder, too. What is left is the client's: " +
-		"13 % more allocations than the raw client's, for the lease, its end, and the record that says who holds it"
-	handOvers = "each lease goes to another process: a quorum of the servers, which share a processor, has to release, and the message has to come. " +
-		"Redsync's client takes the lock again some hundred times, as if nobody else wanted it"
-	sharedCalls = "no round trip is left to save where many locks share a call. The scripts' two SET for each lock take the server as long as the floor's commands, " +
-		"or longer on a machine with slow memory: its share of their time was 0.8 on one machine and 1.0 to 1.3 on another"
-	zkPair = "as many requests as the raw operations, with the same time of the server. What is left is the client's: a fifth more, for the lease and its end"
-	pgPair = "two thirds of the floor are the round trip. The functions, a wider row and the look for a tombstone are the rest (docs/benchmarks.md, PostgreSQL)"
-	thrice = "3 × redislock is more than the floor reaches. Many locks are one call, with two SET for each: for it, and for its token; then the processors of the server and of " +
-		"the client are both busy"
-)
-
-// causes says why an aim is missed, by its workload and its text. They are written
-// by hand, from profiles; one whose aim is met is not shown.
-var causes = map[string]string{
-	"S1: p50 ≤ 1.08 × the floor": "the scripts: a server that slept in between runs them cold, with eight commands within where the floor has three; that is most of its 1.7 × as much " +
-		"processor time. The client takes 1.4 × as much, for the lease, its renewal and its context",
-	"S1/apart: p50 ≤ 1.25 × the floor":    "the scripts, which run cold each time: nine commands within where the floor has three, and, after 50 ms, a look at the server's role",
-	"S2/64: ≥ 3 × redsync and redislock":  thrice,
-	"S2/512: ≥ 3 × redsync and redislock": thrice,
-	"S2/aof: ≥ 0.9 × the floor": "the log: for each lock two SET and a DEL are written to it, with the token and the holder: nearly three times as many bytes as the floor's. " +
-		"With it the server takes twice the processor time of S2/64",
-	"S8/1: p50 ≤ 1.25 × five parallel round trips": "the scripts: five servers on one processor, one after the other, take nearly twice the time for them, with seven commands within where the floor " +
-		"has three",
-	"S8/64: ≥ 3 × redsync":                      "that is more than the raw commands reach: the five servers share a processor, which those fill, and so do calls for many locks, with two SET for each at each server",
-	"S5/1: p50 ≤ 1.25 × PUBLISH to delivery":    slowHandOff,
-	"S5/16: p50 ≤ 1.25 × PUBLISH to delivery":   slowHandOff,
-	"S5/1: p99 ≤ 2 × PUBLISH to delivery":       lateHandOff,
-	"S5/16: p99 ≤ 2 × PUBLISH to delivery":      lateHandOff,
-	"S11/2: ahead of redsync":                   handOvers,
-	"S11/8: ahead of redsync":                   handOvers,
-	"S11/32: ahead of redsync":                  handOvers,
-	"S11/64: ahead of redsync":                  handOvers,
-	"S9/etcd/1: p50 ≤ 1.1 × the raw operations": etcdPair,
-	"S9/etcd/1: ahead of concurrency.Mutex":     etcdPair,
-	"S6/zk: no later than zk.Lock": "the session is longer than the TTL by a third or three ticks, 1.5 s here, as the leader may have begun to count that much earlier than the " +
-		"holder's last request (docs/adr/0007-zookeeper-sessions.md). zk.Lock tells nobody how long it may be trusted",
-	"S13/first: p50 ≤ 2.5 × a free lock": "one after the other: the waiter's request, a message to the keeper, the keeper's release, a message to the waiter; each wakes a process or " +
-		"goroutine that slept. A free lock takes two requests",
-	"S1: ahead of redislock and redsync":                            "as for the floor: both write one key, with no token that lasts and no record of the holder",
-	"S2/64: ≥ 0.95 × the floor":                                     sharedCalls,
-	"S2/64: ≥ 1.5 × rueidislock":                                    sharedCalls,
-	"S2/512: ≥ 0.95 × the floor":                                    sharedCalls,
-	"S2/512: ≥ 1.5 × rueidislock":                                   sharedCalls,
-	"S3: ≥ 0.2 × a FIFO of Go channels":                             "each lease has a state of its own, a context and a token, which take the client a microsecond or more and several cache misses; a channel has nothing of that",
-	"S8/1: ahead of redsync":                                        "as for the round trips: redsync sends as many requests as those",
-	"S8/2048: ≥ 1.5 × redsync":                                      "a fifth of the requests, but the five servers share a processor, and their scripts take four fifths of the time that those of redsync take",
-	"S9/zk/1: p50 ≤ 1.1 × the raw operations":                       zkPair,
-	"S9/zk/1: ahead of zk.Lock":                                     zkPair,
-	"S12/1: p50 ≤ 1.15 × two updates of a row, the second async":    pgPair,
-	"S12/1: ahead of an advisory lock in a transaction":             "an advisory lock writes nothing, so its commit has no log to write",
-	"S12/async: p50 ≤ 1.15 × two updates of a row":                  pgPair,
-	"S12/disk: p50 ≤ 1.15 × two updates of a row, the second async": pgPair,
-	"S12/64: ≥ 3 × the best peer":                                   "the best peer writes no row, and each of our leases writes two: with as many rows as we write, two updates reach half to two thirds of our rate",
-	"S12/pass: p50 ≤ 1.5 × NOTIFY to delivery":                      "NOTIFY alone writes nothing. A hand-off is some eight statements and a commit of two rows, which run cold after a pause",
-	"S13/alone: p50 ≤ 1 µs":                                         "two microseconds of the client, for the lease, its context and its place among those of the name; no request",
-	"S10: ≤ 2 × flock x true": "three Go programs start besides the command: pawl; pawl again as the stub, which names its process group to the guard before it becomes " +
-		"the command (without it, kill -9 of pawl at the wrong moment would leave a command that nobody ends); and, beside the stub, the guard, whose end pawl awaits because " +
-		"it has the lock's files too. A Go program that does nothing takes twice as long as true, and nearly all of that is Go's runtime. The rest is catching signals, and the " +
-		"disk, which has the token before the command starts",
-}
-
-func (a aim) key() string { return a.workload + ": " + a.want }
-
 // verdicts returns a row for each aim of the workloads that were run.
 func (r *results) verdicts() *table {
-	t := &table{head: []string{"", "aim", "measured", "verdict", "cause"}, left: true}
+	t := &table{head: []string{"", "aim", "measured", "verdict"}, left: true}
 	for _, a := range aims {
 		if _, run := r.by[a.workload]; !run {
 			continue
 		}
 		v := a.got(r)
-		row := []string{a.workload, a.want, "", "not measured", ""}
+		row := []string{a.workload, a.want, "", "not measured"}
 		if !math.IsNaN(v) {
 			row[2], row[3] = a.show(v), "met"
 			if a.atLeast && v < a.limit || !a.atLeast && v > a.limit {
-				row[3], row[4] = "missed", causes[a.key()]
+				row[3] = "missed"
 			}
 		}
 		t.rows = append(t.rows, row)

@@ -39,7 +39,7 @@ func TestEveryContenderIsKnown(t *testing.T) {
 	}
 	for _, a := range aims {
 		if !seen[a.workload] {
-			t.Errorf("the aim %q is of no workload", a.key())
+			t.Errorf("the aim %q is of no workload", a.workload+": "+a.want)
 		}
 	}
 	if all, unknown := chosen("S2,S9/zk"); len(all) != 7 || unknown != "" {

@@ -11,18 +11,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 )
 
 type flags struct {
-	run      string
-	rounds   int
-	cell     time.Duration
-	full     bool
-	list     bool
-	md, svgs string
+	run    string
+	rounds int
+	cell   time.Duration
+	full   bool
+	list   bool
 }
 
 func main() {
@@ -39,8 +37,6 @@ func main() {
 	flag.DurationVar(&f.cell, "cell", 700*time.Millisecond, "how long a cell runs, at most 5s")
 	flag.BoolVar(&f.full, "full", false, "hold the leases of S7 for two minutes instead of 20 s")
 	flag.BoolVar(&f.list, "list", false, "list the workloads, and who takes part")
-	flag.StringVar(&f.md, "md", "", "write the tables as Markdown to `FILE`")
-	flag.StringVar(&f.svgs, "svg", "", "write pictures to `DIR`")
 	flag.Parse()
 	if err := f.main(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -77,7 +73,7 @@ func (f *flags) main() error {
 		return err
 	}
 	fmt.Print(r.text())
-	return f.write(r)
+	return nil
 }
 
 // measure runs the workloads. INT and TERM end it after the cell that runs, with the
@@ -155,32 +151,4 @@ func progress(text string) {
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", text)
 	}
-}
-
-func (f *flags) write(r *report) error {
-	pictures := ""
-	if f.svgs != "" {
-		if err := os.MkdirAll(f.svgs, 0o755); err != nil {
-			return err
-		}
-		for _, s := range r.order {
-			if svg, ok := r.chart(s); ok {
-				if err := os.WriteFile(filepath.Join(f.svgs, fileName(s.id)+".svg"), []byte(svg), 0o644); err != nil {
-					return err
-				}
-			}
-		}
-		pictures = f.svgs
-		if rel, err := filepath.Rel(filepath.Dir(f.md), f.svgs); err == nil && f.md != "" {
-			pictures = filepath.ToSlash(rel)
-		}
-	}
-	if f.md == "" {
-		return nil
-	}
-	old, err := os.ReadFile(f.md)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return os.WriteFile(f.md, []byte(r.into(string(old), pictures)), 0o644)
 }

@@ -46,33 +46,6 @@ func (t *table) text() string {
 	return b.String()
 }
 
-// markdown is for a document.
-func (t *table) markdown() string {
-	var b strings.Builder
-	line := func(row []string) { b.WriteString("| " + strings.Join(row, " | ") + " |\n") }
-	escaped := strings.NewReplacer("|", `\|`)
-	line(t.head)
-	rule := make([]string, len(t.head))
-	for i := range rule {
-		rule[i] = "---:"
-		if i == 0 || t.left {
-			rule[i] = "---"
-		}
-	}
-	line(rule)
-	for _, row := range t.rows {
-		out := make([]string, len(row))
-		for i, s := range row {
-			out[i] = escaped.Replace(s)
-		}
-		line(out)
-	}
-	for _, n := range t.notes {
-		b.WriteString("\n" + n + "\n")
-	}
-	return b.String()
-}
-
 // column is a column of a workload's table; one that is empty is left out.
 type column struct {
 	head string
