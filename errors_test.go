@@ -66,9 +66,9 @@ func (g *failingGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Ins
 	}
 	return g.Grant.Renew(ctx, ttl)
 }
-func (g *failingGrant) Release(context.Context) error    { return g.d.err }
-func (g *failingGrant) Downgrade(context.Context) error  { return g.d.err }
-func (g *failingGrant) Guard(context.Context, any) error { return g.d.err }
+func (g *failingGrant) Release(context.Context) error           { return g.d.err }
+func (g *failingGrant) Downgrade(context.Context) error         { return g.d.err }
+func (g *failingGrant) Guard(context.Context, any, error) error { return g.d.err }
 
 // TestOutcomesAreDisjoint: whatever a store returns, every error of this package is one outcome.
 func TestOutcomesAreDisjoint(t *testing.T) {

@@ -16,9 +16,11 @@ import (
 // It holds also if the lease's time is over before the commit: nobody else is granted the
 // name until tx has ended.
 //
-// Call it once in each transaction, before the writes or after them; with pglock, tx is a
-// pgx.Tx, or a *sql.Tx. After an error roll back: with pglock the transaction cannot be
-// committed any more. End tx before Release; if not, the name becomes free when tx ends.
+// Call it once in each transaction, before the writes or after them, and before any savepoint.
+// With pglock, tx is a pgx.Tx or a *sql.Tx; pglock.Guard and pglock.GuardSQL let the compiler check
+// that. A nested transaction of pgx, which is a savepoint, is refused. After an error tx cannot be
+// committed, whatever the error was: roll it back. End tx before Release; if not, the name becomes
+// free when tx ends.
 //
 // Within Client.Do, use the context that Do gives its function, also for the statements of
 // tx: when the lease ends they fail, instead of keeping the name. With another context tx may
@@ -40,19 +42,17 @@ func (l *Lease) Guard(ctx context.Context, tx any) error {
 
 func (l *Lease) guard(ctx context.Context, tx any) error {
 	l.check()
-	if err := l.ended(); err != nil {
-		return err
-	}
+	err := l.ended()
 	g, ok := l.grant.store.(driver.Guarder)
-	if !ok {
+	switch {
+	case !ok && err == nil:
 		return fmt.Errorf("this store cannot guard a transaction; pglock can: %w", errors.ErrUnsupported)
-	}
-	// From now on the lease is not handed over without the store.
-	if !l.keep() {
-		if err := l.ended(); err != nil {
-			return err
+	case !ok:
+		return err
+	case err == nil && !l.keep(): // else the lease is not handed over without the store from now on
+		if err = l.ended(); err == nil {
+			err = ErrReleased
 		}
-		return ErrReleased
 	}
-	return g.Guard(ctx, tx)
+	return g.Guard(ctx, tx, err)
 }

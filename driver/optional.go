@@ -140,10 +140,11 @@ type Guarder interface {
 	// Guard makes tx, an open transaction on the database of the store, fail unless the
 	// grant has not ended, and then keeps every other grant on the name from beginning
 	// until tx has ended. It returns ErrLost if the grant has ended, and an error that is
-	// errors.ErrUnsupported if tx is of a type that the store does not know. Once it has
-	// been called, Reserved must return 0 tokens: tx may end after the grant was handed
-	// over.
-	Guard(ctx context.Context, tx any) error
+	// errors.ErrUnsupported if tx is of a type that the store does not know. After any other
+	// error tx cannot be committed, also if ctx has ended. If ended is not nil, the lease has
+	// ended for that reason: Guard makes tx fail and returns ended. Once Guard has been called,
+	// Reserved must return 0 tokens: tx may end after the grant was handed over.
+	Guard(ctx context.Context, tx any, ended error) error
 }
 
 // Reserver is a Grant that comes with more tokens than its own. Package pawl passes it

@@ -13,7 +13,7 @@
 // Where the data are in the same database, no late write is possible at all:
 //
 //	tx, err := pool.Begin(ctx)
-//	if err := lease.Guard(ctx, tx); err != nil { … }
+//	if err := pglock.Guard(ctx, lease, tx); err != nil { … }
 //	… // writes
 //	err = tx.Commit(ctx)
 //

@@ -32,7 +32,7 @@ func Example() {
 			return err
 		}
 		defer tx.Rollback(ctx)
-		if err := lease.Guard(ctx, tx); err != nil {
+		if err := pglock.Guard(ctx, lease, tx); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "update invoices set paid = true where id = 42"); err != nil {

@@ -7,55 +7,124 @@ import (
 	dbsql "database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-var _ driver.Guarder = (*grant)(nil)
+// Guard is lease.Guard for a transaction of pgx: tx is committed only if the lease is held, and
+// before anybody else is granted the name. After an error tx cannot be committed.
+func Guard(ctx context.Context, lease *pawl.Lease, tx pgx.Tx) error { return guard(ctx, lease, tx) }
 
-// pgxTx is a pgx.Tx. A connection or a pool, which have no Commit, would lock the row for
-// one statement, and guard nothing.
-type pgxTx interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Commit(ctx context.Context) error
+// GuardSQL is Guard for a transaction of database/sql, with a driver for PostgreSQL.
+func GuardSQL(ctx context.Context, lease *pawl.Lease, tx *dbsql.Tx) error {
+	return guard(ctx, lease, tx)
 }
 
-// sqlTx is a *sql.Tx.
-type sqlTx interface {
-	ExecContext(ctx context.Context, query string, args ...any) (dbsql.Result, error)
-	Commit() error
+func guard(ctx context.Context, lease *pawl.Lease, tx any) error {
+	err := lease.Guard(ctx, tx)
+	if errors.Is(err, errors.ErrUnsupported) { // the lease is one of another store
+		if t, bad := transactionOf(tx); bad == nil {
+			t.spoil(ctx)
+		}
+	}
+	return err
 }
 
-// guardLost is the code with which pawl.guard fails.
+// transaction is one of pgx or of database/sql.
+type transaction struct {
+	exec func(ctx context.Context, sql string, args ...any) error
+	// abandon ends it without the server's help.
+	abandon func(ctx context.Context)
+}
+
+// transactionOf takes no connection and no pool: they would lock the row for one statement.
+func transactionOf(tx any) (*transaction, error) {
+	if v := reflect.ValueOf(tx); v.Kind() == reflect.Pointer && v.IsNil() {
+		tx = nil
+	}
+	switch t := tx.(type) {
+	case nil:
+		return nil, fmt.Errorf("pglock: the transaction is nil: %w", errors.ErrUnsupported)
+	case pgx.Tx:
+		return &transaction{
+			func(ctx context.Context, sql string, args ...any) error {
+				_, err := t.Exec(ctx, sql, args...)
+				return err
+			},
+			func(ctx context.Context) { t.Conn().Close(ctx) }, // Rollback of a nested one would leave the others
+		}, nil
+	case interface { // a *sql.Tx, or what embeds one
+		ExecContext(ctx context.Context, query string, args ...any) (dbsql.Result, error)
+		Commit() error
+		Rollback() error
+	}:
+		return &transaction{
+			func(ctx context.Context, sql string, args ...any) error {
+				_, err := t.ExecContext(ctx, sql, args...)
+				return err
+			},
+			func(context.Context) { _ = t.Rollback() },
+		}, nil
+	}
+	return nil, fmt.Errorf("pglock: %T is no transaction of pgx or database/sql: %w", tx, errors.ErrUnsupported)
+}
+
+// guardLost is the code with which pawl.guard fails if the lease has ended.
 const guardLost = "PAWL1"
+
+// fails is a statement after which the server commits nothing.
+const fails = `DO 'BEGIN RAISE ''the lease does not guard this transaction'' USING ERRCODE = ''` + guardLost + `''; END'`
+
+// code returns the SQLSTATE with which the server has refused a statement, and with it the
+// transaction; empty if the error is of another kind. It knows the errors of pgx and of lib/pq.
+func code(err error) string {
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		return state.SQLState()
+	}
+	return ""
+}
+
+// spoil makes sure that the transaction is not committed, also if ctx has ended.
+func (t *transaction) spoil(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	err := t.exec(ctx, fails)
+	if code(err) == "" && !errors.Is(err, pgx.ErrTxClosed) { // its connection may be another's then
+		t.abandon(ctx)
+	}
+}
+
+var _ driver.Guarder = (*grant)(nil)
 
 // Guard implements driver.Guarder. The lock on the lease's row, and the failure if the
 // lease has ended, are part of tx: the caller cannot commit although it ignores the
 // error. A tx on another database fails for lack of the schema, or of the lease.
-func (g *grant) Guard(ctx context.Context, tx any) error {
-	if err := g.over(); err != nil {
+func (g *grant) Guard(ctx context.Context, tx any, ended error) error {
+	t, err := transactionOf(tx)
+	if err != nil {
 		return err
+	}
+	if ended == nil {
+		ended = g.over()
+	}
+	if ended != nil {
+		t.spoil(ctx)
+		return ended
 	}
 	g.s.mu.Lock()
 	g.spare = 0 // the successor would not wait for the end of tx
 	g.s.mu.Unlock()
-	var err error
-	switch t := tx.(type) {
-	case pgxTx:
-		_, err = t.Exec(ctx, g.s.sql.guard, g.name, g.lease, int64(g.token))
-	case sqlTx:
-		_, err = t.ExecContext(ctx, g.s.sql.guard, g.name, g.lease, int64(g.token))
-	default:
-		return fmt.Errorf("pglock: %T is no transaction of pgx or database/sql: %w", tx, errors.ErrUnsupported)
-	}
-	var state interface{ SQLState() string } // of pgx and of lib/pq
+	err = t.exec(ctx, g.s.sql.guard, g.name, g.lease, int64(g.token))
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &state) && state.SQLState() == guardLost:
+	case err != nil && code(err) == "": // it may not have been sent
+		t.spoil(ctx)
+	case code(err) == guardLost:
 		return &driver.LostError{Reason: driver.Gone, Err: errors.New("lease " + g.lease + " with token " + strconv.FormatUint(g.token, 10) + " has ended in the store of this transaction")}
 	}
 	return err

@@ -57,8 +57,8 @@ func isOver(t testing.TB, d *store, name string) {
 	}
 }
 
-// transaction is one of pgx, or of database/sql.
-type transaction struct {
+// testTx is a transaction of pgx, or of database/sql.
+type testTx struct {
 	tx     any
 	exec   func(sql string) error
 	commit func() error
@@ -67,15 +67,15 @@ type transaction struct {
 }
 
 // begin returns ways to begin a transaction, by their name.
-func beginners(t testing.TB, p *servers.Postgres) map[string]func() *transaction {
+func beginners(t testing.TB, p *servers.Postgres) map[string]func() *testTx {
 	db, err := dbsql.Open("pgx", p.URL("pawl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
 	ctx := context.Background()
-	return map[string]func() *transaction{
-		"pgx": func() *transaction {
+	return map[string]func() *testTx{
+		"pgx": func() *testTx {
 			c, err := pgx.Connect(ctx, p.URL("pawl"))
 			if err != nil {
 				t.Fatal(err)
@@ -85,15 +85,15 @@ func beginners(t testing.TB, p *servers.Postgres) map[string]func() *transaction
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &transaction{tx, func(q string) error { _, err := tx.Exec(ctx, q); return err },
+			return &testTx{tx, func(q string) error { _, err := tx.Exec(ctx, q); return err },
 				func() error { return tx.Commit(ctx) }, func() { tx.Rollback(ctx) }, func() int { return int(c.PgConn().PID()) }}
 		},
-		"sql": func() *transaction {
+		"sql": func() *testTx {
 			tx, err := db.Begin()
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &transaction{tx, func(q string) error { _, err := tx.Exec(q); return err }, tx.Commit, func() { tx.Rollback() }, nil}
+			return &testTx{tx, func(q string) error { _, err := tx.Exec(q); return err }, tx.Commit, func() { tx.Rollback() }, nil}
 		},
 	}
 }
@@ -104,13 +104,13 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
-	guard := func(g driver.Grant, tx any) error { return g.(driver.Guarder).Guard(t.Context(), tx) }
+	guard := func(g driver.Grant, tx any) error { return g.(driver.Guarder).Guard(t.Context(), tx, nil) }
 	const ttl = 500 * time.Millisecond
 	for way, begin := range beginners(t, p) {
 		t.Run(way, func(t *testing.T) {
 			name := func(s string) string { return "guard/" + way + "/" + s }
 			sql(t, p, fmt.Sprintf("CREATE TABLE IF NOT EXISTS guarded_%s (token bigint)", way))
-			write := func(tx *transaction, g driver.Grant) error {
+			write := func(tx *testTx, g driver.Grant) error {
 				return tx.exec(fmt.Sprintf("INSERT INTO guarded_%s VALUES (%d)", way, g.Token()))
 			}
 			for what, end := range map[string]func(g driver.Grant, name string){
@@ -207,7 +207,7 @@ func TestGuardSharers(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx := beginners(t, p)["pgx"]()
-		if err := g.(driver.Guarder).Guard(t.Context(), tx.tx); err != nil {
+		if err := g.(driver.Guarder).Guard(t.Context(), tx.tx, nil); err != nil {
 			t.Fatal(err)
 		}
 		isOver(t, other, req.Name)
@@ -243,9 +243,11 @@ func TestGuardLease(t *testing.T) {
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Guard(t.Context(), tx.tx); !errors.Is(err, pawl.ErrReleased) {
+	late := beginners(t, p)["pgx"]()
+	if err := lease.Guard(t.Context(), late.tx); !errors.Is(err, pawl.ErrReleased) {
 		t.Errorf("Guard = %v; want ErrReleased", err)
 	}
+	late.abort()
 	got := make(chan error, 1)
 	go func() { _, err := locks.Acquire(t.Context(), "guard/lease"); got <- err }()
 	select {
@@ -295,7 +297,7 @@ func TestGuardNoLateCommit(t *testing.T) {
 				pause()
 				tx := start()
 				pause()
-				err = g.(driver.Guarder).Guard(context.Background(), tx.tx)
+				err = g.(driver.Guarder).Guard(context.Background(), tx.tx, nil)
 				if err == nil {
 					pause()
 					err = tx.exec(fmt.Sprintf("INSERT INTO guarded(token, before) SELECT %d, coalesce(max(token), 0) FROM guarded", g.Token()))

@@ -48,7 +48,7 @@ func TestGuardIsShown(t *testing.T) {
 						t.Fatal(err)
 					}
 					tx := begin()
-					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.(driver.Guarder).Guard(t.Context(), tx.tx)); err != nil {
+					if err := errors.Join(tx.exec("SET application_name = 'billing'"), g.(driver.Guarder).Guard(t.Context(), tx.tx, nil)); err != nil {
 						t.Fatal(err)
 					}
 					if h := holders(t, d, req.Name); len(h) != 1 || h[0].Transaction != nil {
@@ -116,7 +116,7 @@ func TestClosedViews(t *testing.T) {
 	}
 	g := take(t, mine, "kept", time.Minute)
 	tx := beginners(t, p)["pgx"]()
-	if err := g.(driver.Guarder).Guard(t.Context(), tx.tx); err != nil {
+	if err := g.(driver.Guarder).Guard(t.Context(), tx.tx, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Release(t.Context()); err != nil {

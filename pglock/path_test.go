@@ -146,7 +146,7 @@ func guardIn(t *testing.T, p *servers.Postgres, g driver.Grant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.(driver.Guarder).Guard(ctx, tx); err != nil {
+	if err := g.(driver.Guarder).Guard(ctx, tx, nil); err != nil {
 		t.Errorf("Guard: %v", err)
 	}
 	var path string

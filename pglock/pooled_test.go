@@ -89,7 +89,7 @@ func TestPooled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := g.(driver.Guarder).Guard(t.Context(), tx); err != nil {
+			if err := g.(driver.Guarder).Guard(t.Context(), tx, nil); err != nil {
 				t.Errorf("Guard = %v", err)
 			}
 			if err := tx.Commit(t.Context()); err != nil {

@@ -16,6 +16,12 @@ func init() {
 		"AND s.token = p_token FOR KEY SHARE;", "AND s.token = p_token;", "TestGuardSharers")
 	pg("a guard does not look at the time", "sql/schema.sql",
 		"IF ends IS NULL OR ends <= pawl.us() THEN", "IF ends IS NULL THEN", "TestGuard")
+	pg("a transaction is committed although its guard has failed", "guard.go",
+		"	err := t.exec(ctx, fails)\n", "	var err error = pgx.ErrTxClosed\n", "TestGuardFails")
+	pg("a transaction that is busy goes on without a guard", "guard.go",
+		"t.abandon(ctx)", "_ = t.abandon", "TestGuardBusy")
+	pg("a guard in a savepoint will do", "sql/schema.sql",
+		"k.mode = 'ExclusiveLock') > 1 THEN", "k.mode = 'ExclusiveLock') > 9 THEN", "TestGuardSavepoint")
 	pg("a guard is only told of the loss", "sql/schema.sql",
 		"RAISE 'the lease on % with token % has ended'", "RAISE WARNING 'the lease on % with token % has ended'", "TestGuard")
 	pg("a guarded lease is taken over when its time is over", "sql/schema.sql",

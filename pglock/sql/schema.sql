@@ -738,7 +738,9 @@ END $$;
 
 -- guard is for transactions of the user. It fails unless the lease is held and its token
 -- is still the last; if it does not fail, nobody else is granted the name until the
--- transaction has ended.
+-- transaction has ended. Going back to a savepoint would take away a lock that came after it, so
+-- there must be none: then the lock is that of the transaction, and not of a part of it, or no
+-- part has an id.
 CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE ends bigint;
 BEGIN
@@ -748,6 +750,10 @@ BEGIN
   END IF;
   IF ends IS NULL OR ends <= pawl.us() THEN
     RAISE 'the lease on % with token % has ended', p_name, p_token USING ERRCODE = 'PAWL1';
+  END IF;
+  IF NOT EXISTS (SELECT FROM pawl.lock l WHERE l.name = p_name AND l.xmax = pg_current_xact_id()::xid)
+    AND (SELECT count(*) FROM pg_lock_status() k WHERE k.pid = pg_backend_pid() AND k.locktype = 'transactionid' AND k.mode = 'ExclusiveLock') > 1 THEN
+    RAISE 'the lease on % would no longer be guarded after a rollback to the savepoint: call Guard on the outermost transaction, before any savepoint', p_name USING ERRCODE = 'PAWL2';
   END IF;
   PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
 END $$;
