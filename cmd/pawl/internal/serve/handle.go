@@ -60,6 +60,11 @@ func (s *Server) withToken(w http.ResponseWriter, r *http.Request, f func(*Serve
 		refuse(w, http.StatusUnauthorized, "send the token of pawl serve --token-file: Authorization: Bearer TOKEN")
 		return
 	}
+	if !welcome(r.Context()) {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, "too many connections are open here: close some pages")
+		return
+	}
 	f(s, w, r)
 }
 

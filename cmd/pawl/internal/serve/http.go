@@ -11,12 +11,9 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 const (
-	maxConns  = 128              // at a time: others wait
 	maxHeader = 32 << 10         // bytes
 	patient   = 10 * time.Second // for a request to come, and for each write of a stream
 	slowest   = breakWait + patient
@@ -26,12 +23,13 @@ const (
 func listen(ctx context.Context, l net.Listener, cert *tls.Certificate, handle http.HandlerFunc) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l = netutil.LimitListener(l, maxConns)
+	l = &conns{Listener: l}
 	srv := &http.Server{
 		Handler: handle, DisableGeneralOptionsHandler: true,
 		MaxHeaderBytes: maxHeader, ReadTimeout: patient, WriteTimeout: slowest, IdleTimeout: slowest,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
-		ErrorLog:    log.New(io.Discard, "", 0),                        // what clients do wrong is told to them
+		ConnContext: withConn,
+		ErrorLog:    log.New(io.Discard, "", 0), // what clients do wrong is told to them
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 16},
 	}
 	ended := make(chan error, 1)

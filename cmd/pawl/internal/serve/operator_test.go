@@ -44,6 +44,7 @@ func TestPageOfThreeHosts(t *testing.T) {
 	began := time.Now()
 	p.until(`document.querySelector('#rows th')?.textContent`, "ledger/close") // the first
 	p.until(`document.getElementById('deadlock').textContent.startsWith('Deadlock: 2 waiters')`, "true")
+	p.until(`/^Waits longest, for \d+s: ci@ci-2 .*, for ledger\/close held by ci@ci-1/.test(document.getElementById('longest').textContent)`, "true")
 	p.until(`document.getElementById('often').textContent.startsWith('Changes hands often: leader (')`, "true")
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("named after %v", took)

@@ -72,6 +72,9 @@ func TestPageDraws(t *testing.T) {
 	p.until(`document.getElementById('past').textContent`, "rotate")
 	p.until(`[...document.querySelectorAll('#rows tr.overdue th')].map((e) => e.textContent).join()`, "import/feed")
 	p.eval(`document.getElementById('span').value = '2'; document.getElementById('span').dispatchEvent(new Event('change'))`)
+	// No host has a colour like those of the legend that mean trouble.
+	p.until(`import('./timeline.js').then(({ hue }) => Array.from({ length: 5000 }, (_, i) => hue('host-' + i)).filter((h) => h < 120 || h > 300).length)`, "0")
+	p.until(`document.getElementById('longest').textContent.includes('app@app-1') && document.querySelector('#longest button').textContent`, "ledger/close")
 	p.shoot("serve", false)
 	p.look(1200, 1060, "dark")
 	p.eval(`new Promise((done) => setTimeout(done, 300))`)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { clock, make, plain, set } from './text.js';
+import { clock, long, make, plain, set, who } from './text.js';
 import { Table, matches } from './table.js';
 import { Timeline } from './timeline.js';
 import { Detail } from './detail.js';
@@ -94,8 +94,22 @@ function show() {
 		heat.show($('filter').value, width);
 	}
 	showPast(free);
+	showLongest();
 	graph.show();
 	detail.show();
+}
+
+// showLongest names the waiter of all stores that has waited for longest.
+function showLongest() {
+	const now = known.now(), first = table.longest(now), line = $('longest');
+	line.hidden = !first;
+	if (!first) return;
+	const waiter = first.waiters.reduce((a, b) => Date.parse(b.since) < Date.parse(a.since) ? b : a);
+	const [by, button, whom] = line.children;
+	set(by, `Waits longest, for ${long(first.waitsFor(now))}: ${who(waiter)}, for`);
+	set(button, plain(first.name));
+	set(whom, first.holders[0] ? `held by ${who(first.holders[0])}` : 'held by nobody');
+	button.onclick = () => detail.open(first.key, button);
 }
 
 // past returns the names that nobody holds any more, and that somebody held for the last

@@ -66,6 +66,13 @@ export class Table {
 		return found;
 	}
 
+	// longest returns the lock whose first waiter has waited longest, and for a second at least.
+	longest(now) {
+		let first;
+		for (const l of this.known.locks.values()) if (l.waitsFor(now) >= Math.max(1000, first?.waitsFor(now) ?? 0)) first = l;
+		return first;
+	}
+
 	fill(locks, now) {
 		const body = document.getElementById('rows'), focused = document.activeElement;
 		const there = new Set(locks.map((l) => l.key));

@@ -3,12 +3,12 @@ import { clock, long, plain } from './text.js';
 
 const lane = 34, bar = 14, top = 20; // heights
 
-// hue returns the colour of a host: the same each time.
-function hue(host) {
+// hue returns the colour of a host: the same each time, and from green to violet, as red and yellow mean trouble.
+export function hue(host) {
 	let h = 2166136261;
 	for (const c of host ?? '') h = Math.imul(h ^ c.codePointAt(0), 16777619);
 	h = Math.imul(h ^ h >>> 16, 0x45d9f3b); // or names that differ in their end look alike
-	return ((h ^ h >>> 16) >>> 0) % 360;
+	return 130 + ((h ^ h >>> 16) >>> 0) % 160;
 }
 
 // Timeline draws a lane for each name: leases as bars, waits as lines beneath them.

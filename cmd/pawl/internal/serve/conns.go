@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"slices"
+	"sync"
+)
+
+const (
+	maxStrangers = 128 // connections that have not shown the token
+	maxFriends   = 128 // connections that have
+)
+
+// conns are the connections of a server. Strangers keep out neither friends nor newer strangers: where
+// there are too many, the oldest one from the address with the most of them is closed.
+type conns struct {
+	net.Listener
+
+	mu        sync.Mutex
+	strangers []*conn // in the order in which they came
+	friends   int
+}
+
+// conn is a connection of conns.
+type conn struct {
+	net.Conn
+	of     *conns
+	host   string // the other end
+	friend bool
+	gone   bool
+}
+
+// Accept implements net.Listener.
+func (cs *conns) Accept() (net.Conn, error) {
+	c, err := cs.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	added := &conn{Conn: c, of: cs, host: hostName(c.RemoteAddr().String())}
+	if most := cs.add(added); most != nil {
+		most.Close()
+	}
+	return added, nil
+}
+
+// add returns the connection that is one too many.
+func (cs *conns) add(c *conn) *conn {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.strangers = append(cs.strangers, c)
+	if len(cs.strangers) <= maxStrangers {
+		return nil
+	}
+	count := map[string]int{}
+	for _, s := range cs.strangers {
+		count[s.host]++
+	}
+	most := cs.strangers[0]
+	for _, s := range cs.strangers {
+		if count[s.host] > count[most.host] {
+			most = s
+		}
+	}
+	return most
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.of.mu.Lock()
+	if !c.gone {
+		c.gone = true
+		c.of.leave(c)
+	}
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// leave takes c out of those that are counted. It is called with mu held.
+func (cs *conns) leave(c *conn) {
+	if c.friend {
+		cs.friends--
+		return
+	}
+	if i := slices.Index(cs.strangers, c); i >= 0 {
+		cs.strangers = slices.Delete(cs.strangers, i, i+1)
+	}
+}
+
+// befriend makes c a friend, as it has shown the token. It returns false if there are too many.
+func (c *conn) befriend() bool {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	switch {
+	case c.friend || c.gone:
+		return true
+	case c.of.friends >= maxFriends:
+		return false
+	}
+	c.of.leave(c)
+	c.of.friends++
+	c.friend = true
+	return true
+}
+
+// connKey is the key of a request's *conn in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// welcome reports whether a request that has shown the token may be answered.
+func welcome(ctx context.Context) bool {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	return !ok || c.befriend()
+}
