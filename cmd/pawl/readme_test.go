@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package main
 
 import (
@@ -46,9 +48,11 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// The README's Go is a program that can be run.
+// The README's Go is a program that can be run, with a Redis.
 func TestReadmeGo(t *testing.T) {
+	url := "redis://" + startRedis(t) + "?assume_new=true"
 	for _, program := range readme(t, "go") {
+		program = strings.Replace(program, "redis://localhost:6379", url, 1)
 		dir, err := os.MkdirTemp(".", ".readme-") // within the module, so that imports are found
 		if err != nil {
 			t.Fatal(err)

@@ -53,6 +53,7 @@ var layers = []struct {
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/net/netutil", "github.com/spf13/", "github.com/gdamore/tcell/"}},
 	// Processes that use what is published, servers, and a judge that knows neither.
 	{packages: []string{"lab/chaos"}, others: []string{"golang.org/x/sys"}},
+	{packages: []string{"lab/cutoff"}},
 	// Nobody imports it. It knows all stores and their clients, and our peers.
 	{packages: []string{"lab/bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
 		"github.com/go-zookeeper/zk", "go.etcd.io/etcd/", "go.uber.org/zap", "github.com/jackc/pgx/", "cirello.io/pglock", "github.com/lib/pq"}},
@@ -97,7 +98,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 			if slices.Contains(stores, f.dir) && slices.Contains(stores, to) {
 				t.Errorf("%s: the store %s imports the store %s", f.path, f.dir, to)
 			}
-			starts := f.dir == "lab/bench" && to == "driver/drivertest/servers"
+			starts := (f.dir == "lab/bench" || f.dir == "lab/cutoff") && to == "driver/drivertest/servers"
 			if !test && !starts && strings.HasPrefix(to, "driver/drivertest") && !strings.HasPrefix(f.dir, "driver/drivertest") {
 				t.Errorf("%s imports the test suite outside a test", f.path)
 			}
