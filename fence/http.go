@@ -130,20 +130,25 @@ func FromResponse(resp *http.Response) error {
 
 type tokenKey struct{}
 
-// WithToken returns a copy of ctx with a token, for Transport and Token.
+// WithToken returns a copy of ctx with a token, for Transport and Token. The context of a lease
+// has one without it.
 func WithToken(ctx context.Context, token pawl.Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
-// Token returns the token in ctx, or 0.
+// Token returns the token that WithToken has put into ctx, or else that of the lease in whose
+// context ctx was made, see pawl.LeaseFrom, or 0.
 func Token(ctx context.Context) pawl.Token {
-	token, _ := ctx.Value(tokenKey{}).(pawl.Token)
-	return token
+	if token, ok := ctx.Value(tokenKey{}).(pawl.Token); ok {
+		return token
+	}
+	lease, _ := pawl.LeaseFrom(ctx)
+	return lease.Token()
 }
 
-// Transport sends requests with the token in their context, which WithToken has
-// put there. A request without a token is not sent, nor one whose context has
-// ended: make it from the lease's. FromResponse tells which were refused.
+// Transport sends requests with the token of their context, see Token. A request without a
+// token is not sent, nor one whose context has ended: make it with the lease's context, such
+// as Client.Do gives to its function. FromResponse tells which were refused.
 //
 // When an answer does not come, the request may be carried out later, if it is not
 // stale then.
@@ -160,7 +165,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token := Token(r.Context())
 	err := r.Context().Err() // a lease's context looks at the clock
 	if err == nil && token == 0 {
-		err = fmt.Errorf("fence: %s %s has no token: make its context with fence.WithToken", r.Method, r.URL.Redacted())
+		err = fmt.Errorf("fence: %s %s has no token: use the context of a lease, or fence.WithToken", r.Method, r.URL.Redacted())
 	}
 	if err != nil {
 		if r.Body != nil {

@@ -211,6 +211,37 @@ func TestTransportSendsNothing(t *testing.T) {
 	}
 }
 
+// TestTransportFromTheLease: in the context of a lease a request has its token, unless WithToken
+// says another one.
+func TestTransportFromTheLease(t *testing.T) {
+	locks, err := memlock.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	err = locks.Do(t.Context(), "x", func(ctx context.Context, lease *pawl.Lease) error {
+		for ctx, want := range map[context.Context]pawl.Token{ctx: lease.Token(), WithToken(ctx, 7): 7} {
+			var sent string
+			base := roundTripper(func(r *http.Request) (*http.Response, error) {
+				sent = r.Header.Get(TokenHeader)
+				return nil, errors.New("no answer")
+			})
+			r, err := http.NewRequestWithContext(ctx, "PUT", "http://host/", nil)
+			if err != nil {
+				return err
+			}
+			(&Transport{base}).RoundTrip(r)
+			if sent != fmt.Sprint(want) {
+				t.Errorf("sent with token %q, want %d", sent, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

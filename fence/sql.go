@@ -65,17 +65,58 @@ var (
 //
 // If that changes no row the token is stale, or there is no such row.
 func (d Dialect) Install(ctx context.Context, tx *sql.Tx, resource string, token pawl.Token) error {
-	if err := Check(resource, token); err != nil {
-		return err
-	}
 	if install[d] == "" {
 		return fmt.Errorf("fence: resource %q: %d is no Dialect: use fence.PostgreSQL or fence.SQLite", resource, d)
 	}
-	result, err := tx.ExecContext(ctx, install[d], resource, int64(token))
-	if err != nil {
-		return sqlError(ctx, resource, err)
+	return raise(ctx, resource, token, func() (int64, error) {
+		result, err := tx.ExecContext(ctx, install[d], resource, int64(token))
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	}, func(seen *int64) error {
+		return tx.QueryRowContext(ctx, look[d], resource).Scan(seen)
+	})
+}
+
+// PgxTx is a pgx.Tx of any version. A pool or a connection is none: the token would be raised in
+// a transaction of its own.
+type PgxTx[T PgxTag, R PgxRow] interface {
+	Exec(ctx context.Context, sql string, args ...any) (T, error)
+	QueryRow(ctx context.Context, sql string, args ...any) R
+	Commit(ctx context.Context) error
+}
+
+type (
+	// PgxTag is a pgconn.CommandTag.
+	PgxTag interface{ RowsAffected() int64 }
+	// PgxRow is a pgx.Row.
+	PgxRow interface{ Scan(dest ...any) error }
+)
+
+// InstallPgx is PostgreSQL.Install for a transaction of pgx:
+//
+//	err := fence.InstallPgx(ctx, tx, "invoice/42", lease.Token())
+//
+// In a nested transaction it counts until that is rolled back, as after a savepoint.
+func InstallPgx[T PgxTag, R PgxRow](ctx context.Context, tx PgxTx[T, R], resource string, token pawl.Token) error {
+	return raise(ctx, resource, token, func() (int64, error) {
+		tag, err := tx.Exec(ctx, install[PostgreSQL], resource, int64(token))
+		if err != nil {
+			return 0, err
+		}
+		return tag.RowsAffected(), nil
+	}, func(seen *int64) error {
+		return tx.QueryRow(ctx, look[PostgreSQL], resource).Scan(seen)
+	})
+}
+
+// raise raises a token. install returns how many rows it has changed, look reads the token.
+func raise(ctx context.Context, resource string, token pawl.Token, install func() (int64, error), look func(*int64) error) error {
+	if err := Check(resource, token); err != nil {
+		return err
 	}
-	n, err := result.RowsAffected()
+	n, err := install()
 	if err != nil {
 		return sqlError(ctx, resource, err)
 	}
@@ -85,7 +126,7 @@ func (d Dialect) Install(ctx context.Context, tx *sql.Tx, resource string, token
 	// The row is locked although it was not changed, so this is the token that the
 	// statement has seen.
 	var seen int64
-	if err := tx.QueryRowContext(ctx, look[d], resource).Scan(&seen); err != nil {
+	if err := look(&seen); err != nil {
 		return sqlError(ctx, resource, err)
 	}
 	if seen <= int64(token) {

@@ -24,6 +24,7 @@ import (
 // a resource, whose rows are numbered in the order in which they were written.
 type database struct {
 	*sql.DB
+	url     string
 	dialect fence.Dialect
 	write   string // the statement
 }
@@ -67,7 +68,7 @@ func open(t testing.TB, driver, url string, dialect fence.Dialect, create, write
 			t.Fatal(err)
 		}
 	}
-	return &database{db, dialect, write}
+	return &database{db, url, dialect, write}
 }
 
 func onEveryDatabase(t *testing.T, f func(t *testing.T, db *database)) {
