@@ -366,10 +366,13 @@ func (l *Lease) release(ctx context.Context) error {
 		return &Error{"release", l.grant.name, l.ended()}
 	}
 	var err error
-	if !left {
-		if err = c.giveBack(ctx, l.grant.store); err != nil {
-			err = &Error{"release", l.grant.name, err}
-		}
+	if left {
+		err = l.prolong(ctx)
+	} else {
+		err = c.giveBack(ctx, l.grant.store)
+	}
+	if err != nil {
+		err = &Error{"release", l.grant.name, err}
 	}
 	c.leave(l)
 	if !l.idle { // else it was released before

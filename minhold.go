@@ -4,6 +4,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,12 +17,12 @@ import (
 // client goes on renewing it, gives it back when d is over, and then tells
 // Observer.Released.
 //
-// If the process ends or the client is closed before d is over, the store has the lease
-// for what is left of its TTL. So a TTL that is longer than d, by what a request may take,
-// keeps the name for d then too, and up to a TTL. It does not on stores whose leases end with
-// their process or session, which are files and ZooKeeper; Close gives files back. A lease
-// that is lost, and not released, is not kept for d: its work may not have been done. Nor can
-// a store keep what it loses or what somebody breaks.
+// Close of the client makes the store keep the name for what is left of d, or for the store's
+// MaxTTL if that is shorter, and returns an error then. Close gives back leases on files, which
+// end with their process; those on ZooKeeper end with their session. If the process ends
+// without Close, the store keeps the lease for what is left of its TTL. A lease that is lost,
+// and not released, is not kept for d: its work may not have been done. Nor can a store keep
+// what it loses or what somebody breaks.
 //
 // Zero is no MinHold. A d that is negative, or longer than MaxHold, is an error. With NoRenew
 // it is renewed all the same, once it has been released. AcquireAll counts it from the grant of
@@ -95,6 +96,32 @@ func (l *Lease) leaves() bool {
 	l.grant.mu.Lock()
 	defer l.grant.mu.Unlock()
 	return l.grant.client.guarantees.Expiry && l.trust.Early(driver.Now())
+}
+
+// prolong makes the store keep the grant of l for what is left of MinHold, as nobody will renew
+// it any more.
+func (l *Lease) prolong(ctx context.Context) error {
+	l.grant.mu.Lock()
+	left, ttl := l.trust.Short(driver.Now())
+	l.grant.mu.Unlock()
+	if left <= 0 {
+		return nil
+	}
+	_, err := l.grant.store.Renew(ctx, left)
+	if err == nil || errors.Is(err, ErrLost) {
+		return err
+	}
+	kept := ttl
+	if d, ok := l.grant.client.driver.(driver.Describer); ok {
+		// It may be too long for the store.
+		if info, no := d.Describe(ctx); no == nil && ttl < info.MaxTTL && info.MaxTTL < left {
+			if _, no := l.grant.store.Renew(ctx, info.MaxTTL); no == nil {
+				kept = info.MaxTTL
+			}
+		}
+	}
+	return fmt.Errorf("MinHold is not over for another %v, and the store keeps the name for %v at most: %w",
+		driver.ForPeople(left), driver.ForPeople(kept), err)
 }
 
 // restOver gives l back in the background, whose rest is over or which was lost. Close does

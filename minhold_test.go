@@ -118,6 +118,73 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 	}
 }
 
+// limited is a driver of a store with a MaxTTL.
+type limited struct {
+	*tapped
+	max time.Duration
+}
+
+func (d limited) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	g, err := d.tapped.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return limitedGrant{g, d.max}, nil
+}
+
+func (d limited) Describe(context.Context) (*driver.StoreInfo, error) {
+	return &driver.StoreInfo{MaxTTL: d.max}, nil
+}
+
+type limitedGrant struct {
+	driver.Grant
+	max time.Duration
+}
+
+func (g limitedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	if ttl > g.max {
+		return 0, driver.ErrDisagree
+	}
+	return g.Grant.Renew(ctx, ttl)
+}
+
+// Close makes the store keep the name for MinHold, however short the TTL is.
+func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
+	const ttl, minHold = 6 * time.Second, 20 * time.Second
+	for _, c := range []struct {
+		name     string
+		released bool // before Close
+		maxTTL   time.Duration
+		want     time.Duration
+	}{
+		{"released", true, time.Minute, minHold},
+		{"held", false, time.Minute, minHold},
+		{"beyond MaxTTL", true, 10 * time.Second, time.Second + 10*time.Second},
+		{"MaxTTL is the TTL", true, ttl, ttl},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := new(memlock.Store)
+				mine := open(t, limited{tap(s), c.maxTTL}, &pawl.Options{TTL: ttl})
+				began := time.Now()
+				l := acquire(t, mine, "a", pawl.MinHold(minHold))
+				time.Sleep(time.Second)
+				if c.released {
+					release(t, l)
+				}
+				err := mine.Close()
+				if c.want == minHold && err != nil || c.want < minHold && (err == nil || !strings.Contains(err.Error(), "MinHold is not over for another 19s")) {
+					t.Errorf("Close: %v", err)
+				}
+				release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+				if got := time.Since(began); got != c.want {
+					t.Errorf("the name was free after %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
 // The store keeps the name of a process that is killed for its TTL.
 func TestMinHoldOfAKilledProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,18 +14,19 @@ import (
 )
 
 // The server keeps the name of a job that was short for its TTL when its client is gone, also
-// if the job had waited for the name: what a hand-off gives would be over in a second.
+// if the job had waited for the name: what a hand-off gives would be over in a second. With a TTL
+// shorter than MinHold, Close makes it keep the name for that.
 func TestMinHoldOutlivesTheClient(t *testing.T) {
 	t.Parallel()
 	url := servers.StoreURL(startServer(t).Redis)
-	run := func(ttl time.Duration) {
+	run := func(ttl, minHold time.Duration) {
 		t.Helper()
 		c, err := pawl.Open(t.Context(), url, &pawl.Options{TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		lease, err := c.Acquire(t.Context(), "nightly", pawl.MinHold(ttl-100*time.Millisecond))
+		lease, err := c.Acquire(t.Context(), "nightly", pawl.MinHold(minHold))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,9 +34,9 @@ func TestMinHoldOutlivesTheClient(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	run(time.Second) // the next one waits for its TTL
+	run(time.Second, 900*time.Millisecond) // the next one waits for its TTL
 	began := time.Now()
-	run(20 * time.Second)
+	run(5*time.Second, 19900*time.Millisecond)
 	if waited := time.Since(began); waited < 500*time.Millisecond {
 		t.Errorf("the name was free after %v", waited)
 	}

@@ -323,6 +323,12 @@ var mutants = []mutant{
 		pkg: ".", test: "TestTryAcquireDoesNotOvertakeTheLine",
 	},
 	{
+		name: "Close leaves a MinHold its TTL",
+		file: "lease.go",
+		old:  "err = l.prolong(ctx)", new: "err = nil",
+		pkg: ".", test: "TestMinHoldIsLongerThanTheTTL",
+	},
+	{
 		name: "an error is several outcomes",
 		file: "errors.go",
 		old:  "return only(e.Err) }", new: "return e.Err }",

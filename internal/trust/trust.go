@@ -307,6 +307,15 @@ func (l *Lease) Early(now driver.Instant) bool {
 	return l.cause == nil && now < l.least && now < l.Deadline() && !l.idle
 }
 
+// Short returns what is left of MinHold at now, or 0 if the store keeps the grant for that long
+// without another renewal, and the TTL of the grant.
+func (l *Lease) Short(now driver.Instant) (left, ttl time.Duration) {
+	if l.least > l.since.Add(l.terms.TTL) {
+		left = max(l.least.Sub(now), 0)
+	}
+	return left, l.terms.TTL
+}
+
 // Forgo drops MinHold: nobody has worked under the lease.
 func (l *Lease) Forgo() { l.least = 0 }
 
