@@ -124,7 +124,7 @@ func TestCutOffMember(t *testing.T) {
 		t.Run(map[bool]string{true: "leader", false: "follower"}[leads], func(t *testing.T) {
 			t.Parallel()
 			ms := startCluster(t, 3)
-			const ttl = 3 * time.Second
+			const ttl = 6 * time.Second
 			mine, rest := leader(t, ms)
 			if !leads {
 				mine, rest = rest[0], []*member{mine, rest[1]}

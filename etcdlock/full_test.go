@@ -5,6 +5,7 @@
 package etcdlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -72,7 +73,7 @@ func fill(t *testing.T) int32 {
 func TestFullServerKeepsLeases(t *testing.T) {
 	t.Parallel()
 	m := startServer(t, "--quota-backend-bytes", "4000000")
-	const ttl = 2 * time.Second
+	const ttl = 6 * time.Second
 	a, b := openClient(t, m.url(), ttl), openClient(t, m.url(), ttl)
 	held, err := a.Acquire(t.Context(), "deploy")
 	if err != nil {
@@ -93,8 +94,10 @@ func TestFullServerKeepsLeases(t *testing.T) {
 		t.Fatal("the waiter does not come into the queue")
 	}
 	s := openStore(t, m.url())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for i := 0; err == nil; i++ {
-		_, err = s.client.Put(t.Context(), fmt.Sprint("ballast", i), strings.Repeat("x", 500000))
+		_, err = s.client.Put(ctx, fmt.Sprint("ballast", i), strings.Repeat("x", 500000))
 	}
 	if !errors.Is(err, rpctypes.ErrNoSpace) {
 		t.Fatalf("Put = %v; want that there is no space", err)
@@ -102,11 +105,16 @@ func TestFullServerKeepsLeases(t *testing.T) {
 	if err := held.Release(t.Context()); err != nil {
 		t.Errorf("Release = %v", err)
 	}
-	l := <-next
+	var l *pawl.Lease
+	select {
+	case l = <-next:
+	case <-time.After(patience):
+		t.Fatal("the waiter does not get what was released")
+	}
 	if l == nil {
 		return
 	}
-	time.Sleep(2 * ttl)
+	time.Sleep(ttl * 3 / 2)
 	if err := l.Err(); err != nil {
 		t.Errorf("the lease of whoever had to wait: %v", err)
 	}

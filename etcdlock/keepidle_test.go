@@ -93,7 +93,7 @@ func TestKeepIdle(t *testing.T) {
 			if err := release(t.Context()); err != nil {
 				t.Error(err)
 			}
-			return took < time.Second
+			return took < soon
 		}) {
 			t.Errorf("%s of others does not get what nobody uses", what)
 		}
@@ -176,15 +176,18 @@ func TestKeepIdleRestart(t *testing.T) {
 func TestKeepIdleContention(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
 	var all sync.WaitGroup
 	var within, reused, turns atomic.Int64
+	began := time.Now()
+	more := func() bool { // on a busy machine nobody may have kept anything by then
+		took := time.Since(began)
+		return took < 3*time.Second || reused.Load() == 0 && took < patience
+	}
 	var last pawl.Token // guarded by the lock
 	for i := range 6 {
 		c := openClient(t, m.url(), time.Hour)
 		all.Go(func() {
-			for id := ""; ctx.Err() == nil; time.Sleep(rand.N(20 * time.Millisecond)) {
+			for id := ""; more(); time.Sleep(rand.N(20 * time.Millisecond)) {
 				for range 1 + rand.IntN(20) {
 					acquire, d := c.Acquire, rand.N(time.Duration(i+1)*10*time.Millisecond)
 					if rand.IntN(4) == 0 {

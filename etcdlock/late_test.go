@@ -114,7 +114,7 @@ func TestEatenReplyOfRejoin(t *testing.T) {
 		// the second join.
 		a := eating(t, m, 4)
 		a.setContended("deploy", true)
-		req := requestFor("deploy", 3*time.Second) // it finds out with a keepalive
+		req := requestFor("deploy", 6*time.Second) // it finds out with a keepalive
 		w := wait(t, a, req)
 		first := keysOf(t, b, req)[0]
 		if _, err := b.client.Revoke(t.Context(), clientv3.LeaseID(first.Lease)); err != nil {
@@ -280,13 +280,13 @@ func TestLateRejoin(t *testing.T) {
 func TestLateRewrite(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, startServer(t).url())
-	g := take(t, s, requestFor("deploy", 3*time.Second))
+	g := take(t, s, requestFor("deploy", 30*time.Second))
 	kv := &heldBack{KVClient: s.kv, hold: true}
 	through(s, kv)
-	if since, err := g.Renew(t.Context(), 10*time.Second); err == nil || kv.late == nil {
+	if since, err := g.Renew(t.Context(), time.Minute); err == nil || kv.late == nil {
 		t.Fatalf("Renew = %v, %v; want no answer", since, err)
 	}
-	if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if resp, err := kv.late(); err != nil || resp.Succeeded {
@@ -302,7 +302,7 @@ func TestTrustFromSending(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	s := openStore(t, m.url())
-	const pause = time.Second
+	const pause = 2 * time.Second
 	slow := func(what string, ask func() driver.Instant) {
 		t.Helper()
 		m.Stop()

@@ -76,11 +76,11 @@ func TestShortTTL(t *testing.T) {
 		t.Error("two trusted holders")
 	}
 	next.Release(t.Context())
-	renewed, err := a.Acquire(t.Context(), "renewed", pawl.TTL(5*time.Second))
+	renewed, err := a.Acquire(t.Context(), "renewed", pawl.TTL(6*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(6 * time.Second)
+	time.Sleep(7 * time.Second)
 	if err := renewed.Err(); err != nil {
 		t.Errorf("a lease that is renewed: %v", err)
 	}

@@ -59,13 +59,13 @@ func TestTokensExpire(t *testing.T) {
 	t.Parallel()
 	m := startJWT(t)
 	url := "etcd://me:secret@" + m.Addr
-	a, b := openClient(t, url, 3*time.Second), openStore(t, url)
+	a, b := openClient(t, url, 5*time.Second), openStore(t, url)
 	held, err := a.Acquire(t.Context(), "deploy")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := wait(t, b, request("deploy"))
-	time.Sleep(5 * time.Second)
+	time.Sleep(6 * time.Second)
 	if err := held.Err(); err != nil {
 		t.Fatalf("the lease: %v", err)
 	}
@@ -81,7 +81,7 @@ func TestTokensExpire(t *testing.T) {
 	if err := held.Release(ctx); err != nil {
 		t.Errorf("Release = %v", err)
 	}
-	release(t, w.granted(2*time.Second)) // it is told: it would look after 20 s
+	release(t, w.granted(soon)) // it is told: it would look after 20 s
 }
 
 // TestWatchAfterLogin: etcd 3.4 refuses new watches on a stream that was opened with a
@@ -92,7 +92,7 @@ func TestWatchAfterLogin(t *testing.T) {
 	created := func(key string) clientv3.WatchResponse {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		t.Cleanup(cancel)
-		return <-s.client.Watch(s.watching(ctx), key, clientv3.WithCreatedNotify())
+		return <-s.client.Watch(s.watching(ctx), key, clientv3.WithCreatedNotify()) // closed when ctx ends
 	}
 	if first := created("pawl/a"); !first.Created || first.Err() != nil {
 		t.Fatalf("the first watch: %+v", first)
