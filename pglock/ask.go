@@ -80,26 +80,39 @@ const (
 // ask sends a question, unless it is dropped before, and waits for the answer.
 func (s *store) ask(ctx context.Context, q *question) {
 	defer close(q.done)
+	for again := true; again; {
+		again = s.askOnce(ctx, q)
+	}
+}
+
+// askOnce reports whether the question has to be sent again, as the other side had closed an idle
+// connection before it came.
+func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
 	c, f := s.pool.get(ctx)
 	if f != nil {
 		if s.ctx.Err() == nil && ctx.Err() != nil {
 			f = &failure{err: unavailable(s.explain(ctx.Err())), silent: true}
 		}
 		q.fail = s.ended(f)
-		return
+		return false
 	}
-	if !q.state.CompareAndSwap(waiting, sending) {
+	if !q.state.CompareAndSwap(waiting, sending) && q.state.Load() == dropped {
 		s.pool.put(c, true)
-		return
+		return false
 	}
 	var err error
-	if q.rows, q.sent, err = c.exec(ctx, q.sql, q.args); err != nil {
-		q.fail = s.ended(s.classify(s.ctx, err))
-	}
+	q.rows, q.sent, err = c.exec(ctx, q.sql, q.args)
 	s.pool.put(c, !c.IsClosed())
-	if q.fail != nil && q.fail.drop {
-		s.pool.drop()
+	switch {
+	case err == nil:
+	case c.put != 0 && c.IsClosed() && notSent(err):
+		return true
+	default:
+		if q.fail = s.ended(s.classify(s.ctx, err)); q.fail.drop {
+			s.pool.drop()
+		}
 	}
+	return false
 }
 
 // ended turns a failure of a closed store into that.

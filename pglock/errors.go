@@ -38,20 +38,28 @@ func uncertain(err error) error   { return fmt.Errorf("%w: %w", driver.ErrUncert
 // ends the connection, with FATAL, may that have been after the commit.
 func (s *store) classify(ctx context.Context, err error) *failure {
 	var pe *pgconn.PgError
-	var before *unsent
 	switch {
 	case errors.As(err, &pe) && !fatal(pe):
 		f := refused(pe)
 		f.err = unavailable(storekit.OfKind(kindOfRefusal(pe), fmt.Errorf("%s: %w", s.where, f.err)))
 		return f
 	case ctx.Err() != nil:
-		return &failure{err: ctx.Err(), maybe: !errors.As(err, &before) && !pgconn.SafeToRetry(err)}
+		return &failure{err: ctx.Err(), maybe: !notSent(err)}
 	case s.ctx.Err() != nil:
 		return &failure{err: unavailable(errClosed), lasting: true, maybe: true}
-	case errors.As(err, &before), pgconn.SafeToRetry(err):
+	case notSent(err):
 		return &failure{err: unavailable(s.explain(err)), silent: true}
 	}
 	return &failure{err: uncertain(s.explain(err)), maybe: true, silent: true}
+}
+
+// notSent reports whether a statement has certainly not reached the server, or has found a
+// session that had ended because it was idle.
+func notSent(err error) bool {
+	var before *unsent
+	var pe *pgconn.PgError
+	return errors.As(err, &before) || pgconn.SafeToRetry(err) ||
+		errors.As(err, &pe) && pe.Severity == "FATAL" && (pe.Code == "57P05" || pe.Message == "client_idle_timeout")
 }
 
 // fatal reports whether an error has ended the connection. Those of class 08 come from a

@@ -36,6 +36,7 @@ type conn struct {
 	made   driver.Instant
 	notes  notes
 	pooled bool                                    // behind a pooler: no session of its own
+	put    driver.Instant                          // when it was given back last; 0 if it is new
 	known  map[string]*pgconn.StatementDescription // prepared statements
 }
 
@@ -139,11 +140,17 @@ func (p *pool) get(ctx context.Context) (*conn, *failure) {
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if c.made > p.broken && !c.IsClosed() {
-			p.mu.Unlock()
+		if c.made <= p.broken || c.IsClosed() {
+			old = append(old, c)
+			continue
+		}
+		p.mu.Unlock()
+		if c.alive(ctx) {
 			closeAll(old)
 			return c, nil
 		}
+		p.mu.Lock()
+		p.broken = max(p.broken, c.made)
 		old = append(old, c)
 	}
 	closed := p.closed
@@ -168,6 +175,7 @@ func (p *pool) get(ctx context.Context) (*conn, *failure) {
 func (p *pool) put(c *conn, good bool) {
 	p.mu.Lock()
 	if good && !p.closed && !c.IsClosed() && c.made > p.broken {
+		c.put = driver.Now()
 		p.idle = append(p.idle, c)
 		c = nil
 	} else if !good {
@@ -178,6 +186,19 @@ func (p *pool) put(c *conn, good bool) {
 		closeAll([]*conn{c})
 	}
 	<-p.slots
+}
+
+// pingAfter is for how long a connection may be idle until it is asked whether it is there, where
+// it cannot be seen.
+const pingAfter = time.Second
+
+// alive reports whether an idle connection can be used. A server or a pooler that has ended it
+// has said so on it, before it closed it. Whatever else has come is no reason to keep it.
+func (c *conn) alive(ctx context.Context) bool {
+	if something, ok := peek(c.Conn()); ok {
+		return !something
+	}
+	return driver.Now().Sub(c.put) < pingAfter || c.Ping(ctx) == nil
 }
 
 // drop ends all connections, those in use when they are put back.

@@ -22,6 +22,8 @@ func init() {
 		"t.abandon(ctx)", "_ = t.abandon", "TestGuardBusy")
 	pg("a guard in a savepoint will do", "sql/schema.sql",
 		"k.mode = 'ExclusiveLock') > 1 THEN", "k.mode = 'ExclusiveLock') > 9 THEN", "TestGuardSavepoint")
+	pg("an idle connection is not looked at", "pool.go",
+		"if c.alive(ctx) {", "if true {", "TestIdleClosed")
 	pg("a guard is only told of the loss", "sql/schema.sql",
 		"RAISE 'the lease on % with token % has ended'", "RAISE WARNING 'the lease on % with token % has ended'", "TestGuard")
 	pg("a guarded lease is taken over when its time is over", "sql/schema.sql",
@@ -204,7 +206,7 @@ func init() {
 	pg("why no connection was made is told for each attempt", "dialerror.go",
 		"if slices.Contains(all, why) {", "if false {", "TestDialErrors")
 	pg("what was not sent may have been carried out", "errors.go",
-		"case errors.As(err, &before), pgconn.SafeToRetry(err):", "case pgconn.SafeToRetry(err):", "TestMaybe")
+		"case notSent(err):", "case pgconn.SafeToRetry(err):", "TestMaybe")
 	pg("a turn that was missed is lost", "batch.go",
 		"\tif lone {\n\t\tc.landed(send)\n", "\tif lone {\n", "TestBatchTurnMissed")
 	pg("a server that takes the client's place is not noticed", "bind.go",

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pglock
+
+import (
+	"crypto/tls"
+	"net"
+	"syscall"
+)
+
+// peek reports whether something has come on a connection, or its end, without taking it; and
+// whether it could find out.
+func peek(c net.Conn) (something, ok bool) {
+	if t, is := c.(*tls.Conn); is {
+		c = t.NetConn()
+	}
+	s, is := c.(syscall.Conn)
+	if !is {
+		return false, false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return true, true
+	}
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		something = err != syscall.EAGAIN && err != syscall.EINTR
+		return true
+	})
+	return something || err != nil, true
+}
