@@ -30,7 +30,7 @@ type fate struct {
 	delay time.Duration
 	lost  bool
 	twice time.Duration // if positive, it comes again so much later
-	early time.Duration // so long before its deadline it is given up
+	late  time.Duration // so long after its context it ends
 }
 
 // fate draws what happens to a message that is sent now. It depends on the seed, the
@@ -42,7 +42,7 @@ func (l *link) fate(what uint64) fate {
 	// 0.1 to 1 ms, and no two in the same nanosecond.
 	f := fate{
 		delay: l.w.paused(l.client, now) + between(r, 100*time.Microsecond, time.Millisecond),
-		early: between(r, time.Microsecond, 100*time.Microsecond),
+		late:  between(r, time.Microsecond, 100*time.Microsecond),
 	}
 	for i := range l.w.plan.Faults {
 		fault := &l.w.plan.Faults[i]
@@ -94,23 +94,15 @@ func (l *link) carry(ctx context.Context, what uint64, step func()) error {
 			}
 		})
 	}
-	// Requests of one round have one deadline. If all ended in the same instant, it
-	// would be chance what their client does first.
-	ctx, cancel := l.hurry(ctx, out.early)
-	defer cancel()
 	select {
 	case err := <-arrived:
 		return err
 	case <-ctx.Done():
+		// Requests of one round are given up together. If all ended in the same instant, it would be
+		// chance what their client does first.
+		time.Sleep(out.late)
 		return ctx.Err()
 	}
-}
-
-func (l *link) hurry(ctx context.Context, early time.Duration) (context.Context, context.CancelFunc) {
-	if end, ok := ctx.Deadline(); ok {
-		return context.WithDeadline(ctx, end.Add(-early))
-	}
-	return ctx, func() {}
 }
 
 // push carries news from the node to its listener. node.mu is held.

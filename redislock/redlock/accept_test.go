@@ -246,7 +246,7 @@ func TestStoppedNode(t *testing.T) {
 	}
 	f[2].cont()
 	f.clear(t)
-	if !eventually(patience, func() bool { return d.members[2].owing() == 0 }) {
+	if !eventually(patience, func() bool { return d.members[2].debtCount() == 0 }) {
 		t.Error("endings are still owed")
 	}
 	cycle(t, d)

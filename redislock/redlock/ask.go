@@ -58,7 +58,6 @@ type search struct {
 	tries  int
 	floor  uint64           // the largest token seen
 	sent   driver.Instant   // when the last requests were, behind the gate
-	heard  bool             // a quorum of nodes has answered at once
 	closed []driver.Instant // until when each node is taken to be closed
 
 	// Of a waiter for an exclusive lease; see queue.go and wait.go.
@@ -93,18 +92,19 @@ func (s *search) lease() string {
 // ask makes one attempt, behind the gate.
 func (s *search) ask(ctx context.Context) (*grant, *failure) {
 	d := s.d
+	urgency := wanting
 	if s.turn.voted() { // votes would expire at the gate
-		return s.attempt(ctx)
+		urgency = timed
 	}
-	if err := d.enter(ctx, d.wants); err != nil {
+	if err := d.enter(ctx, urgency); err != nil {
 		return nil, &failure{kind: final, err: err}
 	}
 	g, f := s.attempt(ctx)
 	if f == nil || f.ends == nil || !d.background(func() {
 		awaitQuorum(d, f.ends, time.NewTimer(d.timeout(s.req.TTL)))
-		d.wants.leave()
+		d.leave(urgency)
 	}) {
-		d.wants.leave()
+		d.leave(urgency)
 	}
 	return g, f
 }
@@ -118,7 +118,7 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 		c.shared = s.req.Shared
 	}
 	defer s.leave()
-	timeout, rounds := d.timeout(ttl), maxRounds
+	rounds := maxRounds
 	if s.req.Shared {
 		rounds = maxSharedRounds
 	}
@@ -133,16 +133,18 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 			return nil, &failure{kind: final, err: err}
 		}
 		s.sent = since
-		answers := c.propose(Take, token, ttl, timeout)
-		t, v, err := d.count(ctx, s.req.Shared, answers, timeout, (*tally).forGrant)
+		answers := c.propose(Take, token, ttl)
+		t, v, err := d.count(ctx, s.req.Shared, answers, ttl, (*tally).forGrant)
 		if v == won || v == again {
 			// A round is not won with a token below one that a node has reported in it.
-			if t.linger(answers, min(timeout, driver.Now().Sub(since))); t.over >= token {
+			if t.linger(answers, min(t.timeout, driver.Now().Sub(since))); t.over >= token {
 				v = again
 			}
 		}
 		s.floor = max(s.floor, t.floor)
-		s.heard = s.heard || len(d.members)-t.open-len(t.failed) >= d.quorum
+		if len(d.members)-t.open-len(t.failed) >= d.quorum {
+			d.met.Store(true)
+		}
 		for _, a := range t.closed {
 			s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
 		}

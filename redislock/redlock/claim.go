@@ -55,7 +55,7 @@ type answer struct {
 // propose sends a proposal to all nodes at once. The channel gets one answer from each,
 // or an error. It returns nil if the claim was ended: endings that were sent bar only
 // the proposals that were under way by then.
-func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-chan answer {
+func (c *claim) propose(mode Mode, token uint64, ttl time.Duration) <-chan answer {
 	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
 	answers := make(chan answer, len(c.d.members))
 	c.mu.Lock()
@@ -70,17 +70,15 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 	}
 	c.asked = true
 	c.mu.Unlock()
-	all := c.d.together(len(c.d.members), timeout)
+	all := c.d.together(len(c.d.members), ttl)
+	all.timed = mode != Take
 	for i, m := range c.d.members {
-		a := answer{node: i}
-		m.send(all, func(ctx context.Context) (err error) {
+		send(m, all, func(ctx context.Context) (v Vote, err error) {
 			defer m.timed(driver.Now(), &err)
-			a.vote, err = m.Propose(ctx, p)
-			return err
-		}, func(err error) {
-			a.err = err
-			c.answered(i, a.vote.Has, err)
-			answers <- a
+			return m.Propose(ctx, p)
+		}, func(v Vote, err error) {
+			c.answered(i, v.Has, err)
+			answers <- answer{i, v, err}
 		})
 	}
 	return answers
@@ -88,7 +86,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl, timeout time.Duration) <-c
 
 // enqueue sends a request to be in the queue to nodes, at once. The channel gets one
 // reading from each, or an error.
-func (c *claim) enqueue(p Place, nodes []int, timeout time.Duration) <-chan reading {
+func (c *claim) enqueue(p Place, nodes []int, ttl time.Duration) <-chan reading {
 	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
 	answers := make(chan reading, len(nodes))
 	c.mu.Lock()
@@ -97,18 +95,15 @@ func (c *claim) enqueue(p Place, nodes []int, timeout time.Duration) <-chan read
 		c.nodes[i].pending++
 	}
 	c.mu.Unlock()
-	each := c.d.together(len(nodes), timeout)
+	each := c.d.together(len(nodes), ttl)
 	for _, i := range nodes {
-		m, r := c.d.members[i], reading{node: i}
-		m.send(each, func(ctx context.Context) (err error) {
+		m := c.d.members[i]
+		send(m, each, func(ctx context.Context) (st State, err error) {
 			defer m.timed(driver.Now(), &err)
-			st, err := m.Enqueue(ctx, p)
-			r.states = []State{st}
-			return err
-		}, func(err error) {
-			r.err = err
+			return m.Enqueue(ctx, p)
+		}, func(st State, err error) {
 			c.answered(i, true, err)
-			answers <- r
+			answers <- reading{node: i, states: []State{st}, err: err}
 		})
 	}
 	return answers
@@ -168,7 +163,7 @@ func (c *claim) end(news string) <-chan ended {
 	if len(told) == 0 {
 		return answers
 	}
-	all := c.d.together(len(told), endTimeout)
+	all := c.d.together(len(told), c.d.ttl)
 	for _, i := range told {
 		m := c.d.members[i]
 		c.mu.Lock()
@@ -184,18 +179,18 @@ func (c *claim) end(news string) <-chan ended {
 			quiet = t.quiet
 		}
 		c.mu.Unlock()
-		a := ended{node: i}
-		m.send(all, func(ctx context.Context) (err error) {
+		send(m, all, func(ctx context.Context) (ended, error) {
+			e := e
 			if quiet != nil {
 				e.Bar = c.late(ctx, i, quiet)
 			}
-			a.had, a.next, err = m.End(ctx, e)
-			return err
-		}, func(err error) {
-			a.err = err
-			if err != nil && (t.touched || t.pending > 0 || news != "") {
-				e.Next = 0 // somebody else may have the others by then
-				m.owe(e, ttl)
+			had, next, err := m.End(ctx, e)
+			return ended{had: had, next: next}, err
+		}, func(a ended, err error) {
+			if a.node, a.err = i, err; err != nil && (t.touched || t.pending > 0 || news != "") {
+				owed := e
+				owed.Next = 0 // somebody else may have the others by then
+				m.owe(owed, ttl)
 			}
 			answers <- a
 		})

@@ -14,8 +14,8 @@
 //
 //	TTL − elapsed since that instant − (TTL/100 + 2 ms) > 0
 //
-// It returns as soon as that is certain, either way. A node that does not answer within
-// a small part of the TTL, or some round trips, counts as one that has refused. If
+// It returns as soon as that is certain, either way. A node that answers nothing for a
+// second, or for a third of the TTL if that is shorter, counts as one that has refused. If
 // there is no lease, the client releases the attempt at all nodes, also at those that
 // refused or did not answer. A node that the release does not reach is told when it
 // answers again, and then refuses late proposals of the attempt.

@@ -52,9 +52,9 @@ func TestDoubtOutlivesLaterAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
 		d := start(t, all, nil)
-		all[2].set(only("propose", fault{before: 3 * time.Second}))
+		all[2].set(only("propose", fault{before: 7 * time.Second}))
 		g := try(t, d)
-		time.Sleep(time.Second) // it was given up
+		time.Sleep(d.last(request().TTL)) // it was given up
 		all[2].set(nil)
 		if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
 			t.Fatal(err)

@@ -43,10 +43,10 @@ type Driver struct {
 	base   context.Context // of work in the background; ends one node timeout later
 	cut    context.CancelFunc
 
-	wants, ends gate // of those who want a lease, and of those who give one back
+	gate gate
 
 	grants, rounds, splits, looks atomic.Int64
-	probing                       atomic.Bool
+	met                           atomic.Bool // a quorum of nodes has answered
 
 	jobs chan func()  // for those that have nothing to do
 	idle atomic.Int32 // how many there are, or have been
@@ -101,7 +101,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	if d.clock == nil {
 		d.clock = time.Now
 	}
-	d.wants, d.ends = make(gate, room), make(gate, room)
+	d.gate.room = maxRoom
 	d.jobs = make(chan func())
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -120,7 +120,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		m := &member{Node: n, d: d, poke: make(chan struct{}, 1),
 			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))}
 		if r, ok := n.(*redisNode); ok && r.silent {
-			m.silent = 1
+			m.owes = silentSince(driver.Now())
 		}
 		d.every = append(d.every, len(d.members))
 		d.members = append(d.members, m)
@@ -268,7 +268,7 @@ func (d *Driver) Close() error {
 		var closing sync.WaitGroup
 		for i, m := range d.members {
 			if r, ok := m.Node.(*redisNode); ok {
-				r.deaf = m.quiet()
+				r.deaf = m.owes.since != 0 // nothing is under way any more
 			}
 			closing.Go(func() { errs[i] = m.Node.Close() })
 		}

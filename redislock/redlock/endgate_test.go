@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// fill has a gate let in as many calls as it does.
-func fill(t *testing.T, d *Driver, g gate) {
+// fill has the gate let in as many calls as it does.
+func fill(t *testing.T, d *Driver, c class) {
 	t.Helper()
-	for range room {
-		if err := d.enter(t.Context(), g); err != nil {
+	for range maxRoom {
+		if err := d.enter(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestVotedAtAFullGate(t *testing.T) {
 		g := try(t, start(t, all, nil))
 		got := acquire(t.Context(), d, request())
 		synctest.Wait()
-		fill(t, d, d.wants)
+		fill(t, d, wanting)
 		if err := g.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestVotedAtAFullGate(t *testing.T) {
 			next.Release(t.Context())
 		case <-time.After(claimFor / 2):
 			t.Error("the waiter that nodes have voted for does not have the lease")
-			d.wants.leave()
+			d.leave(wanting)
 			<-got
 		}
 	})
@@ -128,12 +128,12 @@ func TestOutageBehindTheGate(t *testing.T) {
 		req.TTL = 2 * time.Second
 		got := acquire(t.Context(), d, req)
 		synctest.Wait()
-		fill(t, d, d.wants)
+		fill(t, d, wanting)
 		time.Sleep(5 * time.Second)
 		for _, m := range all {
 			m.set(always(fault{lost: true}))
 		}
-		d.wants.leave()
+		d.leave(wanting)
 		time.Sleep(100 * time.Millisecond)
 		for _, m := range all {
 			m.set(nil)
@@ -161,7 +161,7 @@ func TestGivenUpBehindTheGate(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		var wait sync.WaitGroup
-		for i := range room {
+		for i := range maxRoom {
 			wait.Go(func() {
 				if g, err := d.TryAcquire(ctx, ownName(i)); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("TryAcquire = %v, %v; want the context's error", g, err)

@@ -262,7 +262,7 @@ func TestUnansweredAreTold(t *testing.T) {
 		others(all[:3], "other")
 		all[3].set(only("propose", fault{silent: true}))
 		c := start(t, all, nil).claim(name, "lease", "{}")
-		answers := c.propose(Take, 2, time.Minute, 50*time.Millisecond)
+		answers := c.propose(Take, 2, time.Minute)
 		for range all {
 			<-answers
 		}

@@ -27,7 +27,7 @@ type renamed struct{ *master }
 
 func (r renamed) Addr() string { return "other " + r.addr }
 
-// contend lets two clients take turns for three seconds, and returns how many leases they had.
+// contend lets two clients take turns for six seconds, and returns how many leases they had.
 // The nodes of one of them are changed before, and one of the few after they have begun.
 func contend(t *testing.T, n int, theirs func(ns []Node, bad int), disturb func(bad *master)) (leases int) {
 	all := masters(n)
@@ -41,7 +41,7 @@ func contend(t *testing.T, n int, theirs func(ns []Node, bad int), disturb func(
 	}
 	defer other.Close()
 	disturb(all[bad])
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	counts := make(chan int)
 	for _, d := range []*Driver{d, other} {

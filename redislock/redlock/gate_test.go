@@ -72,8 +72,8 @@ func TestOverload(t *testing.T) {
 		}
 		time.Sleep(time.Second) // the last nodes of each release
 		for _, m := range all {
-			if _, most := m.load(); most > 3*room {
-				t.Errorf("%s had %d requests at once; want some %d", m.addr, most, 2*room)
+			if _, most := m.load(); most > 3*maxRoom {
+				t.Errorf("%s had %d requests at once; want some %d", m.addr, most, 2*maxRoom)
 			}
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -93,8 +93,8 @@ func TestFullGate(t *testing.T) {
 		all := masters(3)
 		d := start(t, all, nil)
 		g := try(t, d)
-		for range room {
-			if err := d.enter(t.Context(), d.wants); err != nil {
+		for range maxRoom {
+			if err := d.enter(t.Context(), wanting); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,7 +122,7 @@ func TestFullGate(t *testing.T) {
 			t.Errorf("Acquire = %v; want it to wait", g)
 		default:
 		}
-		d.wants.leave()
+		d.leave(wanting)
 		if g := <-next; g == nil {
 			t.Error("no lease, with room for one call")
 		}
@@ -133,8 +133,8 @@ func TestFullGate(t *testing.T) {
 func TestCloseWithAFullGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, masters(3), nil)
-		for range room {
-			if err := d.enter(t.Context(), d.wants); err != nil {
+		for range maxRoom {
+			if err := d.enter(t.Context(), wanting); err != nil {
 				t.Fatal(err)
 			}
 		}

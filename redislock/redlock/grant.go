@@ -44,6 +44,10 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.ended(); err != nil {
 		return 0, err
 	}
+	if err := g.d.enter(ctx, timed); err != nil {
+		return 0, err
+	}
+	defer g.d.leave(timed)
 	since := driver.Now()
 	if err := g.heal(ctx, ttl, "have extended the lease"); err != nil {
 		return 0, err
@@ -56,12 +60,11 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 	g.mu.Lock()
 	shared := g.shared
 	g.mu.Unlock()
-	timeout := g.d.renewTimeout(ttl)
-	answers := g.propose(Heal, g.token, ttl, timeout)
+	answers := g.propose(Heal, g.token, ttl)
 	if answers == nil {
 		return driver.ErrReleased
 	}
-	t, v, err := g.d.count(ctx, shared, answers, timeout, (*tally).forExtension)
+	t, v, err := g.d.count(ctx, shared, answers, ttl, (*tally).forExtension)
 	if len(t.ended) > 0 {
 		return g.lose(storekit.HowLost(t.ended[0].News))
 	}
@@ -154,10 +157,10 @@ func (d *Driver) forget(g *grant) {
 // Release implements driver.Grant. It returns when a quorum has answered, and goes on
 // with the others in the background.
 func (g *grant) Release(ctx context.Context) error {
-	if err := g.d.enter(ctx, g.d.ends); err != nil {
+	if err := g.d.enter(ctx, ending); err != nil {
 		return err
 	}
-	defer g.d.ends.leave()
+	defer g.d.leave(ending)
 	g.mu.Lock()
 	if g.over {
 		g.mu.Unlock()

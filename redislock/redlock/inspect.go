@@ -35,12 +35,11 @@ type sight struct {
 
 // read asks all nodes for the state of names, and with waiters also for their queues. The
 // channel gets one answer from each.
-func (d *Driver) read(names []string, timeout time.Duration, waiters bool) <-chan reading {
+func (d *Driver) read(names []string, ttl time.Duration, waiters bool) <-chan reading {
 	answers := make(chan reading, len(d.members))
-	all := d.together(len(d.members), timeout)
+	all := d.together(len(d.members), ttl)
 	for i, m := range d.members {
-		r := reading{node: i}
-		m.send(all, func(ctx context.Context) (err error) {
+		send(m, all, func(ctx context.Context) (r reading, err error) {
 			began := driver.Now()
 			r.states, err = m.Read(ctx, names)
 			if err == nil && len(r.states) != len(names) {
@@ -49,9 +48,9 @@ func (d *Driver) read(names []string, timeout time.Duration, waiters bool) <-cha
 			if m.timed(began, &err); err == nil && waiters {
 				r.queues = m.queues(ctx, names, r.states)
 			}
-			return err
-		}, func(err error) {
-			r.err = err
+			return r, err
+		}, func(r reading, err error) {
+			r.node, r.err = i, err
 			answers <- r
 		})
 	}
@@ -64,7 +63,7 @@ func (d *Driver) view(ctx context.Context, names []string) ([]sight, error) {
 		return nil, err
 	}
 	sights := make([]sight, len(names))
-	answers := d.read(names, lookTimeout, true)
+	answers := d.read(names, d.ttl, true)
 	var failed misses
 	var enough <-chan time.Time
 	heard := make([]bool, len(d.members))
@@ -99,6 +98,7 @@ func (d *Driver) heard(failed misses) error {
 	if len(d.members)-len(failed) < d.quorum {
 		return failed.as(driver.ErrUnavailable, d, 0)
 	}
+	d.met.Store(true)
 	return nil
 }
 

@@ -28,10 +28,10 @@ func (s *search) look(ctx context.Context) *failure {
 
 func (s *search) lookOnce(ctx context.Context) *failure {
 	d := s.d
-	if err := d.enter(ctx, d.wants); err != nil {
+	if err := d.enter(ctx, wanting); err != nil {
 		return &failure{kind: final, err: err}
 	}
-	defer d.wants.leave()
+	defer d.leave(wanting)
 	s.sent = driver.Now()
 	d.looks.Add(1)
 	if s.readers {
@@ -61,10 +61,11 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 		return s.yield(v.ahead)
 	}
 	f := &failure{kind: held, waiters: v.waiters, after: d.quorumth(v.waits)}
-	s.heard = s.heard || v.free+len(v.waits)-len(v.failed) >= d.quorum
+	if v.free+len(v.waits)-len(v.failed) >= d.quorum {
+		d.met.Store(true)
+	}
 	if len(v.failed) > len(d.members)-d.quorum {
 		f.kind, f.err = silent, v.failed.as(driver.ErrUnavailable, d, d.timeout(s.req.TTL))
-		d.probe()
 	}
 	return f
 }
@@ -164,49 +165,44 @@ func (s *search) yield(ahead int) *failure {
 		s.yielded = false
 		return nil
 	}
-	s.yielded, s.heard = true, true
+	s.yielded = true
 	return &failure{kind: held, after: min(time.Duration(ahead)*max(2*s.d.round(), time.Millisecond), longestYield)}
 }
 
 // states asks nodes for the state of the name. A waiter for an exclusive lease is in
 // their queues then, and leaves or renews its wish, at all nodes, if readers were found.
 func (s *search) states(nodes []int) (<-chan reading, error) {
-	timeout := s.d.timeout(s.req.TTL)
 	if s.req.Shared {
-		return s.d.read([]string{s.req.Name}, timeout, false), nil
+		return s.d.read([]string{s.req.Name}, s.req.TTL, false), nil
 	}
-	answers, err := s.enqueue(nodes, timeout)
+	answers, err := s.enqueue(nodes)
 	if s.readers && err == nil {
 		s.wished = true
-		answers = s.want(s.placeFor(), timeout)
+		answers = s.want(s.placeFor())
 	}
 	return answers, err
 }
 
 // want sends a wish to each node once the node has answered the wish before: the end of
 // a wish must not arrive before the wish.
-func (s *search) want(long, timeout time.Duration) <-chan reading {
+func (s *search) want(long time.Duration) <-chan reading {
 	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
 	answers := make(chan reading, len(s.d.members))
-	all := s.d.together(len(s.d.members), timeout)
+	all := s.d.together(len(s.d.members), s.req.TTL)
 	for i, m := range s.d.members {
 		before, answered := s.wants[i], make(chan struct{})
 		s.wants[i] = answered
-		r := reading{node: i}
-		m.send(all, func(ctx context.Context) error {
+		send(m, all, func(ctx context.Context) (State, error) {
 			if before != nil {
 				select {
 				case <-before:
 				case <-ctx.Done():
 				}
 			}
-			st, err := m.Want(ctx, w)
-			r.states = []State{st}
-			return err
-		}, func(err error) {
+			return m.Want(ctx, w)
+		}, func(st State, err error) {
 			close(answered)
-			r.err = err
-			answers <- r
+			answers <- reading{node: i, states: []State{st}, err: err}
 		})
 	}
 	return answers
@@ -224,7 +220,7 @@ func (s *search) saw(states []State) {
 // giveUp leaves the queues and takes the wish away, and waits as long as a node may take
 // to answer, so that a waiter that has given up no longer keeps others out.
 func (s *search) giveUp() {
-	timer := time.NewTimer(s.d.timeout(s.req.TTL))
+	timer := time.NewTimer(s.d.graceOf(s.req.TTL))
 	defer timer.Stop()
 	var left <-chan ended
 	if c := s.standing; c != nil {
@@ -232,7 +228,7 @@ func (s *search) giveUp() {
 		left = c.end("")
 	}
 	if s.wished {
-		taken := s.want(0, endTimeout)
+		taken := s.want(0)
 		awaitQuorum(s.d, taken, timer)
 	}
 	if left != nil {

@@ -17,19 +17,16 @@ import (
 )
 
 const (
-	// maxBusy bounds the requests to one node that are under way, and silentBusy those
-	// to a node that has left the last silentAfter unanswered: more would only wait.
-	// Requests beyond the bound fail at once.
-	maxBusy     = 2048 // more than package pawl renews leases at once
-	silentBusy  = 4
-	silentAfter = 3
+	// maxBusy bounds the requests to one node that are under way, and silentBusy those to a silent
+	// one, renewals aside: more would only wait. Requests beyond the bound fail at once.
+	maxBusy    = 2048 // more than package pawl renews leases at once
+	silentBusy = 4
 
 	// maxDebts bounds the endings that are owed to one node. The oldest are forgotten
 	// first: their leases are the first to expire.
 	maxDebts = 4096
 
-	// endTimeout is how long a node may take to answer one ending. Only a caller with
-	// nothing else to do waits that long.
+	// endTimeout is how long a node may take to answer one ending that it is owed.
 	endTimeout = time.Second
 
 	minDebtPause = 20 * time.Millisecond
@@ -47,8 +44,8 @@ type member struct {
 	ignored atomic.Bool  // it is a stranger, and the log has said so
 
 	mu     sync.Mutex
-	busy   int            // requests under way
-	silent int            // requests in a row without an answer
+	busy   int // requests under way
+	owes   owing
 	failed driver.Instant // when the last request did, 0 if it was answered
 	debts  []debt
 	paying bool
@@ -63,63 +60,20 @@ type debt struct {
 	until driver.Instant
 }
 
-// together is the context of one request to each node.
-type together struct {
-	context.Context
-	cancel context.CancelFunc
-	open   atomic.Int32 // requests that have not ended
-}
-
-// together returns the context of n requests.
-func (d *Driver) together(n int, timeout time.Duration) *together {
-	t := &together{}
-	t.Context, t.cancel = context.WithTimeout(d.base, timeout)
-	t.open.Store(int32(n))
-	return t
-}
-
-func (t *together) ended() {
-	if t.open.Add(-1) == 0 {
-		t.cancel()
-	}
-}
-
-// send runs f in the background, with t, and calls done with its result, or at once if
-// it does not run f.
-func (m *member) send(t *together, f func(context.Context) error, done func(error)) {
-	if err := m.enter(); err != nil {
-		t.ended()
-		done(err)
-		return
-	}
-	started := m.d.background(func() {
-		err := f(t.Context)
-		t.ended()
-		m.leave(err)
-		done(err)
-	})
-	if !started {
-		t.ended()
-		m.leave(errClosed)
-		done(unavailable(errClosed))
-	}
-}
-
-func (m *member) enter() error {
+func (m *member) enter(timed bool) error {
+	limit := m.d.timeout(m.d.ttl)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.busy >= maxBusy || m.silent >= silentAfter && m.busy >= silentBusy {
+	now := driver.Now()
+	if m.owes.silent(now, limit) && !timed && m.busy >= silentBusy {
+		return unavailable(errSilent)
+	}
+	if m.busy >= maxBusy {
 		return unavailable(errBusy)
 	}
 	m.busy++
+	m.owes.asked(now)
 	return nil
-}
-
-// quiet reports whether the node has left the last request unanswered.
-func (m *member) quiet() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.silent > 0
 }
 
 func (m *member) idle() bool {
@@ -128,8 +82,7 @@ func (m *member) idle() bool {
 	return m.busy == 0 && !m.paying
 }
 
-// leave records that a request has ended. A node is silent if it lets the time pass,
-// and not if it refuses connections.
+// leave records that a request has ended. A node has answered also if it refuses connections.
 func (m *member) leave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,18 +90,20 @@ func (m *member) leave(err error) {
 	if m.failed = 0; err != nil {
 		m.failed = driver.Now()
 	}
+	answered := errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 	switch {
 	case errors.Is(err, epoch.ErrStranger):
 		m.strange()
 	case err == nil:
-		m.silent = 0
+		answered = true
 		m.ignored.Store(false)
 		select {
 		case m.poke <- struct{}{}:
 		default:
 		}
-	case !errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		m.silent++
+	}
+	if answered {
+		m.owes.answered(driver.Now(), m.busy > 0)
 	}
 }
 
@@ -179,8 +134,8 @@ func (m *member) owe(e Ending, ttl time.Duration) {
 	}
 }
 
-// owed returns the oldest debt, after those that are over.
-func (m *member) owed() (debt, bool) {
+// oldest returns the oldest debt, after those that are over.
+func (m *member) oldest() (debt, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := driver.Now()
@@ -198,7 +153,7 @@ func (m *member) owed() (debt, bool) {
 func (m *member) paid(d debt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.silent = 0
+	m.owes.answered(driver.Now(), m.busy > 0)
 	for i := range m.debts {
 		if m.debts[i].Ending == d.Ending {
 			m.debts = append(m.debts[:i], m.debts[i+1:]...)
@@ -222,7 +177,7 @@ func (m *member) later(d debt) {
 func (m *member) pay() {
 	pause := minDebtPause
 	for {
-		d, ok := m.owed()
+		d, ok := m.oldest()
 		if !ok {
 			return
 		}
@@ -230,7 +185,7 @@ func (m *member) pay() {
 		ctx, cancel := context.WithTimeout(m.d.base, endTimeout)
 		if m.d.base.Err() != nil { // requests under way were cut off, but a node that answers still gets the endings
 			cancel()
-			ctx, cancel = context.WithTimeout(context.Background(), m.d.timeout(m.d.ttl))
+			ctx, cancel = context.WithTimeout(context.Background(), m.d.graceOf(m.d.ttl))
 		}
 		_, _, err := m.Node.End(ctx, d.Ending)
 		cancel()

@@ -67,7 +67,12 @@ func (m misses) as(kind error, d *Driver, limit time.Duration) error {
 		return fmt.Errorf("%w: %w: %d of %d nodes have not answered, and %d have to: %v; a node has %v to answer: if that is too short for the way to it, set NodeTimeout (?node_timeout=)",
 			kind, driver.ErrSilent, len(m), len(d.members), d.quorum, m, limit)
 	}
-	return storekit.OfKind(m.kind(), fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), len(d.members), d.quorum, m))
+	return m.tooFew(kind, len(d.members), d.quorum)
+}
+
+// tooFew is as for n nodes of which a quorum has to answer.
+func (m misses) tooFew(kind error, n, quorum int) error {
+	return storekit.OfKind(m.kind(), fmt.Errorf("%w: %d of %d nodes have not answered, and %d have to: %v", kind, len(m), n, quorum, m))
 }
 
 // kind returns what all of the errors are, for storekit.OfKind.

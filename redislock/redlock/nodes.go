@@ -78,11 +78,8 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 			}
 		}
 	}
-	if ctx.Err() != nil && len(failed) > len(d.members)-d.quorum {
-		return ctx.Err()
-	}
 	if err := d.heard(failed); err != nil {
-		return err
+		return leftBy(ctx, err)
 	}
 	if len(failed) > 0 {
 		d.logged(fmt.Errorf("%d of %d nodes have not answered, and %d have to: %v", len(failed), len(d.members), d.quorum, failed))

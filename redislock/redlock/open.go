@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -68,7 +69,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 		return nil, nil, err
 	}
 	timeout := cmp.Or(opts.ConnectTimeout, conn.DefaultConnect)
-	ctx, cancel := context.WithTimeout(ctx, timeout+time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout+time.Second, errSilent)
 	defer cancel()
 	limit := epoch.NewLimit(opts.MaxTTL, opts.Holder)
 	limit.Note = opts.noted
@@ -113,10 +114,12 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 		return nil, err
 	}
 	clients, errs := make([]rueidis.Client, len(places)), make([]error, len(places))
+	dialled := make([]atomic.Bool, len(places))
 	answers := make(chan int)
 	for i, p := range places {
 		go func() {
 			clients[i], errs[i] = p.Dial(ctx)
+			dialled[i].Store(true)
 			answers <- i
 		}()
 	}
@@ -128,11 +131,13 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 		if alive++; alive == quorum {
 			timeout := opts.NodeTimeout
 			if timeout == 0 {
-				timeout = nodeTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL), driver.Now().Sub(began))
+				timeout = graceAfter(cmp.Or(opts.TTL, pawl.DefaultTTL), driver.Now().Sub(began))
 			}
 			late := time.AfterFunc(timeout, func() {
-				for _, p := range places {
-					p.Contact.GiveUp()
+				for i, p := range places {
+					if !dialled[i].Load() { // the others may connect anew by now
+						p.Contact.GiveUp()
+					}
 				}
 			})
 			defer late.Stop()
@@ -140,9 +145,14 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 	}
 	var nodes []Node
 	var failed []error
+	var silent misses
 	for i, c := range clients {
 		conf.Contact = places[i].Contact
 		conf.Addr, conf.Node = addrOf(places[i]), i
+		if c == nil && ctx.Err() != nil {
+			silent = append(silent, miss{conf.Addr, errSilent})
+			continue
+		}
 		if c == nil {
 			failed = append(failed, fmt.Errorf("redlock: %s: %w", conf.Addr, conn.NotBound(ctx, errs[i]).Err))
 			continue
@@ -151,6 +161,9 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 		n.silent = errs[i] != nil
 		nodes = append(nodes, n)
 	}
+	if silent != nil {
+		failed = append(failed, leftBy(ctx, fmt.Errorf("redlock: %w", silent.tooFew(driver.ErrUnavailable, len(places), quorum))))
+	}
 	if failed == nil {
 		return nodes, nil
 	}
@@ -158,6 +171,14 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 		failed = append(failed, n.Close())
 	}
 	return nil, errors.Join(failed...)
+}
+
+// leftBy makes err one of ctx if that has ended, and not because a node was silent.
+func leftBy(ctx context.Context, err error) error {
+	if ctx.Err() != nil && context.Cause(ctx) != errSilent {
+		return fmt.Errorf("%w: %v", ctx.Err(), err)
+	}
+	return err
 }
 
 // addrOf returns how p is named in errors and in Status.

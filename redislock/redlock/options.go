@@ -19,10 +19,9 @@ type Options struct {
 	// Options are those of every single server.
 	redislock.Options
 
-	// NodeTimeout is how long a node may take to answer one request before the
-	// attempt goes on without it. Unless set: a two hundredth of the TTL, but 50 ms at
-	// least, or 400 ms for a renewal, and four round trips as measured, but of these no
-	// more than a second, and a quarter of the TTL at most.
+	// NodeTimeout is how long a node may answer nothing before calls go on without it.
+	// Unless set: a second, or four round trips as measured if that is longer, and a third
+	// of the TTL at most.
 	NodeTimeout time.Duration
 
 	// Quorum is how many nodes have to agree: N/2+1 unless set. A larger quorum

@@ -36,7 +36,7 @@ func (d *Driver) lull(n, waiters int, ttl time.Duration) time.Duration {
 	}
 	took := d.round()
 	if took == 0 {
-		took = d.timeout(ttl) / 4
+		took = d.graceOf(ttl) / 4
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

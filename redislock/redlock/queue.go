@@ -127,7 +127,7 @@ func (s *search) takeTurn() *grant {
 }
 
 // enqueue asks nodes to have the waiter in their queues.
-func (s *search) enqueue(nodes []int, timeout time.Duration) (<-chan reading, error) {
+func (s *search) enqueue(nodes []int) (<-chan reading, error) {
 	if s.standing == nil {
 		c := s.d.claim(s.req.Name, s.lease(), s.record)
 		s.standing, s.turn = c, &turn{quorum: s.d.quorum, wake: s.wake, settled: make(chan struct{}, 1)}
@@ -141,7 +141,7 @@ func (s *search) enqueue(nodes []int, timeout time.Duration) (<-chan reading, er
 		return nil, err
 	}
 	p := Place{Place: s.place, For: s.placeFor(), Token: token, Seq: seq, TTL: min(s.req.TTL, claimFor)}
-	return s.standing.enqueue(p, nodes, timeout), nil
+	return s.standing.enqueue(p, nodes, s.req.TTL), nil
 }
 
 // leave ends that messages about the standing claim are heard.

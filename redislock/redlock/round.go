@@ -121,32 +121,22 @@ func (t *tally) forExtension() verdict {
 	return undecided
 }
 
-// count adds answers up until decide knows the verdict, timeout has passed, after
-// which answers count no more, or ctx or the driver ends.
-func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, timeout time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
-	t := &tally{d: d, shared: shared, timeout: timeout, open: len(d.members), heard: make([]bool, len(d.members))}
+// count adds up the answers to proposals that were sent now, until decide knows the verdict, or ctx or the
+// driver ends.
+func (d *Driver) count(ctx context.Context, shared bool, answers <-chan answer, ttl time.Duration, decide func(*tally) verdict) (*tally, verdict, error) {
+	t := &tally{d: d, shared: shared, timeout: d.timeout(ttl), open: len(d.members), heard: make([]bool, len(d.members))}
+	sent := driver.Now()
 	n := len(d.members)
 	runs := make([]string, 2*n)
 	t.has.runs, t.stored.runs = runs[:0:n], runs[n:n]
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	for {
 		if v := decide(t); v != undecided {
+			d.gate.paced(sent, driver.Now().Sub(sent) > min(silence, ttl/3)/2)
 			return t, v, nil
 		}
 		select {
 		case a := <-answers:
 			t.add(a)
-		case <-timer.C:
-			for i, m := range d.members {
-				if !t.heard[i] {
-					t.failed.add(m, errSilent)
-				}
-			}
-			t.open = 0
-			if len(t.failed) > len(d.members)-d.quorum {
-				d.probe()
-			}
 		case <-ctx.Done():
 			return t, lost, ctx.Err()
 		case <-d.ctx.Done():

@@ -25,7 +25,7 @@ func TestSilentNode(t *testing.T) {
 		})
 		before := runtime.NumGoroutine()
 		most := 0
-		for range 2000 {
+		for range 500 {
 			began := driver.Now()
 			g := tryReq(t, d)
 			if _, err := g.Renew(t.Context(), 10*time.Second); err != nil {
@@ -36,24 +36,24 @@ func TestSilentNode(t *testing.T) {
 			}
 			elapsed(t, began, 0)
 			most = max(most, runtime.NumGoroutine()-before)
-			time.Sleep(time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 		_, peak := silent.load()
-		t.Logf("at most %d requests to the node, %d goroutines; %d endings owed", peak, most, d.members[2].owing())
-		if peak > 200 || most > 600 {
+		t.Logf("at most %d requests to the node, %d goroutines; %d endings owed", peak, most, d.members[2].debtCount())
+		if peak > 300 || most > 600 {
 			t.Errorf("%d requests to the silent node at once, %d goroutines", peak, most)
 		}
 		time.Sleep(2 * endTimeout)
 		if inside, _ := silent.load(); inside > silentBusy+1 {
 			t.Errorf("%d requests to the silent node are still under way", inside)
 		}
-		if n := d.members[2].owing(); n == 0 || n > maxDebts {
+		if n := d.members[2].debtCount(); n == 0 || n > maxDebts {
 			t.Errorf("%d endings are owed", n)
 		}
 		silent.set(nil)
 		time.Sleep(2 * time.Second) // less than the TTL
 		free(t, all, "")
-		if n := d.members[2].owing(); n != 0 {
+		if n := d.members[2].debtCount(); n != 0 {
 			t.Errorf("%d endings are still owed", n)
 		}
 	})
@@ -78,17 +78,17 @@ func TestDebtsAreBounded(t *testing.T) {
 		for range maxDebts + 10 {
 			m.owe(Ending{Name: name, Lease: request().Lease}, time.Second)
 		}
-		if n := m.owing(); n != maxDebts {
+		if n := m.debtCount(); n != maxDebts {
 			t.Errorf("%d debts; want %d", n, maxDebts)
 		}
 		time.Sleep(2 * time.Minute)
-		if n := m.owing(); n != 0 {
+		if n := m.debtCount(); n != 0 {
 			t.Errorf("%d debts of leases that have expired", n)
 		}
 	})
 }
 
-func (m *member) owing() int {
+func (m *member) debtCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.debts)
@@ -124,7 +124,7 @@ func TestRefusedEnding(t *testing.T) {
 			m.owe(Ending{Name: name, Lease: lease, Bar: true}, time.Second)
 		}
 		time.Sleep(3 * time.Second)
-		if n := m.owing(); n != 1 {
+		if n := m.debtCount(); n != 1 {
 			t.Errorf("%d endings are owed; want that which is refused", n)
 		}
 	})
@@ -143,12 +143,12 @@ func TestShortLease(t *testing.T) {
 			if err := g.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(2 * silence)
 			free(t, all, "")
 			all[2].mu.Lock()
 			n := len(all[2].at(name).ended)
 			all[2].mu.Unlock()
-			if late := slow > time.Second; n > 0 != late {
+			if late := slow > silence; n > 0 != late {
 				t.Errorf("after %v the node remembers %d leases", slow, n)
 			}
 			time.Sleep(slow) // until its answer comes

@@ -4,49 +4,45 @@ package redlock
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// How long a node may take to answer. That matters only if no quorum answers: once one
-// has, no call waits for the others. The time is small compared with the TTL, but
-// several measured round trips long, as far as that leaves time to use the lease.
+// How long to wait for nodes. Once a quorum has answered, no call waits for the others for longer than a
+// grace. Until then it waits for a node as long as the node answers anything: one with many requests
+// answers in turn, and a silent one answers none. See silence.go.
 
 const (
-	minTimeout = 50 * time.Millisecond // several times what the calls take that a gate lets in at once: no trip has told of them yet
-	ungated    = 8                     // times as many renewals may be under way: see maxRenewals of package pawl
-	trips      = 4                     // round trips that a node may take
-	coldTrips  = 12                    // in the first rounds, as the trips that are known are few, and others may begin at once
-	coldRounds = 2
-	maxTrips   = time.Second      // which are no longer: what took longer was a server that hung for a while
-	probeLimit = 10 * time.Second // the longest round trip that is measured
+	trips    = 4           // round trips that a node may take
+	silence  = time.Second // for which a node may answer nothing
+	minGrace = 50 * time.Millisecond
+	maxGrace = time.Second // what took longer was a server that hung for a while
 )
 
-// timeout returns the node timeout for a lease with the TTL.
+// timeout returns for how long a node may answer nothing while a lease with the TTL needs it: so briefly that
+// a renewal can be tried again.
 func (d *Driver) timeout(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
 		return min(d.fixed, ttl)
 	}
-	n := time.Duration(trips)
-	if d.rounds.Load() <= coldRounds {
-		n = coldTrips
-	}
-	return nodeTimeout(ttl, n*d.trip())
+	return min(max(silence, trips*d.trip()), ttl/3)
 }
 
-// renewTimeout returns the node timeout of a renewal, for which there is no gate.
-func (d *Driver) renewTimeout(ttl time.Duration) time.Duration {
+// last returns how long a node that answers other requests may take for one.
+func (d *Driver) last(ttl time.Duration) time.Duration { return max(d.timeout(ttl), ttl/2) }
+
+// graceOf returns how long to wait for the nodes that have not answered when a quorum has.
+func (d *Driver) graceOf(ttl time.Duration) time.Duration {
 	if d.fixed > 0 {
-		return d.timeout(ttl)
+		return min(d.fixed, ttl)
 	}
-	return max(d.timeout(ttl), min(ungated*minTimeout, ttl/4))
+	return graceAfter(ttl, trips*d.trip())
 }
 
-func nodeTimeout(ttl, trips time.Duration) time.Duration {
-	return min(max(ttl/200, minTimeout, min(trips, maxTrips)), ttl/4)
+func graceAfter(ttl, trips time.Duration) time.Duration {
+	return min(max(ttl/200, minGrace, min(trips, maxGrace)), ttl/4)
 }
 
 // trip returns the round trip to the last node of the nearest quorum, about; 0 if it is not
@@ -69,43 +65,12 @@ func (m *member) timed(began driver.Instant, err *error) {
 	}
 }
 
-// probe measures the round trips after requests that were given up: their answers may be
-// about to come, and the next timeout has to be longer then.
-func (d *Driver) probe() {
-	if d.fixed > 0 || !d.probing.CompareAndSwap(false, true) {
-		return
-	}
-	d.background(func() {
-		defer d.probing.Store(false)
-		ctx, cancel := context.WithTimeout(d.ctx, min(d.ttl/4, probeLimit))
-		defer cancel()
-		answers := make(chan struct{}, len(d.members))
-		for _, m := range d.members {
-			d.background(func() {
-				defer func() { answers <- struct{}{} }()
-				began := driver.Now()
-				if _, err := m.Read(ctx, nil); err == nil {
-					took := driver.Now().Sub(began)
-					m.trip.Store(max(int64(took), m.trip.Load()))
-				}
-			})
-		}
-		for range d.members {
-			select {
-			case <-answers:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-}
-
-// grace returns how long to wait for the nodes that have not answered: a node timeout,
-// or only least if all of them have been silent before.
+// grace returns how long to wait for the nodes that have not answered: a grace, or only least if
+// all of them are silent.
 func (d *Driver) grace(heard []bool, least time.Duration) time.Duration {
 	for i, m := range d.members {
 		if !heard[i] && !m.quiet() {
-			return d.timeout(d.ttl)
+			return d.graceOf(d.ttl)
 		}
 	}
 	return least

@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -16,8 +17,8 @@ import (
 // holder has lost and wants back. All waiters also look when the locks of a quorum must
 // have expired, and every lookEvery, in case a message was lost.
 
-// Acquire implements driver.Queuer. Once a quorum of nodes has answered, Acquire goes on
-// through an outage for a TTL.
+// Acquire implements driver.Queuer. It goes on through an outage for a TTL. If a quorum of nodes
+// has never answered this participant, it ends when too many refuse connections, or after the connect timeout.
 func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := d.usable(ctx, req); err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		switch {
 		case g != nil:
 			return g, nil
-		case f.kind == final, f.kind == silent:
+		case f.kind == final:
 			return nil, f.err
 		}
 	}
@@ -60,7 +61,6 @@ func (s *search) comesAgain() *failure {
 	if s.floor = s.d.takeHandedOver(s.req.Name); s.floor == 0 {
 		return nil
 	}
-	s.heard = true
 	return &failure{kind: held, after: lookEvery}
 }
 
@@ -68,6 +68,16 @@ func (s *search) comesAgain() *failure {
 func (s *search) wait(ctx context.Context, f *failure) (*grant, error) {
 	var away driver.Outage
 	for splits := 0; ; {
+		switch f.kind {
+		case final:
+			return nil, f.err
+		case silent:
+			if err := s.bear(&away, f); err != nil {
+				return nil, err
+			}
+		default:
+			away.Over()
+		}
 		if f.kind == split {
 			splits++
 		} else {
@@ -93,17 +103,19 @@ func (s *search) wait(ctx context.Context, f *failure) (*grant, error) {
 				return g, nil
 			}
 		}
-		switch {
-		case f.kind == final, f.kind == silent && !s.heard:
-			return nil, f.err
-		case f.kind != silent:
-			away.Over()
-		default:
-			if err := away.Failed(s.sent, s.req.TTL, f.err); err != nil {
-				return nil, err
-			}
-		}
 	}
+}
+
+// bear returns nil if the wait goes on although too few nodes have answered.
+func (s *search) bear(away *driver.Outage, f *failure) error {
+	d := s.d
+	if d.met.Load() {
+		return away.Failed(s.sent, s.req.TTL, f.err)
+	}
+	if refused := !errors.Is(f.err, driver.ErrSilent); refused || away.Failed(s.sent, d.connect, f.err) != nil {
+		return f.err
+	}
+	return nil
 }
 
 // rest waits until it is time to look again, or to propose without a look: to the nodes

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestBusyNodesAreNotSilent: nodes that take longer for one request than they may be silent, as they
+// have so many to answer, lose no lease and refuse none.
+func TestBusyNodesAreNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		mine := try(t, d)
+		for _, m := range all {
+			m.oneByOne(20 * time.Millisecond)
+		}
+		var wait sync.WaitGroup
+		for i := range maxRoom {
+			wait.Go(func() {
+				req := ownName(i)
+				req.TTL = 10 * time.Second
+				if _, err := d.TryAcquire(t.Context(), req); err != nil {
+					t.Errorf("TryAcquire = %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		began := driver.Now()
+		if _, err := mine.Renew(t.Context(), 10*time.Second); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+		if took := driver.Now().Sub(began); took < 2*silence {
+			t.Errorf("a renewal took %v; want more than nodes may be silent", took)
+		}
+		wait.Wait()
+	})
+}
+
+// stall makes nodes answer all requests of a time at its end.
+func stall(all []*master, until time.Time) {
+	for _, m := range all {
+		m.set(func(string) fault { return fault{before: time.Until(until)} })
+	}
+}
+
+// TestStall: nodes that answer nothing for a while have the renewals when it is over, whatever else
+// was asked of them meanwhile, and Acquire goes on.
+func TestStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		mine := try(t, d)
+		const long = 3 * silence
+		stall(all, time.Now().Add(long))
+		var wait sync.WaitGroup
+		for i := range 4 * silentBusy {
+			wait.Go(func() {
+				time.Sleep(time.Duration(i) * silence / 4)
+				req := ownName(i)
+				req.TTL = 10 * time.Second
+				if g, err := d.Acquire(t.Context(), req); err != nil || g.Release(t.Context()) != nil {
+					t.Errorf("Acquire = %v, %v", g, err)
+				}
+			})
+		}
+		time.Sleep(long - silence/2)
+		if !d.members[0].quiet() {
+			t.Error("a node that has answered nothing for so long is not silent")
+		}
+		if _, err := mine.Renew(t.Context(), 10*time.Second); err != nil {
+			t.Errorf("Renew = %v", err)
+		}
+		wait.Wait()
+	})
+}
+
+// TestNeverAnswered: a participant that no quorum has ever answered gives up when connections are refused, or
+// after the connect timeout.
+func TestNeverAnswered(t *testing.T) {
+	for after, f := range map[time.Duration]fault{0: {refused: true}, 5 * time.Second: {lost: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(3)
+			d := start(t, all, nil)
+			d.met.Store(false)
+			locks, err := pawl.New(d, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close()
+			for _, m := range all {
+				m.set(always(f))
+			}
+			began := driver.Now()
+			_, err = locks.Acquire(t.Context(), name)
+			if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrUncertain) {
+				t.Errorf("Acquire = %v; want an error of nodes that do not answer", err)
+			}
+			if took := driver.Now().Sub(began); took < after || took > after+lookEvery+silence {
+				t.Errorf("Acquire took %v; want about %v", took, after)
+			}
+			for _, m := range all {
+				m.set(nil)
+			}
+		})
+	}
+}
+
+// TestStoppedProcess: a process that was stopped takes no node for silent before it has read what they answered
+// meanwhile.
+func TestStoppedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, masters(3), nil)
+		m := d.members[0]
+		each := d.together(1, 10*time.Second)
+		gone, answer := make(chan error, 1), make(chan struct{})
+		send(m, each, func(context.Context) (int, error) {
+			<-answer
+			return 0, nil
+		}, func(_ int, err error) { gone <- err })
+		synctest.Wait()
+		back := driver.Instant(time.Minute)
+		m.mu.Lock()
+		m.owes.since = m.owes.since - back
+		m.mu.Unlock()
+		each.mu.Lock()
+		each.looked, each.end = each.looked-back, each.end+back
+		each.mu.Unlock()
+		each.look()
+		if m.quiet() || len(gone) > 0 {
+			t.Error("a node is given up as soon as the process goes on")
+		}
+		time.Sleep(silence)
+		if err := <-gone; err != errSilent {
+			t.Errorf("the request ended with %v; want that the node is silent", err)
+		}
+		if !m.quiet() {
+			t.Error("a node that has answered nothing for so long is not silent")
+		}
+		close(answer)
+		synctest.Wait()
+		if m.quiet() {
+			t.Error("a node that has answered is silent")
+		}
+	})
+}
+
+// TestRoomFollowsTheNodes: where rounds take long fewer calls are under way at a time, and more again when they
+// are short.
+func TestRoomFollowsTheNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(3)
+		d := start(t, all, nil)
+		room := func() int {
+			d.gate.mu.Lock()
+			defer d.gate.mu.Unlock()
+			return d.gate.room
+		}
+		far(all, silence*3/4)
+		many(t, d, maxRoom, 30*time.Second)
+		if n := room(); n != maxRoom/2 {
+			t.Errorf("after one slow round of each there is room for %d; want half of %d", n, maxRoom)
+		}
+		for range 6 {
+			try(t, d).Release(t.Context())
+		}
+		if n := room(); n != minRoom {
+			t.Errorf("after many slow rounds there is room for %d; want %d", n, minRoom)
+		}
+		far(all, 0)
+		for range 4000 {
+			try(t, d).Release(t.Context())
+		}
+		if n := room(); n != maxRoom {
+			t.Errorf("after many short rounds there is room for %d; want %d", n, maxRoom)
+		}
+	})
+}
