@@ -194,6 +194,14 @@ func (s *search) token() (uint64, error) {
 // failure returns why there was no quorum.
 func (t *tally) failure(name string) *failure {
 	d := t.d
+	if slices.ContainsFunc(t.failed, miss.silent) { // the others that have not answered are no better
+		for i, m := range d.members {
+			if !t.heard[i] {
+				t.failed.add(m, errSilent)
+			}
+		}
+		t.open = 0
+	}
 	most := len(d.members) - d.quorum // nodes that may refuse
 	f := &failure{waiters: t.waiters, after: t.after()}
 	switch {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -90,20 +91,19 @@ func (m *member) leave(err error) {
 	if m.failed = 0; err != nil {
 		m.failed = driver.Now()
 	}
-	answered := errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
-	switch {
-	case errors.Is(err, epoch.ErrStranger):
+	if errors.Is(err, epoch.ErrStranger) {
 		m.strange()
-	case err == nil:
-		answered = true
+	}
+	gaveUp := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if byNode := err == nil || conn.Refused(err) != nil; byNode || errors.Is(err, driver.ErrUnavailable) && !gaveUp {
+		m.owes.answered(driver.Now(), byNode, m.busy > 0)
+	}
+	if err == nil {
 		m.ignored.Store(false)
 		select {
 		case m.poke <- struct{}{}:
 		default:
 		}
-	}
-	if answered {
-		m.owes.answered(driver.Now(), m.busy > 0)
 	}
 }
 
@@ -153,7 +153,7 @@ func (m *member) oldest() (debt, bool) {
 func (m *member) paid(d debt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.owes.answered(driver.Now(), m.busy > 0)
+	m.owes.answered(driver.Now(), true, m.busy > 0)
 	for i := range m.debts {
 		if m.debts[i].Ending == d.Ending {
 			m.debts = append(m.debts[:i], m.debts[i+1:]...)

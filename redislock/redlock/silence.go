@@ -33,10 +33,13 @@ func (o *owing) asked(now driver.Instant) {
 	}
 }
 
-// answered records an answer, and whether others are awaited.
-func (o *owing) answered(now driver.Instant, more bool) {
-	*o = owing{heard: now}
-	if more {
+// answered records that a request was answered, by the node or by what refuses a connection to it, and whether
+// others are awaited.
+func (o *owing) answered(now driver.Instant, byNode, more bool) {
+	if byNode {
+		o.heard = now
+	}
+	if o.since, o.noticed = 0, 0; more {
 		o.since = now
 	}
 }

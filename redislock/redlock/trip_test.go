@@ -68,6 +68,7 @@ func TestFarNodes(t *testing.T) {
 				if err := try(); err != nil && limit < c.ttl/3 {
 					t.Errorf("the next attempt: %v", err)
 				}
+				time.Sleep(5 * limit) // until what that has left is ended
 				far(all, 0)
 				for range 200 {
 					if err := try(); err != nil {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// TestOpenNamesHungNodes: where a majority takes connections and answers nothing, Open says which nodes do not
+// answer, whatever ends it.
+func TestOpenNamesHungNodes(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 5, nil)
+	for _, s := range f[:3] {
+		s.stop()
+		defer s.cont()
+	}
+	for _, within := range []time.Duration{time.Second, time.Minute} {
+		opts := &Options{}
+		opts.ConnectTimeout = 3 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		locks, err := Open(ctx, f.url(), opts)
+		if err == nil {
+			locks.Close()
+			t.Fatal("Open has no error")
+		}
+		if left := ctx.Err() != nil; errors.Is(err, context.DeadlineExceeded) != left || errors.Is(err, pawl.ErrUnavailable) == left {
+			t.Errorf("Open within %v = %v; want ErrUnavailable, unless the context has ended", within, err)
+		}
+		for _, s := range f[:3] {
+			if !strings.Contains(err.Error(), s.Addr) {
+				t.Errorf("Open within %v = %v; want it to name %s", within, err, s.Addr)
+			}
+		}
+		if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "3 of 5 nodes") == false {
+			t.Errorf("Open within %v = %v; want one line that counts the nodes", within, err)
+		}
+	}
+}
+
+// TestHungMajorityOfServers: TryAcquire takes no longer than a node timeout and what a busy machine adds, whenever
+// it comes.
+func TestHungMajorityOfServers(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 5, nil)
+	locks, err := Open(t.Context(), f.url(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	for _, s := range f[:3] {
+		s.stop()
+		defer s.cont()
+	}
+	for i, end := 0, time.Now().Add(12*time.Second); time.Now().Before(end); i++ { // the connections end meanwhile
+		began := time.Now()
+		_, err := locks.TryAcquire(t.Context(), name)
+		if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrUncertain) {
+			t.Errorf("TryAcquire %d = %v", i, err)
+		}
+		if took := time.Since(began); took > silence*3/2 {
+			t.Errorf("TryAcquire %d took %v: %v", i, took, err)
+		}
+	}
+}
