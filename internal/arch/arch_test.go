@@ -53,6 +53,7 @@ var layers = []struct {
 	{packages: []string{"cmd"}, others: []string{"golang.org/x/sys", "golang.org/x/net/netutil", "github.com/spf13/", "github.com/gdamore/tcell/"}},
 	// Processes that use what is published, servers, and a judge that knows neither.
 	{packages: []string{"lab/chaos"}, others: []string{"golang.org/x/sys"}},
+	{packages: []string{"lab/count"}},
 	{packages: []string{"lab/cutoff"}},
 	// Nobody imports it. It knows all stores and their clients, and our peers.
 	{packages: []string{"lab/bench"}, others: []string{"golang.org/x/sys", "github.com/redis/", "github.com/go-redsync/redsync/", "github.com/bsm/redislock",
