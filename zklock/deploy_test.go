@@ -50,7 +50,7 @@ func TestUsers(t *testing.T) {
 			"Break":      func() error { return other.Break(t.Context(), "deploy", l.ID(), "because") },
 		} {
 			err := f()
-			if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "belong to another user") || strings.Contains(err.Error(), "s3cret") {
+			if !errors.Is(err, pawl.ErrDenied) || !strings.Contains(err.Error(), "belong to another user") || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%s by %q = %v; want it refused", name, user, err)
 			}
 		}

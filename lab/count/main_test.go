@@ -27,7 +27,7 @@ func TestAdd(t *testing.T) {
 		"internal/mutants/d.go":    "package d\n",
 		"driver/drivertest/e.go":   "package e\n",
 		"cmd/pawl/internal/x/f.go": "package f\n\nfunc f(a int) {\n\tfor {\n\t\tswitch {\n\t\tcase a == 1 || a == 2, a == 3:\n\t\tdefault:\n\t\t}\n\t}\n}\n",
-		"docs/g.md":                "three words here",
+		"docs/glossary.md":         "three words here",
 		"CHANGELOG.md":             "not these",
 	} {
 		if err := c.add(file, []byte(text)); err != nil {
