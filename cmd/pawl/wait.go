@@ -224,7 +224,7 @@ func (r *runner) look(ctx context.Context) notice {
 		if r.store.Guarantees().FIFO { // else the queue says nothing of the order
 			n.ahead = place(info, r.pid())
 		}
-	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrDenied), errors.Is(err, context.DeadlineExceeded):
 		n.failed = err
 	}
 	return n

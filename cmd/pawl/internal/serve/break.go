@@ -85,6 +85,8 @@ func (s *Server) doBreak(ctx context.Context, b *breakRequest) (code int, err er
 		return http.StatusGatewayTimeout, err
 	case errors.Is(err, pawl.ErrUnavailable):
 		return http.StatusServiceUnavailable, err
+	case errors.Is(err, pawl.ErrDenied):
+		return http.StatusForbidden, err
 	}
 	return http.StatusBadRequest, err
 }
