@@ -31,6 +31,7 @@ const (
 // request that was granted, as ask does.
 func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
+	seen := c.tokens.seen(req.Name)
 	grant, err := acquire(ctx, req)
 	if err == nil && req.Renewed && c.late(grant, req) {
 		// The grant had little time left, and the process was stopped. Another attempt has
@@ -43,6 +44,9 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	}
 	if err == nil {
 		err = c.over(ctx)
+	}
+	if err == nil {
+		err = checkToken(grant, seen)
 	}
 	if err == nil && c.late(grant, req) {
 		err = fmt.Errorf("the grant took longer than its TTL of %v: use a longer one: %w", req.TTL, &LostError{Reason: driver.Expired})

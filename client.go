@@ -29,6 +29,7 @@ type Client struct {
 	ttl        time.Duration
 	holder     *Holder
 	observer   reporter
+	tokens     tokens
 	sched      *schedule.Schedule[*grant]
 	renewals   *schedule.Workers[*grant]
 	random     *random

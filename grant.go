@@ -42,6 +42,7 @@ func (c *Client) lease(req *driver.Request, set settings, store driver.Grant) *L
 			c.recalled(req.Name)
 		}
 	}
+	c.tokens.saw(req.Name, store.Token())
 	now := driver.Now()
 	g.item.Of, g.present = g, &g.first
 	g.first = Lease{grant: g, token: Token(store.Token()), began: now, asked: set.asked(), trust: trust.Begin(set.terms(), terms, now, c.random.chance())}

@@ -22,6 +22,7 @@ type attempt struct {
 	record draft
 	*backing
 	known bool  // the cluster has just said that the etcd lease is there
+	after int64 // the revision of the cluster before the attempt, as far as it was known
 	rev   int64 // create revision of the key; 0 until it is known to be there
 	late  bool  // a join had no answer, and was repeated: it may be carried out yet
 	sight *sight
@@ -41,7 +42,7 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 	if err := s.layout.check(req.Name); err != nil {
 		return nil, &failure{err: err, lasting: true}
 	}
-	p := s.layout.place(req.Name)
+	p, seen := s.layout.place(req.Name), s.rev.Load()
 	for {
 		b := s.takeSpare(seconds(req.TTL))
 		known := b == nil || !b.fresh(driver.Now(), req.TTL)
@@ -52,7 +53,7 @@ func (s *store) attempt(ctx context.Context, req *driver.Request) (*attempt, *fa
 			}
 		}
 		if key := p.key(req, b.id); s.own(key, b.id) {
-			return &attempt{s: s, req: req, place: p, key: key, record: s.newRecord(req), backing: b, known: known}, nil
+			return &attempt{s: s, req: req, place: p, key: key, record: s.newRecord(req), backing: b, known: known, after: seen}, nil
 		}
 	}
 }
@@ -113,6 +114,7 @@ func (a *attempt) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnRespon
 	resp, err := a.s.txn(rctx, txn)
 	switch {
 	case err == nil:
+		a.s.saw(resp.Header.Revision)
 		return resp, nil
 	case unknownLease(err):
 		// Refused as a whole. The etcd lease was revoked, or has expired.
@@ -152,6 +154,9 @@ func (a *attempt) claim(ctx context.Context, term uint64) (*grant, *failure) {
 // placed notes that the key has been created. One that can be no token is deleted again.
 func (a *attempt) placed(ctx context.Context, rev int64) *failure {
 	why := checkRevision(rev)
+	if why == nil {
+		why = checkOrder(rev, a.after)
+	}
 	if why == nil {
 		a.rev, a.seen, a.marked = rev, rev, true
 		return nil

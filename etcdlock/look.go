@@ -30,6 +30,7 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 			return nil, a.s.unrecorded(ctx, err)
 		}
 		a.s.term.Store(resp.Header.RaftTerm)
+		a.s.saw(resp.Header.Revision)
 		own := resp.Responses[0].GetResponseRange().Kvs
 		if len(own) != 1 || own[0].CreateRevision != a.rev {
 			return nil, &failure{err: unavailable(errors.New("etcdlock: the place in the queue is lost")), gone: true}

@@ -103,6 +103,7 @@ func (s *store) answer(batch []*proof) {
 	s.ended(ctx, sent)
 	if err == nil {
 		s.term.Store(resp.Header.RaftTerm)
+		s.saw(resp.Header.Revision)
 	}
 	for i, p := range batch {
 		if p.err = err; err == nil {

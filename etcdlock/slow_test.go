@@ -19,7 +19,7 @@ import (
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
-	drivertest.SlowLink(t, startServer(t).Addr, ttl, func(addr string) (*pawl.Client, error) {
+	drivertest.SlowLink(t, startServer(t).Addr, ttl, ttl/6, func(addr string) (*pawl.Client, error) {
 		return Open(context.Background(), "etcd://"+addr, &Options{Options: pawl.Options{TTL: ttl}})
 	})
 }

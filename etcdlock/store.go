@@ -28,6 +28,7 @@ type store struct {
 	kv      pb.KVClient
 	pulses  [pulses]pulse
 	term    atomic.Uint64 // a raft term that an answer to a read has named; see beat
+	rev     atomic.Int64  // the greatest revision that an answer has named; see placed
 	proofs  proofs
 	known   atomic.Pointer[known]
 	limits  limits

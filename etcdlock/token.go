@@ -25,6 +25,26 @@ func tokenOf(rev int64) uint64 {
 	return uint64(rev) << tokenBits
 }
 
+// saw notes the revision of the cluster that an answer has named.
+func (s *store) saw(rev int64) {
+	for {
+		last := s.rev.Load()
+		if rev <= last || s.rev.CompareAndSwap(last, rev) {
+			return
+		}
+	}
+}
+
+// checkOrder returns an error for a key that was put after the cluster had counted seen
+// changes, and whose revision is not above that.
+func checkOrder(rev, seen int64) error {
+	if rev > seen {
+		return nil
+	}
+	return fmt.Errorf("etcdlock: revision %d: the cluster had counted %d before, and has gone back to an older state, as after a restore from a backup: "+
+		"restore it with etcdutl snapshot restore --bump-revision, or lower the tokens that the resources remember and restart the clients", rev, seen)
+}
+
 // checkRevision returns an error for a revision that is no token.
 func checkRevision(rev int64) error {
 	if rev < 0 || rev > maxRevision {

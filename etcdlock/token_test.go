@@ -81,3 +81,38 @@ func TestRevisionsRunOut(t *testing.T) {
 	}
 	release(t, g)
 }
+
+// TestRestoredBackup: a client refuses what a cluster grants that has gone back, and leaves
+// nothing there.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	restore, err := m.Backup(m.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, m.url())
+	for range 5 {
+		release(t, take(t, s, request("deploy")))
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"deploy", "another"} {
+		var g driver.Grant
+		if !eventually(patience, func() bool { // the first requests may meet the end of the connection
+			g, err = s.TryAcquire(t.Context(), request(name))
+			return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
+		}) {
+			t.Fatalf("TryAcquire = %v", err)
+		}
+		if g != nil || err == nil || !strings.Contains(err.Error(), "--bump-revision") {
+			t.Errorf("TryAcquire of %q = %v, %v; want what to do after a restore", name, g, err)
+		}
+	}
+	other := openStore(t, m.url())
+	if left := keys(t, other, "pawl/lock/"); len(left) > 0 {
+		t.Errorf("what was refused is left: %q", left)
+	}
+	release(t, take(t, other, request("deploy")))
+}

@@ -27,6 +27,7 @@ type grant struct {
 	clearing sync.Once // begins clear
 
 	czxid int64 // the transaction that made the node, once it is known
+	floor int64 // that of a grant before the node was asked for; or 0
 
 	// Guarded by session.mu.
 	token   uint64
@@ -44,7 +45,7 @@ type grant struct {
 
 // newGrant returns a grant whose node is still to be made.
 func (s *session) newGrant(req *driver.Request) *grant {
-	return &grant{s: s, n: s.newNode(req), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
+	return &grant{s: s, n: s.newNode(req), floor: s.store.seen.Load(), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
 }
 
 // watchAfter is how long a lease must be held for its node to be watched, so that the
@@ -131,7 +132,10 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.end(errSession)
 	case err == nil:
-		since, err = s.trusted(sent, ttl, true)
+		// However little the leader has heard of the session lately: more is more.
+		if since, err = s.confirm(sent, ttl); err == nil && since <= g.Since() {
+			err = errYoung
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,8 @@ func (g *grant) place(ctx context.Context) (line, int, error) {
 	}
 }
 
-// take makes the lease one that holds the name, as soon as it can be trusted. If
+// take makes the lease one that holds the name, as soon as it can be trusted, or returns
+// errTooSlow if it cannot within a TTL. If
 // it did not have to wait, trust may count from the request that made its node; else from what a
 // quorum has confirmed lately of the session, as long as nothing has been heard of the node itself.
 func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
@@ -91,7 +92,7 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	if !now {
 		since, err = g.standing(req.TTL, req.Renewed)
 	}
-	for err != nil {
+	for began := driver.Now(); err != nil; {
 		var sent sending
 		if sent, err = g.s.confirmed(ctx, g.n.path()); err == nil {
 			since, err = g.s.trusted(sent, req.TTL, req.Renewed)
@@ -99,12 +100,18 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 		if errors.Is(err, zk.ErrNoNode) {
 			return errGone
 		}
+		if errors.Is(err, errYoung) && driver.Now().Sub(began) > req.TTL {
+			return g.s.tooSlow(req.TTL)
+		}
 		if err != nil {
 			if err := g.s.again(ctx, err); err != nil {
 				return err
 			}
 			g.s.sleep(ctx, g.s.store.tick/4)
 		}
+	}
+	if err := g.checkOrder(); err != nil {
+		return err
 	}
 	return g.begin(tokenOf(g.czxid), since, req.TTL, !now)
 }

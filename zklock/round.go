@@ -13,7 +13,8 @@ import (
 // round is one request that confirms many leases: whether their nodes are there
 // still, asked in a transaction without a change. Unlike a read, and unlike sync,
 // which the leader answers by itself, it is carried out by a quorum, and refused
-// if the session has ended. While one is under way, all who ask join the next.
+// if the session has ended. While as many as maxRounds are under way, all who ask join the
+// next.
 type round struct {
 	paths map[string]bool // false: there is no such node
 	done  chan struct{}   // closed when the fields below are set
@@ -25,6 +26,9 @@ type round struct {
 const (
 	maxChecks = 500
 	maxBytes  = 256 << 10
+	// Rounds that are under way at a time. On a link on which they take long, one that
+	// begins now must not wait for another.
+	maxRounds = 4
 )
 
 // confirmed returns when the node at path was certainly there, and the session too: at
@@ -42,8 +46,8 @@ func (s *session) confirmed(ctx context.Context, path string) (sending, error) {
 		s.round = r
 	}
 	r.paths[path] = true
-	if !s.asking {
-		s.asking = true
+	if s.asking < maxRounds {
+		s.asking++
 		s.store.work.Go(s.ask)
 	}
 	s.mu.Unlock()
@@ -70,7 +74,7 @@ func (s *session) ask() {
 		r := s.round
 		s.round = nil
 		if r == nil {
-			s.asking = false
+			s.asking--
 			s.mu.Unlock()
 			return
 		}

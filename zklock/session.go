@@ -39,12 +39,15 @@ type session struct {
 	link     *link
 	counted  driver.Instant // the leader counts the timeout from then, or later; of this link
 	touches  []touch        // that the leader may not have heard of; of this link, in order
+	touching int            // how many requests of keep are under way
+	touched  driver.Instant // when the last of them was sent
+	trip     time.Duration  // how long the last answer took
 	answered driver.Instant // when somebody has heard of the servers last
 	grants   map[*grant]struct{}
 	watches  map[string]*watch
 	pasts    map[string]past // of names, by their nodes
 	round    *round          // that the next to ask for a confirmation will join
-	asking   bool            // a round is under way
+	asking   int             // how many rounds are under way
 	doubts   map[string]*doubt
 	cleaning chan struct{} // has room for one: there is a new connection; nil while there was no doubt
 }
@@ -125,19 +128,37 @@ func (s *session) login() error {
 // lease can be trusted at once; see confirm. A session that has not been answered for
 // long is given up: package zk would go on for ever with servers that have lost their
 // data and refuse whoever has seen more than they know.
+//
+// The next request does not wait for the answer to the last: on a slow link two windows
+// would get too long.
 func (s *session) keep() {
 	for s.sleep(s.store.ctx, s.due()) {
 		if s.due() > 0 {
 			continue // renewals, and nodes that were made, have been confirmed meanwhile
 		}
-		switch err := s.touch(); {
-		case errors.Is(err, zk.ErrSessionExpired):
-			s.end(errSession)
-		case err != nil && s.silentFor() > 3*s.granted():
-			s.end(errSession)
-		case err != nil:
-			s.sleep(s.store.ctx, retryPause)
+		s.mu.Lock()
+		s.touched = driver.Now()
+		full := s.touching == maxTouching
+		if !full {
+			s.touching++
 		}
+		s.mu.Unlock()
+		if !full {
+			s.store.work.Go(s.touchOnce)
+		}
+	}
+}
+
+// maxTouching is how many requests of keep are under way at a time.
+const maxTouching = 16
+
+func (s *session) touchOnce() {
+	err := s.touch()
+	s.mu.Lock()
+	s.touching--
+	s.mu.Unlock()
+	if errors.Is(err, zk.ErrSessionExpired) || err != nil && s.silentFor() > 3*s.granted() {
+		s.end(errSession)
 	}
 }
 
@@ -146,10 +167,11 @@ func (s *session) due() time.Duration {
 	pace := s.pace()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.touches) == 0 {
-		return s.counted.Add(pace).Sub(driver.Now())
+	last := s.touched
+	if n := len(s.touches); n > 0 {
+		last = max(last, s.touches[n-1].sent)
 	}
-	return s.touches[len(s.touches)-1].sent.Add(pace).Sub(driver.Now())
+	return max(last, s.counted).Add(pace).Sub(driver.Now())
 }
 
 // sleep returns false if the session or ctx ends before d has passed.

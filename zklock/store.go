@@ -33,7 +33,8 @@ type store struct {
 	tick    time.Duration
 	timeout time.Duration // of connecting
 
-	plain atomic.Bool // the servers know no containers
+	plain atomic.Bool  // the servers know no containers
+	seen  atomic.Int64 // the transaction of the last grant; see checkOrder
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -172,6 +173,8 @@ func (g *grant) result(ctx context.Context, err error) (driver.Grant, error) {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 	case left, errors.Is(err, driver.ErrUncertain):
 		err = uncertain(err)
+	case errors.Is(err, errBack):
+		err = fmt.Errorf("zklock: %w", err)
 	case !errors.Is(err, driver.ErrHeld) && !isSlotsError(err):
 		err = unavailable(explain(err))
 	}

@@ -32,6 +32,22 @@ func tokenOf(czxid int64) uint64 {
 	return uint64(czxid) << tokenBits
 }
 
+var errBack = errors.New("the servers have gone back to an older state, as after a restore from a backup: " +
+	"lower the tokens that the resources remember, and restart the clients")
+
+// checkOrder returns errBack if the node was made by a transaction that is not after one that
+// the servers had counted before it was asked for.
+func (g *grant) checkOrder() error {
+	if g.czxid <= g.floor {
+		return fmt.Errorf("transaction %#x, after %#x: %w", g.czxid, g.floor, errBack)
+	}
+	for seen := &g.s.store.seen; ; {
+		if last := seen.Load(); g.czxid <= last || seen.CompareAndSwap(last, g.czxid) {
+			return nil
+		}
+	}
+}
+
 // checkCzxid returns errEpochs for a transaction that is no token.
 func checkCzxid(czxid int64) error {
 	if czxid < 0 || czxid > maxCzxid {

@@ -91,3 +91,36 @@ func startAged(t testing.TB, epoch int64) *server {
 	}
 	return s
 }
+
+// TestRestoredBackup: a client refuses what servers grant that have gone back, and leaves
+// nothing there.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	s := startServer(t)
+	release(t, take(t, openURL(t, s.url(), ttl), request("deploy", ttl)))
+	restore, err := s.Backup(filepath.Join(s.Dir, "version-2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := openURL(t, s.url(), ttl)
+	for range 50 {
+		release(t, take(t, d, request("deploy", ttl)))
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"deploy", "another"} {
+		var g driver.Grant
+		if !eventually(time.Minute, func() bool { // the session that the servers do not know has to end
+			g, err = d.TryAcquire(t.Context(), request(name, ttl))
+			return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
+		}) {
+			t.Fatalf("TryAcquire = %v", err)
+		}
+		if g != nil || !errors.Is(err, errBack) {
+			t.Errorf("TryAcquire of %q = %v, %v; want what to do after a restore", name, g, err)
+		}
+	}
+	release(t, take(t, openURL(t, s.url(), ttl), request("deploy", ttl)))
+}

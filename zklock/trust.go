@@ -34,8 +34,11 @@ type touch struct{ sent, answered driver.Instant }
 // often that a connection on which no answer comes can be given up.
 func (s *session) pace() time.Duration {
 	timeout := s.granted()
-	room := timeout - s.store.longestTTL(timeout) - 2*s.store.tick
-	return min(room*2/5, s.patience()/2)
+	s.mu.Lock()
+	trip := s.trip
+	s.mu.Unlock()
+	room := timeout - s.store.longestTTL(timeout) - 2*s.store.tick - 2*trip
+	return min(max(room*2/5, s.store.tick/4, trip/maxTouching), s.patience()/2)
 }
 
 // touch has a quorum confirm the session, without a lease. It changes nothing. A client
@@ -76,6 +79,7 @@ func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant
 			s.counted = max(s.counted, first.sent)
 		}
 	}
+	s.trip = now.Sub(sent.at)
 	s.keepTouch(touch{sent.at, now})
 	return min(sent.at, s.counted.Add(s.timeout-ttl)), nil
 }
@@ -104,19 +108,29 @@ func (s *session) keepTouch(t touch) {
 
 var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client", driver.ErrUnavailable)
 
-// trusted is confirm for a lease: it returns errYoung unless enough of the TTL is left.
-// That is all of it for a lease that is not renewed, and else so much that it is not
-// to be renewed at once.
+// trusted is confirm for a lease that begins: it returns errYoung unless enough of the TTL is
+// left. That is all of it for a lease that is not renewed, and else half.
 func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver.Instant, error) {
 	since, err := s.confirm(sent, ttl)
 	least := sent.at
 	if renewed {
-		least = least.Add(-ttl / 4)
+		least = least.Add(-ttl / 2)
 	}
 	if err == nil && since < least {
 		err = errYoung
 	}
 	return since, err
+}
+
+var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
+
+// tooSlow returns errTooSlow with what would help.
+func (s *session) tooSlow(ttl time.Duration) error {
+	s.mu.Lock()
+	trip := s.trip
+	s.mu.Unlock()
+	least := max(8*trip+9*s.store.tick, ttl*5/4).Round(100 * time.Millisecond)
+	return fmt.Errorf("%w: a round trip takes %v, and ticks are taken for %v (tick_time): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.tick, least)
 }
 
 // standing returns since when the grant may be trusted by the last request that a quorum

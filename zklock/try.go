@@ -26,7 +26,7 @@ func (g *grant) try(ctx context.Context, req *driver.Request) error {
 // leave returns err. If that is an answer, which leaves nothing open, the node is
 // deleted before. Nil stays nil.
 func (g *grant) leave(ctx context.Context, err error) error {
-	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, errOverflow) && !errors.Is(err, errEpochs) && !isSlotsError(err) {
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, errOverflow) && !errors.Is(err, errEpochs) && !errors.Is(err, errTooSlow) && !errors.Is(err, errBack) && !isSlotsError(err) {
 		return err
 	}
 	g.s.mu.Lock()

@@ -67,12 +67,12 @@ func (d *delay) end() {
 }
 
 // SlowLink checks that a lease lives on a link to the server at addr over which a round trip
-// takes a sixth of ttl, and that the next client gets the name when it is released. Open
+// takes as long as given, and that the next client gets the name when it is released. Open
 // returns a client for leases of ttl whose connections go to the address given.
-func SlowLink(t *testing.T, addr string, ttl time.Duration, open func(addr string) (*pawl.Client, error)) {
+func SlowLink(t *testing.T, addr string, ttl, trip time.Duration, open func(addr string) (*pawl.Client, error)) {
 	t.Helper()
 	link := NewLink(t, addr)
-	link.Slow(ttl / 12)
+	link.Slow(trip / 2)
 	slow, err := open(link.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -80,11 +80,11 @@ func SlowLink(t *testing.T, addr string, ttl time.Duration, open func(addr strin
 	defer slow.Close()
 	l, err := slow.Acquire(t.Context(), "slow")
 	if err != nil {
-		t.Fatalf("Acquire with round trips of %v: %v", ttl/6, err)
+		t.Fatalf("Acquire with round trips of %v: %v", trip, err)
 	}
 	select {
 	case <-l.Done():
-		t.Fatalf("with round trips of %v and a TTL of %v: %v", ttl/6, ttl, l.Err())
+		t.Fatalf("with round trips of %v and a TTL of %v: %v", trip, ttl, l.Err())
 	case <-time.After(3 * ttl):
 	}
 	if err := l.Release(t.Context()); err != nil {

@@ -191,6 +191,11 @@ var mutants = []mutant{
 		pkg: ".", test: "TestExtendThatHangsLeavesTimeForRenewals",
 	},
 	{
+		name: "a store that has gone back is believed",
+		file: "attempt.go", old: "err = checkToken(grant, seen)", new: "_ = checkToken(grant, seen)",
+		pkg: ".", test: "TestStoreThatHasGoneBackIsRefused",
+	},
+	{
 		name: "renewals that are given up before the answer can have come",
 		file: "internal/trust/renew.go", old: "min(l.terms.TTL/3, left*3/4)", new: "min(l.terms.TTL/6, left*3/4)",
 		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",

@@ -172,6 +172,9 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 		}
 		l.silent, l.heard, l.took = 0, now, now.Sub(a.Sent)
 		l.confirm(a.Since, now, chance)
+		if l.renewAt != Never { // a Since of long ago must not make renewals follow each other
+			l.renewAt = max(l.renewAt, now.Add(l.Deadline().Sub(now)/16))
+		}
 		do.Renewed = true
 	}
 	return do

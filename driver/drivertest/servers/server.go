@@ -233,3 +233,24 @@ func (o *Output) String() string {
 	defer o.mu.Unlock()
 	return o.b.String()
 }
+
+// Backup stops the server, copies dir, in which it keeps its data, and starts it again. Restore
+// does so the other way round: the server then has the data of that time.
+func (s *Server) Backup(dir string) (restore func() error, err error) {
+	copied := dir + ".backup"
+	s.Kill()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		return nil, err
+	}
+	restore = func() error {
+		s.Kill()
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		if err := os.CopyFS(dir, os.DirFS(copied)); err != nil {
+			return err
+		}
+		return s.Restart()
+	}
+	return restore, s.Restart()
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// openWith returns how to open a client at an address.
+func openWith(ttl, tick time.Duration) func(addr string) (*pawl.Client, error) {
+	return func(addr string) (*pawl.Client, error) {
+		return Open(context.Background(), "zk://"+addr, &Options{Options: pawl.Options{TTL: ttl}, TickTime: tick})
+	}
+}
+
+// A lease lives as long as the servers answer within a fifth of the TTL, or a sixth if their
+// ticks are a tenth of it.
+func TestLeaseLivesOnASlowLink(t *testing.T) {
+	const ttl = 6 * time.Second
+	for name, c := range map[string]struct{ tick, trip time.Duration }{
+		"short ticks": {tick, ttl / 5}, "long ticks": {ttl / 10, ttl * 17 / 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			drivertest.SlowLink(t, startServer(t).Addr, ttl, c.trip, openWith(ttl, c.tick))
+		})
+	}
+}
+
+// On a link on which a lease can never be trusted, Acquire says so, and leaves the name free.
+func TestTooSlowForTheTTL(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	s := startServer(t)
+	link := drivertest.NewLink(t, s.Addr)
+	link.Slow(ttl / 10)
+	slow, err := openWith(ttl, tick)(link.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := slow.Acquire(ctx, "too-slow", pawl.NoRenew()) // which takes the whole TTL
+	if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "use a TTL of at least") {
+		t.Fatalf("Acquire = %v, %v; want ErrUnavailable, and what TTL it takes", l, err)
+	}
+	other, err := openWith(ttl, tick)(s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	l, err = other.TryAcquire(t.Context(), "too-slow")
+	if err != nil {
+		t.Fatalf("TryAcquire of another client = %v; want that the name is free", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
