@@ -5,37 +5,12 @@
 package main
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
-
-// TestWithoutEtcd: a command that was built with -tags noetcd has nothing of etcd's
-// client, and tells what to type.
-func TestWithoutEtcd(t *testing.T) {
-	t.Parallel()
-	const client = "\ngoogle.golang.org/grpc\n"
-	for _, c := range []struct {
-		tags string
-		has  bool
-	}{{"", true}, {"noetcd", false}} {
-		out, err := exec.Command("go", "list", "-deps", "-tags", c.tags, ".").Output()
-		if err != nil || strings.Contains(string(out), client) != c.has {
-			t.Errorf("with tags %q: gRPC is in: %v; want %v (%v)", c.tags, !c.has, c.has, err)
-		}
-	}
-	cmd := exec.Command("go", "run", "-tags", "noetcd", ".", "ls", "-s", "etcd://me:s3cret@127.0.0.1:1/x")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	err := cmd.Run()
-	got := stderr.String()
-	if err == nil || !strings.Contains(got, "go install github.com/") || strings.Contains(got, "s3cret") || !strings.HasSuffix(got, "exit status 78\n") {
-		t.Errorf("stderr is %q (%v)", got, err)
-	}
-}
 
 // startEtcd starts an etcd server with a user and returns its address.
 func startEtcd(t *testing.T) string {
