@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is for what nothing but a machine that is overloaded delays.
-const patience = time.Minute
+const patience = 45 * time.Second
 
 // soon is for what is told, and would be found out after 20 s at the earliest if it were not.
 const soon = 15 * time.Second

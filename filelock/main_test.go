@@ -244,7 +244,7 @@ func (p *proc) line(word string) []string {
 	}
 }
 
-const patience = 20 * time.Second
+const patience = 45 * time.Second
 
 // eventually waits until f is true.
 func eventually(t testing.TB, what string, f func() bool) {

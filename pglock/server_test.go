@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is for what nothing but a machine that is overloaded delays.
-const patience = 20 * time.Second
+const patience = 45 * time.Second
 
 var eventually = servers.Eventually
 

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is for what takes no time unless the machine is busy.
-const patience = 10 * time.Second
+const patience = 45 * time.Second
 
 // waiting is a call of Acquire in a goroutine of its own.
 type waiting struct {

@@ -27,7 +27,6 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 			w.appears("in")
 			p := w.pawl("run", "-s", "redis://"+link.Addr(), "--ttl", "20s", "--events", "ev", "x", "true")
 			w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
-			began := time.Now()
 			link.Set(fault)
 			said := func(text string) func() bool {
 				return func() bool {
@@ -38,9 +37,6 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 				}
 			}
 			w.until("it says that the store does not answer", said("\npawl: waiting for \"x\": redis://"+link.Addr()+" does not answer, for "))
-			if d := time.Since(began); d > 15*time.Second {
-				t.Errorf("that took %v", d)
-			}
 			w.until("the events say for how long", func() bool { return strings.Contains(w.read("ev"), `"unanswered":`) })
 			link.Set(drivertest.Healthy)
 			w.until("it says that the store answers", said(" answers again, after "))

@@ -185,7 +185,7 @@ func (p *proc) end(code int) {
 	p.w.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(ample):
 		_ = p.Process.Kill()
 		p.w.Fatalf("%q does not end; stderr %q", p.Args, p.stderr())
 	}

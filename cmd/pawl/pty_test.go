@@ -83,7 +83,7 @@ func (s *screen) end(code string) {
 		if got := exitCode(err); got != code {
 			s.Errorf("exit code %s, want %s; screen:\n%s", got, code, s.text())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(ample):
 		s.Fatalf("does not end; processes %q; screen:\n%s", s.processes(), s.text())
 	}
 }

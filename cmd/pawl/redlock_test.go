@@ -67,17 +67,17 @@ func TestRedlockIsTold(t *testing.T) {
 // TestRedlock: on three Redis servers the commands do what they do on files.
 func TestRedlock(t *testing.T) {
 	w := newWorld(t)
-	store, _ := startRedlock(t, 4*time.Second)
+	store, _ := startRedlock(t, 10*time.Second)
 	blessNodes(t, store)
 	run := func(words ...string) *proc {
 		return w.pawl(append(words[:1:1], append([]string{"-s", store}, words[1:]...)...)...)
 	}
-	holder := run("run", "deploy", "--ttl", "4s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
+	holder := run("run", "deploy", "--ttl", "10s", "--why", "release 7", "--", "sh", "-c", `echo "$PAWL_LEASE_STORE $PAWL_TOKEN" >$W/env;`+holdUntil)
 	w.appears("in")
 	if got := w.read("env"); strings.Contains(got, "s3cret") || !strings.Contains(got, "redlock://") {
 		t.Errorf("the command gets the store and token %q", got)
 	}
-	busy := run("run", "-n", "--ttl", "4s", "deploy", "true")
+	busy := run("run", "-n", "--ttl", "10s", "deploy", "true")
 	busy.end(exitBusy)
 	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
 		t.Errorf("stderr is %q; want the holder", got)
@@ -87,7 +87,7 @@ func TestRedlock(t *testing.T) {
 	if !strings.Contains(ls.stdout(), "deploy") {
 		t.Errorf("ls says %q", ls.stdout())
 	}
-	waiter := run("run", "--ttl", "4s", "deploy", "touch", "next")
+	waiter := run("run", "--ttl", "10s", "deploy", "touch", "next")
 	run("break", "deploy", "--force", "--why", "it hangs").end(0)
 	holder.end(exitLost)
 	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
@@ -133,12 +133,12 @@ func TestRedlockServersDie(t *testing.T) {
 func TestRedlockJustStarted(t *testing.T) {
 	w := newWorld(t)
 	store, _ := startRedlock(t, 5*time.Second)
-	p := w.pawl("run", "-s", store, "--ttl", "4s", "-n", "deploy", "true")
+	p := w.pawl("run", "-s", store, "--ttl", "10s", "-n", "deploy", "true")
 	p.end(exitUnavailable)
 	if got := p.stderr(); !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {
 		t.Errorf("stderr without waiting is %q; want the time that is left", got)
 	}
-	p = w.pawl("run", "-s", store, "--ttl", "4s", "deploy", "touch", "in")
+	p = w.pawl("run", "-s", store, "--ttl", "10s", "deploy", "touch", "in")
 	p.end(0)
 	w.appears("in")
 	if got := p.stderr(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // patience is how long a test waits for what happens soon unless the machine is
 // busy.
-const patience = 20 * time.Second
+const patience = 45 * time.Second
 
 var eventually = servers.Eventually
 

@@ -19,6 +19,8 @@ import (
 type Etcd struct {
 	Server
 	Args []string // all of them
+
+	look growing
 }
 
 // Quick are settings of a cluster that gives up a silent member after 300 ms, so that
@@ -79,7 +81,7 @@ func tryEtcd(dir string, n int, run func(*exec.Cmd) error, args []string) (ms []
 
 func newEtcd(dir string, run func(*exec.Cmd) error) *Etcd {
 	m := new(Etcd)
-	m.Dir, m.Run, m.often = dir, run, 20*time.Millisecond
+	m.Dir, m.Run, m.often, m.look = dir, run, 20*time.Millisecond, growing(time.Second)
 	m.command = func() (*exec.Cmd, error) { return exec.Command("etcd", m.Args...), nil }
 	m.serves = m.healthy
 	return m
@@ -88,7 +90,7 @@ func newEtcd(dir string, run func(*exec.Cmd) error) *Etcd {
 // healthy says whether the member is served by a leader, and has no alarm. A process of etcdctl
 // for each look would cost more than the start of the member.
 func (m *Etcd) healthy() bool {
-	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: m.look.next(), Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + m.Addr + "/health")
 	if err != nil {
 		return false

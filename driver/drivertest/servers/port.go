@@ -13,7 +13,7 @@ import (
 )
 
 // Patience is for what takes no time unless the machine is very busy.
-const Patience = 30 * time.Second
+const Patience = 45 * time.Second
 
 // T is what a test lends a server that ends with it: a testing.TB.
 type T interface {
@@ -51,6 +51,16 @@ func Listen() (l net.Listener, release func(), err error) {
 		held.Close()
 	}
 	return nil, nil, fmt.Errorf("no port is free: %w", err)
+}
+
+// growing is a limit for one look at a server that may not be ready: each may take twice as long as
+// the one before, up to five seconds, since a machine that is busy answers late.
+type growing time.Duration
+
+func (g *growing) next() time.Duration {
+	limit := time.Duration(*g)
+	*g = min(2**g, growing(5*time.Second))
+	return limit
 }
 
 // Eventually calls f until it returns true, for at most limit: every millisecond at first,

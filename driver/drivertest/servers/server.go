@@ -123,8 +123,12 @@ func (s *Server) Await() error {
 			return nil
 		}
 	}
+	why := "does not serve after " + Patience.String()
+	if !s.Alive() {
+		why = "has ended"
+	}
 	s.Kill()
-	return fmt.Errorf("%s does not start:\n%s", s.cmd.Path, s.Output())
+	return fmt.Errorf("%s at %s %s:\n%s", s.cmd.Path, s.Addr, why, s.Output())
 }
 
 // Alive reports whether the process has not ended.
@@ -188,7 +192,7 @@ func (s *Server) Stop() {
 	pid := s.cmd.Process.Pid
 	s.cmd.Process.Signal(syscall.SIGSTOP)
 	s.mu.Unlock()
-	Eventually(10*time.Second, func() bool {
+	Eventually(Patience, func() bool {
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, task := range tasks {
 			if stat, err := os.ReadFile(task); err == nil && !strings.Contains(string(stat), ") T ") {

@@ -19,6 +19,8 @@ type ZooKeeper struct {
 	Server
 	Java     []string // flags of the virtual machine
 	Settings []string // lines of zoo.cfg
+
+	look growing
 }
 
 // Jar is the server. Its manifest names most of what it needs, and classes the rest.
@@ -31,7 +33,7 @@ const (
 // tickTime, and those that begin with -D are for Java.
 func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
 	z := &ZooKeeper{Java: []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.forceSync=no"}}
-	z.Dir, z.often = dir, 10*time.Millisecond
+	z.Dir, z.often, z.look = dir, 10*time.Millisecond, growing(400*time.Millisecond)
 	for _, line := range settings {
 		if strings.HasPrefix(line, "-D") {
 			z.Java = append(z.Java, line)
@@ -53,7 +55,7 @@ func NewZooKeeper(dir string, settings ...string) *ZooKeeper {
 	}
 	// A server that is not ready yet may accept a connection and never answer.
 	z.serves = func() bool {
-		const soon = 400 * time.Millisecond
+		soon := z.look.next()
 		return strings.Contains(wordWithin(soon, z.Addr, "srvr"), "Mode:") && strings.Contains(wordWithin(soon, z.Addr, "conf"), z.Dir)
 	}
 	return z
@@ -74,7 +76,7 @@ func StartZooKeeper(t T, settings ...string) *ZooKeeper {
 func (z *ZooKeeper) Word(w string) string { return Word(z.Addr, w) }
 
 // Word is ZooKeeper.Word for the server at addr.
-func Word(addr, w string) string { return wordWithin(time.Second, addr, w) }
+func Word(addr, w string) string { return wordWithin(5*time.Second, addr, w) }
 
 func wordWithin(limit time.Duration, addr, w string) string {
 	c, err := net.DialTimeout("tcp", addr, limit)
