@@ -126,3 +126,43 @@ func TestShorterMaxTTL(t *testing.T) {
 		t.Errorf("closed for %v", left)
 	}
 }
+
+// TestFsyncOff: after a crash of a server that has not waited for the disk at some time in that run,
+// nothing is granted for MaxTTL, also if it waits by now; after the next crash it is as ever.
+func TestFsyncOff(t *testing.T) {
+	t.Parallel()
+	for _, during := range []bool{false, true} {
+		p := servers.StartPostgres(t)
+		if !during {
+			p.Kill()
+			p.Args = []string{"-c", "fsync=off"}
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d := open(t, p.URL("pawl"), &Options{MaxTTL: testMaxTTL})
+		if during {
+			for _, is := range []string{"off", "on"} {
+				sql(t, p, "ALTER SYSTEM SET fsync = "+is)
+				sql(t, p, "SELECT pg_reload_conf()")
+				if !eventually(patience, func() bool { return sql(t, p, "SHOW fsync") == is }) {
+					t.Fatal("fsync does not change")
+				}
+				take(t, d, "while it is "+is, time.Minute)
+			}
+		}
+		for i, want := range []bool{true, false} {
+			p.Kill()
+			p.Args = nil
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if left := closed(t, d); isClosed(left) != want {
+				t.Errorf("fsync was off, later: %v; crash %d: closed for %v", during, i+1, left)
+			}
+			if err := Bless(t.Context(), p.URL("pawl"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -67,8 +67,19 @@ func init() {
 	pg("renewals go on at an old primary", "sql/schema.sql",
 		"IF is_open.code <> 1 THEN\n    code := is_open.code; max_ttl := is_open.max_ttl;", "IF is_open.code = -5 THEN\n    code := is_open.code; max_ttl := is_open.max_ttl;", "TestPromoted")
 	pg("a crash ends the quarantine of a promotion", "sql/schema.sql",
-		"IF m.mode <> 'async' AND current_setting('fsync') = 'on' THEN e.closed := m.closed; END IF;",
-		"IF m.mode <> 'async' AND current_setting('fsync') = 'on' THEN e.closed := 0; END IF;", "TestQuarantineOutlives")
+		"IF m.on_disk THEN e.closed := least(m.closed, e.closed); END IF;", "IF m.on_disk THEN e.closed := 0; END IF;", "TestQuarantineOutlives")
+	pg("whether the disk was waited for is asked after the crash", "sql/schema.sql",
+		"IF m.on_disk THEN e.closed", "IF m.mode <> 'async' AND current_setting('fsync') = 'on' THEN e.closed", "TestFsyncOff")
+	pg("a server that stops waiting for the disk is not noticed", "sql/schema.sql",
+		" AND (NOT e.on_disk OR current_setting('fsync') = 'on')", "", "TestFsyncOff")
+	pg("tokens go on by a clock that is behind", "sql/schema.sql",
+		"IF m.system IS NOT NULL AND newest > at + 1000000 THEN", "IF false THEN", "TestClockBehind")
+	pg("the token of a row that is gone is forgotten", "sql/schema.sql",
+		"UPDATE pawl.meta SET floor = top WHERE floor < top;", "", "TestClockSetBack")
+	pg("a lease lasts as long as the clock was set back", "sql/schema.sql",
+		"IF l.lease IS NOT NULL AND l.until > latest THEN", "IF false THEN", "TestClockSetBack")
+	pg("readers last as long as the clock was set back", "sql/schema.sql",
+		"IF l.sharers > 0 AND l.soonest > latest THEN", "IF false THEN", "TestClockSetBack")
 	pg("the record of another server will do", "sql/schema.sql",
 		"e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time()\n", "e.timeline = pawl.timeline()\n", "TestRecordOfAnother")
 	pg("connections to a server that became read-only stay", "errors.go",

@@ -30,7 +30,9 @@ CREATE TABLE IF NOT EXISTS pawl.meta (
   max_ttl bigint NOT NULL DEFAULT 0,
   changed bigint NOT NULL DEFAULT 0,
   set_by text NOT NULL DEFAULT '',
-  rest bigint NOT NULL DEFAULT 0    -- when leases that are longer than max_ttl have ended
+  rest bigint NOT NULL DEFAULT 0,   -- when leases that are longer than max_ttl have ended
+  on_disk bool NOT NULL DEFAULT false, -- each commit of the last run was, before it counted
+  floor bigint NOT NULL DEFAULT 0   -- as great as each token whose row is gone
 );
 
 -- The record of this run. PostgreSQL empties an unlogged table after a crash and when a
@@ -42,6 +44,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS pawl.epoch (
   started timestamptz NOT NULL,     -- by the server's process: a dump has that of another
   mode text NOT NULL,
   max_ttl bigint NOT NULL,
+  on_disk bool NOT NULL,            -- as in meta
   closed bigint NOT NULL,           -- nothing is granted before
   why text NOT NULL
 );
@@ -121,7 +124,8 @@ $$ SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('pawl:' || client, 0))
 
 -- open says whether anything may be granted or renewed: code is 1; -1 if there is no
 -- record of this run; -5 if the TTL is longer than max_ttl; -6 if replicas should have
--- each lease, and no replica is waited for. closed is until when nothing is granted.
+-- each lease, and no replica is waited for. closed is until when nothing is granted. It notes
+-- whether the server stops waiting for the disk: after a crash that may be otherwise.
 CREATE OR REPLACE FUNCTION pawl.open(p_timeline int, p_ttl bigint, OUT code int, OUT closed bigint, OUT max_ttl bigint)
 LANGUAGE plpgsql AS $$
 DECLARE e pawl.epoch; level text := current_setting('synchronous_commit');
@@ -139,6 +143,10 @@ BEGIN
     code := -6;
   ELSE
     code := 1;
+    IF e.on_disk AND current_setting('fsync') <> 'on' THEN
+      UPDATE pawl.meta SET on_disk = false;
+      UPDATE pawl.epoch SET on_disk = false;
+    END IF;
     IF e.mode = 'async' THEN
       PERFORM set_config('synchronous_commit', 'off', true);
     ELSIF level = 'off' THEN
@@ -164,7 +172,7 @@ CREATE OR REPLACE FUNCTION pawl.bind(p_mode text, p_max_ttl bigint, p_by text,
   OUT system text, OUT timeline int, OUT mode text, OUT max_ttl bigint, OUT set_by text, OUT closed bigint, OUT why text,
   OUT at bigint, OUT isolation text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE m pawl.meta; e pawl.epoch; tl int := pawl.timeline(); here text := (SELECT c.system_identifier FROM pg_control_system() c);
+DECLARE m pawl.meta; e pawl.epoch; tl int := pawl.timeline(); newest bigint; here text := (SELECT c.system_identifier FROM pg_control_system() c);
 BEGIN
   SELECT * INTO e FROM pawl.epoch;
   SELECT * INTO m FROM pawl.meta;
@@ -173,7 +181,8 @@ BEGIN
     SELECT * INTO e FROM pawl.epoch;
     at := pawl.us();
     IF e.system = here AND e.timeline = tl THEN
-      UPDATE pawl.epoch SET started = pg_postmaster_start_time();
+      UPDATE pawl.epoch SET started = pg_postmaster_start_time(), on_disk = on_disk AND current_setting('fsync') = 'on';
+      UPDATE pawl.meta SET on_disk = on_disk AND current_setting('fsync') = 'on';
     ELSE
       DELETE FROM pawl.epoch;
       IF m.mode = '' THEN
@@ -186,14 +195,22 @@ BEGIN
         e.why := 'the data are those of another server';
       ELSIF m.timeline <> tl THEN
         e.why := 'a replica was promoted, or a backup restored';
-        IF m.mode = 'synchronous' AND m.timeline = tl - 1 THEN e.closed := m.closed; END IF;
+        IF m.mode = 'synchronous' AND m.timeline = tl - 1 THEN e.closed := least(m.closed, e.closed); END IF;
       ELSE
         e.why := 'the server has crashed';
-        IF m.mode <> 'async' AND current_setting('fsync') = 'on' THEN e.closed := m.closed; END IF;
+        IF m.on_disk THEN e.closed := least(m.closed, e.closed); END IF;
       END IF;
-      UPDATE pawl.meta SET system = here, timeline = tl, closed = e.closed, mode = m.mode, max_ttl = m.max_ttl, set_by = m.set_by, changed = m.changed;
-      INSERT INTO pawl.epoch(system, timeline, started, mode, max_ttl, closed, why)
-        VALUES (here, tl, pg_postmaster_start_time(), m.mode, m.max_ttl, e.closed, e.why) RETURNING * INTO e;
+      e.on_disk := m.mode <> 'async' AND current_setting('fsync') = 'on';
+      -- The clock is behind that of the run before. Of its last tokens this server may have none:
+      -- those of the hour after the newest are left out.
+      SELECT greatest(m.floor, max(l.token)) INTO newest FROM pawl.lock l;
+      IF m.system IS NOT NULL AND newest > at + 1000000 THEN
+        m.floor := newest + 3600000000;
+        UPDATE pawl.lock SET token = m.floor WHERE token < m.floor;
+      END IF;
+      UPDATE pawl.meta SET system = here, timeline = tl, closed = e.closed, on_disk = e.on_disk, floor = m.floor, mode = m.mode, max_ttl = m.max_ttl, set_by = m.set_by, changed = m.changed;
+      INSERT INTO pawl.epoch(system, timeline, started, mode, max_ttl, on_disk, closed, why)
+        VALUES (here, tl, pg_postmaster_start_time(), m.mode, m.max_ttl, e.on_disk, e.closed, e.why) RETURNING * INTO e;
     END IF;
   END IF;
   system := e.system; timeline := e.timeline; mode := e.mode; max_ttl := e.max_ttl; closed := e.closed; why := e.why;
@@ -218,9 +235,15 @@ BEGIN
   END IF;
 END $$;
 
--- sweep takes out leases whose time is over. A guarded one stays, as if it were not.
+-- sweep takes out leases whose time is over. A guarded one stays, as if it were not. One that
+-- ends later than any can is of a time before the clock was set back: it ends after the longest.
 CREATE OR REPLACE FUNCTION pawl.sweep(l pawl.lock, at bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+DECLARE latest bigint;
 BEGIN
+  IF l.lease IS NOT NULL OR l.sharers > 0 THEN
+    SELECT greatest(at + e.max_ttl, m.rest) INTO latest FROM pawl.epoch e, pawl.meta m;
+  END IF;
+  IF l.lease IS NOT NULL AND l.until > latest THEN l.until := latest; END IF;
   IF l.lease IS NOT NULL AND l.until <= at THEN
     PERFORM 1 FROM pawl.lock WHERE name = l.name FOR UPDATE SKIP LOCKED;
     IF FOUND THEN l.lease := NULL; END IF;
@@ -229,6 +252,10 @@ BEGIN
     DELETE FROM pawl.sharer WHERE name = l.name AND lease = ANY (ARRAY(
       SELECT s.lease FROM pawl.sharer s WHERE s.name = l.name AND s.until <= at FOR UPDATE SKIP LOCKED));
     SELECT count(*), coalesce(min(s.until), 0) INTO l.sharers, l.soonest FROM pawl.sharer s WHERE s.name = l.name;
+  END IF;
+  IF l.sharers > 0 AND l.soonest > latest THEN
+    UPDATE pawl.sharer s SET until = latest WHERE s.name = l.name AND s.until > latest;
+    l.soonest := latest;
   END IF;
   RETURN l;
 END $$;
@@ -368,7 +395,7 @@ BEGIN
   LOOP
     SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
     IF FOUND THEN RETURN l; END IF;
-    INSERT INTO pawl.lock(name) VALUES (p_name) ON CONFLICT DO NOTHING;
+    INSERT INTO pawl.lock(name, token) SELECT p_name, m.floor FROM pawl.meta m ON CONFLICT DO NOTHING;
   END LOOP;
 END $$;
 
@@ -391,7 +418,7 @@ BEGIN
       FROM pawl.epoch e, (SELECT pawl.us() AS at OFFSET 0) t
       WHERE k.name = p_name AND k.lease IS NULL AND k.sharers = 0 AND k.waiters = 0
         AND e.closed <= t.at AND p_ttl <= e.max_ttl AND e.timeline = p_timeline AND e.timeline = pawl.timeline() AND e.started = pg_postmaster_start_time()
-        AND CASE e.mode WHEN 'durable' THEN current_setting('synchronous_commit') <> 'off'
+        AND CASE e.mode WHEN 'durable' THEN current_setting('synchronous_commit') <> 'off' AND (NOT e.on_disk OR current_setting('fsync') = 'on')
           WHEN 'async' THEN set_config('synchronous_commit', 'off', true) = 'off' ELSE false END
       RETURNING 1, k.tok, k.token - k.tok, false, t.at INTO code, token, spare, waits, at;
     IF FOUND THEN
@@ -471,13 +498,12 @@ BEGIN
       UPDATE pawl.waiter q SET looks = CASE p_wait WHEN 2 THEN at + p_pace END WHERE q.name = p_name AND q.lease = p_lease;
     END IF;
     SELECT count(*) INTO rank FROM (SELECT 1 FROM pawl.waiter q WHERE q.name = p_name AND q.place < w.place LIMIT 101) AS before;
-  ELSE
-    holders := pawl.holders(p_name);
   END IF;
   -- Waiters have left the queue, and perhaps not all that are gone: it looks again soon.
   IF l.waiters < was.waiters THEN rank := 0; END IF;
   l.used := at;
   IF l IS DISTINCT FROM was THEN PERFORM pawl.put(l); END IF;
+  IF p_wait = 0 THEN holders := pawl.holders(p_name); END IF;
   wait_left := pawl.wait_left(l, at, p_kind);
   -- JSON has no such text within a string.
   IF l.lease IS NOT NULL AND l.record LIKE '%"keeps":true%' THEN
@@ -806,7 +832,7 @@ $$;
 -- waiters of clients that are gone, leases that have ended long ago. It returns the last
 -- name that it has looked at, or null after the last of all.
 CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0;
+DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0; top bigint := 0;
 BEGIN
   DELETE FROM pawl.ended WHERE until < at;
   FOR l IN SELECT * FROM pawl.lock WHERE name > p_after ORDER BY name LIMIT p_rows LOOP
@@ -818,12 +844,14 @@ BEGIN
         IF l.waiters > 0 THEN l := pawl.go(l, at, 1000000, false); END IF;
         IF l.lease IS NULL AND l.sharers = 0 AND l.waiters = 0 AND l.used < at - p_keep THEN
           DELETE FROM pawl.lock WHERE name = last;
+          top := greatest(top, l.token);
         ELSE
           PERFORM pawl.put(l);
         END IF;
       END IF;
     END IF;
   END LOOP;
+  UPDATE pawl.meta SET floor = top WHERE floor < top;
   RETURN CASE WHEN n = p_rows THEN last END;
 END $$;
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// skewed is the schema with a clock that is ahead of the machine's by what an expression says.
+func skewed(schema, micros string) string {
+	return Schema(schema) + fmt.Sprintf(`; CREATE OR REPLACE FUNCTION %s.us() RETURNS bigint LANGUAGE sql VOLATILE AS
+		$$ SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint OPERATOR(pg_catalog.+) %s $$`, quote(schema), micros)
+}
+
+// TestClockBehind: after a failover to a replica whose clock is behind by more than MaxTTL, tokens
+// grow, also for names of which it has not got the last grant, or none.
+func TestClockBehind(t *testing.T) {
+	t.Parallel()
+	const skew = "coalesce(pg_catalog.current_setting('pawl.skew', true), '0')::bigint"
+	p := servers.StartPostgres(t, "-c", "pawl.skew=1200000000") // 20 minutes
+	link := drivertest.NewLink(t, p.Addr)
+	host, port, _ := net.SplitHostPort(link.Addr())
+	r, err := p.Replica(servers.Memory(), "r1", "-c", "wal_retrieve_retry_interval=100ms",
+		"-c", "primary_conninfo=user=pawl application_name=r1 host="+host+" port="+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Remove)
+	sql(t, p, skewed("pawl", skew))
+	opts := &Options{MaxTTL: testMaxTTL}
+	d := open(t, p.URL("pawl"), opts)
+	last := make(map[string]uint64)
+	grant := func(names ...string) {
+		for _, name := range names {
+			g := take(t, d, name, time.Minute)
+			last[name] = g.Token()
+			if err := g.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	grant("has", "has an old one of")
+	take(t, d, "replicated", time.Minute)
+	replicated(t, r, "replicated")
+	link.Set(drivertest.BlackHole)
+	grant("has an old one of", "has none of")
+	p.Kill()
+	link.Close()
+	if err := r.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Bless(t.Context(), r.URL("pawl"), opts); err != nil { // the quarantine
+		t.Fatal(err)
+	}
+	d = open(t, r.URL("pawl"), opts)
+	for name, token := range last {
+		if g := take(t, d, name, time.Minute); g.Token() <= token {
+			t.Errorf("token %d of a name that the replica %s, after %d", g.Token(), name, token)
+		}
+	}
+}
+
+// TestClockSetBack: if the server's clock is set back, a lease that nobody renews ends after MaxTTL
+// at the latest, and a name whose row was removed gets no smaller token.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	sql(t, p, "CREATE TABLE public.skew (us bigint); INSERT INTO public.skew VALUES (0);"+skewed("back", "(SELECT s.us FROM public.skew s)"))
+	opts := &Options{Schema: "back", MaxTTL: testMaxTTL}
+	d, other := open(t, p.URL("pawl"), opts), open(t, p.URL("pawl"), opts)
+	take(t, d, "writer", time.Minute)
+	for range 2 {
+		req := request("readers", time.Minute)
+		req.Shared = true
+		if _, err := d.TryAcquire(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := take(t, d, "gone", time.Minute)
+	if err := gone.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sql(t, p, "UPDATE public.skew SET us = 30000000")
+	if err := d.tidyOnce(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n := sql(t, p, "SELECT count(*) FROM back.lock WHERE name = 'gone'"); n != "0" {
+		t.Fatal("the row of a name that nobody uses stays")
+	}
+	sql(t, p, "UPDATE public.skew SET us = -3600000000")
+	for _, name := range []string{"writer", "readers"} {
+		var held *driver.HeldError
+		if _, err := other.TryAcquire(t.Context(), request(name, time.Minute)); !errors.As(err, &held) {
+			t.Fatalf("TryAcquire = %v; want ErrHeld", err)
+		}
+		latest := sql(t, p, "SELECT (greatest((SELECT max(until) FROM back.lock WHERE name = '"+name+"'), (SELECT max(until) FROM back.sharer WHERE name = '"+name+"')) - back.us()) / 1000000")
+		var left int
+		if _, err := fmt.Sscan(latest, &left); err != nil || time.Duration(left)*time.Second > testMaxTTL {
+			t.Errorf("%s is held for another %s s; want %v at most, %v", name, latest, testMaxTTL, err)
+		}
+	}
+	if g := take(t, other, "gone", time.Minute); g.Token() <= gone.Token() {
+		t.Errorf("token %d after %d, whose row was removed", g.Token(), gone.Token())
+	}
+}
