@@ -31,6 +31,7 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 		s.role(yes(row[3]), string(row[6])),
 		s.persistence(yes(row[4]), yes(row[5])),
 		s.connections(long(row[7]), long(row[8])),
+		s.snapshots(long(row[9]), string(row[10])),
 		storekit.Clock(s.where, time.UnixMicro(long(row[2])), before, after),
 	}
 }
@@ -70,4 +71,16 @@ func (s *store) connections(have, limit int64) driver.Finding {
 		return s.finding("connections", driver.Warning, text+"; when all are, it refuses clients", "raise max_connections, or put PgBouncer before it")
 	}
 	return s.finding("connections", driver.Fine, text, "")
+}
+
+// manySince is how many transactions since a snapshot make a name that is used often several times
+// slower.
+const manySince = 5000
+
+func (s *store) snapshots(since int64, holder string) driver.Finding {
+	if since < manySince {
+		return s.finding("snapshots", driver.Fine, "no old snapshot keeps what locks have left behind", "")
+	}
+	return s.finding("snapshots", driver.Warning, fmt.Sprintf("%s has a snapshot since which %d transactions have begun: locks that are used often get slower until it ends", holder, since),
+		"end it, or let backups and long queries run on a replica without hot_standby_feedback")
 }

@@ -819,13 +819,20 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   SELECT m.max_ttl, m.set_by, coalesce(e.closed, 0) - pawl.us(), coalesce(e.why, '') FROM pawl.meta m LEFT JOIN pawl.epoch e ON true
 $$;
 
--- examine is for people who want to know how the server is.
+-- examine is for people who want to know how the server is. snapshot is the number of transactions
+-- that have begun since the oldest snapshot, and holder whose that is, as far as the user may see.
 CREATE OR REPLACE FUNCTION pawl.examine(OUT version text, OUT up bigint, OUT at bigint, OUT standby bool, OUT fsync bool, OUT pages bool,
-  OUT standbys text, OUT connections bigint, OUT most bigint)
+  OUT standbys text, OUT connections bigint, OUT most bigint, OUT snapshot bigint, OUT holder text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint, pawl.us(),
     pg_is_in_recovery(), current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', current_setting('synchronous_standby_names'),
-    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), current_setting('max_connections')::bigint
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), current_setting('max_connections')::bigint, o.age::bigint, o.who
+  FROM (
+    SELECT age(a.backend_xmin) AS age, concat('process ', a.pid, ' of ' || nullif(a.application_name, '')) AS who
+      FROM pg_stat_activity a WHERE a.backend_xmin IS NOT NULL AND (a.datname IS NULL OR a.datname = current_database())
+    UNION ALL SELECT age(s.xmin), concat('replication slot ', s.slot_name) FROM pg_replication_slots s WHERE s.xmin IS NOT NULL
+    UNION ALL SELECT age(x.transaction), concat('prepared transaction ', x.gid) FROM pg_prepared_xacts x WHERE x.database = current_database()
+    UNION ALL SELECT 0, '' ORDER BY 1 DESC LIMIT 1) o
 $$;
 
 -- tidy removes what nobody needs any more: rows of names that were not used for a day,
