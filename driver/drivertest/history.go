@@ -168,20 +168,21 @@ func draw(r *rand.Rand, weight map[action]int, total int) action {
 // histories runs generated histories. The seeds are fixed, so that whoever runs
 // the suite sees the same; DRIVERTEST_HISTORIES asks for more of them.
 func histories(e *env) {
-	first, n := uint64(1), e.h.Histories
+	from, n := uint64(1), e.h.Histories
 	if s := os.Getenv("DRIVERTEST_HISTORIES"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}
 	if s := os.Getenv("DRIVERTEST_SEED"); s != "" {
-		first, _ = strconv.ParseUint(s, 10, 64)
+		from, _ = strconv.ParseUint(s, 10, 64)
 		n = 1
 	}
 	weight, sure := e.abilities(), e.open().Guarantees()
 	done := make(map[string]int)
-	for seed := first; seed < first+uint64(n); seed++ {
+	for seed := from; seed < from+uint64(n); seed++ {
 		ops := e.generate(seed, weight)
 		drawKinds(seed, ops, sure)
-		if _, bad := e.runHistory(ops, done); !bad {
+		first, bad := e.runHistory(ops, done)
+		if !bad {
 			continue
 		}
 		few := reduce(ops, func(ops []operation) bool {
@@ -189,8 +190,8 @@ func histories(e *env) {
 			return bad
 		})
 		trace, bad := e.runHistory(few, done)
-		if !bad {
-			trace = append(trace, "(the reduced history does not fail every time)")
+		if !bad { // now and then only: the first run is all there is to see
+			trace = append(append(first, "", "This history did not fail when it ran again:", ""), trace...)
 		}
 		e.Fatalf("the store and the model differ. Run it again with DRIVERTEST_SEED=%d.\n"+
 			"The history, reduced from %d operations to %d:\n\n%s\n",
