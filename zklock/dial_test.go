@@ -60,3 +60,13 @@ func TestDial(t *testing.T) {
 		t.Errorf("Open = %v; want the dialer's error", err)
 	}
 }
+
+// TestDialNothing: a dialer that returns nil and no error is an error of Open, and does not end the process.
+func TestDialNothing(t *testing.T) {
+	t.Parallel()
+	dial := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
+	_, err := Open(t.Context(), "zk://127.0.0.1:1", &Options{Dial: dial, ConnectTimeout: time.Second})
+	if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
+		t.Errorf("Open = %v; want ErrUnavailable, and that the function Dial returns nothing", err)
+	}
+}

@@ -124,6 +124,9 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 		dial, conf = c.own, nil
 	}
 	conn, err := dial(ctx, network, addr)
+	if err == nil && conn == nil {
+		err = errNoConn
+	}
 	if err == nil && conf != nil {
 		conn, err = shakeHands(ctx, conn, conf, addr)
 	}
@@ -140,6 +143,8 @@ func (c *Contact) connect(ctx context.Context, network, addr string, d *net.Dial
 	raise(&c.left, c.heard.Load())
 	return heardConn{&refusable{Conn: conn, first: spare}, c, n}, nil
 }
+
+var errNoConn = errors.New("the function Dial has returned neither a connection nor an error")
 
 // errNoTLS is the silence of a server after the first word of TLS. One without TLS
 // takes it for the beginning of a command, and waits for the rest.
