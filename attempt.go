@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -109,7 +110,7 @@ func (c *Client) untilClose(ctx context.Context) (context.Context, context.Cance
 // repeat asks until the store grants. It goes on through an outage until one TTL after
 // the first attempt that failed because of it; the time for which that attempt had
 // waited in the store's queue does not count. If the very first attempt cannot reach
-// the store, it returns that error at once.
+// the store, or the store will always refuse, it returns that error at once.
 func (c *Client) repeat(ctx *patience, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	pause, contact, away := minPause, false, false
@@ -126,6 +127,8 @@ func (c *Client) repeat(ctx *patience, req *driver.Request,
 		case errors.Is(err, ErrHeld):
 			contact, away = true, false
 			ctx.saw(err)
+		case errors.Is(err, driver.ErrDenied), errors.Is(err, fs.ErrInvalid):
+			return nil, nil, err
 		case errors.Is(err, ErrUncertain) && (contact || !errors.Is(err, driver.ErrSilent)), errors.Is(err, ErrUnavailable) && contact:
 			contact = true
 			if !away {

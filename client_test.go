@@ -5,6 +5,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -162,6 +164,42 @@ func TestUnreachableStore(t *testing.T) {
 		}
 		release(t, l)
 	})
+}
+
+// TestRefusingStore: a store that has answered before and then refuses is not called silent. A
+// waiter goes on for one TTL if that may pass, and hears at once if it does not.
+func TestRefusingStore(t *testing.T) {
+	const ttl = 10 * time.Second
+	for _, c := range []struct {
+		refusal error
+		wait    time.Duration
+		says    string
+	}{
+		{storekit.OfKind(driver.ErrRefused, errors.New("LOADING")), ttl, "it has refused requests for 10"},
+		{errNet, ttl, "it has not answered for 10"},
+		{storekit.OfKind(storekit.ErrDenied, errors.New("NOPERM")), 0, "NOPERM"},
+		{storekit.OfKind(storekit.ErrConfig, errors.New("WRONGTYPE")), 0, "WRONGTYPE"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(memlock.Store)
+			d := tap(s)
+			l := acquire(t, open(t, s.Driver(), nil), "a")
+			time.AfterFunc(time.Minute, func() {
+				set(d, &d.try, func(context.Context, func() (driver.Grant, error)) (driver.Grant, error) {
+					return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, c.refusal)
+				})
+			})
+			began := time.Now()
+			_, err := open(t, d, &pawl.Options{TTL: ttl}).Acquire(context.Background(), "a")
+			if waited := time.Since(began) - time.Minute; waited < c.wait-maxPause || waited > c.wait+maxPause {
+				t.Errorf("%v: gave up after %v; want %v", c.refusal, waited, c.wait)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("Acquire = %v; want that it says %q", err, c.says)
+			}
+			release(t, l)
+		})
+	}
 }
 
 func TestDo(t *testing.T) {

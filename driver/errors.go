@@ -30,6 +30,10 @@ var (
 	// ErrSilent is wrapped too by the error of a driver that has asked all servers and
 	// got too few answers in time. Package pawl does not repeat a first attempt then.
 	ErrSilent = errors.New("the store does not answer")
+
+	// ErrRefused is wrapped too by an ErrUnavailable of a store that has answered, and has
+	// refused the request.
+	ErrRefused = errors.New("the store has refused the request")
 )
 
 // HeldError is ErrHeld with what is known of the holder.
@@ -105,7 +109,7 @@ func (e *ClosedError) Error() string {
 func (e *ClosedError) Is(target error) bool { return target == ErrUnavailable }
 
 // SilentError is ErrUnavailable of a store that has let a waiter into its queue and
-// then has not answered for a whole TTL.
+// then has not answered for a whole TTL, or has refused all requests.
 type SilentError struct {
 	For time.Duration
 	Err error // the error of the last request
@@ -118,7 +122,11 @@ func (e *SilentError) Error() string {
 	// It does not matter that the outcome of a look is uncertain: nothing that it may
 	// have recorded lasts.
 	why := strings.TrimPrefix(strings.TrimPrefix(e.Err.Error(), ErrUncertain.Error()+": "), ErrUnavailable.Error()+": ")
-	return fmt.Sprintf("%v: it has not answered for %v: %s", ErrUnavailable, e.For.Round(time.Millisecond), why)
+	how := "not answered"
+	if errors.Is(e.Err, ErrRefused) {
+		how = "refused requests"
+	}
+	return fmt.Sprintf("%v: it has %s for %v: %s", ErrUnavailable, how, e.For.Round(time.Millisecond), why)
 }
 
 // Is makes errors.Is(err, ErrUnavailable) true.

@@ -43,9 +43,9 @@ const (
 )
 
 var scripts = []epoch.Script{
-	acquireScript:   {Text: leaseLua + epoch.Whole(acquireLua, epoch.Each+queueLua), PerRequest: 1, Grants: true},
+	acquireScript:   {Text: leaseLua + epoch.Whole(acquireLua, queueLua), PerRequest: 1, Grants: true},
 	extendScript:    {Text: leaseLua + epoch.Whole(extendLua, queueLua), Renews: true},
-	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, epoch.Each+queueLua), PerRequest: 1},
+	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, queueLua), PerRequest: 1},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
 	inuseScript:     {Text: leaseLua + inuseLua},

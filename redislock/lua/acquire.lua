@@ -2,7 +2,7 @@
 -- acquire asks for locks, each for one lease, claims what was handed over, and looks
 -- again while waiting. Repeating it is harmless. This part is the ordinary case: the
 -- locks are free and have no waiters. It reads all of them together.
--- Gets: now, closed of guard.lua; owned, lengthen, hold of lease.lua. Its rest, each of each.lua and all of queue.lua.
+-- Gets: now, closed of guard.lua; owned, lengthen, hold of lease.lua. Its rest, all of queue.lua.
 -- KEYS: epoch; of all locks the floors, then those of package redlock, what marks the leases as ended, the locks, the queues
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''; the leases
 -- Returns for each lock {1, token, how many after it are reserved for the lease, 1 if
@@ -33,7 +33,7 @@ if shut == 0 and kind == 'exclusive' then
 end
 if rest == 0 then return answers end
 
--- with each.lua and queue.lua: The rest, one lock after the other.
+-- with queue.lua: The rest, one lock after the other.
 local function ask(lock, floor, redlock, queue, ended, lease)
   local known = redis.call('MGET', lock, floor, ended, redlock)
   local value = known[1]
@@ -50,6 +50,7 @@ local function ask(lock, floor, redlock, queue, ended, lease)
     redis.call('ZREM', queue, join(lease, client, kind, record)) -- it may have asked while the server was closed
     redis.call('DEL', queue .. CLAIM)
     lengthen(lock, ttl)
+    wrote = true
     local token = string.match(value, '^%S+ %S+ (%S+)')
     return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue), at}
   end
@@ -92,6 +93,7 @@ local function ask(lock, floor, redlock, queue, ended, lease)
       place = digits(place)
     end
     redis.call('ZADD', queue, 'NX', place, me)
+    wrote = true
     redis.call('PEXPIRE', queue, QUEUE)
     rank = redis.call('ZRANK', queue, me)
   end
@@ -101,6 +103,6 @@ local function ask(lock, floor, redlock, queue, ended, lease)
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or each(n, ask, KEYS[3 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[4 * n + 1 + i], KEYS[2 * n + 1 + i], ARGV[8 + i])
+  answers[i] = answers[i] or try(ask, KEYS[3 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[4 * n + 1 + i], KEYS[2 * n + 1 + i], ARGV[8 + i])
 end
 return answers

@@ -9,20 +9,23 @@
 local lock, floor, queue, epoch, broken, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local lease, claim, channel, news, remember = unpack(ARGV)
 
-local value, at = alone(lock), now()
-local attempt = not value and sharers(lock, at) > 0 and find(lock, lease)
-if not owned(value, lease) and not attempt then
-  return {0, value or '', redis.call('PTTL', lock), value and {} or redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES')}
-end
-redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
-redis.call('SET', ended, '', 'PX', ENDED)
-local client = string.match(value or attempt, '^%S+ (%S+)')
-if client then
-  -- In a cluster holders listen on a channel that all nodes pass on.
-  redis.call('PUBLISH', string.match(channel, '^[^{]*') .. client, 'lost ' .. lease .. ' ' .. news)
-end
-if value then redis.call('DEL', lock) else leave(lock, attempt, at) end
-if redis.call('EXISTS', queue) == 1 then
-  go(lock, floor, queue, epoch, claim, channel, at, false)
-end
-return {1}
+return try(function()
+  local value, at = alone(lock), now()
+  local attempt = not value and sharers(lock, at) > 0 and find(lock, lease)
+  if not owned(value, lease) and not attempt then
+    return {0, value or '', redis.call('PTTL', lock), value and {} or redis.call('ZRANGE', lock, 0, -1, 'WITHSCORES')}
+  end
+  redis.call('SET', broken, lease .. ' ' .. news, 'PX', remember)
+  wrote = true
+  redis.call('SET', ended, '', 'PX', ENDED)
+  local client = string.match(value or attempt, '^%S+ (%S+)')
+  if client then
+    -- In a cluster holders listen on a channel that all nodes pass on.
+    redis.call('PUBLISH', string.match(channel, '^[^{]*') .. client, 'lost ' .. lease .. ' ' .. news)
+  end
+  if value then redis.call('DEL', lock) else leave(lock, attempt, at) end
+  if redis.call('EXISTS', queue) == 1 then
+    go(lock, floor, queue, epoch, claim, channel, at, false)
+  end
+  return {1}
+end)

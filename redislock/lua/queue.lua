@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions for locks that are not simply free, or held by one exclusive lease.
 -- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
--- Gives: join, parse, sharers, stay, leave, find, highest, state, fits, left, give, pass, admit, go; ENDED, QUEUE, CLAIM.
+-- Gives: try, wrote, join, parse, sharers, stay, leave, find, highest, state, fits, left, give, pass, admit, go; ENDED, QUEUE, CLAIM.
 
 local QUEUE = 300000 -- how long a queue lives if no waiter looks, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
@@ -9,6 +9,19 @@ local ENDED = 300000 -- how long a request may be under way to the server, in ms
 -- While the key QUEUE:claim exists, the last claim was not taken. It lives for QUEUE after the end of the claim.
 local CLAIM = ':claim'
 local LATE = 2000 -- how long after that all waiters have looked that can, in ms
+
+-- wrote is true after the first write for a lock. It tells a client whose request has failed whether
+-- anything may be recorded.
+local wrote
+
+-- try calls f for one lock. An error for one does not affect the others in the call.
+local function try(f, ...)
+  wrote = false
+  local ok, answer = pcall(f, ...)
+  if ok then return answer end
+  local text = type(answer) == 'table' and answer.err or tostring(answer)
+  return {err = text .. (wrote and ' script: something may be written' or ' script: nothing was written')}
+end
 
 -- An attempt is 'lease client kind record', in the queue and among the leases that hold
 -- a lock together. Its kind is exclusive, shared, or the number of slots.
@@ -70,7 +83,7 @@ end
 -- highest returns the token of a floor: the whole text, or, of redlock,
 -- the part before the first space.
 local function highest(floor)
-  return tonumber(floor and (string.match(floor, '^(%d+) ') or floor) or 0)
+  return tonumber(floor and (string.match(floor, '^(%d+) ') or floor) or 0) or error({err = 'WRONGTYPE the floor of the tokens is no number'})
 end
 
 -- state returns what the functions below need to know of a lock.
@@ -105,7 +118,7 @@ local function give(s, px, lease, client, kind, record)
     redis.call('ZADD', s.lock, digits(s.at + px * 1000), attempt, digits(-top), '@' .. attempt)
     lengthen(s.lock, px)
   end
-  s.last, s.kind, s.n = top, kind, s.n + 1
+  wrote, s.last, s.kind, s.n = true, top, kind, s.n + 1
   return text
 end
 

@@ -2,7 +2,7 @@
 -- release ends leases, or takes waiters out of their queues. This part is the ordinary
 -- case: each lease is exclusive, and its lock has no waiters. It reads all of them
 -- together.
--- Gets: now of guard.lua; owned, alone of lease.lua. Its rest, each of each.lua and all of queue.lua.
+-- Gets: now of guard.lua; owned, alone of lease.lua. Its rest, all of queue.lua.
 -- KEYS: as of acquire
 -- ARGV: claim ms, channel, client, kind, record or '' if that is not known, 1 if the
 -- leases may be in the queue, or 0, 1 if a request for them was not answered, or 0; the
@@ -35,23 +35,25 @@ if waiting == '0' and doubt == '0' then
 end
 if rest == 0 then return answers end
 
--- with each.lua and queue.lua: The rest, one lock after the other.
+-- with queue.lua: The rest, one lock after the other.
 local function finish(lock, floor, queue, ended, lease)
   local attempt = record == '' and '' or join(lease, client, kind, record)
   local done, first = 0, false
   if waiting == '1' then
     first = redis.call('ZRANGE', queue, 0, 0)[1] == attempt
     done = redis.call('ZREM', queue, attempt)
+    wrote = true
   end
   local read = n == 1 and known
   local value, freed, free = read and read[1], false, false
   if not read then value = alone(lock) end
   if owned(value, lease) then
     redis.call('DEL', lock)
-    freed, free = true, true
+    wrote, freed, free = true, true, true
   elseif not value then
     if attempt == '' then attempt = find(lock, lease) or '' end
     freed = leave(lock, attempt, now())
+    wrote = true
   end
   if freed then done = 1 end
   -- Known if it is the only lock; a key of another program must not keep leases from
@@ -66,6 +68,6 @@ local function finish(lock, floor, queue, ended, lease)
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or each(n, finish, KEYS[3 * n + 1 + i], KEYS[1 + i], KEYS[4 * n + 1 + i], KEYS[2 * n + 1 + i], ARGV[7 + i])
+  answers[i] = answers[i] or try(finish, KEYS[3 * n + 1 + i], KEYS[1 + i], KEYS[4 * n + 1 + i], KEYS[2 * n + 1 + i], ARGV[7 + i])
 end
 return answers

@@ -31,8 +31,7 @@ type reply struct {
 	kind    error // for storekit.OfKind
 }
 
-// The server runs a script only if none of these hold, or refuses its first
-// write, so none of them has recorded anything.
+// Each is an answer: the server is there, and what it has refused was not recorded.
 var replies = []reply{
 	{"LAYOUT", "a newer version of pawl uses this store, in a way that this one does not know: use that version here, too", true, storekit.ErrConfig},
 	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true, storekit.ErrDenied},
@@ -40,6 +39,7 @@ var replies = []reply{
 	{"AUTH", "the server has no password for this user: leave it out", true, storekit.ErrConfig},
 	{"Client sent AUTH", "the server has no password: leave it out", true, storekit.ErrConfig},
 	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true, storekit.ErrDenied},
+	{"The user executing the script can't", "the user lacks a right: see docs/redis-protocol.md for the least rights", true, storekit.ErrDenied},
 	{"READONLY", "this server is a replica: use the address of its master", false, nil},
 	{"LOADING", "the server is reading its data from disk: try again soon", false, nil},
 	{"OOM", "the server has reached maxmemory: give it more, or free some", false, nil},
@@ -73,6 +73,9 @@ func Known(text string) bool {
 func Explain(err error) (explained error, lasting bool) {
 	if text, ok := strings.CutPrefix(err.Error(), "unknown command "); ok {
 		return storekit.OfKind(storekit.ErrConfig, &unknownCommand{err, text}), true
+	}
+	if Refused(err) != nil {
+		err = scriptError{err}
 	}
 	for _, r := range replies {
 		if strings.HasPrefix(err.Error(), r.prefix) {
@@ -142,12 +145,18 @@ func NotBound(ctx context.Context, err error) *Failure {
 	case ctx.Err() != nil:
 		return &Failure{Err: ctx.Err(), Silent: true}
 	case undialled(err):
-		return &Failure{Err: Unavailable(dialHint(err)), Silent: !errors.Is(err, errTooMany)}
+		if errors.Is(err, errTooMany) {
+			return &Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(dialHint(err)))}
+		}
+		return &Failure{Err: Unavailable(dialHint(err)), Silent: true}
 	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "connection reset"):
 		return &Failure{Err: Unavailable(fmt.Errorf("%w: the server has closed the connection: is it a Redis server, with TLS (rediss://) or without (redis://)?", err)), Silent: true}
 	}
 	explained, lasting := Explain(err)
-	return &Failure{Err: Unavailable(explained), Lasting: lasting, Silent: Refused(err) == nil && !errors.Is(err, ErrReplica)}
+	if Refused(err) == nil && !errors.Is(err, ErrReplica) {
+		return &Failure{Err: Unavailable(explained), Lasting: lasting, Silent: true}
+	}
+	return &Failure{Err: storekit.OfKind(driver.ErrRefused, Unavailable(explained)), Lasting: lasting}
 }
 
 // Hopeless reports whether Dial took all its time before it returned err, so that
@@ -163,12 +172,21 @@ func undialled(err error) bool {
 	return errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// Partial reports whether a script may have failed half-way: one of its commands has
-// failed, and not because of a lack of memory or the like, which shows at the first
-// write.
+// How a script ends the text of an error; see queue.lua.
+const (
+	written   = " script: something may be written"
+	unwritten = " script: nothing was written"
+)
+
+// Partial reports whether a script may have failed half-way. One that does not say so may have if
+// one of its commands has failed, and not because of a lack of memory or the like, which shows at the
+// first write.
 func Partial(text string) bool {
-	if !strings.Contains(text, "script:") {
+	if !strings.Contains(text, "script:") || strings.HasSuffix(text, unwritten) {
 		return false
+	}
+	if strings.HasSuffix(text, written) {
+		return true
 	}
 	for _, r := range replies {
 		if strings.HasPrefix(text, r.prefix) {
@@ -176,6 +194,15 @@ func Partial(text string) bool {
 		}
 	}
 	return true
+}
+
+// scriptError is the error of a script without what it says for Partial.
+type scriptError struct{ error }
+
+func (e scriptError) Unwrap() error { return e.error }
+
+func (e scriptError) Error() string {
+	return strings.TrimSuffix(strings.TrimSuffix(e.error.Error(), unwritten), written)
 }
 
 // Unavailable wraps err as driver.ErrUnavailable.

@@ -104,6 +104,7 @@ func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 	if b == nil || b == stale || b.failed() {
 		if err := s.astray.pause(driver.Now()); err != nil && b != nil && s.Slots == nil {
 			s.mu.Unlock()
+			rest(ctx)
 			return nil, err
 		}
 		b = &Binding{done: make(chan struct{}), calls: make([]call, len(s.Scripts))}

@@ -3,6 +3,7 @@
 package epoch
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -34,10 +35,19 @@ type astray struct {
 }
 
 const (
-	vainFree  = 2                // how many bindings may be in vain without a pause
-	vainPause = time.Second      // after these; it doubles
-	maxVain   = 10 * time.Second // no pause is longer
+	vainFree  = 2                      // how many bindings may be in vain without a pause
+	vainPause = time.Second            // after these; it doubles
+	maxVain   = 10 * time.Second       // no pause is longer
+	vainRest  = 200 * time.Millisecond // how long a request takes to fail meanwhile, as callers may ask again at once
 )
+
+// rest waits for vainRest, or until ctx ends.
+func rest(ctx context.Context) {
+	select {
+	case <-time.After(vainRest):
+	case <-ctx.Done():
+	}
+}
 
 // pause returns the error of the last binding if it is too early for another one.
 func (a *astray) pause(now driver.Instant) error {

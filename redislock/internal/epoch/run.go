@@ -97,9 +97,12 @@ func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]ru
 			stale, fail = b, conn.NotBound(ctx, err)
 			refused++
 		default: // b is for a master: there is no Binding to a replica
-			s.astray.vain(errForgets)
+			if !conn.IsReplica(err) {
+				err = errForgets
+			}
+			stale, fail = nil, conn.NotBound(ctx, err)
+			s.astray.vain(err)
 			s.drop(made)
-			stale, fail = nil, forgets()
 		}
 	}
 	return nil, 0, nil, fail

@@ -177,6 +177,8 @@ func (s *Server) Send(ctx context.Context, _ string, cmd func(rueidis.Builder) r
 	case conn.IsReplica(err) && s.astray.pause(since) == nil:
 		s.astray.vain(err)
 		s.drop(made) // the next is sent to where the address leads by then
+	case conn.IsReplica(err):
+		rest(ctx)
 	}
 	return r, since, Answered(ctx, r)
 }

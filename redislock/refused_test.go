@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TestOtherType: what another program has in the keys of a lock is a refusal of every request. Nothing was recorded,
+// and a caller hears it at once.
+func TestOtherType(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	s := openLong(t, r)
+	eventually(patience, func() bool { open, _, _ := s.server.Subscription("").State(); return open })
+	lock := func(name string) string { return lockKey(defaultPrefix, name) }
+	r.do("rpush", lock("a list"), "x")
+	r.do("set", lock("no queue")+queueSuffix, "x")
+	r.do("set", s.server.FloorKey(lock("no floor")), "x")
+	for _, name := range []string{"a list", "no queue", "no floor"} {
+		for what, req := range map[string]*driver.Request{"exclusive": long(name), "shared": reading(long(name))} {
+			refused := func(call string, g driver.Grant, err error) {
+				t.Helper()
+				if g != nil || !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || strings.Contains(err.Error(), "script:") {
+					t.Errorf("%s, %s: %s = %v, %v; want ErrUnavailable, and nothing to give back", name, what, call, g, err)
+				}
+			}
+			before := scriptCalls(r)
+			g, err := s.TryAcquire(t.Context(), req)
+			refused("TryAcquire", g, err)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			g, err = s.Acquire(ctx, req)
+			refused("Acquire", g, err)
+			cancel()
+			if n := scriptCalls(r) - before; n > 4 {
+				t.Errorf("%s, %s: %d requests until both calls had ended; want one each", name, what, n)
+			}
+		}
+	}
+	if err := s.Break(t.Context(), "a list", "LEASE", nil, ""); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Break = %v; want ErrUnavailable", err)
+	}
+}
