@@ -98,6 +98,7 @@ type reporter struct {
 	log     *slog.Logger // may be nil
 	listens bool         // events with the context of a call are of use
 
+	shut sync.Once // that the store is closed has been logged although there is no log
 	slow sync.Once // that answers take too long for a TTL has been logged
 
 	mu      sync.Mutex
@@ -289,9 +290,19 @@ func (r *reporter) news(n driver.News) {
 		r.tell(r.Silent, e, "the store does not answer", "since", n.Silent.Round(time.Millisecond), "server", n.Server)
 	}
 	if n.Closed > 0 {
-		r.tell(r.Closed, e, "the store has restarted, has lost its data or is another one: no new leases until those that it may have forgotten have ended",
-			"left", n.Closed.Round(time.Millisecond), "server", n.Server)
+		r.closed(n, e)
 	}
+}
+
+// closed also tells a program without a log, once, as its first call of Acquire would wait in silence.
+func (r *reporter) closed(n driver.News, e Event) {
+	const text = "the store is new here, has restarted or has lost its data: no new leases until those that it may have forgotten have ended"
+	args := []any{"left", n.Closed.Round(time.Millisecond), "server", n.Server}
+	if r.log == nil && r.Closed == nil {
+		r.shut.Do(func() { r.tell(func(Event) { slog.Warn("pawl: "+text, args...) }, e, "") })
+		return
+	}
+	r.tell(r.Closed, e, text, args...)
 }
 
 func (r *reporter) deposed(l *Lease, err error) {

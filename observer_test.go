@@ -94,22 +94,31 @@ func TestEventsOfACall(t *testing.T) {
 	})
 }
 
-// Without a Logger nothing is logged anywhere.
+// Without a Logger nothing is logged, but once to the default one that the store grants nothing
+// for a while: else a first call of Acquire waits in silence.
 func TestNoLogger(t *testing.T) {
-	var log bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(before)
-	synctest.Test(t, func(t *testing.T) {
-		d := &newsman{Driver: new(memlock.Store).Driver()}
-		c := open(t, d, nil)
-		d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
-		l := acquire(t, c, "a", pawl.MaxHold(time.Second))
-		<-l.Done()
-		wantIs(t, l.Release(t.Context()), pawl.ErrLost)
-		synctest.Wait()
-		if log.Len() > 0 {
-			t.Errorf("logged: %s", &log)
-		}
-	})
+	for _, observed := range []bool{false, true} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		defer slog.SetDefault(before)
+		synctest.Test(t, func(t *testing.T) {
+			d := &newsman{Driver: new(memlock.Store).Driver()}
+			opts := &pawl.Options{}
+			want := 1
+			if observed {
+				opts.Observer.Closed, want = func(pawl.Event) {}, 0
+			}
+			c := open(t, d, opts)
+			d.tell(driver.News{Server: "redis-7", Closed: time.Minute})
+			d.tell(driver.News{Server: "redis-8", Closed: time.Minute})
+			l := acquire(t, c, "a", pawl.MaxHold(time.Second))
+			<-l.Done()
+			wantIs(t, l.Release(t.Context()), pawl.ErrLost)
+			synctest.Wait()
+			if n := strings.Count(log.String(), "\n"); n != want || strings.Count(log.String(), "left=1m") != want {
+				t.Errorf("observed: %v: logged %q; want %d line that the store is closed for 1m", observed, &log, want)
+			}
+		})
+	}
 }

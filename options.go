@@ -36,8 +36,8 @@ type Options struct {
 	Holder Holder
 
 	// Logger gets a line for each event that an operator may have to act on. With nil there
-	// is no log, on every store: give slog.Default() to have one. What a caller has to know
-	// is in the errors, too.
+	// is no log: give slog.Default() to have one. Only that the store grants nothing for a while,
+	// as a new one on Redis may do, goes to slog.Default() then, once, unless Observer.Closed is set.
 	Logger *slog.Logger
 
 	// Observer learns of every event.

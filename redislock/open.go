@@ -22,7 +22,10 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
 
-// Open returns a client of the server at url, which has one of the forms
+// Open returns a client of the server at url. The first lease on a server that has been up for less
+// than MaxTTL, 30 s by default, and the first on a cluster, wait until leases that may have been
+// forgotten have ended: MaxTTL at most. That is logged; AssumeNew leaves it out. The url has one of
+// the forms
 //
 //	redis://[user[:password]@]host[:port][/database]
 //	rediss://…                                        with TLS
@@ -52,8 +55,9 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 	return newClient(d, opts)
 }
 
-// New returns a pawl client that uses client and never closes it. Its errors are those
-// of Open. It ignores options about the connection.
+// New returns a pawl client that uses client and never closes it. The first lease on a new server
+// may wait for MaxTTL, as with Open, and its errors are those of Open. It ignores options about
+// the connection.
 //
 // The client should be made with AlwaysPipelining: without it, requests that are
 // given up can cost the connection. One for a cluster should have a

@@ -47,7 +47,8 @@ import (
 )
 
 // New returns a client of locks on the server, the master that sentinels name, or the cluster
-// that client is for. In opts, Dial, Credentials, TLS, Username and Password must not be
+// that client is for. The first lease on a new server may wait for MaxTTL, 30 s by default; see
+// redislock.Open. In opts, Dial, Credentials, TLS, Username and Password must not be
 // set: they are the client's. A Ring, and a cluster client that is made of sentinels, are
 // refused, with an error that is errors.ErrUnsupported: the same key may be on several of
 // their servers. The other errors are those of redislock.Open.
