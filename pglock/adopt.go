@@ -21,11 +21,12 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	if err != nil {
 		return nil, err
 	}
+	// While the server is closed it may have forgotten a lease that it does not have.
+	if err := s.shut(ctx); err != nil {
+		return nil, err
+	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease && h.Transaction == nil })
 	if i >= 0 {
-		if err := s.shut(ctx); err != nil {
-			return nil, err
-		}
 		return adopted{&grant{s: s, name: name, lease: lease, token: uint64(info.Holders[i].Token), since: 1}, s}, nil
 	}
 	rows, _, f := s.exec(ctx, s.sql.news, lease)

@@ -41,8 +41,10 @@ func TestAdoptInQuarantine(t *testing.T) {
 		t.Errorf("Renew in quarantine = %v, %v; want a ClosedError", since, err)
 	}
 	d = open(t, p.URL("pawl"), opts)
-	if g, err := d.Adopt(t.Context(), req.Name, req.Lease); g != nil || !errors.As(err, &closed) {
-		t.Errorf("Adopt in quarantine = %v, %v; want a ClosedError", g, err)
+	for _, lease := range []string{req.Lease, "forgotten"} {
+		if g, err := d.Adopt(t.Context(), req.Name, lease); g != nil || !errors.As(err, &closed) {
+			t.Errorf("Adopt in quarantine = %v, %v; want a ClosedError", g, err)
+		}
 	}
 	if err := Bless(t.Context(), p.URL("pawl"), opts); err != nil {
 		t.Fatal(err)

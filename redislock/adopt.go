@@ -34,11 +34,12 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	if err != nil {
 		return nil, err
 	}
-	if !there {
-		return nil, a.grant.gone(s.broken(ctx, key, lease))
-	}
+	// Before it says that the lease has ended: while the server is closed it may have forgotten the lease.
 	if _, _, err := a.ask(ctx, 0); err != nil {
 		return nil, err
+	}
+	if !there {
+		return nil, a.grant.gone(s.broken(ctx, key, lease))
 	}
 	return a, nil
 }

@@ -107,3 +107,29 @@ func TestAdoptInQuarantine(t *testing.T) {
 		release(t, g)
 	}
 }
+
+// TestAdoptForgotten: a server that has restarted without its data has forgotten a lease, which may
+// be trusted until the server grants anything. It does not count as lost before.
+func TestAdoptForgotten(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	known := open(t, r.url(), longOptions())
+	req := long("deploy")
+	take(t, open(t, r.url(), longOptions()), req)
+	g, err := known.Adopt(t.Context(), req.Name, req.Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.kill()
+	r.restart()
+	var closed *driver.ClosedError
+	if g, err := open(t, r.url(), longOptions()).Adopt(t.Context(), req.Name, req.Lease); g != nil || !errors.As(err, &closed) {
+		t.Errorf("Adopt of a lease that was forgotten = %v, %v; want a ClosedError", g, err)
+	}
+	if !eventually(patience, func() bool { // the first request may find the old connection
+		_, err = g.Renew(t.Context(), req.TTL)
+		return errors.Is(err, driver.ErrLost) || errors.As(err, &closed)
+	}) || errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew of a lease that was forgotten = %v; want a ClosedError", err)
+	}
+}
