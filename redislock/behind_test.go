@@ -129,7 +129,7 @@ func TestOwnLockInQuarantine(t *testing.T) {
 			s := open(t, r.url(), opts)
 			token := take(t, s, req).Token()
 			record := strings.Split(r.do("get", defaultPrefix+"epoch"), " ")
-			record[3] = strconv.FormatInt(time.Now().Add(time.Minute).UnixMicro(), 10) // until when it is closed
+			record[4] = strconv.FormatInt(time.Now().Add(time.Minute).UnixMicro(), 10) // until when it is closed
 			r.do("set", defaultPrefix+"epoch", strings.Join(record, " "))
 			s.mu.Lock()
 			delete(s.grants, req.Lease)

@@ -347,31 +347,40 @@ func TestClusterForgottenMaxTTL(t *testing.T) {
 	}
 }
 
-// TestLayouts: a record of the first layout is read, one of a later is left alone.
+// TestLayouts: a store that another version has used is refused, by clients that are there and by new
+// ones, and left as it is.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	now := time.Now().UnixMicro()
-	info := epoch.ParseInfo(r.do("info", "all"))
-	r.do("set", "pawl:epoch", fmt.Sprintf("%s %d 7000 %d %s %d", info["run_id"], now-60_000_000, 0, info["master_replid"], now))
+	blessWith(t, r.url(), 7*time.Second)
 	a := open(t, r.url(), withMaxTTL(7*time.Second))
-	take(t, a, lasting("job", 7*time.Second))
-	if record := r.do("get", "pawl:epoch"); !strings.HasPrefix(record, "2 "+info["run_id"]) || describe(t, a).MaxTTL != 7*time.Second {
-		t.Errorf("the record is now %q", record)
-	}
-	r.do("set", "pawl:epoch", fmt.Sprintf("%s %d 120000 %d %s %d", info["run_id"], now-300_000_000, 0, info["master_replid"], now))
-	take(t, open(t, r.url(), nil), lasting("short", time.Second)) // 2m were one client's, and nobody has agreed to them
-	if ttl := describe(t, open(t, r.url(), nil)).MaxTTL; ttl != pawl.DefaultTTL {
-		t.Errorf("after layout 1 MaxTTL is %v; want that of the first to come", ttl)
-	}
-	const later = "3 whatever comes"
-	r.do("set", "pawl:epoch", later)
-	_, err := a.TryAcquire(t.Context(), lasting("next", time.Second))
-	if err == nil || !strings.Contains(err.Error(), "newer version") {
-		t.Errorf("TryAcquire in a store of layout 3 = %v; want it refused", err)
-	}
-	if record := r.do("get", "pawl:epoch"); record != later {
-		t.Errorf("the record is now %q", record)
+	g := take(t, a, lasting("job", 7*time.Second))
+	info := epoch.ParseInfo(r.do("info", "all"))
+	now := time.Now().UnixMicro()
+	for _, record := range []string{
+		"2 whatever comes",
+		fmt.Sprintf("2 %s %d %d 7000 0 %d %s 0 - {} %d", info["run_id"], now-60_000_000, now, now, info["master_replid"], now),
+		fmt.Sprintf("%s %d 7000 %d %s %d", info["run_id"], now-60_000_000, 0, info["master_replid"], now),
+	} {
+		r.do("set", "pawl:epoch", record)
+		refused := func(what string, err error) {
+			t.Helper()
+			if err == nil || !strings.Contains(err.Error(), "another version of pawl has used this store") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s in a store with the record %q = %v; want it refused in one line", what, record, err)
+			}
+		}
+		_, err := a.TryAcquire(t.Context(), lasting("next", time.Second))
+		refused("TryAcquire", err)
+		_, err = g.Renew(t.Context(), 7*time.Second)
+		refused("Renew", err)
+		c, err := Open(t.Context(), r.url(), withMaxTTL(7*time.Second))
+		refused("Open", err)
+		if err == nil {
+			c.Close()
+		}
+		if now := r.do("get", "pawl:epoch"); now != record {
+			t.Errorf("the record is now %q", now)
+		}
 	}
 }
 
@@ -415,7 +424,7 @@ func TestClusterMaxTTL(t *testing.T) {
 		t.Fatal("the first client does not begin the epoch of a slot")
 	}
 	f := strings.Fields(c.masters[1].do("get", key))
-	f[4] = "1000"
+	f[5] = "1000"
 	c.masters[1].do("set", key, strings.Join(f, " "))
 	b := open(t, c.url(), withMaxTTL(time.Second))
 	for _, name := range []string{two, three, two} {
@@ -423,8 +432,8 @@ func TestClusterMaxTTL(t *testing.T) {
 			t.Errorf("TryAcquire of the other client = %v; want it to wait", err)
 		}
 	}
-	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 30*time.Second || f[4] != "30000" {
-		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 30s", b.limit.Longest(), f[4])
+	if f := strings.Fields(c.masters[1].do("get", key)); b.limit.Longest() != 30*time.Second || f[5] != "30000" {
+		t.Errorf("the other client knows of %v, and the slot that it met first of %s ms; want 30s", b.limit.Longest(), f[5])
 	}
 	_, err := open(t, c.url(), withMaxTTL(time.Second)).TryAcquire(t.Context(), lasting(two, time.Second))
 	disagrees(t, "TryAcquire of another with a MaxTTL of 1s", err, "30s")

@@ -368,7 +368,7 @@ func TestRecordFromTheFuture(t *testing.T) {
 	s := open(t, r.url(), testOptions())
 	f := strings.Fields(r.do("get", s.server.EpochKey("")))
 	ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
-	f[2], f[3], f[len(f)-1] = ahead, ahead, ahead // FROM, TILL and SEEN
+	f[3], f[4], f[len(f)-1] = ahead, ahead, ahead // FROM, TILL and SEEN
 	r.do("set", s.server.EpochKey(""), strings.Join(f, " "))
 	if _, err := s.TryAcquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)

@@ -33,7 +33,7 @@ type reply struct {
 
 // Each is an answer: the server is there, and what it has refused was not recorded.
 var replies = []reply{
-	{"LAYOUT", "a newer version of pawl uses this store, in a way that this one does not know: use that version here, too", true, storekit.ErrConfig},
+	{"LAYOUT", "another version of pawl has used this store and prefix: use that version, or another Prefix (?prefix=)", true, storekit.ErrConfig},
 	{"NOAUTH", "the server wants a password: put it into the URL, as redis://:PASSWORD@host, into a file named by ?password_file=, or into " + PasswordEnv + "; that of sentinels is ?sentinel_password=", true, storekit.ErrDenied},
 	{"WRONGPASS", "the server refuses this user or password; a password alone is written redis://:PASSWORD@host; those of sentinels are ?sentinel_username= and ?sentinel_password=", true, storekit.ErrDenied},
 	{"AUTH", "the server has no password for this user: leave it out", true, storekit.ErrConfig},

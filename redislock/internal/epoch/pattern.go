@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -31,7 +32,7 @@ type Sender func(ctx context.Context, key string, cmd func(rueidis.Builder) ruei
 func Agree(ctx context.Context, send Sender, layout *keys.Layout, epoch string, record bool) error {
 	known, used, err := get(ctx, send, epoch)
 	if err == nil && used {
-		return disagreement(layout, keys.PatternOf(known), epoch)
+		return differs(layout, known, epoch)
 	}
 	key := layout.Prefix + "pattern"
 	if err == nil && record && layout.Pattern != "" {
@@ -98,10 +99,18 @@ func disagreement(layout *keys.Layout, theirs, key string) error {
 	return storekit.Disagreef("the locks of this store have the keys %q (%s), and the Pattern here is %q: set the same one, "+next, theirs, key, own, layout.Prefix+"pattern", records)
 }
 
-// differs is the error of a client whose keys are others than those of a record with this layout.
-func (s *Server) differs(theirs string) error {
-	return disagreement(s.Layout, keys.PatternOf(theirs), s.Prefix+"epoch")
+// differs is disagreement with clients that have made a record, or the error of a record of another version.
+func differs(layout *keys.Layout, record, key string) error {
+	pattern, ok := keys.PatternOf(record)
+	if !ok {
+		found, _, _ := strings.Cut(record, " ")
+		explained, _ := conn.Explain(errors.New("LAYOUT " + driver.Shorten(found)))
+		return fmt.Errorf("%w (%s)", explained, key)
+	}
+	return disagreement(layout, pattern, key)
 }
+
+func (s *Server) differs(theirs string) error { return differs(s.Layout, theirs, s.Prefix+"epoch") }
 
 // Differs returns why nothing may be granted or renewed here, or nil: clients with other keys are
 // granted leases. If they have one slot of a cluster, this client stops in all of them, as

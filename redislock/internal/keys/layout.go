@@ -41,23 +41,28 @@ func New(prefix, pattern string) (*Layout, error) {
 	return l, nil
 }
 
-// Version is what the record of an epoch begins with: the version of its layout, and with a
-// pattern that too, so that no client takes a record of clients with other keys for its own.
+// version is that of what is at the store. A client refuses a store with any other.
+const version = "1 "
+
+// Version is what the record of an epoch begins with: the version, and the pattern, so that no
+// client takes a record of clients with other keys for its own.
 func (l *Layout) Version() string {
 	if l.Pattern == "" {
-		return "2"
+		return version + "-"
 	}
-	return "3 " + url.QueryEscape(l.Pattern)
+	return version + url.QueryEscape(l.Pattern)
 }
 
-// PatternOf returns the pattern of the clients that have made a record.
-func PatternOf(record string) string {
-	rest, ok := strings.CutPrefix(record, "3 ")
-	escaped, _, _ := strings.Cut(rest, " ")
-	if pattern, err := url.QueryUnescape(escaped); err == nil && ok {
-		return pattern
+// PatternOf returns the pattern of the clients that have made a record. ok is false for a record of
+// another version.
+func PatternOf(record string) (pattern string, ok bool) {
+	escaped, ok := strings.CutPrefix(record, version)
+	escaped, _, _ = strings.Cut(escaped, " ")
+	if escaped == "-" {
+		return "", ok
 	}
-	return ""
+	pattern, err := url.QueryUnescape(escaped)
+	return pattern, ok && err == nil
 }
 
 // Lock returns the key of a name's lock.

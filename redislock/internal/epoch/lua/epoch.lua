@@ -55,23 +55,12 @@ end
 local at, data = now(), field('master_replid')
 if field('role') ~= 'master' or not data then return redis.error_reply('READONLY') end
 local record = redis.call('GET', epoch) or ''
-local theirs = string.match(record, '^3 %S+') or '2'
-local run, from, till, longest, set, blessed, lineage, ends, by
-if string.sub(record, 1, #theirs + 1) == theirs .. ' ' then
-  run, from, till, longest, set, blessed, lineage, ends, by =
-    string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$', #theirs + 2)
-end
-local sets
-local former = 0 -- the longest TTL of layout 1, in ms
-if run then sets, by = string.match(by, '^(%S+) (.*)$') end
-if not run then -- layout 1: whoever had the longest TTL had written that, and nobody had agreed to it
-  run, from, longest, blessed, lineage = string.match(record, '^(%x+) (%S+) (%S+) (%S+) (%S+) %S+$')
-  if run then
-    former = tonumber(longest)
-    till, longest = from + former * 1000, nil
-  elseif string.match(record, '^%d%d? ') then
-    return redis.error_reply('LAYOUT ' .. string.match(record, '^%d+'))
-  end
+local theirs = string.match(record, '^1 %S+')
+if record ~= '' and not theirs then return redis.error_reply('LAYOUT ' .. string.match(record .. ' ', '^(.-) ')) end
+local run, from, till, longest, set, blessed, lineage, ends, sets, by
+if theirs then
+  run, from, till, longest, set, blessed, lineage, ends, sets, by =
+    string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$', #theirs + 2)
 end
 local fresh = not run
 sets = sets or '-'
@@ -87,7 +76,7 @@ local others = run and theirs ~= layout
 if others and not (mode == 'join' and had and run == boot and blessed == 0 and till > at) then
   return {0, 0, 0, '0', '', '-', 0, theirs}
 end
-if (fresh or former > 0) and mode == 'look' then longest, by = 0, '{}' end
+if fresh and mode == 'look' then longest, by = 0, '{}' end
 
 -- more is set if forgotten leases may be longer than was known here.
 local more = false
@@ -134,12 +123,11 @@ else
   begun = false
 end
 if begun then
-  till = math.max(from + math.max(longest == 0 and own or longest, former) * 1000, ends)
+  till = math.max(from + (longest == 0 and own or longest) * 1000, ends)
   if not fresh then set = math.max(set, 1) end
 elseif more then
   till = math.max(till, from + longest * 1000)
 end
-if former > 0 then ends = math.max(ends, at + former * 1000) end
 if mode ~= 'look' then
   -- Connected clients do not notice a FLUSHALL, and may have leases that this caller
   -- does not know.

@@ -2,8 +2,8 @@
 -- Every script begins with a line that sets boot, publish, limit, self, set and layout, and with this file.
 -- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the
 -- command that sends messages to clients; limit, MaxTTL in ms; self, which node of
--- Redlock this is, and set, its set of nodes, or ''; layout, what the records of this client begin with: 2, or 3 and
--- the pattern of its keys.
+-- Redlock this is, and set, its set of nodes, or ''; layout, what the records of this client begin with: 1 and
+-- the pattern of its keys, or -.
 -- Gives: now, digits, lineage, stranger, closed, beyond.
 
 local LOOK = 50000 -- for how long a check of the server's role is valid while the seal is intact, in microseconds
@@ -82,10 +82,10 @@ local function closed(epoch, record, at, ttl)
 end
 
 -- beyond returns why the record, of any run, does not allow a renewal: -5 if the TTL is too long, or -1 if it is
--- of clients with other keys, which are granted this name without knowing of this lease.
+-- of clients with other keys or of another version, which are granted this name without knowing of this lease.
 local function beyond(record, ttl)
   if boot == '' or type(record) ~= 'string' then return nil end
-  if string.sub(record, 1, #layout + 1) ~= layout .. ' ' then return string.find(record, '^[23] ') and -1 end
+  if string.sub(record, 1, #layout + 1) ~= layout .. ' ' then return -1 end
   local longest = string.match(record, '^%S+ %S+ %S+ (%S+) ', #layout + 2)
   return longest and tonumber(ttl) > tonumber(longest) and -5
 end
