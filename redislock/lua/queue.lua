@@ -6,8 +6,9 @@
 local QUEUE = 300000 -- how long a queue lives if no waiter looks, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
 
--- While the key QUEUE:claim exists, the last claim was not taken. It lives for QUEUE after the end of the claim.
+-- While the key QUEUE:claim exists, the last claim was not taken. It lives for MISSED after the end of the claim.
 local CLAIM = ':claim'
+local MISSED = 30000
 local LATE = 2000 -- how long after that all waiters have looked that can, in ms
 
 -- wrote is true after the first write for a lock. It tells a client whose request has failed whether
@@ -166,8 +167,8 @@ end
 -- The waiters before the caller leave the queue and are told to look. Those that can come back to their places; the
 -- others cost nothing until then.
 local function pass(s, me, px, waits)
-  local over = QUEUE - redis.call('PTTL', s.queue .. CLAIM)
-  local head = over >= 0 and over <= QUEUE and redis.call('ZRANGE', s.queue, 0, 0)[1]
+  local over = MISSED - redis.call('PTTL', s.queue .. CLAIM)
+  local head = over >= 0 and over <= MISSED and redis.call('ZRANGE', s.queue, 0, 0)[1]
   if not head or head == me then return nil end
   local _, _, mine = parse(me)
   local _, _, first = parse(head)
@@ -204,7 +205,7 @@ local function admit(s, moved, me, px)
         token = give(s, px, parse(head))
       elseif hears(s, client) then -- the record comes before the message, which says that it is there
         tell(s, client, lease, 'grant', terms(s, give(s, s.claim, parse(head)), behind))
-        redis.call('SET', s.queue .. CLAIM, lease, 'PX', s.claim + QUEUE)
+        redis.call('SET', s.queue .. CLAIM, lease, 'PX', s.claim + MISSED)
       else
         dead = true
       end

@@ -26,7 +26,7 @@ if waiting == '0' and doubt == '0' then
   local free = {}
   for i = 1, n do
     if owned(known[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', KEYS[4 * n + 1 + i]) == 1)) then
-      free[#free + 1], answers[i], rest = KEYS[3 * n + 1 + i], {1}, rest - 1
+      free[#free + 1], free[#free + 2], answers[i], rest = KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i] .. ':claim', {1}, rest - 1
     else
       answers[i] = false
     end
