@@ -28,6 +28,7 @@ func init() {
 		mutate("late requests are forgotten with the TTL", "server.go", "max(n.server.Limit.Longest(), underWay)", "n.server.Limit.Longest()", "TestLateProposal"),
 		mutate("requests to a silent node pile up", "member.go", "m.owes.silent(now, limit) &&", "m.owes.silent(now, limit) && false &&", "TestSilentNode"),
 		mutate("renewals at a silent node are refused", "member.go", "&& !timed && m.busy", "&& m.busy", "TestStall"),
+		mutate("a caller asks as fast as silent nodes refuse", "ask.go", "if errors.Is(f.err, driver.ErrSilent) {", "if false {", "TestPaceAtSilentNodes"),
 		mutate("a busy node is given up", "together.go", "case !r.m.answers(t.looked) || over:", "case true:", "TestBusyNodesAreNotSilent"),
 		mutate("a stopped process takes all nodes for silent", "silence.go", "now.Sub(o.noticed) >= limit-half", "true", "TestStoppedProcess"),
 		mutate("a stopped process gives all nodes up", "together.go", "now.Sub(t.looked) > t.limit*3/2 && !over", "false", "TestStoppedProcess"),

@@ -288,6 +288,12 @@ func (d *Driver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gr
 		if g != nil {
 			return g, nil
 		}
+		if errors.Is(f.err, driver.ErrSilent) {
+			// Silent nodes refuse at once, and others would be asked as fast as they answer.
+			if err := d.sleep(ctx, s.sent.Add(d.timeout(req.TTL)).Sub(driver.Now())); err != nil {
+				return nil, err
+			}
+		}
 		if f.kind != split || n > maxSplits {
 			return nil, f.err
 		}

@@ -84,6 +84,34 @@ func TestStall(t *testing.T) {
 	})
 }
 
+// TestPaceAtSilentNodes: a caller that tries again and again while a majority is silent asks the others no more often
+// than a node may be silent.
+func TestPaceAtSilentNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		d := start(t, all, nil)
+		for _, m := range all[2:] {
+			m.set(always(fault{lost: true}))
+		}
+		const long = 20 * silence
+		tries := 0
+		for end := driver.Now().Add(long); driver.Now() < end; tries++ {
+			req := request()
+			if g, err := d.TryAcquire(t.Context(), req); err == nil {
+				t.Fatalf("TryAcquire = %v", g)
+			}
+		}
+		if tries > int(long/silence) {
+			t.Errorf("%d attempts in %v", tries, long)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), silence/4)
+		defer cancel()
+		if _, err := d.TryAcquire(ctx, request()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("TryAcquire = %v; want the context's error", err)
+		}
+	})
+}
+
 // TestNeverAnswered: a participant that no quorum has ever answered gives up when connections are refused, or
 // after the connect timeout.
 func TestNeverAnswered(t *testing.T) {
