@@ -29,6 +29,7 @@ func init() {
 		mutate("requests to a silent node pile up", "member.go", "m.owes.silent(now, limit) &&", "m.owes.silent(now, limit) && false &&", "TestSilentNode"),
 		mutate("renewals at a silent node are refused", "member.go", "&& !timed && m.busy", "&& m.busy", "TestStall"),
 		mutate("a caller asks as fast as silent nodes refuse", "ask.go", "if errors.Is(f.err, driver.ErrSilent) {", "if false {", "TestPaceAtSilentNodes"),
+		mutate("a renewal is given up as soon as a proposal", "together.go", "t.limit = ttl / 3", "_ = ttl", "TestRenewalOverALongWay"),
 		mutate("a busy node is given up", "together.go", "case !r.m.answers(t.looked) || over:", "case true:", "TestBusyNodesAreNotSilent"),
 		mutate("a stopped process takes all nodes for silent", "silence.go", "now.Sub(o.noticed) >= limit-half", "true", "TestStoppedProcess"),
 		mutate("a stopped process gives all nodes up", "together.go", "now.Sub(t.looked) > t.limit*3/2 && !over", "false", "TestStoppedProcess"),
@@ -93,11 +94,9 @@ func init() {
 		mutate("a server that hung is taken for a far one", "trip.go", "min(trips, maxGrace)", "max(trips, 0*maxGrace)", "TestHangIsNoRoundTrip"),
 		mutate("Close waits for an answer of a server that is silent", "server.go", "if n.deaf && n.server.Ours() {", "if n.deaf && !n.server.Ours() {", "TestServersFallSilent"),
 		mutate("far nodes have no more time than near ones", "trip.go", "max(silence, trips*d.trip())", "max(silence, 0*d.trip())", "TestFarNodes"),
-		mutate("a longer way is never found out", "together.go", "t.end = min(t.end, now.Add(t.limit))", "t.cancel()", "TestFarNodes"),
+		mutate("a longer way is never found out", "together.go", "\tif over {\n", "\tif over || len(silent) > 0 {\n", "TestFarNodes"),
 		mutate("all wait for silent nodes", "trip.go", "!heard[i] && !m.quiet() {", "!heard[i] && (true || !m.quiet()) {", "TestSilentMinorityCostsOneNodeTimeout"),
 		mutate("Close waits for silent nodes", "driver.go", "time.AfterFunc(d.grace(idle, minDebtPause), d.cut)", "time.AfterFunc(time.Hour, d.cut)", "TestSilentMinorityCostsOneNodeTimeout"),
-		mutant{name: "redlock: a first attempt at a hung majority is repeated", file: "attempt.go",
-			old: "contact || !errors.Is(err, driver.ErrSilent)", new: "contact || true || !errors.Is(err, driver.ErrSilent)", pkg: pkg, test: "TestNeverAnswered"},
 
 		// The scripts.
 		mutate("no owner compare", "lua/end.lua",

@@ -70,8 +70,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl time.Duration) <-chan answe
 	}
 	c.asked = true
 	c.mu.Unlock()
-	all := c.d.together(len(c.d.members), ttl)
-	all.timed = mode != Take
+	all := c.d.together(len(c.d.members), ttl, mode != Take)
 	for i, m := range c.d.members {
 		send(m, all, func(ctx context.Context) (v Vote, err error) {
 			defer m.timed(driver.Now(), &err)
@@ -95,7 +94,7 @@ func (c *claim) enqueue(p Place, nodes []int, ttl time.Duration) <-chan reading 
 		c.nodes[i].pending++
 	}
 	c.mu.Unlock()
-	each := c.d.together(len(nodes), ttl)
+	each := c.d.together(len(nodes), ttl, false)
 	for _, i := range nodes {
 		m := c.d.members[i]
 		send(m, each, func(ctx context.Context) (st State, err error) {
@@ -163,7 +162,7 @@ func (c *claim) end(news string) <-chan ended {
 	if len(told) == 0 {
 		return answers
 	}
-	all := c.d.together(len(told), c.d.ttl)
+	all := c.d.together(len(told), c.d.ttl, false)
 	for _, i := range told {
 		m := c.d.members[i]
 		c.mu.Lock()

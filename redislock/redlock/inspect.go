@@ -37,7 +37,7 @@ type sight struct {
 // channel gets one answer from each.
 func (d *Driver) read(names []string, ttl time.Duration, waiters bool) <-chan reading {
 	answers := make(chan reading, len(d.members))
-	all := d.together(len(d.members), ttl)
+	all := d.together(len(d.members), ttl, false)
 	for i, m := range d.members {
 		send(m, all, func(ctx context.Context) (r reading, err error) {
 			began := driver.Now()

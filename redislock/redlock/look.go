@@ -188,7 +188,7 @@ func (s *search) states(nodes []int) (<-chan reading, error) {
 func (s *search) want(long time.Duration) <-chan reading {
 	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
 	answers := make(chan reading, len(s.d.members))
-	all := s.d.together(len(s.d.members), s.req.TTL)
+	all := s.d.together(len(s.d.members), s.req.TTL, false)
 	for i, m := range s.d.members {
 		before, answered := s.wants[i], make(chan struct{})
 		s.wants[i] = answered

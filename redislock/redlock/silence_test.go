@@ -112,6 +112,35 @@ func TestPaceAtSilentNodes(t *testing.T) {
 	})
 }
 
+// TestRenewalOverALongWay: a lease lives as long as its renewals are answered within a third of the TTL, also if
+// that begins at once, and Acquire learns how far away the nodes are.
+func TestRenewalOverALongWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		locks, err := New(t.Context(), nodes(all), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close()
+		lease, err := locks.Acquire(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		far(all, pawl.DefaultTTL/3-time.Second)
+		time.Sleep(5 * pawl.DefaultTTL)
+		if err := lease.Err(); err != nil {
+			t.Error(err)
+		}
+		other, err := locks.Acquire(t.Context(), name+"2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		far(all, 0)
+		other.Release(t.Context())
+		lease.Release(t.Context())
+	})
+}
+
 // TestNeverAnswered: a participant that no quorum has ever answered gives up when connections are refused, or
 // after the connect timeout.
 func TestNeverAnswered(t *testing.T) {
@@ -149,7 +178,7 @@ func TestStoppedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, masters(3), nil)
 		m := d.members[0]
-		each := d.together(1, 10*time.Second)
+		each := d.together(1, 10*time.Second, false)
 		gone, answer := make(chan error, 1), make(chan struct{})
 		send(m, each, func(context.Context) (int, error) {
 			<-answer

@@ -12,7 +12,7 @@ import (
 )
 
 // together is one request to each of some nodes. It gives up a node that is silent: whoever waits is told, and
-// the request goes on for a while, since its answer says that the node is well again.
+// the request goes on, since its answer says that the node is well again, and how far away it is.
 type together struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -34,10 +34,14 @@ type sending struct {
 	gone func()
 }
 
-// together returns what n requests have in common, which are sent now, about a lease with the TTL.
-func (d *Driver) together(n int, ttl time.Duration) *together {
+// together returns what n requests have in common, which are sent now, about a lease with the TTL. If they are renewals
+// nobody is in a hurry to give a node up: another renewal is sent beside one without an answer.
+func (d *Driver) together(n int, ttl time.Duration, timed bool) *together {
 	now := driver.Now()
-	t := &together{limit: d.timeout(ttl), end: now.Add(d.last(ttl)), looked: now, left: n}
+	t := &together{timed: timed, limit: d.timeout(ttl), end: now.Add(d.last(ttl)), looked: now, left: n}
+	if timed && d.fixed == 0 {
+		t.limit = ttl / 3
+	}
 	t.ctx, t.cancel = context.WithCancel(d.base)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +54,7 @@ func (t *together) look() {
 	now := driver.Now()
 	var silent []func()
 	t.mu.Lock()
-	over, awaited := now >= t.end, false
+	over := now >= t.end
 	if now.Sub(t.looked) > t.limit*3/2 && !over {
 		t.looked = now.Add(-t.limit / 2) // the process was stopped: the answers may be there
 		t.timer.Reset(t.limit / 2)
@@ -62,12 +66,7 @@ func (t *together) look() {
 		case r.gone == nil:
 		case !r.m.answers(t.looked) || over:
 			silent, r.gone = append(silent, r.gone), nil
-		default:
-			awaited = true
 		}
-	}
-	if !awaited { // for what comes after all
-		t.end = min(t.end, now.Add(t.limit))
 	}
 	if t.looked = now; !over && t.left > 0 {
 		t.timer.Reset(min(t.limit, t.end.Sub(now)))
