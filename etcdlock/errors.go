@@ -143,10 +143,8 @@ func dialHint(err error) string {
 	switch {
 	case strings.Contains(text, "connection refused"):
 		return text + ": is the server running, and is this its address?"
-	case strings.Contains(text, "certificate is valid for"), strings.Contains(text, "certificate is not valid for"), strings.Contains(text, "cannot validate certificate for"):
-		return text + ": is this the right server? Then give a name that is in its certificate with ?server_name="
-	case strings.Contains(text, "x509"):
-		return text + ": name the authority that signed the server's certificate with ?ca_file="
+	case storekit.TLSHint(err) != "":
+		return text + ": " + storekit.TLSHint(err)
 	case strings.Contains(text, "first record does not look like a TLS"):
 		return text + ": this port has no TLS: use etcd:// instead of etcds://"
 	case strings.Contains(text, "handshake failed: EOF"), strings.Contains(text, "handshake failed") && strings.Contains(text, "connection reset"):

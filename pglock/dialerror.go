@@ -35,7 +35,7 @@ func hint(err error) error {
 		{"(SQLSTATE 42704)", "the URL has a parameter that neither pawl nor the server knows: check its spelling"},
 		{"(SQLSTATE 53300)", "the server has no connections left: raise max_connections, use PgBouncer, or a smaller max_conns"},
 		{"tls: ", "see sslrootcert and sslmode"},
-		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them"},
+		{"read only connection", "this is a replica: name the primary, or all hosts with commas between them; or transactions are read-only for this user: ALTER ROLE … SET default_transaction_read_only = off"},
 		// Of several hosts one that answers tells more than one that does not.
 		{"connection refused", "is the server running, and is this its address?"},
 		{"no such file or directory", "is the server running, and is this the directory of its socket?"},

@@ -76,7 +76,11 @@ func refused(pe *pgconn.PgError) *failure {
 		f.repeat = true
 	case "25006", "55000": // a replica
 		f.drop = true
-		f.err = fmt.Errorf("this server is a replica, or was made read-only: %w", pe)
+		f.err = fmt.Errorf("this server is a replica, or transactions are read-only for this user (default_transaction_read_only): %w", pe)
+	case "57014":
+		if strings.Contains(pe.Message, "statement timeout") {
+			f.err = fmt.Errorf("%w: this user's statement_timeout is too short: ALTER ROLE … SET statement_timeout = '10s'", pe)
+		}
 	case "0A000": // the functions were replaced
 		f.drop = true
 	case "42501":

@@ -93,3 +93,45 @@ func TestReplaced(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusals: what a role's own settings refuse is not said of the server.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct{ code, message, want string }{
+		{"57014", "canceling statement due to statement timeout", "SET statement_timeout"},
+		{"25006", "cannot execute INSERT in a read-only transaction", "default_transaction_read_only"},
+	} {
+		if err := refused(&pgconn.PgError{Severity: "ERROR", Code: c.code, Message: c.message}).err; !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", c.code, err, c.want)
+		}
+	}
+	if err := refused(&pgconn.PgError{Code: "57014", Message: "canceling statement due to user request"}).err; strings.Contains(err.Error(), "SET") {
+		t.Errorf("a statement that somebody has cancelled: %v", err)
+	}
+}
+
+// TestReadOnlyRole: a role whose transactions are read-only is told how to change that, whatever the URL says.
+func TestReadOnlyRole(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	sql(t, p, "CREATE USER reader; ALTER ROLE reader SET default_transaction_read_only = on")
+	for _, more := range []string{"", "&target_session_attrs=read-write"} {
+		d, err := NewDriver(t.Context(), p.URL("reader")+more, nil)
+		if err == nil {
+			d.Close()
+			t.Errorf("%q: no error", more)
+		} else if !strings.Contains(err.Error(), "default_transaction_read_only") {
+			t.Errorf("%q: %v; want what to change", more, err)
+		}
+	}
+}
+
+// TestVariables: a URL that says nothing is completed by PostgreSQL's variables.
+func TestVariables(t *testing.T) {
+	t.Setenv("PGHOST", "127.0.0.1")
+	t.Setenv("PGPORT", "1")
+	for _, url := range []string{"postgres://", "postgres:///", "postgres://?sslmode=disable"} {
+		if _, err := NewDriver(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: connection refused") {
+			t.Errorf("%s: %v; want that the server of the variables refuses", url, err)
+		}
+	}
+}

@@ -115,7 +115,10 @@ func parseConfig(u *url.URL, opts *Options) (*pgconn.Config, error) {
 	one := *u
 	hosts := one.Host
 	one.Host = ""
-	text := one.String() // without hosts, which it would take for one
+	text := one.String()                                                                  // without hosts, which it would take for one
+	if rest := strings.TrimPrefix(text, one.Scheme+":"); !strings.HasPrefix(rest, "//") { // it has nothing else either
+		text = one.Scheme + "://" + rest
+	}
 	if user := one.User; user != nil {
 		text = strings.Replace(text, "@", "@"+hosts, 1)
 	} else {

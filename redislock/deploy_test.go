@@ -207,6 +207,8 @@ func TestLeastRights(t *testing.T) {
 		_, err := Open(t.Context(), at, longOptions())
 		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
+		} else if strings.Count(err.Error()+" ", right+" ") > 1 {
+			t.Errorf("Open without the right %s = %v; want an error that names it once", right, err)
 		}
 	}
 	grant(leastRights, "-script|exists") // as before there was this right

@@ -7,9 +7,11 @@ package zklock
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,5 +70,14 @@ func TestDialNothing(t *testing.T) {
 	_, err := Open(t.Context(), "zk://127.0.0.1:1", &Options{Dial: dial, ConnectTimeout: time.Second})
 	if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
 		t.Errorf("Open = %v; want ErrUnavailable, and that the function Dial returns nothing", err)
+	}
+}
+
+// TestClosedByTheServer: a connection beyond maxClientCnxns is closed, which shows in one of three ways.
+func TestClosedByTheServer(t *testing.T) {
+	for _, err := range []error{io.EOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if got := dialHint(&net.OpError{Op: "write", Err: err}).Error(); !strings.Contains(got, "maxClientCnxns") {
+			t.Errorf("%v: %s; want maxClientCnxns", err, got)
+		}
 	}
 }

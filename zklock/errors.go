@@ -87,12 +87,12 @@ func dialHint(err error) error {
 	switch {
 	case strings.Contains(s, "connection refused"):
 		hint = "is the server running, and is this its address?"
-	case strings.Contains(s, "x509"):
-		hint = "name the authority that signed the server's certificate with ?ca_file="
+	case storekit.TLSHint(err) != "":
+		hint = storekit.TLSHint(err)
 	case strings.Contains(s, "first record does not look like a TLS"):
 		hint = "this port has no TLS: use zk:// instead of zks://"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		hint = "the server has closed the connection: if this port has no TLS, use zk:// instead of zks://"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		hint = "the server has closed the connection: has this machine as many connections to it as maxClientCnxns allows, and is this its port with TLS (zks://) or without (zk://)?"
 	case strings.Contains(s, "no such host"):
 		hint = "check the name of the host"
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(s, "i/o timeout"):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	_ "github.com/pawl-go/pawl/cmd/pawl/internal/fewfiles" // first
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 

@@ -13,12 +13,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
-const onceHelp = `Run COMMAND once in each turn of length --per, wherever "pawl once NAME" is
-called: whoever comes first runs it, the others do nothing and exit with 0 at
-once. So cron may start it on several machines, whose clocks differ, and one of
-them runs it.
+const onceHelp = `Run COMMAND once in each turn of length --per; then pawl has to stay, as a
+process that holds NAME, until the turn is nearly over. If that process is
+killed or its machine restarts, COMMAND may run once more in the same turn.
 
-When the command has succeeded, pawl stays and keeps the lock until nine tenths
+"pawl once NAME" may be called anywhere: the first call in a turn runs COMMAND,
+the others do nothing and exit with 0 at once. So cron may start it on several
+machines, whose clocks differ, and one of them runs it.
+
+When the command has succeeded, pawl keeps the lock until nine tenths
 of --per are over since it got it: a turn may come early, as when clocks are put
 forward in spring. As it stays for so long, start it from a crontab or a
 service, not in the middle of a script. INT and TERM end the wait, and give the
@@ -29,8 +32,8 @@ pawl gives the lock back and exits with its code at once, and whoever comes next
 in the same turn runs it once more. If it must not be started again even so:
 pawl run NAME -n -E 0 --min-hold 20h -- COMMAND
 
-pawl keeps no record of what has run. If this machine dies, others get the lock
-after --ttl; on a directory at once when pawl is killed.
+pawl keeps no record of what has run. If this machine dies or restarts, others
+get the lock after --ttl; on a directory at once when pawl is killed.
 
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that busy is 0: it runs, or has run.`
@@ -38,7 +41,7 @@ The flags, the environment of the command and the exit codes are those of
 func (a *app) onceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
-		Short: "Run a command once a day, or so, on one of several machines",
+		Short: "Run a command once a day, or so, and stay to keep others from it",
 		Long:  onceHelp,
 		Example: `  pawl once --per 24h nightly -- ./backup.sh
   pawl once --per 1h -q report -- ./report      in a crontab`,

@@ -15,9 +15,9 @@ import (
 // is 1.2 MB of its file.
 func init() {
 	for _, scheme := range []string{"postgres", "postgresql"} {
-		blessings[scheme] = func(ctx context.Context, s *storeURL) error { return pglock.Bless(ctx, s.url.String(), nil) }
+		blessings[scheme] = func(ctx context.Context, s *storeURL) error { return pglock.Bless(ctx, withSlashes(s.url), nil) }
 		maxTTLs[scheme] = func(ctx context.Context, s *storeURL, ttl time.Duration) error {
-			return pglock.SetMaxTTL(ctx, s.url.String(), ttl, nil)
+			return pglock.SetMaxTTL(ctx, withSlashes(s.url), ttl, nil)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -15,6 +16,13 @@ import (
 // lookPath returns the executable file of a command.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
+	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/") {
+		for _, dir := range []string{"/bin", "/usr/bin"} { // as execvp(3) has it
+			if there, ok := exec.LookPath(dir + "/" + name); ok == nil {
+				return there, nil
+			}
+		}
+	}
 	switch {
 	case err == nil:
 		return path, nil
@@ -39,6 +47,8 @@ func startHint(err error) string {
 		return "too many processes or threads: see ulimit -u, and the limit of the container"
 	case is(syscall.ENOMEM):
 		return "there is too little memory: see free, and ulimit -v"
+	case is(syscall.E2BIG):
+		return "the environment and the arguments are too large: see env | wc -c, and getconf ARG_MAX; one variable may have 128 KiB"
 	case is(syscall.ENOENT):
 		return "are /dev and /proc mounted?"
 	}

@@ -78,14 +78,14 @@ func openStore(ctx context.Context, u *storeURL, opts *pawl.Options, create bool
 func (s *storeURL) within(ctx context.Context) string {
 	end, ok := ctx.Deadline()
 	if !ok || s.scheme == "file" || s.url.Query().Has("connect_timeout") {
-		return s.url.String()
+		return withSlashes(s.url)
 	}
 	u := *s.url
 	if u.RawQuery != "" {
 		u.RawQuery += "&"
 	}
 	u.RawQuery += "connect_timeout=" + max(time.Until(end)*9/10, time.Millisecond).String()
-	return u.String()
+	return withSlashes(&u)
 }
 
 // store is an open store.

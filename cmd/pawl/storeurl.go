@@ -189,7 +189,17 @@ func (s *storeURL) String() string {
 		}
 		u.RawQuery = q.Encode()
 	}
-	return u.String()
+	return withSlashes(&u)
+}
+
+// withSlashes returns u as text that can be parsed again: String leaves out the slashes of a URL that has nothing
+// behind them, as postgres:// whose host is in $PGHOST.
+func withSlashes(u *url.URL) string {
+	scheme, rest, _ := strings.Cut(u.String(), ":")
+	if scheme == "file" || scheme == "mem" || strings.HasPrefix(rest, "//") {
+		return u.String()
+	}
+	return scheme + "://" + rest
 }
 
 // isSecret does not mean the name of a file in which a secret is.

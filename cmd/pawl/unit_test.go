@@ -131,6 +131,19 @@ func TestEveryStoreIsIn(t *testing.T) {
 	}
 }
 
+// TestBareURL: a URL of which PostgreSQL's variables say the rest is one that can be typed again.
+func TestBareURL(t *testing.T) {
+	for _, text := range []string{"postgres://", "postgres://?sslmode=disable", "redis://h", "file:///d"} {
+		u, err := parseStore(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.String(); got != text || sameStore(got) == "" {
+			t.Errorf("%s is shown as %s", text, got)
+		}
+	}
+}
+
 func TestStoreURL(t *testing.T) {
 	testScheme()
 	u := func(s string) string {

@@ -8,7 +8,34 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 )
+
+// TLSHint says what to do about an error of TLS that is about a certificate, or returns "". The text
+// decides, as some clients keep no more of an error.
+func TLSHint(err error) string {
+	text := err.Error()
+	has := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+	}
+	switch {
+	case has("remote error: tls: certificate required", "remote error: tls: bad certificate"):
+		return "the server wants a certificate of the client: name it with ?cert_file= and ?key_file="
+	case has("remote error: tls: handshake failure"):
+		return "does the server want a certificate of the client? Name it with ?cert_file= and ?key_file="
+	case has("remote error: tls: unknown certificate authority", "remote error: tls: expired certificate", "remote error: tls: revoked certificate",
+		"remote error: tls: unsupported certificate", "remote error: tls: unknown certificate"):
+		return "the server refuses the certificate of the client: name another one with ?cert_file= and ?key_file="
+	case has("certificate has expired or is not yet valid"):
+		return "renew the server's certificate, or set the clock of this machine"
+	case has("certificate is valid for", "certificate is not valid for", "cannot validate certificate for"):
+		return "is this the right server? If it is, name what is in its certificate with ?server_name="
+	case has("x509"):
+		return "name the authority that signed the server's certificate with ?ca_file="
+	}
+	return ""
+}
 
 // TLSFiles are the parameters of a URL that are about TLS.
 type TLSFiles struct {

@@ -219,8 +219,8 @@ func dialHint(err error) error {
 		return err
 	case strings.Contains(s, "connection refused"), strings.Contains(s, "no such file"):
 		return fmt.Errorf("%w: is the server running, and is this its address?", err)
-	case strings.Contains(s, "x509"):
-		return fmt.Errorf("%w: name the authority that signed the server's certificate with ?ca_file=", err)
+	case storekit.TLSHint(err) != "":
+		return fmt.Errorf("%w: %s", err, storekit.TLSHint(err))
 	case errors.Is(err, errNoTLS):
 		return fmt.Errorf("%w within the connect timeout: if this port has no TLS, use redis:// instead of rediss://", err)
 	case strings.Contains(s, "first record does not look like a TLS"):

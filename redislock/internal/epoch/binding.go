@@ -8,6 +8,7 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -271,6 +272,7 @@ func (s *Server) checked(r rueidis.RedisResult) error {
 			return fmt.Errorf("unknown command '%s'", strings.ToUpper(unknown))
 		}
 	}
+	missing = slices.Compact(missing)
 	for i := range missing {
 		missing[i] = "+" + missing[i]
 	}
