@@ -33,6 +33,9 @@ import (
 // circle the last one gets the error, soon after it has closed it; see WaitInDeadlock.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "acquire", driver.Shorten(name), err)
+	}
 	req, set, err := c.request(ctx, "acquire", name, opts)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,9 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 // number of slots; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "try", driver.Shorten(name), err)
+	}
 	req, set, err := c.request(ctx, "try", name, opts)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,8 +24,13 @@ type Client struct {
 	// None is held during a request to the store, the cancelling of a context or a call
 	// of an observer, and no function returns with one held.
 
+	// These two are set when the client is connected. Every call that uses the store asks
+	// ready before.
 	driver     driver.Driver
 	guarantees Guarantees
+	connected  atomic.Bool
+	open       func(context.Context) (driver.Driver, error)
+	require    Guarantees
 	ttl        time.Duration
 	holder     *Holder
 	observer   reporter
@@ -45,7 +50,8 @@ type Client struct {
 	lines  map[string]*queue
 	looks  map[string]*look // those under way, by name
 	habits map[string]*line.Habit
-	open   *grant // the first in the list of those not given back yet
+	grants *grant // the first in the list of those not given back yet
+	dial   *dial  // to the store, under way; nil if none is
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -58,6 +64,18 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 	if d == nil {
 		return nil, &Error{Op: "open", Err: errors.New("New has no driver: give it that of a store, such as new(memlock.Store).Driver(), or use Open")}
 	}
+	c, err := newClient(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.use(d); err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return c, nil
+}
+
+// newClient returns a client without a driver.
+func newClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -68,37 +86,34 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 	if err := checkTTL(ttl); err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
-	g := d.Guarantees()
-	if missing := g.Missing(opts.Require); missing != nil {
-		return nil, &Error{Op: "open", Err: fmt.Errorf("this store cannot give %s: use another store, or do not require it: %w",
-			strings.Join(missing, ", "), errors.ErrUnsupported)}
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	holder := fillHolder(opts.Holder)
 	c := &Client{
-		driver:     d,
-		guarantees: g,
-		ttl:        ttl,
-		holder:     holder,
-		random:     newRandom(holder),
-		observer:   newReporter(opts.Observer, opts.Logger),
-		ctx:        ctx,
-		cancel:     cancel,
-		ended:      make(chan struct{}),
-		lines:      make(map[string]*queue),
-		looks:      make(map[string]*look),
-		habits:     make(map[string]*line.Habit),
-		sched:      schedule.New((*grant).wake),
-		renewals:   schedule.NewWorkers(maxRenewals, (*grant).renew),
-	}
-	if r, ok := d.(driver.Reporter); ok {
-		r.OnNews(c.observer.news)
+		require:  opts.Require,
+		ttl:      ttl,
+		holder:   holder,
+		random:   newRandom(holder),
+		observer: newReporter(opts.Observer, opts.Logger),
+		ctx:      ctx,
+		cancel:   cancel,
+		ended:    make(chan struct{}),
+		lines:    make(map[string]*queue),
+		looks:    make(map[string]*look),
+		habits:   make(map[string]*line.Habit),
+		sched:    schedule.New((*grant).wake),
+		renewals: schedule.NewWorkers(maxRenewals, (*grant).renew),
 	}
 	return c, nil
 }
 
-// Guarantees returns what the client's store can promise.
-func (c *Client) Guarantees() Guarantees { return c.guarantees }
+// Guarantees returns what the client's store can promise, or nothing as long as the store has
+// been out of reach.
+func (c *Client) Guarantees() Guarantees {
+	if !c.connected.Load() {
+		return Guarantees{}
+	}
+	return c.guarantees
+}
 
 // Close releases the leases that are still held and removes what lost ones have left in
 // the store. It waits for the requests in the background and then closes the store's
@@ -140,7 +155,10 @@ func (c *Client) end() error {
 	c.renewals.Close()
 	c.background.Wait()
 	c.timeouts.stop()
-	return only(errors.Join(append(errs, c.driver.Close())...))
+	if c.driver != nil {
+		errs = append(errs, c.driver.Close())
+	}
+	return only(errors.Join(errs...))
 }
 
 const (
@@ -205,7 +223,7 @@ func (c *Client) allOpen() []*Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var leases []*Lease
-	for g := c.open; g != nil; g = g.next {
+	for g := c.grants; g != nil; g = g.next {
 		g.mu.Lock()
 		leases = append(leases, g.present)
 		g.mu.Unlock()

@@ -40,6 +40,9 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	if lead == nil {
 		return noWork("elect", name)
 	}
+	if err := c.ready(ctx); err != nil {
+		return c.opError(ctx, "elect", driver.Shorten(name), err)
+	}
 	set, err := c.settings(opts)
 	if err == nil && (set.shared || set.hasSlots) {
 		err = errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")

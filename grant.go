@@ -19,7 +19,7 @@ type grant struct {
 	id     string
 	keeps  bool // the store tells if others want the name
 
-	prev, next *grant // in Client.open, guarded by Client.mu
+	prev, next *grant // in Client.grants, guarded by Client.mu
 	item       schedule.Item[*grant]
 
 	mu      sync.Mutex    // guards the fields below, and those of all its leases

@@ -16,14 +16,14 @@ import (
 // no error. The answer is for people and their tools: it may be out of date by the time
 // it is read.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
-	in, err := c.inspector()
+	ctx = present(ctx)
+	in, err := c.inspector(ctx)
 	if err == nil {
 		err = driver.CheckName(name)
 	}
 	if err != nil {
 		return nil, &Error{"inspect", driver.Shorten(name), err}
 	}
-	ctx = present(ctx)
 	info, err := in.Inspect(ctx, name)
 	if err != nil {
 		return nil, c.opError(ctx, "inspect", name, err)
@@ -60,11 +60,11 @@ func (c *Client) inLine(name string) (all []*waiter) {
 // by name. It leaves out waiters that only this client knows; Inspect has them. Together with
 // an error it returns the names that it could read, if any.
 func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
-	in, err := c.inspector()
+	ctx = present(ctx)
+	in, err := c.inspector(ctx)
 	if err != nil {
 		return nil, &Error{"list", driver.Shorten(prefix), err}
 	}
-	ctx = present(ctx)
 	infos, err := in.List(ctx, prefix)
 	for _, info := range infos {
 		c.showIdle(info)
@@ -82,6 +82,9 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 	ctx = present(ctx)
 	if c.ctx.Err() != nil {
 		return nil, &Error{Op: "describe", Err: ErrClosed}
+	}
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "describe", "", err)
 	}
 	d, ok := c.driver.(driver.Describer)
 	if !ok {
@@ -104,7 +107,8 @@ func (c *Client) Store(ctx context.Context) (*StoreInfo, error) {
 // holder to let go, and waits until it has or ctx ends. So a goroutine must not break a
 // lease there that is released only after the goroutine has returned.
 func (c *Client) Break(ctx context.Context, name, lease, why string) error {
-	in, err := c.inspector()
+	ctx = present(ctx)
+	in, err := c.inspector(ctx)
 	switch {
 	case err != nil:
 	case lease == "":
@@ -117,7 +121,6 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	if err != nil {
 		return &Error{"break", driver.Shorten(name), err}
 	}
-	ctx = present(ctx)
 	if err := in.Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
 		return c.opError(ctx, "break", name, err)
 	} else if err != nil {
@@ -129,9 +132,12 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 	return nil
 }
 
-func (c *Client) inspector() (driver.Inspector, error) {
+func (c *Client) inspector(ctx context.Context) (driver.Inspector, error) {
 	if c.ctx.Err() != nil {
 		return nil, ErrClosed
+	}
+	if err := c.ready(ctx); err != nil {
+		return nil, err
 	}
 	if in, ok := c.driver.(driver.Inspector); ok {
 		return in, nil

@@ -40,6 +40,9 @@ type Leases struct {
 // NoRenew or ProgressEvery, with which the leases would end one by one.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "acquire", "", err)
+	}
 	sorted, opts, maxHold, err := c.set(names, opts)
 	if err != nil {
 		return nil, &Error{Op: "acquire", Err: err}
@@ -94,6 +97,9 @@ func (c *Client) set(names []string, opts []Option) (sorted []string, until []Op
 // is that of TryAcquire.
 func (c *Client) TryAcquireAll(ctx context.Context, names []string, opts ...Option) (*Leases, error) {
 	ctx = present(ctx)
+	if err := c.ready(ctx); err != nil {
+		return nil, c.opError(ctx, "try", "", err)
+	}
 	sorted, opts, maxHold, err := c.set(names, opts)
 	if err != nil {
 		return nil, &Error{Op: "try", Err: err}

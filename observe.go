@@ -65,7 +65,7 @@ func (c *Client) Observe(ctx context.Context, name string) iter.Seq2[Held, error
 // leader asks the store who leads. What it shows is stale if it was so before the term with
 // the token latest.
 func (c *Client) leader(ctx context.Context, name string, latest Token) (leader Held, stale bool, err error) {
-	in, err := c.inspector()
+	in, err := c.inspector(ctx)
 	if err == nil {
 		err = driver.CheckName(name)
 	}

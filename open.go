@@ -76,23 +76,19 @@ func Schemes() []string {
 // The Open function of that package says what its URLs contain; it has options that are
 // about its kind of store, too, and goes without a registry. Errors contain no password.
 // If the package was not imported, the error names it. The other errors are those of the
-// package's Open and of New.
+// package's Open and of New. If the store is unavailable at that moment the client connects
+// when it is used: see Ping.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
+	open, err := find(url)
+	if err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
 	own := copyOf(opts)
-	d, err := openDriver(ctx, url, own)
-	if err != nil {
-		return nil, err
-	}
-	c, err := New(d, own)
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
-	return c, nil
+	return Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return open(ctx, url, own) }, own)
 }
 
-// OpenDriver is Open for callers that wrap the driver before they pass it to New. It
-// does not change opts.
+// OpenDriver is Open for callers that wrap the driver before they pass it to New. It connects,
+// and does not change opts.
 func OpenDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
 	return openDriver(ctx, url, copyOf(opts))
 }

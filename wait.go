@@ -169,10 +169,10 @@ func (c *Client) keep(l *Lease) {
 	if l.trust.Kind() == line.Exclusive {
 		c.line(g.name).Hold(l)
 	}
-	if g.next = c.open; g.next != nil {
+	if g.next = c.grants; g.next != nil {
 		g.next.prev = g
 	}
-	c.open = g
+	c.grants = g
 	c.sched.Add(&g.item, l.trust.Due())
 }
 
@@ -183,7 +183,7 @@ func (c *Client) forget(g *grant) {
 	if g.prev != nil {
 		g.prev.next = g.next
 	} else {
-		c.open = g.next
+		c.grants = g.next
 	}
 	if g.next != nil {
 		g.next.prev = g.prev
