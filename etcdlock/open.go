@@ -65,16 +65,12 @@ const (
 //	etcds://…                                                     with TLS
 //
 // with the parameters pattern, connect_timeout, password_file, ca_file, cert_file, key_file,
-// server_name. It connects, for at most ConnectTimeout and until ctx ends, and
-// returns an error that says what to do if that fails or if the user lacks rights;
-// and the errors of pawl.New. No error contains the password.
+// server_name. It connects, for at most ConnectTimeout and until ctx ends. If the cluster is
+// unavailable at that moment, the client connects when it is used: see pawl.Client.Ping. Any other
+// error, such as that the user lacks rights, says what to do. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	d, err := NewDriver(ctx, url, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	return newClient(d, opts)
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return NewDriver(ctx, url, opts) }, &opts.Options)
 }
 
 // New returns a pawl client that uses client, and never closes it. Its errors are
@@ -84,19 +80,7 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // grows to two minutes unless told otherwise.
 func New(client *clientv3.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	d, err := NewDriverFor(client, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	return newClient(d, opts)
-}
-
-func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
-	c, err := pawl.New(d, &opts.Options)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return c, nil
+	return pawl.Connect(context.Background(), func(context.Context) (driver.Driver, error) { return NewDriverFor(client, opts) }, &opts.Options)
 }
 
 // NewDriver returns the driver of a client of the cluster at url, for those who

@@ -29,8 +29,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*pawl.Client, 
 	if err != nil {
 		return nil, &pawl.Error{Op: "open", Err: err}
 	}
-	d, err := newStore(ctx, where)
-	return client(d, err, opts)
+	return pawl.Connect(ctx, where.open, &opts.Options)
 }
 
 // ofPool is parseURL for a pool.

@@ -82,8 +82,13 @@ func TestNewOfPool(t *testing.T) {
 		t.Errorf("the pool was asked for %d passwords and dialled %d times, and %s connections listen; want each connection made with a password of its own by that dialer, and one that listens", a, d, listens)
 	}
 	expired.Store(true)
-	if _, err := New(t.Context(), pool, nil); err == nil || !strings.Contains(err.Error(), "no new password") {
-		t.Errorf("New = %v; want the error of BeforeConnect", err)
+	late, err := New(t.Context(), pool, nil)
+	if err == nil {
+		defer late.Close()
+		err = late.Ping(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "no new password") {
+		t.Errorf("New and Ping = %v; want the error of BeforeConnect", err)
 	}
 	for what, err := range map[string]error{
 		"a nil pool": newError(New(t.Context(), nil, nil)),

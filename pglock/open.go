@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -83,25 +82,12 @@ const (
 // with the parameters schema, max_ttl, mode, listen, max_conns, connect_timeout,
 // password_file, and those of PostgreSQL, such as sslmode, sslrootcert, or host for a
 // socket. Of several hosts the one that can be written to is used. Open connects, for at
-// most ConnectTimeout and until ctx ends, makes the schema if it is missing, and returns
-// an error that says what to do if that fails; and the errors of pawl.New. No error
-// contains the password.
+// most ConnectTimeout and until ctx ends, and makes the schema if it is missing. If the server
+// is unavailable at that moment, the client connects when it is used: see pawl.Client.Ping. Any
+// other error says what to do. No error contains the password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	d, err := NewDriver(ctx, url, opts)
-	return client(d, err, opts)
-}
-
-// client returns the client of a driver, or the error of making that.
-func client(d driver.Driver, err error, opts *Options) (*pawl.Client, error) {
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	c, err := pawl.New(d, &opts.Options)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return c, nil
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return NewDriver(ctx, url, opts) }, &opts.Options)
 }
 
 // NewDriver returns the driver of a client of the database at url, for those who want
@@ -111,7 +97,16 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	if err != nil {
 		return nil, err
 	}
-	return newStore(ctx, where)
+	return where.open(ctx)
+}
+
+// open returns a store that is connected.
+func (where *address) open(ctx context.Context) (driver.Driver, error) {
+	s, err := newStore(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func orDefault(opts *Options) *Options {

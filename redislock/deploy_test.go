@@ -238,7 +238,7 @@ func TestErrors(t *testing.T) {
 	open := func(url string) error {
 		opts := longOptions()
 		opts.ConnectTimeout = time.Second
-		c, err := Open(t.Context(), url, opts)
+		c, err := NewDriver(t.Context(), url, opts)
 		if err == nil {
 			c.Close()
 		}

@@ -37,7 +37,8 @@ import (
 // cert_file, key_file, server_name, allow_unguarded, assume_new, wait_replicas, mode,
 // sentinel_username, sentinel_password, sentinel_password_file.
 //
-// It connects, for at most ConnectTimeout and until ctx ends. If that fails, if the
+// It connects, for at most ConnectTimeout and until ctx ends. If the server is unavailable the
+// client connects when it is used: see pawl.Client.Ping. If it fails for another reason, if the
 // user lacks rights or, unless AllowUnguarded is set, if restarts of the server could
 // not be noticed, the error says what to do. The other errors are those of pawl.New. No
 // error contains a password. User and password are those of the server;
@@ -47,12 +48,17 @@ import (
 // announce to each other; addr names more, in case the first is down. Open refuses a
 // database other than 0 there.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	opts = orDefault(opts)
-	d, opts, err := newDriver(ctx, url, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
+	own := orDefault(opts).Options
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return openInto(ctx, url, opts, &own) }, &own)
+}
+
+// openInto is NewDriver, and notes in own what the URL says.
+func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Driver, error) {
+	d, o, err := newDriver(ctx, url, opts)
+	if o != nil {
+		*own = o.Options
 	}
-	return newClient(d, opts)
+	return d, err
 }
 
 // New returns a pawl client that uses client and never closes it. The first lease on a new server
@@ -65,19 +71,7 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // that join the cluster later appear only when it looks for them.
 func New(client rueidis.Client, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts).fit()
-	d, err := NewDriverFor(client, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	return newClient(d, opts)
-}
-
-func newClient(d driver.Driver, opts *Options) (*pawl.Client, error) {
-	c, err := pawl.New(d, &opts.Options)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return c, nil
+	return pawl.Connect(context.Background(), func(context.Context) (driver.Driver, error) { return NewDriverFor(client, opts) }, &opts.Options)
 }
 
 // NewDriver returns the driver of a client of the server at url, for callers that wrap
@@ -87,7 +81,8 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	return d, err
 }
 
-// newDriver also returns the options with what the URL says.
+// newDriver also returns the options with what the URL says, beside an error too unless the URL is
+// wrong.
 func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *Options, error) {
 	opts = orDefault(opts)
 	place, err := conn.Parse(url, opts.forURL())
@@ -97,7 +92,7 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 	opts = opts.with(&place.Options)
 	s, err := newStore(opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, opts, err
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
 	if !place.Clustered() {
@@ -109,7 +104,7 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 			client = nil
 		}
 		if client == nil {
-			return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, conn.NotBound(ctx, err).Err)
+			return nil, opts, fmt.Errorf("redislock: %s: %w", place.Shown, conn.NotBound(ctx, err).Err)
 		}
 		if err := s.start(ctx, epoch.New(client, conf), conf); !errors.Is(err, epoch.ErrCluster) {
 			d, err := s.started(err)
@@ -118,7 +113,7 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 	}
 	nodes, err := place.Nodes()
 	if err != nil {
-		return nil, nil, fmt.Errorf("redislock: %s: %w", place.Shown, err)
+		return nil, opts, fmt.Errorf("redislock: %s: %w", place.Shown, err)
 	}
 	d, err := s.started(s.start(ctx, cluster.New(nodes, conf), conf))
 	return d, opts, err

@@ -163,7 +163,7 @@ func TestSentinelPassword(t *testing.T) {
 	works(t, at+"&sentinel_username=guard&sentinel_password=w4tcher")
 	works(t, at+"&sentinel_password_file="+url.QueryEscape(file))
 	for _, wrong := range []string{at, at + "&sentinel_password=wr0ng"} {
-		_, err := Open(t.Context(), wrong, longOptions())
+		_, err := NewDriver(t.Context(), wrong, longOptions())
 		if err == nil || !strings.Contains(err.Error(), "sentinel_password") {
 			t.Errorf("Open = %v; want an error that names the parameter", err)
 		}

@@ -17,10 +17,5 @@ func init() {
 
 // openByURL is Open for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
-	d, o, err := newDriver(ctx, url, &Options{Options: *opts})
-	if err != nil {
-		return nil, err
-	}
-	*opts = o.Options
-	return d, nil
+	return openInto(ctx, url, &Options{Options: *opts}, opts)
 }

@@ -100,7 +100,7 @@ func TestTLS(t *testing.T) {
 		"zks://" + s.Addr: "use zk://",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, err := Open(ctx, url, options(2*time.Second))
+		_, err := NewDriver(ctx, url, options(2*time.Second))
 		cancel()
 		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v; want %q", url, err, want)
@@ -123,7 +123,7 @@ func TestUnreachable(t *testing.T) {
 		"zk://nosuchhost.invalid":                                       "host",
 	} {
 		began := time.Now()
-		_, err := Open(t.Context(), url, options(5*time.Second))
+		_, err := NewDriver(t.Context(), url, options(5*time.Second))
 		if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v; want %q", url, err, want)
 		}

@@ -65,30 +65,26 @@ const (
 //
 // with the parameters tick_time, connect_timeout, password_file, ca_file,
 // cert_file, key_file, server_name. It begins a session, for at most ConnectTimeout
-// and until ctx ends, and returns an error that says what to do if that fails, or
-// if the servers have no sessions that are long enough for the TTL; and the errors
-// of pawl.New. No error contains the password.
+// and until ctx ends. If the servers are unavailable at that moment, the client connects when it
+// is used: see pawl.Client.Ping. Any other error says what to do, such as that the servers have no
+// sessions that are long enough for the TTL. No error contains the password.
 //
 // There is no way to use a *zk.Conn of the caller's: it does not say how long its
 // session lasts, and begins another one unasked. What it was made with goes in here: the
 // servers, Dial, and a user.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
-	d, err := NewDriver(ctx, url, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	s := d.(*store)
-	var c *pawl.Client
-	if _, err = s.leases(ctx, s.ttl); err != nil {
-		err = &pawl.Error{Op: "open", Err: err}
-	} else {
-		c, err = pawl.New(d, &opts.Options)
-	}
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return c, nil
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) {
+		d, err := NewDriver(ctx, url, opts)
+		if err != nil {
+			return nil, err
+		}
+		s := d.(*store)
+		if _, err := s.leases(ctx, s.ttl); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		return d, nil
+	}, &opts.Options)
 }
 
 // NewDriver returns the driver of a client of the servers at url, for those who

@@ -348,12 +348,19 @@ func TestRefusals(t *testing.T) {
 		"not of the form host:port": func() (*pawl.Client, error) {
 			return NewRedlock(t.Context(), []*redis.Client{redis.NewClient(&redis.Options{Addr: ":6379"}), one, one}, nil)
 		},
-		"is the server running": func() (*pawl.Client, error) { return New(t.Context(), one, nil) },
 	} {
 		_, err := f()
 		var failed *pawl.Error
 		if !errors.As(err, &failed) || failed.Op != "open" || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v; want an error with %q", err, what)
 		}
+	}
+	early, err := New(t.Context(), one, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	if err := early.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "is the server running") {
+		t.Errorf("Ping without a server = %v", err)
 	}
 }

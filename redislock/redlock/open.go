@@ -33,16 +33,26 @@ import (
 // user, password and parameters, and all clients have to name the same masters.
 //
 // It connects, for at most ConnectTimeout and until ctx ends, and for a node timeout
-// once a quorum has answered. It returns ErrUnavailable if fewer than a quorum answer.
+// once a quorum has answered. If fewer answer, the client connects when it is used: see
+// pawl.Client.Ping.
 // If the masters say that they are not N independent ones, the error says what to do.
 // The other errors are those of redislock.Open and pawl.New. No error contains the
 // password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
+	own := orDefault(opts).Options.Options
+	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return openInto(ctx, url, opts, &own) }, &own)
+}
+
+// openInto is NewDriver, and notes in own what the URL says.
+func openInto(ctx context.Context, url string, opts *Options, own *pawl.Options) (driver.Driver, error) {
 	d, o, err := open(ctx, url, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
+	if o != nil {
+		*own = o.Options.Options
 	}
-	return newClient(d, o)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // NewDriver returns the driver of a client of the N masters at url, for callers that
@@ -79,7 +89,7 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	conf.Group = epoch.NewGroup(opts.quorum(len(addrs)), addrs)
 	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
-		return nil, nil, err
+		return nil, opts, err
 	}
 	d, err := NewDriverFor(ctx, nodes, opts)
 	return d, opts, err

@@ -78,7 +78,7 @@ func TestOpenRefusals(t *testing.T) {
 		t.Errorf("Open with one server twice = %v; want a refusal", err)
 	}
 	f[2].do("replicaof", "127.0.0.1", port)
-	if _, err := Open(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[2].Addr) {
+	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[2].Addr) {
 		t.Errorf("Open with a replica = %v; want ErrNotIndependent", err)
 	}
 	f[2].do("replicaof", "no", "one")
@@ -110,8 +110,16 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	f[2].kill()
-	if _, err := Open(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("Open with two of three down = %v; want ErrUnavailable", err)
+	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("NewDriver with two of three down = %v; want ErrUnavailable", err)
+	}
+	early, err := Open(t.Context(), f.url(), opts)
+	if err != nil {
+		t.Fatalf("Open with two of three down = %v", err)
+	}
+	defer early.Close()
+	if err := early.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Ping with two of three down = %v; want ErrUnavailable", err)
 	}
 	_, err = locks.TryAcquire(t.Context(), name)
 	if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
@@ -161,7 +169,7 @@ func TestLeastRights(t *testing.T) {
 			continue // not asked for at first, or not needed
 		}
 		grant(append(append([]string{}, leastRights[:i]...), leastRights[i+1:]...))
-		_, err := Open(t.Context(), url, opts)
+		_, err := NewDriver(t.Context(), url, opts)
 		if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Open without the right %s = %v; want an error that names it", right, err)
 		}
@@ -173,7 +181,7 @@ func TestLeastRights(t *testing.T) {
 		d.Close()
 	}
 	grant(leastRights, "resetkeys", "~other:*")
-	if _, err := Open(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:* &pawl:client:*") {
+	if _, err := NewDriver(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:* &pawl:client:*") {
 		t.Errorf("Open without the keys = %v; want an error that names them", err)
 	}
 }

@@ -14,10 +14,5 @@ func init() { pawl.Register("redlock", openByURL) }
 
 // openByURL is Open for pawl.Open.
 func openByURL(ctx context.Context, url string, opts *pawl.Options) (driver.Driver, error) {
-	d, o, err := open(ctx, url, &Options{Options: redislock.Options{Options: *opts}})
-	if err != nil {
-		return nil, err
-	}
-	*opts = o.Options.Options
-	return d, nil
+	return openInto(ctx, url, &Options{Options: redislock.Options{Options: *opts}}, opts)
 }
