@@ -53,12 +53,12 @@ func TestStuck(t *testing.T) {
 		{"since when is not known", held(driver.Held{}), ""},
 		{"an orphan", held(driver.Held{Orphan: true, Acquired: time.Now().Add(-time.Hour)}), "orphan"},
 		{"of ours", held(driver.Held{Holder: pawl.Holder{Host: host, PID: os.Getpid()}}), ""},
-		{"of one that has gone", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody}}), "holder"},
-		{"of a script whose first step has ended", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Command: acquireCommandLine}}), ""},
+		{"of one that has gone", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}), "holder"},
+		{"of a script whose first step has ended", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace(), Command: acquireCommandLine}}), ""},
 		{"of one elsewhere", held(driver.Held{Holder: pawl.Holder{Host: "x" + host, PID: nobody}}), ""},
 		{"nobody's", &pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}, "queue"},
 		{"with a queue", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}}}, ""},
-		{"with a dead waiter", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}, {Holder: pawl.Holder{Host: host, PID: nobody}}}}, "queue"},
+		{"with a dead waiter", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}, {Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}}}, "queue"},
 	} {
 		d := &doctor{store: &store{flag: " -s file:///x"}, long: time.Hour}
 		var checks []string
