@@ -24,6 +24,9 @@ func (s *store) Examine(context.Context) []driver.Finding {
 		tell("file system", driver.Warning, "the directory is on a network file system ("+kind+"): its locks may not exclude other machines, and waiters there are not woken",
 			"use a local directory or a server")
 	}
+	if s.shared && forOneUser(s.dir) {
+		tell("directory", driver.Warning, "the URL says that the directory is shared, and no other user can write to it", "let its owner type: chmod 1777 "+s.dir+"; or leave ?shared=true out")
+	}
 	var fs unix.Statfs_t
 	if err := ignoringEINTR(func() error { return unix.Statfs(s.dir, &fs) }); err != nil {
 		tell("file system", driver.Problem, "the file system of the directory does not say how it is: "+err.Error(), "see: df "+s.dir)

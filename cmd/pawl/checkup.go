@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -62,7 +64,8 @@ func (d *doctor) grants(ctx context.Context) {
 		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.text, Do: f.hint})
 		return
 	case state == nil:
-		return // it always does
+		d.probe(ctx, 0)
+		return
 	}
 	d.out.State = state
 	longest, _ := time.ParseDuration(state.MaxTTL) // 0 as long as nobody has set it
@@ -74,12 +77,38 @@ func (d *doctor) grants(ctx context.Context) {
 		d.tell(driver.Finding{Check: "max-ttl", Text: limit(state)})
 	}
 	if state.Closed == "" {
-		d.tell(driver.Finding{Check: "quarantine", Text: "the store grants leases"})
+		d.tell(driver.Finding{Check: "quarantine", Text: "no restart keeps the store from granting leases"})
+		d.probe(ctx, longest)
 		return
 	}
 	d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem,
 		Text: fmt.Sprintf("the store grants nothing for %s, until %s: %s", state.Closed, state.Until.Local().Format(time.TimeOnly), state.Why),
 		Do:   "wait, or, if nobody can hold a lock, see: pawl bless --help"})
+}
+
+// probe takes a lock, with the longest TTL that the store has, if it is shorter than that of most programs. It is
+// always the same one: a directory keeps a file of each.
+func (d *doctor) probe(ctx context.Context, longest time.Duration) {
+	if !d.probes {
+		return
+	}
+	ttl := pawl.DefaultTTL
+	if longest > 0 {
+		ttl = min(ttl, longest)
+	}
+	lease, err := d.store.TryAcquire(ctx, "pawl-doctor", pawl.TTL(ttl), pawl.Why("pawl doctor looks whether the store grants leases"))
+	if err == nil {
+		err = lease.Release(ctx)
+	}
+	switch {
+	case err == nil, errors.Is(err, pawl.ErrHeld): // by another doctor
+		d.tell(driver.Finding{Check: "grant", Text: "the store grants leases: one was taken and released"})
+	case errors.Is(err, pawl.ErrDenied), errors.Is(err, fs.ErrPermission):
+		d.tell(driver.Finding{Check: "grant", Text: "this user may not take a lock, so none was tried"})
+	default:
+		f := storeFailure(err, d.out.Store)
+		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.text, Do: f.hint})
+	}
 }
 
 // mostLocks is how many locks are told of. Whatever is wrong with more is wrong with the store.

@@ -19,7 +19,8 @@ import (
 const doctorHelp = `Look at a store from here, and say in words what is wrong and what to do:
 whether it answers and how fast, what its servers say of themselves (version,
 role, persistence, eviction, clock), whether it grants locks, and which locks
-and queues are stuck. Nothing is changed.
+and queues are stuck. It takes and releases the lock "pawl-doctor", unless
+--probe=false is there or it has no right to, and changes nothing else.
 
 Servers are asked with no rights but those that locks need. What a server would
 only say to others is not looked at.
@@ -48,6 +49,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		},
 	}
 	durationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks that have been held for this `DURATION`")
+	cmd.Flags().BoolVar(&d.probes, "probe", true, "take a lock, to see whether the store grants it")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -56,6 +58,7 @@ func (a *app) doctorCommand() *cobra.Command {
 type doctor struct {
 	*app
 	long     time.Duration
+	probes   bool
 	store    *store
 	findings []driver.Finding
 	out      doctorJSON
@@ -116,6 +119,13 @@ func (d *doctor) run(ctx context.Context) error {
 func (d *doctor) tell(f driver.Finding) { d.tellOf("", f) }
 
 func (d *doctor) tellOf(lock string, f driver.Finding) {
+	switch {
+	case f.Level == driver.Fine:
+	case f.Do == "":
+		f.Do = "do what it says, and run pawl doctor again"
+	case strings.HasPrefix(f.Do, "check --store"): // which is what the user has just done
+		f.Do = "see whether the server runs, and what its log says"
+	}
 	d.findings = append(d.findings, f)
 	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), flagNames.Replace(f.Text), f.Do})
 }

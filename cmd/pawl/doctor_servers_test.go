@@ -105,6 +105,22 @@ func TestDoctorOnRedisInDanger(t *testing.T) {
 	}
 }
 
+// A server that has no memory left grants nothing, whatever it says of itself.
+func TestDoctorOnAFullRedis(t *testing.T) {
+	w := newWorld(t)
+	s := servers.StartRedis(t, "--maxmemory", "100mb")
+	store := "redis://" + s.Addr + "?assume_new=true"
+	if bad := w.diagnosis(store, 0); len(bad) > 0 {
+		t.Errorf("it is well, but for %q", bad)
+	}
+	if _, err := s.Do("CONFIG", "SET", "maxmemory", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if bad := strings.Join(w.diagnosis(store, 2), "\n"); !strings.Contains(bad, "grant: the store grants nothing: ") || !strings.Contains(bad, "maxmemory") {
+		t.Errorf("not fine is %q; want that nothing is granted, and maxmemory", bad)
+	}
+}
+
 // A node that is down is a warning as long as others are enough.
 func TestDoctorOnRedlock(t *testing.T) {
 	w := newWorld(t)
