@@ -39,6 +39,10 @@ func TestConformance(t *testing.T) {
 }
 
 func harness(opts *Options) drivertest.Harness {
+	// A server forks for each connection, which takes its time on a busy machine.
+	patient := *opts
+	patient.ConnectTimeout = patience
+	opts = &patient
 	return drivertest.Harness{
 		Start: func(t testing.TB) drivertest.Store {
 			var p *servers.Postgres

@@ -105,7 +105,7 @@ func TestGuard(t *testing.T) {
 	p := server(t)
 	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
 	guard := func(g driver.Grant, tx any) error { return g.(driver.Guarder).Guard(t.Context(), tx, nil) }
-	const ttl = 500 * time.Millisecond
+	const ttl = 5 * time.Second
 	for way, begin := range beginners(t, p) {
 		t.Run(way, func(t *testing.T) {
 			name := func(s string) string { return "guard/" + way + "/" + s }
@@ -198,7 +198,7 @@ func TestGuardSharers(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	mine, other := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
-	const ttl = 500 * time.Millisecond
+	const ttl = 5 * time.Second
 	for what, kind := range map[string]driver.Request{"reader": {Shared: true}, "slot": {Slots: 1}} {
 		req := request("guard/"+what, ttl)
 		req.Shared, req.Slots = kind.Shared, kind.Slots

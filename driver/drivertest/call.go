@@ -88,7 +88,7 @@ func (c *call) waits() {
 func (c *call) returned(d time.Duration) {
 	c.e.Helper()
 	if began := driver.Now(); !c.e.closed(c.done, d) {
-		c.e.Fatalf("Acquire still waits after %v; it has %v", driver.Now().Sub(began), d)
+		c.e.Fatalf("Acquire still waits after %v", driver.Now().Sub(began))
 	}
 }
 
