@@ -49,11 +49,13 @@ func isHeld(t testing.TB, d driver.Driver, name string) {
 // isOver waits until the time of the leases on a name is over at the server, guarded or not.
 func isOver(t testing.TB, d *store, name string) {
 	t.Helper()
+	var info *driver.Info
+	var err error
 	if !eventually(patience, func() bool {
-		info, err := d.Inspect(t.Context(), name)
+		info, err = d.Inspect(t.Context(), name)
 		return err == nil && !slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Transaction == nil })
 	}) {
-		t.Fatalf("%s is held for ever", name)
+		t.Fatalf("%s is held for ever: %+v, %v", name, info, err)
 	}
 }
 

@@ -24,10 +24,10 @@ func peek(c net.Conn) (something, ok bool) {
 	if err != nil {
 		return true, true
 	}
-	err = raw.Read(func(fd uintptr) bool {
+	// Not raw.Read, which waits for other reads to end: pgx leaves one behind after a write that took long.
+	err = raw.Control(func(fd uintptr) {
 		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		something = err != syscall.EAGAIN && err != syscall.EINTR
-		return true
 	})
 	return something || err != nil, true
 }

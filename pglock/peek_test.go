@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package pglock
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestPeekBesideARead: pgx reads in the background when a write takes more than 15 ms, as on a busy
+// machine, and goes on when the answer has come. To look at the connection does not wait for that.
+func TestPeekBesideARead(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	here, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	there, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.ReadFull(here, make([]byte, 2))
+	}()
+	there.Write([]byte("x")) // the first half: the read has begun when it is gone
+	for end := time.Now().Add(patience); ; {
+		type result struct{ something, ok bool }
+		looked := make(chan result, 1)
+		go func() {
+			something, ok := peek(here)
+			looked <- result{something, ok}
+		}()
+		select {
+		case r := <-looked:
+			if !r.ok {
+				t.Fatal("a connection cannot be looked at")
+			}
+			if r.something && time.Now().Before(end) {
+				continue
+			}
+			if r.something {
+				t.Error("the read does not begin")
+			}
+		case <-time.After(patience):
+			t.Error("peek waits for a read")
+		}
+		break
+	}
+	there.Close()
+	<-read
+}
