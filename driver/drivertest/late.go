@@ -15,8 +15,8 @@ import (
 // A real store runs on a machine that is busy, or stands still for a moment, and that must not
 // fail a test. There are three cases.
 //
-//   - A test waits for something. It gives up when its limit has passed and the store has
-//     since answered many requests (deadline): a slow machine answers them slowly.
+//   - A test waits for something. If its limit has passed, and goroutines or answers were late, it
+//     gives up only when the store has answered many requests since (deadline).
 //   - A lease has ended because the test came too late for it, which the clock shows. The test
 //     begins again with twice the TTL (again).
 //   - A client has lost a lease, or given up a request, because answers, or its own goroutines,
@@ -27,6 +27,8 @@ import (
 const (
 	// patience is for what takes no time, however slow the machine is.
 	patience = time.Minute
+	// tooSlow is an answer of a store that may not answer other requests in time, as it is.
+	tooSlow = time.Second
 	// enough requests that the store has answered show that it is not the machine that is late.
 	enough = 100
 )
@@ -53,6 +55,14 @@ func (d *deadline) over() bool {
 	case !d.e.h.real || now >= d.limit.Add(patience) || d.e.ctx.Err() != nil:
 		return true
 	}
+	if d.answers() {
+		d.left--
+	}
+	return d.left <= 0
+}
+
+// answers asks the store for a lease, and measures how long that takes.
+func (d *deadline) answers() bool {
 	if d.store == nil {
 		d.store = d.e.open()
 	}
@@ -60,10 +70,11 @@ func (d *deadline) over() bool {
 	defer cancel()
 	req := d.e.request("deadline-of-" + d.e.prefix)
 	req.TTL = d.e.h.TTL
-	if g, err := d.store.TryAcquire(ctx, req); err == nil && g.Release(ctx) == nil {
-		d.left--
-	}
-	return d.left <= 0
+	began := driver.Now()
+	g, err := d.store.TryAcquire(ctx, req)
+	answered := err == nil && g.Release(ctx) == nil
+	d.e.pulse.saw(driver.Now().Sub(began))
+	return answered
 }
 
 // limit is for a context: d, and on a real store what no machine takes.
@@ -74,12 +85,23 @@ func (e *env) limit(d time.Duration) time.Duration {
 	return d
 }
 
-// closed reports whether c is closed before the deadline that is d away.
+// closed reports whether c is closed before d has passed, or on a machine that is late before
+// the deadline that is d away.
 func (e *env) closed(c <-chan struct{}, d time.Duration) bool {
-	if closed(c, d) || !e.h.real {
-		return closed(c, 0)
+	if !e.h.real {
+		return closed(c, d)
 	}
-	for end := e.deadline(0); !end.over(); {
+	end := e.deadline(d)
+	if closed(c, d/2) {
+		return true
+	}
+	for driver.Now() < end.limit { // find out whether the machine is late, goroutines or the store
+		end.answers()
+		if closed(c, max(d/100, 10*time.Millisecond)) {
+			return true
+		}
+	}
+	for late := e.pulse.late(); late > d/10 && !end.over(); {
 		if closed(c, 20*time.Millisecond) {
 			return true
 		}
