@@ -66,7 +66,7 @@ func (e *env) writerAmong(readers, clients int) {
 		e.give(e.get(cs[0], name))
 	}
 	pair := min(time.Since(began)/4, 10*time.Millisecond)
-	hold := max(2*e.h.Pause, time.Duration(readers)*max(2*pair, 2*time.Millisecond))
+	hold := max(2*e.h.Pause, time.Duration(readers)*max(pair, 2*time.Millisecond))
 	var phase atomic.Int32 // odd from when a writer waits until it is about to release
 	var reads atomic.Int32
 	ctx, stop := context.WithCancel(e.ctx)
