@@ -46,7 +46,7 @@ func TestOverdue(t *testing.T) {
 		for _, l := range looks {
 			h := pawl.Held{Holder: elsewhere, Lease: l.lease}
 			if l.lease == "gone" {
-				h.Holder = driver.Holder{Host: host, PID: 1 << 30}
+				h.Holder = driver.Holder{Host: host, PID: 1 << 30, Space: driver.PIDSpace()}
 			}
 			if l.until != 0 {
 				h.Expires = begin.Add(l.until)

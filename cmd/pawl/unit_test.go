@@ -278,8 +278,8 @@ func TestWarnings(t *testing.T) {
 
 func TestNoticeOfOwnLease(t *testing.T) {
 	host, _ := os.Hostname()
-	own := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host}}}}}
-	other := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2"}}}}}
+	own := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host, Space: driver.PIDSpace()}}}}}
+	other := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2", Space: driver.PIDSpace()}}}}}
 	if !own.mine(os.Getpid()) || other.mine(os.Getpid()) || (notice{}).mine(os.Getpid()) {
 		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(os.Getpid()), other.mine(os.Getpid()), notice{}.mine(os.Getpid()))
 	}
