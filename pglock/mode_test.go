@@ -142,6 +142,10 @@ func TestFsyncOff(t *testing.T) {
 		}
 		d := open(t, p.URL("pawl"), &Options{MaxTTL: testMaxTTL})
 		if during {
+			// The row is there: the next grant is an ordinary one.
+			if err := take(t, d, "while it is off", time.Minute).Release(t.Context()); err != nil {
+				t.Error(err)
+			}
 			for _, is := range []string{"off", "on"} {
 				sql(t, p, "ALTER SYSTEM SET fsync = "+is)
 				sql(t, p, "SELECT pg_reload_conf()")

@@ -61,7 +61,7 @@ func init() {
 	pg("an old primary will do", "bind.go",
 		"case was.timeline > is.timeline:", "case false:", "TestPromoted")
 	pg("a client goes back to the old primary", "pool.go",
-		"return check(run{string(res.Rows[0][2]), int(timeline)})", "return nil", "TestPromoted")
+		"return check(run{string(res.Rows[0][2]), int(timeline)})", "_ = timeline\n\treturn nil", "TestPromoted")
 	pg("a host that is silent keeps a client from the next", "pool.go",
 		"p.timeout/hosts(config))", "p.timeout)", "TestSilentHost")
 	pg("renewals go on at an old primary", "sql/schema.sql",
