@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -13,7 +14,8 @@ import (
 
 // Connect is New with the driver that open returns, for the packages of stores. If the store
 // is unavailable at that moment, the client is returned all the same, and calls open again
-// when it is used. Any other error of open, such as for a URL that is wrong, is returned.
+// when it is used. Any other error of open, such as for a URL that is wrong, is returned, and so
+// is one that is fs.ErrInvalid or errors.ErrUnsupported: that does not pass.
 // open must bound its time. Each call of it makes another driver.
 func Connect(ctx context.Context, open func(context.Context) (driver.Driver, error), opts *Options) (*Client, error) {
 	ctx = present(ctx)
@@ -25,7 +27,7 @@ func Connect(ctx context.Context, open func(context.Context) (driver.Driver, err
 			return nil, errors.Join(err, d.Close())
 		}
 		return c, nil
-	case ctx.Err() != nil || !errors.Is(only(err), ErrUnavailable):
+	case ctx.Err() != nil || !errors.Is(only(err), ErrUnavailable) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errors.ErrUnsupported):
 		return nil, &Error{Op: "open", Err: err}
 	}
 	c, err := newClient(opts)

@@ -30,8 +30,11 @@ func TestOpenNamesHungNodes(t *testing.T) {
 		defer cancel()
 		locks, err := Open(ctx, f.url(), opts)
 		if err == nil {
-			locks.Close()
-			t.Fatal("Open has no error")
+			defer locks.Close()
+			err = locks.Ping(ctx)
+		}
+		if err == nil {
+			t.Fatal("Open and Ping have no error")
 		}
 		if left := ctx.Err() != nil; errors.Is(err, context.DeadlineExceeded) != left || errors.Is(err, pawl.ErrUnavailable) == left {
 			t.Errorf("Open within %v = %v; want ErrUnavailable, unless the context has ended", within, err)
