@@ -133,12 +133,12 @@ func TestRedlockServersDie(t *testing.T) {
 func TestRedlockJustStarted(t *testing.T) {
 	w := newWorld(t)
 	store, _ := startRedlock(t, 5*time.Second)
-	p := w.pawl("run", "-s", store, "--ttl", "10s", "-n", "deploy", "true")
+	p := w.pawl("run", "-s", store, "--ttl", "5s", "-n", "deploy", "true")
 	p.end(exitUnavailable)
 	if got := p.stderr(); !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {
 		t.Errorf("stderr without waiting is %q; want the time that is left", got)
 	}
-	p = w.pawl("run", "-s", store, "--ttl", "10s", "deploy", "touch", "in")
+	p = w.pawl("run", "-s", store, "--ttl", "5s", "deploy", "touch", "in")
 	p.end(0)
 	w.appears("in")
 	if got := p.stderr(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {
