@@ -170,6 +170,9 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 		}
 		s.saw(t.others)
 		f := t.failure(s.req.Name)
+		if f.kind == silent {
+			f.ends = ends
+		}
 		if s.wished {
 			f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
 		}

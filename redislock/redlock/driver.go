@@ -101,7 +101,7 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	if d.clock == nil {
 		d.clock = time.Now
 	}
-	d.gate.room = maxRoom
+	d.gate.room = minRoom
 	d.jobs = make(chan func())
 	d.random = rand.New(source(opts))
 	d.ctx, d.cancel = context.WithCancel(context.Background())

@@ -16,6 +16,7 @@ import (
 // fill has the gate let in as many calls as it does.
 func fill(t *testing.T, d *Driver, c class) {
 	t.Helper()
+	d.gate.room = maxRoom
 	for range maxRoom {
 		if err := d.enter(t.Context(), c); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ const (
 	// maxRoom is how many calls that wait for others may be under way. Fewer do not keep the processors of a client and of
 	// nodes nearby busy, and more only make each of them take longer.
 	maxRoom = 128
-	// minRoom is how many may be where nodes are slow.
+	// minRoom is how many may be where nodes are slow, and at first.
 	minRoom = 8
 )
 
@@ -122,8 +122,13 @@ func (g *gate) paced(sent driver.Instant, late bool) {
 		g.room, g.quick, g.shrunk = max(g.room/2, minRoom), 0, driver.Now()
 	case late, g.room == maxRoom:
 	default:
-		if g.quick++; g.quick >= g.room {
-			g.room, g.quick = min(g.room+g.room/8, maxRoom), 0
+		if g.quick++; g.quick < g.room {
+			return
 		}
+		more := g.room / 8
+		if g.shrunk == 0 { // it has only begun
+			more = g.room
+		}
+		g.room, g.quick = min(g.room+more, maxRoom), 0
 	}
 }

@@ -93,11 +93,7 @@ func TestFullGate(t *testing.T) {
 		all := masters(3)
 		d := start(t, all, nil)
 		g := try(t, d)
-		for range maxRoom {
-			if err := d.enter(t.Context(), wanting); err != nil {
-				t.Fatal(err)
-			}
-		}
+		fill(t, d, wanting)
 		before := all[0].calls
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -133,11 +129,7 @@ func TestFullGate(t *testing.T) {
 func TestCloseWithAFullGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, masters(3), nil)
-		for range maxRoom {
-			if err := d.enter(t.Context(), wanting); err != nil {
-				t.Fatal(err)
-			}
-		}
+		fill(t, d, wanting)
 		got := make(chan error)
 		go func() {
 			_, err := d.Acquire(t.Context(), ownName(1))

@@ -99,6 +99,7 @@ func (l pressure) run(t *testing.T, f fleet) {
 		first.CompareAndSwap(nil, &err)
 	}
 	end := time.Now().Add(max(5*time.Second, l.ttl+time.Second))
+	late := lateness(f[0])
 	var work sync.WaitGroup
 	for i := range l.goroutines {
 		work.Go(func() {
@@ -126,8 +127,30 @@ func (l pressure) run(t *testing.T, f fleet) {
 		}
 		lease.Release(t.Context())
 	}
-	t.Logf("%d pairs, %d errors, %d of them lost, %d of %d held leases lost", done.Load(), failed.Load(), lost.Load(), gone, held)
+	stood := late()
+	t.Logf("%d pairs, %d errors, %d of them lost, %d of %d held leases lost; a server took up to %v for a PING", done.Load(), failed.Load(), lost.Load(), gone, held, stood)
 	if err := first.Load(); err != nil {
 		t.Errorf("the first error: %v", *err)
 	}
+}
+
+// lateness measures until it is called how long a server takes to answer somebody who asks for nothing.
+func lateness(s *redis) (longest func() time.Duration) {
+	stop, result := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		most := time.Duration(0)
+		for {
+			began := time.Now()
+			if _, err := s.Do("ping"); err == nil {
+				most = max(most, time.Since(began))
+			}
+			select {
+			case <-stop:
+				result <- most
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return func() time.Duration { close(stop); return <-result }
 }

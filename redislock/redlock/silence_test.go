@@ -5,6 +5,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ func TestBusyNodesAreNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
 		d := start(t, all, nil)
+		d.gate.room = maxRoom
 		mine := try(t, d)
 		for _, m := range all {
 			m.oneByOne(20 * time.Millisecond)
@@ -141,6 +143,54 @@ func TestRenewalOverALongWay(t *testing.T) {
 	})
 }
 
+// TestOverloadOfSlowNodes: nodes that carry out 50 requests a second, one after the other, and 200 goroutines that lock
+// names of their own: no lease of the client is lost, and all get theirs.
+func TestOverloadOfSlowNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		defer time.Sleep(time.Minute) // what is still under way ends
+		opts := &Options{}
+		opts.TTL = 3 * time.Second
+		locks, err := New(t.Context(), nodes(all), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close()
+		var held []*pawl.Lease
+		for i := range 10 {
+			lease, err := locks.Acquire(t.Context(), fmt.Sprint("held-", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, lease)
+		}
+		for _, m := range all {
+			m.oneByOne(20 * time.Millisecond)
+		}
+		began := driver.Now()
+		var wait sync.WaitGroup
+		for i := range 200 {
+			wait.Go(func() {
+				lease, err := locks.Acquire(t.Context(), fmt.Sprint("own-", i))
+				if err == nil {
+					err = lease.Release(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		t.Logf("it took %v", driver.Now().Sub(began))
+		for _, lease := range held {
+			if err := lease.Err(); err != nil {
+				t.Error(err)
+			}
+			lease.Release(t.Context())
+		}
+	})
+}
+
 // TestNeverAnswered: a participant that no quorum has ever answered gives up when connections are refused, or
 // after the connect timeout.
 func TestNeverAnswered(t *testing.T) {
@@ -222,6 +272,7 @@ func TestRoomFollowsTheNodes(t *testing.T) {
 			defer d.gate.mu.Unlock()
 			return d.gate.room
 		}
+		d.gate.room = maxRoom
 		far(all, silence*3/4)
 		many(t, d, maxRoom, 30*time.Second)
 		if n := room(); n != maxRoom/2 {
