@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -28,15 +27,15 @@ func (s *store) Examine(ctx context.Context) []driver.Finding {
 	found := make([]driver.Finding, len(s.addrs))
 	var all sync.WaitGroup
 	for i, at := range s.addrs {
-		all.Go(func() { found[i] = examine(ctx, at) })
+		all.Go(func() { found[i] = s.examine(ctx, at) })
 	}
 	all.Wait()
 	return found
 }
 
-func examine(ctx context.Context, at string) driver.Finding {
+func (s *store) examine(ctx context.Context, at string) driver.Finding {
 	began := time.Now()
-	text, err := srvr(ctx, at)
+	text, err := s.word(ctx, at, "srvr")
 	is := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(line, ": "); ok {
@@ -55,9 +54,9 @@ func examine(ctx context.Context, at string) driver.Finding {
 		version, is["Mode"], is["Connections"], time.Since(began).Round(100*time.Microsecond))}
 }
 
-// srvr returns what a server says of itself.
-func srvr(ctx context.Context, at string) (string, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at)
+// word returns what a server answers to a word of four letters.
+func (s *store) word(ctx context.Context, at, word string) (string, error) {
+	conn, err := s.dial(ctx, "tcp", at)
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +64,7 @@ func srvr(ctx context.Context, at string) (string, error) {
 	if end, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(end) // it fails only where reading and writing do
 	}
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
+	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
 	}
 	text, err := io.ReadAll(io.LimitReader(conn, 64<<10))

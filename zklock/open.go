@@ -29,8 +29,9 @@ type Options struct {
 	// made if it is missing. Clients with the same root exclude each other.
 	Root string
 
-	// TickTime is that of the servers, tickTime in zoo.cfg, or longer; 2 s, which
-	// is usual, unless set. Sessions are longer than the TTL by three ticks at least.
+	// TickTime is that of the servers, tickTime in zoo.cfg, or longer. Unless set, it is
+	// what the servers answer to the word conf, and if they do not, 2 s, which is
+	// usual. Sessions are longer than the TTL by three ticks at least.
 	TickTime time.Duration
 
 	// Username and Password are sent to the servers, with the scheme digest, if the
@@ -100,6 +101,7 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	if err != nil {
 		return nil, err
 	}
+	s.learnTick(ctx, p.opts.TickTime > 0)
 	if _, err := s.usual(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("zklock: %s: %w", p.shown, err)
@@ -126,6 +128,7 @@ func newStore(p *place) (*store, error) {
 		acl:      zk.WorldACL(zk.PermAll),
 		ttl:      cmp.Or(o.TTL, pawl.DefaultTTL),
 		tick:     cmp.Or(o.TickTime, defaultTick),
+		tickFrom: tickAssumed,
 		timeout:  cmp.Or(o.ConnectTimeout, defaultConnect),
 		sessions: make(map[time.Duration]*session),
 	}

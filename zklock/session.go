@@ -108,8 +108,8 @@ func (s *session) begin() {
 		}
 	}
 	if most := s.store.longestTTL(s.granted()); most < s.ttl {
-		s.refused = fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v: use at most %v, or raise their maxSessionTimeout: %w",
-			s.ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
+		s.refused = fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v (%s): use at most %v, or raise their maxSessionTimeout: %w",
+			s.ttl, s.granted(), s.store.ticks(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
 	}
 	close(s.ready)
 	s.keep()

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,4 +289,43 @@ func TestCloseBesideAnEnd(t *testing.T) {
 		n.end(errSession)
 		<-waited
 	})
+}
+
+// TestTickIsLearned: the servers say how long their ticks are, and the error of a TTL that is
+// too long for them says what is taken for a tick, and why.
+func TestTickIsLearned(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "tickTime=500", "maxSessionTimeout=10000")
+	open := func(o Options) error {
+		o.TTL = 5 * time.Second
+		c, err := Open(t.Context(), s.url(), &o)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	if err := open(Options{}); err != nil {
+		t.Errorf("Open with a TTL of 5s and ticks of 500ms = %v", err)
+	}
+	err := open(Options{TickTime: 2 * time.Second})
+	if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "ticks of 2s, as tick_time says") {
+		t.Errorf("Open with a tick time of 2s = %v; want the tick in it", err)
+	}
+	mute := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &muteConn{Conn: conn}, err
+	}
+	if err = open(Options{Dial: mute}); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "set ?tick_time=") {
+		t.Errorf("Open where the servers do not answer conf = %v; want what to set", err)
+	}
+}
+
+// muteConn is a connection to a server that does not allow the word conf.
+type muteConn struct{ net.Conn }
+
+func (c *muteConn) Write(b []byte) (int, error) {
+	if string(b) == "conf" {
+		return c.Conn.Write([]byte("none"))
+	}
+	return c.Conn.Write(b)
 }

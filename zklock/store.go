@@ -22,16 +22,17 @@ const maxSessions = 8
 
 // store is one participant.
 type store struct {
-	addrs   []string
-	shown   string // for people
-	root    string // below it are the nodes of the names
-	tls     *tls.Config
-	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-	auth    []byte // user:password, or nil
-	acl     []zk.ACL
-	ttl     time.Duration // of the session to look with
-	tick    time.Duration
-	timeout time.Duration // of connecting
+	addrs    []string
+	shown    string // for people
+	root     string // below it are the nodes of the names
+	tls      *tls.Config
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	auth     []byte // user:password, or nil
+	acl      []zk.ACL
+	ttl      time.Duration // of the session to look with
+	tick     time.Duration
+	tickFrom string        // how it is known, for people
+	timeout  time.Duration // of connecting
 
 	plain atomic.Bool  // the servers know no containers
 	seen  atomic.Int64 // the transaction of the last grant; see checkOrder

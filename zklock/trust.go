@@ -130,7 +130,7 @@ func (s *session) tooSlow(ttl time.Duration) error {
 	trip := s.trip
 	s.mu.Unlock()
 	least := max(8*trip+9*s.store.tick, ttl*5/4).Round(100 * time.Millisecond)
-	return fmt.Errorf("%w: a round trip takes %v, and ticks are taken for %v (tick_time): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.tick, least)
+	return fmt.Errorf("%w: a round trip takes %v (%s): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.ticks(), least)
 }
 
 // standing returns since when the grant may be trusted by the last request that a quorum
