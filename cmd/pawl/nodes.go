@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -37,11 +36,12 @@ type nodesJSON struct {
 }
 
 type nodeJSON struct {
-	Address string   `json:"address"`
-	ID      string   `json:"id,omitempty"`   // the address by which it was named first
-	Sets    []string `json:"sets,omitempty"` // of nodes that programs may use: quorum:id,id,id
-	Closed  string   `json:"closed,omitempty"`
-	Error   string   `json:"error,omitempty"`
+	Address  string `json:"address"`
+	ID       string `json:"id,omitempty"`       // random
+	Set      string `json:"set,omitempty"`      // of nodes that it serves: quorum:id,id,id
+	Changing string `json:"changing,omitempty"` // to which nodes, and by whom
+	Closed   string `json:"closed,omitempty"`
+	Error    string `json:"error,omitempty"`
 }
 
 func (a *app) showNodes() error {
@@ -58,7 +58,7 @@ func (a *app) showNodes() error {
 	}
 	out := nodesJSON{Schema: schema, Store: u.String()}
 	for _, s := range all {
-		n := nodeJSON{Address: s.Addr, ID: s.ID, Sets: s.Sets}
+		n := nodeJSON{Address: s.Addr, ID: s.ID, Set: s.Set, Changing: s.Changing}
 		if s.Closed > 0 {
 			n.Closed = s.Closed.Round(time.Second).String()
 		}
@@ -69,9 +69,9 @@ func (a *app) showNodes() error {
 	}
 	return a.print(out, func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "ADDRESS\tID\tCLOSED\tPROGRAMS MAY USE")
+		fmt.Fprintln(t, "ADDRESS\tID\tCLOSED\tSERVES")
 		for _, n := range out.Nodes {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", n.Address, dash(n.ID), dash(n.Closed), printable(dash(strings.Join(n.Sets, " or ")+n.Error)))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", n.Address, dash(n.ID), dash(n.Closed), printable(dash(why(n))))
 		}
 		return t.Flush()
 	})
@@ -89,4 +89,15 @@ func isRedlock(u *storeURL) error {
 		return fail(exitConfig, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
 	}
 	return nil
+}
+
+// why is what a node serves, or why it does not.
+func why(n nodeJSON) string {
+	switch {
+	case n.Error != "":
+		return n.Error
+	case n.Changing != "":
+		return "nothing: the nodes are being changed " + n.Changing
+	}
+	return n.Set
 }

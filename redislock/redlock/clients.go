@@ -42,11 +42,11 @@ func NodesOf(clients []rueidis.Client, opts *Options) ([]Node, error) {
 	limit.Note = opts.noted
 	conf := nodeConfig(opts, limit)
 	conf.Owned = false
-	conf.Group = epoch.NewGroup(opts.quorum(len(addrs)), addrs)
 	var nodes []Node
 	for i, c := range clients {
-		conf.Addr, conf.Node = addrs[i], i
+		conf.Addr = addrs[i]
 		nodes = append(nodes, newRedisNode(c, conf, layout))
 	}
+	enroll(nodes, opts.quorum(len(addrs)))
 	return nodes, nil
 }

@@ -28,6 +28,7 @@ type Driver struct {
 	members   []*member
 	every     []int // their indexes
 	quorum    int
+	roster    *roster // nil if the nodes are no servers
 	layout    *keys.Layout
 	maxTTL    time.Duration
 	ttl       time.Duration // of most leases, and the limit of other requests
@@ -119,8 +120,11 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 		}
 		m := &member{Node: n, d: d, poke: make(chan struct{}, 1),
 			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))}
-		if r, ok := n.(*redisNode); ok && r.silent {
-			m.owes = silentSince(driver.Now())
+		if r, ok := n.(*redisNode); ok {
+			d.roster = r.roster
+			if r.silent {
+				m.owes = silentSince(driver.Now())
+			}
 		}
 		d.every = append(d.every, len(d.members))
 		d.members = append(d.members, m)
@@ -193,7 +197,10 @@ func (d *Driver) usable(ctx context.Context, req *driver.Request) error {
 	if err := d.layout.Check(req.Name); err != nil {
 		return fmt.Errorf("redlock: %w", err)
 	}
-	return checkTTL(req.TTL, d.maxTTL)
+	if err := checkTTL(req.TTL, d.maxTTL); err != nil {
+		return err
+	}
+	return d.settle(ctx)
 }
 
 // checkTTL returns an error for a TTL that is longer than MaxTTL as this client has it:

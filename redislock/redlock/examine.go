@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -23,11 +24,11 @@ func (d *Driver) Examine(ctx context.Context) []driver.Finding {
 		f := driver.Finding{Check: "node", Server: s.Addr}
 		r, real := d.members[i].Node.(*redisNode)
 		switch {
-		case errors.Is(s.Err, epoch.ErrStranger):
-			f.Level, f.Text = driver.Problem, "the other nodes do not know it, so it counts as down"
-			f.Do = "name the nodes that pawl nodes shows, or replace one step by step: pawl nodes --help"
 		case s.Err != nil:
-			f.Level, f.Text, f.Do = driver.Warning, "it is down: "+s.Err.Error(), "start it, or replace it: pawl nodes --help"
+			f.Level, f.Text, f.Do = whyDown(s.Err)
+		case s.Changing != "":
+			f.Level, f.Text = driver.Problem, "the nodes are being changed "+s.Changing+": it grants and renews nothing"
+			f.Do = "wait for that change, repeat its command if it was interrupted, or take it back: pawl nodes change --help"
 		case s.Closed > 0:
 			f.Level, f.Text = driver.Warning, fmt.Sprintf("it has just started or lost its data, and grants nothing for %v more", driver.ForPeople(s.Closed))
 			f.Do = "wait; restart no other node until then"
@@ -42,6 +43,23 @@ func (d *Driver) Examine(ctx context.Context) []driver.Finding {
 		}
 	}
 	return append(append(found, d.spare(grant)), epoch.Examine(ctx, servers)...)
+}
+
+// whyDown tells why a node counts as down, and what to do.
+func whyDown(err error) (level driver.Level, text, do string) {
+	const replace = "or replace it: pawl nodes change --help"
+	var odd *oddNode
+	switch {
+	case errors.As(err, &odd):
+		return driver.Problem, "it answers, but counts as down: " + odd.text, odd.do
+	case errors.Is(err, ErrNotIndependent):
+		return driver.Problem, "it answers, but counts as down: " + misses{{"", err}}.text(0), "make it a master on its own, " + replace
+	case errors.Is(err, driver.ErrDisagree), errors.Is(err, storekit.ErrDenied), errors.Is(err, storekit.ErrConfig):
+		return driver.Problem, "it answers, but counts as down: " + misses{{"", err}}.text(0), "see to that"
+	case errors.Is(err, errSilent), errors.Is(err, context.DeadlineExceeded):
+		return driver.Warning, "it does not answer", "see whether it hangs (redis-cli -h HOST PING), start it again, " + replace
+	}
+	return driver.Warning, "it is down: " + misses{{"", err}}.text(0), "start it, " + replace
 }
 
 // spare tells how many nodes may still fail.

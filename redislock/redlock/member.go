@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 const (
@@ -42,7 +41,7 @@ type member struct {
 	d *Driver
 
 	trip    atomic.Int64 // a round trip, about, in ns; 0 if not known
-	ignored atomic.Bool  // it is a stranger, and the log has said so
+	ignored atomic.Bool  // it is odd, and the log has said so
 
 	mu     sync.Mutex
 	busy   int // requests under way
@@ -88,11 +87,12 @@ func (m *member) leave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy--
+	var odd *oddNode
 	if m.failed = 0; err != nil {
 		m.failed = driver.Now()
 	}
-	if errors.Is(err, epoch.ErrStranger) {
-		m.strange()
+	if errors.As(err, &odd) {
+		m.strange(odd)
 	}
 	gaveUp := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if byNode := err == nil || conn.Refused(err) != nil; byNode || errors.Is(err, driver.ErrUnavailable) && !gaveUp {
@@ -107,10 +107,10 @@ func (m *member) leave(err error) {
 	}
 }
 
-// strange says once that the node answers and counts as down.
-func (m *member) strange() {
+// strange says once why the node counts as down although it answers.
+func (m *member) strange(why error) {
 	if !m.ignored.Swap(true) {
-		m.d.logged(fmt.Errorf("%s: %w", m.Addr(), epoch.ErrStranger))
+		m.d.logged(fmt.Errorf("%s: %w", m.Addr(), why))
 	}
 }
 

@@ -30,18 +30,22 @@ func (m misses) String() string {
 		return "the others have refused"
 	}
 	var all []string
-	for _, n := range m {
-		// The outcome of the whole request does not depend on one node.
-		text := n.err.Error()
-		if n.silent() {
-			text = errSilent.Error()
-		}
-		for _, sentinel := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
-			text = strings.ReplaceAll(text, sentinel.Error()+": ", "")
-		}
-		all = append(all, n.addr+": "+text)
+	for i, n := range m {
+		all = append(all, n.addr+": "+m.text(i))
 	}
 	return strings.Join(all, "; ")
+}
+
+// text returns why a node has not answered. The outcome of the whole request does not depend on one node.
+func (m misses) text(i int) string {
+	if m[i].silent() {
+		return errSilent.Error()
+	}
+	text := m[i].err.Error()
+	for _, sentinel := range []error{driver.ErrUnavailable, driver.ErrUncertain} {
+		text = strings.ReplaceAll(text, sentinel.Error()+": ", "")
+	}
+	return text
 }
 
 // err returns the error of a request that a quorum has not answered:

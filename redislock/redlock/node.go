@@ -253,7 +253,9 @@ type Status struct {
 	Closed time.Duration // for how much longer it grants nothing new; 0 if it is open
 	MaxTTL time.Duration // on which the clients of the node have agreed; 0 if none is known
 	ID     string        // by which the node is known, whatever its address; empty if it has no record
-	Sets   []string      // of nodes that clients may use: "quorum:id,id,id"
-	SetBy  *driver.Holder
-	Err    error // why it did not answer; the rest is not known then
+	Set    string        // of nodes that it serves: "quorum:id,id,id"; empty if no client has used it
+	// Changing says to which nodes, and by whom, if the nodes are being changed: then it grants and renews nothing.
+	Changing string
+	SetBy    *driver.Holder
+	Err      error // why it did not answer; the rest is not known then
 }

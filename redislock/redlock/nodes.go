@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // check returns an error that says what to do if nodes with these addresses cannot be
@@ -52,42 +51,57 @@ func (o *Options) quorum(n int) int { return cmp.Or(o.Quorum, n/2+1) }
 
 func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultTTL) }
 
-// checkNodes asks all nodes for their state.
+// checkNodes asks all nodes for their state. A node that cannot be one of N independent
+// masters counts as down; the error says why if no quorum is left.
 func (d *Driver) checkNodes(ctx context.Context) error {
 	runs := make(map[string]string)
-	var failed misses
+	var failed, odd misses
 	var alive, unused []*redisNode
 	for i, s := range d.statuses(ctx) {
-		if d.stranger(i, s) {
-			d.members[i].strange()
+		if other := runs[s.Run]; s.Err == nil && s.Run != "" && other != "" {
+			s.Err = &oddNode{fmt.Sprintf("it is the same server as %s (run_id %s)", other, s.Run), "name each server once"}
 		}
-		switch other := runs[s.Run]; {
-		case errors.Is(s.Err, ErrNotIndependent), errors.Is(s.Err, driver.ErrDisagree):
-			return fmt.Errorf("redlock: %s: %w", s.Addr, s.Err)
+		m := d.members[i]
+		switch r, ok := m.Node.(*redisNode); {
 		case s.Err != nil:
-			failed.add(d.members[i], s.Err)
-		case s.Run != "" && other != "":
-			return fmt.Errorf("redlock: %s and %s are the same server (run_id %s): name each server once", other, s.Addr, s.Run)
+			failed.add(m, s.Err)
+			if isOdd(s.Err) {
+				odd.add(m, s.Err)
+				m.strange(s.Err)
+			}
+		case ok && r.odd() != nil: // what it grants, and to whom, shows when a lease is asked for
+			if err := r.odd(); !errors.Is(err, driver.ErrDisagree) {
+				m.strange(err)
+			}
+		case ok:
+			alive = append(alive, r)
+			if s.MaxTTL == 0 {
+				unused = append(unused, r)
+			}
+			fallthrough
 		default:
 			runs[s.Run] = s.Addr
-			if r, ok := d.members[i].Node.(*redisNode); ok {
-				alive = append(alive, r)
-				if s.MaxTTL == 0 {
-					unused = append(unused, r)
-				}
-			}
 		}
+	}
+	if len(odd) > len(d.members)-d.quorum {
+		return fmt.Errorf("redlock: %s: %w", odd[0].addr, odd[0].err)
 	}
 	if err := d.heard(failed); err != nil {
 		return leftBy(ctx, err)
 	}
-	if len(failed) > 0 {
+	if hidden := len(failed) - len(odd); hidden > 0 {
 		d.logged(fmt.Errorf("%d of %d nodes have not answered, and %d have to: %v", len(failed), len(d.members), d.quorum, failed))
 	}
 	if err := d.recordPattern(ctx, alive); err != nil || !d.assumeNew {
 		return err
 	}
 	return d.bless(ctx, unused)
+}
+
+// isOdd reports whether an error is of a node that answers, and that this client cannot use.
+func isOdd(err error) bool {
+	var odd *oddNode
+	return errors.As(err, &odd) || errors.Is(err, ErrNotIndependent) || errors.Is(err, driver.ErrDisagree)
 }
 
 // bless blesses nodes that nobody has used; see redislock.Options.AssumeNew.
@@ -130,23 +144,18 @@ func (d *Driver) recordPattern(ctx context.Context, nodes []*redisNode) error {
 
 // Nodes asks all nodes for their state, and returns the answers in the order of the
 // nodes. It waits for ConnectTimeout at most, and once a quorum has answered no more
-// than a node timeout for the others. A node that is in none of the sets that the others
-// have recorded has an error.
+// than a node timeout for the others. A node that answers and counts as down all the same
+// has an error that says why.
 func (d *Driver) Nodes(ctx context.Context) []Status {
 	all := d.statuses(ctx)
 	for i, s := range all {
-		if d.stranger(i, s) {
-			all[i] = Status{Addr: s.Addr, Err: unavailable(epoch.ErrStranger)}
+		if r, ok := d.members[i].Node.(*redisNode); ok && s.Err == nil {
+			if err := r.odd(); err != nil {
+				all[i] = Status{Addr: s.Addr, ID: s.ID, Set: s.Set, Err: unavailable(err)}
+			}
 		}
 	}
 	return all
-}
-
-// stranger reports whether a node with that Status is in no recorded set. That follows
-// from what the others have answered.
-func (d *Driver) stranger(node int, s Status) bool {
-	r, ok := d.members[node].Node.(*redisNode)
-	return errors.Is(s.Err, epoch.ErrStranger) || ok && s.Err == nil && r.server.Group != nil && r.server.Group.Stranger(node)
 }
 
 func (d *Driver) statuses(ctx context.Context) []Status {

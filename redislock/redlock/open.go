@@ -86,11 +86,11 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	// Without a log: the restart of one node does not matter, and the driver reports
 	// what concerns many.
 	conf := nodeConfig(opts, limit)
-	conf.Group = epoch.NewGroup(opts.quorum(len(addrs)), addrs)
 	nodes, err := dial(ctx, places, opts, conf)
 	if err != nil {
 		return nil, opts, err
 	}
+	enroll(nodes, opts.quorum(len(addrs)))
 	d, err := NewDriverFor(ctx, nodes, opts)
 	return d, opts, err
 }
@@ -158,7 +158,7 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 	var silent misses
 	for i, c := range clients {
 		conf.Contact = places[i].Contact
-		conf.Addr, conf.Node = addrOf(places[i]), i
+		conf.Addr = addrOf(places[i])
 		if c == nil && ctx.Err() != nil {
 			silent = append(silent, miss{conf.Addr, errSilent})
 			continue

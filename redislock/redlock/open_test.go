@@ -68,22 +68,6 @@ func TestURLRefusals(t *testing.T) {
 	}
 }
 
-func TestOpenRefusals(t *testing.T) {
-	t.Parallel()
-	opts := patient()
-	f := startFleet(t, 3, opts)
-	_, port, _ := strings.Cut(f[0].Addr, ":")
-	twice := "redlock://" + f[0].Addr + "," + f[1].Addr + ",localhost:" + port
-	if _, err := Open(t.Context(), twice, opts); err == nil || !strings.Contains(err.Error(), "are the same server") {
-		t.Errorf("Open with one server twice = %v; want a refusal", err)
-	}
-	f[2].do("replicaof", "127.0.0.1", port)
-	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[2].Addr) {
-		t.Errorf("Open with a replica = %v; want ErrNotIndependent", err)
-	}
-	f[2].do("replicaof", "no", "one")
-}
-
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	opts := patient()

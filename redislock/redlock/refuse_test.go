@@ -15,7 +15,7 @@ import (
 
 func TestRefusals(t *testing.T) {
 	same, again := masters(3), masters(3)
-	same[0].id, same[2].id = "8a6f", "8a6f"
+	same[0].id, same[1].id, same[2].id = "8a6f", "8a6f", "8a6f"
 	again[1].addr = again[0].addr
 	for _, c := range []struct {
 		what string
@@ -30,7 +30,7 @@ func TestRefusals(t *testing.T) {
 		{"small quorum", masters(5), Options{Quorum: 2}, []string{"Quorum 2 of 5", "3 to 5"}},
 		{"large quorum", masters(5), Options{Quorum: 6}, []string{"Quorum 6 of 5"}},
 		{"same address", again, Options{}, []string{"node0 is named twice"}},
-		{"same server", same, Options{}, []string{"node0 and node2 are the same server", "8a6f"}},
+		{"same server", same, Options{}, []string{"node1: it answers, but counts as down: it is the same server as node0", "8a6f"}},
 		{"negative timeout", masters(3), Options{NodeTimeout: -time.Second}, []string{"NodeTimeout -1s"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {

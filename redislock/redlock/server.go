@@ -36,6 +36,8 @@ var (
 	listenLua string
 	//go:embed lua/enqueue.lua
 	enqueueLua string
+	//go:embed lua/nodes.lua
+	nodesLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -48,7 +50,11 @@ const (
 	readScript
 	listenScript
 	enqueueScript
+	nodesScript
 )
+
+// otherNodes is the code of a script that found another record of the set of nodes.
+const otherNodes = -6
 
 var scripts = []epoch.Script{
 	proposeScript: {Text: commonLua + epoch.Whole(proposeLua, epoch.Each+stateLua), PerRequest: 2, Grants: true},
@@ -57,6 +63,7 @@ var scripts = []epoch.Script{
 	readScript:    {Text: commonLua + stateLua + readLua},
 	listenScript:  {Text: listenLua},
 	enqueueScript: {Text: commonLua + epoch.Whole(enqueueLua, stateLua), Grants: true},
+	nodesScript:   {Text: commonLua + nodesLua},
 }
 
 // Names of what is in the store; docs/redis-protocol.md is the contract with
@@ -67,7 +74,7 @@ const (
 	listenersSuffix = ":listeners"
 	waitersSuffix   = ":waiters" // and with : and the lease its record
 	wishesSuffix    = ":wishes"
-	nextSuffix      = ":next" // beside the epoch
+	nodesSuffix     = ":nodes" // beside the epoch
 )
 
 // underWay is how long a request may be under way to a server: as in package redislock.
@@ -79,6 +86,8 @@ var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 type redisNode struct {
 	server *epoch.Server
 	layout *keys.Layout
+	roster *roster // nil of a node on its own, in tests
+	at     int     // its number there
 	ears   ears
 	silent bool // it did not answer in time at first
 	deaf   bool // it has left the last request unanswered: Close need not wait for it
@@ -136,8 +145,8 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	if p.Queued {
 		mode += " queued"
 	}
-	reply, boot, err := n.run(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
-		[]string{mode, epoch.Bit(p.Shared), epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
+	reply, boot, err := n.granting(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
+		[]string{"", mode, epoch.Bit(p.Shared), epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
 		return Vote{}, err
@@ -182,8 +191,8 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had, next bool, err erro
 func (n *redisNode) Enqueue(ctx context.Context, p Place) (State, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
-	reply, _, err := n.run(ctx, enqueueScript, []string{n.server.EpochKey(key), key, floor, mark, listeners, wishes},
-		[]string{p.Lease, strconv.FormatUint(p.Place, 10), strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
+	reply, _, err := n.granting(ctx, enqueueScript, []string{n.server.EpochKey(key), key, floor, mark, listeners, wishes},
+		[]string{"", p.Lease, strconv.FormatUint(p.Place, 10), strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
 	if err != nil {
 		return State{}, err
 	}
@@ -267,11 +276,18 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 	if err := n.hears(ctx); err != nil {
 		return Status{}, err
 	}
-	s := Status{Addr: n.Addr(), Run: is.Run, Closed: is.Closed, MaxTTL: is.TTL, SetBy: is.Holder(), ID: is.Self}
-	for _, set := range is.OK {
-		s.Sets = append(s.Sets, set.String())
+	s := Status{Addr: n.Addr(), Run: is.Run, Closed: is.Closed, MaxTTL: is.TTL, SetBy: is.Holder()}
+	if n.roster == nil {
+		return s, nil
 	}
-	return s, nil
+	e, err := n.record(ctx, "", entry{}, 0)
+	if s.ID = e.self; e.founded() {
+		s.Set = e.set.String()
+	}
+	if e.state == isClosed {
+		s.Changing = fmt.Sprintf("to %s, by %s", strings.Join(e.addrN, ", "), e.by)
+	}
+	return s, err
 }
 
 // hears returns nil as soon as messages can be heard, or the server's refusal: then a
@@ -293,7 +309,7 @@ func (n *redisNode) hears(ctx context.Context) error {
 // independent adds ErrNotIndependent to the error of a server that can never be one
 // of N independent masters.
 func independent(err error) error {
-	if strings.Contains(err.Error(), "READONLY") || errors.Is(err, errors.ErrUnsupported) {
+	if strings.Contains(err.Error(), "READONLY") || errors.Is(err, epoch.ErrCluster) || errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", ErrNotIndependent, err)
 	}
 	return err

@@ -70,8 +70,8 @@ func startFleet(t testing.TB, n int, opts *Options, args ...string) fleet {
 	return f
 }
 
-// name has the nodes called by their own addresses, before participants that reach them
-// by others come at the same time.
+// name has the nodes called by their own addresses: participants that reach them by others come
+// later.
 func (f fleet) name(t testing.TB, opts *Options) {
 	t.Helper()
 	d, err := NewDriver(context.Background(), f.url(), opts)
@@ -84,7 +84,7 @@ func (f fleet) name(t testing.TB, opts *Options) {
 			g.Release(context.Background())
 		}
 		return !slices.ContainsFunc(f, func(s *redis) bool {
-			return !strings.Contains(s.do("get", strings.TrimSpace(s.do("keys", "*epoch"))), f[0].Addr)
+			return !strings.Contains(s.do("get", strings.TrimSpace(s.do("keys", "*epoch"+nodesSuffix))), ";"+isOpen+" ")
 		})
 	}) {
 		t.Fatal("the nodes are not named")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // refusedSet checks that a client of these nodes is refused, by what it differs in.
@@ -58,10 +57,10 @@ func TestOtherSet(t *testing.T) {
 			t.Fatalf("TryAcquire with four nodes of the set and a stranger = %v", err)
 		}
 		for _, a := range odd.Nodes(t.Context()) { // so that the stranger has had time to answer
-			if a.Addr == f[5].Addr && (a.ID != "" || len(a.Sets) > 0) {
-				t.Fatalf("the stranger is node %q of %q", a.ID, a.Sets)
+			if a.Addr == f[5].Addr && (a.ID != "" || a.Set != "") {
+				t.Fatalf("the stranger is node %q of %q", a.ID, a.Set)
 			}
-			if strange := errors.Is(a.Err, epoch.ErrStranger); strange != (a.Addr == f[5].Addr) {
+			if strange := errors.Is(a.Err, errStranger); strange != (a.Addr == f[5].Addr) {
 				t.Errorf("%s: %v", a.Addr, a.Err)
 			}
 		}

@@ -52,16 +52,15 @@ func (s *Server) checkScript() int { return len(s.texts) - 1 }
 
 // text returns the text of a script for one run of a server. A restart empties the
 // server's cache of scripts, and another server has another id. So any other run
-// refuses what is loaded for this one, with NOSCRIPT. For another MaxTTL or another set
-// of nodes the text is another too: each grant is made under those that the client
-// knows.
+// refuses what is loaded for this one, with NOSCRIPT. For another MaxTTL the text is
+// another too: each grant is made under the one that the client knows.
 func (s *Server) text(script int, b *Binding) string {
 	publish := "PUBLISH"
 	if s.Slots != nil {
 		publish = "SPUBLISH" // what PUBLISH returns counts one node's only
 	}
-	return fmt.Sprintf("local boot, publish, limit, self, set, layout = '%s', '%s', '%s', '%s', '%s', '%s'\n",
-		b.boot, publish, Millis(b.limit), b.sets.Self, b.set, s.Layout.Version()) +
+	return fmt.Sprintf("local boot, publish, limit, layout = '%s', '%s', '%s', '%s'\n",
+		b.boot, publish, Millis(b.limit), s.Layout.Version()) +
 		guardLua + s.texts[script]
 }
 
@@ -74,9 +73,6 @@ type Binding struct {
 	calls []call // of the scripts that take many requests
 	// limit is the MaxTTL for which the scripts were made; 0 if the store had none.
 	limit time.Duration
-	// sets is the record of the set of nodes, and set the one for which the scripts were made. Only of a node of Redlock.
-	sets Sets
-	set  string
 	// theirs is the layout of the store's record if that is of clients with other keys, and
 	// used says that there was a record at all. Not of a cluster.
 	theirs string
@@ -181,11 +177,7 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 		b.Call(wire, s.checkScript(), nil, []string{probe + ":s", probe + ":z", s.Channel + s.ID})}
 	looks := !s.Wrote() && b.boot != "" && s.Slots == nil // and changes nothing, so the rights need not be known
 	if looks {
-		look, err := s.join(wire, b, Look, away)
-		if err != nil {
-			return 0, err
-		}
-		first = append(first, look)
+		first = append(first, s.join(wire, b, Look, away))
 	}
 	replies := wire.DoMulti(ctx, first...)
 	if err := loaded(replies[:2]); err != nil {
@@ -201,10 +193,7 @@ func (s *Server) bindOn(ctx context.Context, wire rueidis.CommandClient, b *Bind
 	case looks && !s.Wrote(): // nor has it asked for a grant meanwhile
 		closed, err = s.joined(b, Look, replies[3])
 	default:
-		var join rueidis.Completed
-		if join, err = s.join(wire, b, Join, away); err == nil {
-			closed, err = s.joined(b, Join, wire.Do(ctx, join))
-		}
+		closed, err = s.joined(b, Join, wire.Do(ctx, s.join(wire, b, Join, away)))
 	}
 	if err != nil {
 		return 0, err

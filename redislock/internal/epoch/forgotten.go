@@ -66,9 +66,6 @@ func (s *Server) joinAll(ctx context.Context, b *Binding) error {
 	if s.Slots != nil {
 		return s.Slots.JoinAll(ctx, s, b)
 	}
-	args, err := s.joinArgs(Join, "")
-	if err == nil {
-		_, err = s.tell(ctx, b, args)
-	}
+	_, err := s.tell(ctx, b, s.joinArgs(Join, ""))
 	return err
 }

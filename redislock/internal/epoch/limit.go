@@ -175,7 +175,7 @@ func (l *Limit) args(mode, away string) []string {
 		had = "1"
 	}
 	return []string{mode, Millis(own), Millis(l.learnt.TTL), strconv.FormatInt(l.learnt.Change, 10), away,
-		cmp.Or(l.learnt.By, l.who), "", Millis(l.rest()), l.who, "", "", had}
+		cmp.Or(l.learnt.By, l.who), Millis(l.rest()), l.who, "", "", had}
 }
 
 // changeArgs are those for bless and set, which make the participant's own MaxTTL that of the store.
@@ -186,5 +186,5 @@ func (l *Limit) changeArgs(mode string) []string {
 	if l.explicit {
 		own = Millis(l.own)
 	}
-	return []string{mode, Millis(l.own), own, "0", "", l.who, "", Millis(l.rest()), l.who, "", "", ""}
+	return []string{mode, Millis(l.own), own, "0", "", l.who, Millis(l.rest()), l.who, "", "", ""}
 }

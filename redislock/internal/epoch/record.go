@@ -46,7 +46,7 @@ func (s *Server) Args(mode string) []string {
 func (s *Server) TellingArgs(mode string) []string { return s.telling(s.Args(mode)) }
 
 func (s *Server) telling(args []string) []string {
-	args[9], args[10] = s.newsChannel(), s.ID
+	args[8], args[9] = s.newsChannel(), s.ID
 	return args
 }
 
@@ -63,9 +63,6 @@ func (s *Server) Told(r rueidis.RedisResult) (Answer, error) {
 		if s.Slots != nil && is.Theirs != "" {
 			s.Limit.theirs.Store(&is.Theirs)
 		}
-		if s.Group != nil {
-			s.Group.learn(s.Node, is.Sets)
-		}
 	}
 	return is, err
 }
@@ -79,16 +76,12 @@ func (s *Server) tell(ctx context.Context, b *Binding, args []string) (Answer, e
 //
 // away is when this participant last heard from another run, or 0 if it has used no
 // other.
-func (s *Server) join(wire rueidis.CommandClient, b *Binding, mode string, away driver.Instant) (rueidis.Completed, error) {
+func (s *Server) join(wire rueidis.CommandClient, b *Binding, mode string, away driver.Instant) rueidis.Completed {
 	ago := ""
 	if away != 0 {
 		ago = Millis(max(0, driver.Now().Sub(away)))
 	}
-	args, err := s.joinArgs(mode, ago)
-	if err != nil {
-		return rueidis.Completed{}, err
-	}
-	return s.Tell(b, wire, []string{s.epochKey}, args), nil
+	return s.Tell(b, wire, []string{s.epochKey}, s.joinArgs(mode, ago))
 }
 
 // joined reads the answer to join, and returns for how long nothing is granted: until the
@@ -103,27 +96,14 @@ func (s *Server) joined(b *Binding, mode string, r rueidis.RedisResult) (closed 
 		return 0, nil
 	}
 	b.limit = is.TTL
-	if s.Group != nil {
-		b.sets, b.set = is.Sets, s.Group.set()
-	}
 	if mode != Look {
 		s.arrived()
 	}
 	return is.Closed, nil
 }
 
-// joinArgs are the arguments of the script for the epoch, with the set of nodes if there is one.
-func (s *Server) joinArgs(mode, ago string) ([]string, error) {
-	args := s.telling(s.Limit.args(mode, ago))
-	if s.Group != nil && mode == Join {
-		sets, err := s.Group.tell(s.Node)
-		if err != nil {
-			return nil, err
-		}
-		args[6] = sets.String()
-	}
-	return args, nil
-}
+// joinArgs are the arguments of the script for the epoch.
+func (s *Server) joinArgs(mode, ago string) []string { return s.telling(s.Limit.args(mode, ago)) }
 
 // The results of the script for the epoch.
 const (
@@ -138,7 +118,6 @@ type Answer struct {
 	Found  int64
 	Theirs string        // the layout of a record of clients with other keys; then nothing else is known
 	rest   time.Duration // for how long leases that are longer than MaxTTL may go on
-	Sets                 // of a node of Redlock
 	Term
 }
 
@@ -147,8 +126,8 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if len(reply) != 8 {
-		return Answer{}, conn.WrongLength(len(reply), 8)
+	if len(reply) != 7 {
+		return Answer{}, conn.WrongLength(len(reply), 7)
 	}
 	var s Answer
 	ms, _ := reply[0].AsInt64()
@@ -157,11 +136,9 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	s.Found, _ = reply[2].AsInt64()
 	s.Change, _ = reply[3].AsInt64()
 	s.By, _ = reply[4].ToString()
-	rest, _ := reply[6].AsInt64()
+	rest, _ := reply[5].AsInt64()
 	s.rest = time.Duration(rest) * time.Millisecond
-	s.Theirs, _ = reply[7].ToString()
-	text, err := reply[5].ToString()
-	s.Sets = parseSets(text)
+	s.Theirs, err = reply[6].ToString()
 	return s, err
 }
 

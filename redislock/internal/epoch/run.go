@@ -136,14 +136,6 @@ func (s *Server) Grants(b *Binding, script int) (again bool, err error) {
 	if first := !s.writes.Swap(true); first && s.Slots == nil && (s.hasMoved() || s.Limit.doubts()) {
 		return true, nil // the server lacks something that this participant knows
 	}
-	if s.Group != nil {
-		if again, err := s.Group.agree(s.Node, b.sets); again || err != nil {
-			return again, err
-		}
-		if b.set != s.Group.set() {
-			return true, nil
-		}
-	}
 	return b.limit == 0 || b.limit != cmp.Or(s.Limit.now().TTL, b.limit), nil
 }
 

@@ -36,8 +36,6 @@ type Config struct {
 
 	Limit     *Limit        // what is known of MaxTTL
 	Slots     Slots         // of a master of a cluster; nil for a server on its own
-	Group     *Group        // what is known of the nodes of Redlock; else nil
-	Node      int           // the number of this one
 	Timeout   time.Duration // to connect
 	Unguarded bool          // a server that cannot be guarded is accepted
 

@@ -15,7 +15,6 @@ import (
 type State struct {
 	Run    string        // empty if it is not guarded
 	Closed time.Duration // for how much longer it grants nothing
-	Sets                 // of a node of Redlock
 	Term                 // its MaxTTL
 }
 
@@ -46,7 +45,7 @@ func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
 		if is.Theirs != "" {
 			return State{}, s.differs(is.Theirs)
 		}
-		return State{b.boot, is.Closed, is.Sets, is.Term}, nil
+		return State{b.boot, is.Closed, is.Term}, nil
 	}
 	return State{}, conn.Unavailable(errors.New("the server forgets its scripts again and again"))
 }

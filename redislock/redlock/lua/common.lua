@@ -1,10 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every script of redlock begins with guard.lua and with this file. What few calls need
 -- is in state.lua, as making a function takes time.
--- Gives: owned, queued, dequeue, standing, store; FLOOR, LARGEST.
+-- Gives: owned, queued, dequeue, standing, store, other; FLOOR, LARGEST, NODES.
 
 local FLOOR = '86400000' -- how long a floor is remembered, in ms
 local LARGEST = 9007199254740991 -- the largest token: from 2^53 on numbers are not exact
+
+local NODES = ':nodes' -- behind the key of the epoch: the record of the set of nodes that this node serves
+
+-- other returns the record of the set of nodes if it does not begin with head, as the client
+-- says. Without a head nothing is compared.
+local function other(epoch, head)
+  if head == '' then return nil end
+  local record = redis.call('GET', epoch .. NODES) or ''
+  return string.sub(record, 1, #head + 1) ~= head .. ' ' and record or nil
+end
 
 -- owned reports whether value, that of a lock, is that of the lease.
 local function owned(value, lease)

@@ -22,7 +22,7 @@ local function hand(lock, listeners, wishes, floor, next, own, record, epoch)
   while lease do
     local place, to = queue .. ':' .. lease, nil
     local client, seq, least, ttl, group, text = string.match(lease ~= own and redis.call('GET', place) or '', '^(%S+) (%d+) (%d+) (%d+) (%S*) (.*)$')
-    if client and (group == '' or string.find(epoch or '', ';' .. group .. ';', 1, true)) then
+    if client and not other(KEYS[1], group) then
       to = channel .. client
       if redis.call('PUBSUB', 'NUMSUB', to)[2] == 0 then to = nil end
     end

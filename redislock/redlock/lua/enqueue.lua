@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- enqueue puts a waiter for an exclusive lock in the queue, or takes it out. This part
 -- is the ordinary case: one lease has the lock, and everybody else is in the queue.
--- Gets: now, stranger, beyond, set of guard.lua; common.lua. Its rest, state.lua.
+-- Gets: now, beyond of guard.lua; common.lua. Its rest, state.lua.
 -- KEYS: epoch, lock, floor, what marks the lease as ended, listeners, wishes
--- ARGV: lease, place, token, number of the request, ttl ms, client, record, for how many ms that is remembered or 0
--- Returns {1, how many are before the lease in the queue, or 0 if one lease has the lock, and as add says}, or {-1} or {-5, ttl} as propose does
+-- ARGV: what the record of the set of nodes begins with, or ''; lease, place, token, number of the request, ttl ms, client, record, for how many ms that is remembered or 0
+-- Returns {1, how many are before the lease in the queue, or 0 if one lease has the lock, and as add says}, or {-1}, {-5, ttl} or {-6, record} as propose does
 
 local epoch, lock, floor, mark, listeners, wishes = unpack(KEYS)
-local lease, place, token, seq, ttl, client, record, remember = unpack(ARGV)
+local head, lease, place, token, seq, ttl, client, record, remember = unpack(ARGV)
 
 local PLACES = '6000' -- how long a place lasts at most, in ms: wait.go's three looks
 local queue = queued(listeners)
@@ -15,13 +15,14 @@ local known, value, last, news = unpack(redis.call('MGET', epoch, lock, floor, m
 if remember == '0' then
   dequeue(listeners, lease)
 elseif not news and not owned(value, lease) then
-  if boot ~= '' and stranger(known or '') then return {-1} end
+  local strange = other(epoch, head)
+  if strange then return {-6, strange} end
   if beyond(known, ttl) then return {-5, ttl} end
   -- Without memory for that the waiter looks.
   local added = redis.pcall('ZADD', queue, place, lease)
   if type(added) == 'number' then
     redis.call('PEXPIRE', queue, PLACES)
-    redis.pcall('SET', queue .. ':' .. lease, client .. ' ' .. seq .. ' ' .. token .. ' ' .. ttl .. ' ' .. set .. ' ' .. record, 'PX', remember)
+    redis.pcall('SET', queue .. ':' .. lease, client .. ' ' .. seq .. ' ' .. token .. ' ' .. ttl .. ' ' .. head .. ' ' .. record, 'PX', remember)
   elseif not string.find(added.err, 'OOM', 1, true) then
     return added
   end

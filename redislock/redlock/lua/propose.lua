@@ -2,18 +2,25 @@
 -- propose asks for locks, or for more time, or that they be shared, each for one lease.
 -- Repeating it is harmless. This part is the ordinary case: locks that are free, each
 -- for one exclusive lease. It reads all of them together.
--- Gets: now, digits, closed, stranger, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
+-- Gets: now, digits, closed, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
 -- listeners, the wishes
--- ARGV: mode (take, extend, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), ttl ms, client, record,
+-- ARGV: what the record of the set of nodes begins with, or ''; mode (take, extend, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), ttl ms, client, record,
 -- channel; the leases; their tokens
 -- Returns for each lock {1} if the lease has it, and the token is stored; {1, record of the floor} if the
 -- lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if the record of the epoch
--- is missing; {-5, ttl} if that is longer than MaxTTL; or an error.
+-- is missing; {-5, ttl} if that is longer than MaxTTL; {-6, the record of the set of nodes} if that is another one; or an error.
 
 local n = (#KEYS - 1) / 5
-local mode, shared, ttl, client, record, channel = unpack(ARGV, 1, 6)
+local head, mode, shared, ttl, client, record, channel = unpack(ARGV, 1, 7)
 local epoch, at = KEYS[1], now()
+
+local strange = other(epoch, head)
+if strange then
+  local answers = {}
+  for i = 1, n do answers[i] = {-6, strange} end
+  return answers
+end
 
 -- MGET returns nothing for a key that is not a string.
 local answers, rest, known = {}, n, redis.call('MGET', unpack(KEYS, 1, 3 * n + 1))
@@ -21,7 +28,7 @@ if mode == 'take' and shared == '0' and closed(epoch, known[1], at, ttl) == 0 th
   local middle, tail = ' ' .. client .. ' ', ' ' .. digits(at) .. ' ' .. record
   for i = 1, n do
     local floor, news, value = known[1 + i], known[n + 1 + i], known[2 * n + 1 + i]
-    local lease, token = ARGV[6 + i], ARGV[6 + n + i]
+    local lease, token = ARGV[7 + i], ARGV[7 + n + i]
     -- SET finds out if a lock is not free after all; the same one may be here twice.
     if not value and not news and (not floor or tonumber(token) > tonumber(string.match(floor, '^%d+') or 0)) and tonumber(token) <= LARGEST and
         redis.call('SET', KEYS[2 * n + 1 + i], lease .. middle .. token .. tail, 'PX', ttl, 'NX') then
@@ -58,7 +65,6 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   local has, shut = false, 0
   if not news then
     if mine then
-      if boot ~= '' and stranger(known[1] or '') then return {-1} end
       local no = beyond(known[1], ttl)
       if no then return {no, ttl} end
       has = true
@@ -121,6 +127,6 @@ end
 
 for i = 1, n do
   answers[i] = answers[i] or each(n, ask, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
-    ARGV[6 + i], ARGV[6 + n + i])
+    ARGV[7 + i], ARGV[7 + n + i])
 end
 return answers

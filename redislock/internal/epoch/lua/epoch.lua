@@ -7,12 +7,12 @@
 -- MaxTTL in ms as the caller takes it; what it has learnt from the store, or is to be
 -- set, or 0, and the change that this is from; if the caller was with another run before, how
 -- many ms ago it heard of that last, else ''; who has set the second MaxTTL;
--- which node of Redlock this is with the sets of nodes that will do, or ''; in how many ms the last lease has ended
+-- in how many ms the last lease has ended
 -- that is longer than MaxTTL, as the caller has learnt it; who calls; the channel on which all are told
 -- of a record where there was none, or ''; the caller's id; 1 if the caller has had a lease here, else ''
 -- Returns {for how many more ms nothing may be granted; the MaxTTL, 0 if there is none to be seen yet; whether that is an
 -- epoch that begins: 0 no, 1 yes, or that was others', 2 yes, as there was no record; the change that MaxTTL is from; who has set it;
--- which node this is with the sets of nodes, or -; in how many ms the last lease that is longer has ended; the layout
+-- in how many ms the last lease that is longer has ended; the layout
 -- of the record if that is of clients with other keys, else ''}. In that case nothing is changed, and the rest says nothing.
 
 local SILENCE = 2000 -- for how many ms a server may be silent although it is there
@@ -24,7 +24,7 @@ local UNSEEN = '0000000000000000'
 
 local epoch = KEYS[1]
 local mode, own, known, change, away, who = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local rest, me, channel, id, had = tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11], ARGV[12] == '1'
+local rest, me, channel, id, had = tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
 
 local clustered = publish == 'SPUBLISH'
 
@@ -57,15 +57,12 @@ if field('role') ~= 'master' or not data then return redis.error_reply('READONLY
 local record = redis.call('GET', epoch) or ''
 local theirs = string.match(record, '^1 %S+')
 if record ~= '' and not theirs then return redis.error_reply('LAYOUT ' .. string.match(record .. ' ', '^(.-) ')) end
-local run, from, till, longest, set, blessed, lineage, ends, sets, by
+local run, from, till, longest, set, blessed, lineage, ends, by
 if theirs then
-  run, from, till, longest, set, blessed, lineage, ends, sets, by =
-    string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$', #theirs + 2)
+  run, from, till, longest, set, blessed, lineage, ends, by =
+    string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*) %d+$', #theirs + 2)
 end
 local fresh = not run
-sets = sets or '-'
-local function generation(text) return tonumber(string.match(text, '^[^;]*;(%d+);')) or 0 end
-if mode == 'join' and generation(ARGV[7]) > generation(sets) then sets = ARGV[7] end
 from, till, blessed, ends = tonumber(from), tonumber(till), tonumber(blessed) or 0, tonumber(ends) or 0
 longest, set, by = tonumber(longest) or own, tonumber(set) or 0, by or me
 
@@ -74,7 +71,7 @@ longest, set, by = tonumber(longest) or own, tonumber(set) or 0, by or me
 -- granted since.
 local others = run and theirs ~= layout
 if others and not (mode == 'join' and had and run == boot and blessed == 0 and till > at) then
-  return {0, 0, 0, '0', '', '-', 0, theirs}
+  return {0, 0, 0, '0', '', 0, theirs}
 end
 if fresh and mode == 'look' then longest, by = 0, '{}' end
 
@@ -132,6 +129,6 @@ if mode ~= 'look' then
   -- Connected clients do not notice a FLUSHALL, and may have leases that this caller
   -- does not know.
   if fresh and channel ~= '' then redis.call('PUBLISH', channel, id .. ' ' .. boot) end
-  redis.call('SET', epoch, table.concat({layout, boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), sets, by, UNSEEN}, ' '))
+  redis.call('SET', epoch, table.concat({layout, boot, digits(from), digits(till), digits(longest), digits(set), digits(blessed), data, digits(ends), by, UNSEEN}, ' '))
 end
-return {math.max(0, math.ceil((till - at) / 1000)), longest, begun and (fresh and 2 or 1) or others and 1 or 0, digits(set), by, sets, math.max(0, math.ceil((ends - at) / 1000)), ''}
+return {math.max(0, math.ceil((till - at) / 1000)), longest, begun and (fresh and 2 or 1) or others and 1 or 0, digits(set), by, math.max(0, math.ceil((ends - at) / 1000)), ''}

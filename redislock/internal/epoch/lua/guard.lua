@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Every script begins with a line that sets boot, publish, limit, self, set and layout, and with this file.
+-- Every script begins with a line that sets boot, publish, limit and layout, and with this file.
 -- Gets: boot, the run_id of the server, or '' if it is not guarded; publish, the
--- command that sends messages to clients; limit, MaxTTL in ms; self, which node of
--- Redlock this is, and set, its set of nodes, or ''; layout, what the records of this client begin with: 1 and
+-- command that sends messages to clients; limit, MaxTTL in ms; layout, what the records of this client begin with: 1 and
 -- the pattern of its keys, or -.
--- Gives: now, digits, lineage, stranger, closed, beyond.
+-- Gives: now, digits, lineage, closed, beyond.
 
 local LOOK = 50000 -- for how long a check of the server's role is valid while the seal is intact, in microseconds
 
@@ -52,15 +51,9 @@ local function keep(epoch, record)
   redis.set_repl(redis.REPL_ALL)
 end
 
--- stranger reports whether the record is that of a node that clients with this set of
--- nodes must not use.
-local function stranger(record)
-  return set ~= '' and not (string.find(record, ' ' .. self .. ';', 1, true) and string.find(record, ';' .. set .. ';', 1, true))
-end
-
 -- closed returns for how many more microseconds nothing may be granted, or -1
 -- if record, that of the epoch, is not of this run of the server, not of its data, of clients with other keys, has
--- another MaxTTL or other sets of nodes than this script was made for, or must be made anew for another reason;
+-- another MaxTTL than this script was made for, or must be made anew for another reason;
 -- or -5 if ttl is longer than that. ttl is nil for the claim of a waiter: a waiter asks for its TTL itself, so
 -- that MaxTTL may have changed since this script was made.
 local function closed(epoch, record, at, ttl)
@@ -70,7 +63,7 @@ local function closed(epoch, record, at, ttl)
   if string.sub(record or '', 1, #head) ~= head then return -1 end
   local from, till, longest = string.match(record, '^(%S+) (%S+) (%S+) ', #head + 1)
   -- A record from the future was made before the clock was set back.
-  if not from or tonumber(from) > at or ttl and longest ~= limit or stranger(record) then return -1 end
+  if not from or tonumber(from) > at or ttl and longest ~= limit then return -1 end
   if ttl and tonumber(ttl) > tonumber(limit) then return -5 end
   local seen = tonumber(string.sub(record, -16)) -- nil if the clock says 1970
   if not seen or at < seen or at > seen + LOOK or not sealed(epoch) then

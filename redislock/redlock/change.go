@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// A change of the nodes closes the old set, waits, and opens the new one:
+//
+//  1. All new nodes and a quorum of the old ones are closed: they grant and renew nothing.
+//     The record of each gets a mark, which no other closing has, and says what follows.
+//  2. Leases of the old set end within MaxTTL.
+//  3. If a quorum of the old nodes has kept its marks, no lease was renewed meanwhile. Each
+//     new node whose mark is the one that was seen before the wait gets the new set, as the
+//     next generation.
+//
+// A node that loses its data loses its mark: it is closed again, and the wait begins anew
+// unless enough others have kept theirs. The operator may stand still between any two
+// requests: nothing is written but in the place of what was seen. Taking a change back
+// replaces the marks, in so many nodes that no quorum of the new set can open, before it
+// opens the old set again.
+
+// ErrOtherChange is the error of a change of the nodes that finds another one.
+var ErrOtherChange = errors.New("another change of the nodes is under way")
+
+// Change is a change of the nodes of a store. One operator at a time makes it.
+type Change struct {
+	From, To string // URLs
+	Options  *Options
+	// Say is called with what is done. It may be nil.
+	Say func(string)
+	// Force, of Abort, opens the old nodes although too few of the new ones can be told. Nobody else
+	// may be at work on the nodes then.
+	Force bool
+
+	killed func() bool // of tests that end the operator before a write
+}
+
+// Run changes the nodes. It takes MaxTTL, for which nothing is granted or renewed. If it was
+// interrupted, or fails, run it again, or take it back with Abort.
+func (c Change) Run(ctx context.Context) error { return c.with(ctx, (*change).run) }
+
+// Abort takes a change back that has not opened the new nodes.
+func (c Change) Abort(ctx context.Context) error { return c.with(ctx, (*change).abort) }
+
+func (c Change) with(ctx context.Context, f func(*change, context.Context) error) error {
+	x, err := newChange(ctx, c)
+	if err == nil {
+		defer x.close()
+		err = f(x, ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("redlock: %w", err)
+	}
+	return nil
+}
+
+// change is what an operator knows.
+type change struct {
+	Change
+	by    string
+	limit *epoch.Limit
+	nodes map[string]*redisNode // by address
+	from  []string              // addresses
+	to    []string
+	quor  [2]int // of from and to
+
+	seen map[string]entry // by address
+	errs map[string]error
+	now  entry // what the old nodes serve: the latest generation
+	next nodeSet
+}
+
+func newChange(ctx context.Context, conf Change) (*change, error) {
+	c := &change{Change: conf, nodes: make(map[string]*redisNode)}
+	if c.Say == nil {
+		c.Say = func(string) {}
+	}
+	opts, old, err := parseURL(c.From, orDefault(c.Options))
+	if err != nil {
+		return nil, err
+	}
+	newOpts, next, err := parseURL(c.To, orDefault(c.Options))
+	if err != nil {
+		return nil, err
+	}
+	places := slices.Clone(old)
+	for i, list := range [][]*conn.Place{old, next} {
+		for _, p := range list {
+			if addrs := []*[]string{&c.from, &c.to}[i]; slices.Contains(*addrs, addrOf(p)) {
+				return nil, fmt.Errorf("%s is named twice: name each node once", addrOf(p))
+			} else {
+				*addrs = append(*addrs, addrOf(p))
+			}
+			if i == 1 && !slices.Contains(c.from, addrOf(p)) {
+				places = append(places, p)
+			}
+		}
+	}
+	c.quor = [2]int{opts.quorum(len(old)), newOpts.quorum(len(next))}
+	if n, q := len(next), c.quor[1]; q <= n/2 || q > n {
+		return nil, fmt.Errorf("%d of %d nodes are no quorum", q, n)
+	}
+	opts.Prefix = cmp.Or(opts.Prefix, defaultPrefix)
+	c.limit = epoch.NewLimit(opts.MaxTTL, opts.Holder)
+	c.by = strings.ReplaceAll(storekit.Signature(opts.Holder), "\n", " ")
+	nodes, err := dial(ctx, places, opts, nodeConfig(opts, c.limit))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		c.nodes[n.Addr()] = n.(*redisNode)
+	}
+	return c, nil
+}
+
+func (c *change) close() {
+	for _, n := range c.nodes {
+		n.Close()
+	}
+}
+
+// each calls f for all nodes at once, and keeps what they have recorded after it, or the error.
+func (c *change) each(ctx context.Context, f func(ctx context.Context, addr string, n *redisNode) (entry, error)) {
+	ctx, cancel := context.WithTimeout(ctx, 2*lookTimeout)
+	defer cancel()
+	seen, errs := make(map[string]entry), make(map[string]error)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for addr, n := range c.nodes {
+		all.Go(func() {
+			e, err := f(ctx, addr, n)
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[addr] = e; err != nil {
+				seen[addr], errs[addr] = entry{}, err
+			}
+		})
+	}
+	all.Wait()
+	c.seen, c.errs = seen, errs
+}
+
+// put records an entry at a node that has what was seen there.
+func (c *change) put(ctx context.Context, n *redisNode, was, next entry) (entry, error) {
+	if c.killed != nil && c.killed() {
+		return entry{}, context.Canceled
+	}
+	return n.record(ctx, was.raw, next, 0)
+}
+
+// look reads what all nodes have recorded, and finds out what the old ones serve.
+func (c *change) look(ctx context.Context) error {
+	c.each(ctx, func(ctx context.Context, _ string, n *redisNode) (entry, error) {
+		if _, err := n.server.State(ctx); err != nil { // and MaxTTL
+			return entry{}, err
+		}
+		return n.record(ctx, "", entry{}, 0)
+	})
+	stores := make(map[string]int)
+	c.now = entry{}
+	for _, addr := range c.from {
+		if e := c.seen[addr]; e.founded() {
+			if stores[e.store]++; stores[e.store] > stores[c.now.store] {
+				c.now = e
+			}
+		}
+	}
+	for _, e := range c.seen {
+		if e.founded() && e.store == c.now.store && e.gen > c.now.gen {
+			c.now = e
+		}
+	}
+	if c.now.self == "" {
+		return fmt.Errorf("no client has used these nodes yet, or none answers: %s", c.unheard(c.from))
+	}
+	return nil
+}
+
+// unheard lists the nodes of these that have not answered, or belong to another store.
+func (c *change) unheard(addrs []string) string {
+	var m misses
+	for _, a := range addrs {
+		switch e := c.seen[a]; {
+		case c.errs[a] != nil:
+			m = append(m, miss{a, c.errs[a]})
+		case e.founded() && e.store != c.now.store:
+			m = append(m, miss{a, fmt.Errorf("it belongs to another store (%s)", strings.Join(e.addrs, ", "))})
+		}
+	}
+	return m.String()
+}
+
+// idOf returns the id of a node: what it has recorded, or that of the node with its address. It has "" if it has none.
+func (c *change) idOf(addr string) string {
+	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.store == c.now.store) {
+		return e.self
+	}
+	return c.now.idAt(addr)
+}
+
+// is reports whether nodes at these addresses are a set, as far as they are known.
+func (c *change) is(set nodeSet, addrs []string, quorum int) bool {
+	for _, a := range addrs {
+		if id := c.idOf(a); id != "" && !set.has(id) {
+			return false
+		}
+	}
+	return len(set.ids) == len(addrs) && set.quorum == quorum
+}
+
+// isAll reports whether they are, and all are known.
+func (c *change) isAll(set nodeSet, addrs []string, quorum int) bool {
+	return c.is(set, addrs, quorum) && !slices.ContainsFunc(addrs, func(a string) bool { return c.idOf(a) == "" })
+}
+
+// prepare gives each new node an id, and returns the set.
+func (c *change) prepare(ctx context.Context) error {
+	var ids []string
+	for _, a := range c.to {
+		if err := c.errs[a]; err != nil {
+			return fmt.Errorf("%w: all new nodes have to answer: %s", driver.ErrUnavailable, c.unheard(c.to))
+		}
+		id := c.idOf(a)
+		if e := c.seen[a]; id == "" && e.raw != "" {
+			return fmt.Errorf("%s belongs to another store (%s): empty it first (FLUSHALL)", a, strings.Join(e.addrs, ", "))
+		}
+		if id == "" {
+			e, err := c.put(ctx, c.nodes[a], entry{}, entry{self: strings.ToLower(rand.Text()[:10]), state: isNew})
+			if err != nil {
+				return fmt.Errorf("%s: %w", a, err)
+			}
+			c.seen[a] = e
+			id = e.self
+		}
+		if slices.Contains(ids, id) {
+			return fmt.Errorf("%s is the same node as another one: name each node once", a)
+		}
+		ids = append(ids, id)
+	}
+	c.next = newSet(c.quor[1], ids)
+	return nil
+}
+
+// addrsOf returns the addresses of the nodes of the new set, in the order of their ids.
+func (c *change) addrsOf(set nodeSet) []string {
+	addrs := make([]string, len(set.ids))
+	for i, id := range set.ids {
+		addrs[i] = c.now.addr(id)
+		for _, a := range c.to {
+			if c.idOf(a) == id {
+				addrs[i] = a
+			}
+		}
+	}
+	return addrs
+}
+
+func (c *change) run(ctx context.Context) error {
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	switch {
+	case c.isAll(c.next, c.from, c.quor[0]):
+		return errors.New("the old and the new nodes are the same")
+	case !c.now.set.equal(c.next): // else it was opened, by a change that did not get to the end
+		if err := c.check(); err != nil {
+			return err
+		}
+		if err := c.drain(ctx); err != nil {
+			return err
+		}
+	}
+	return c.open(ctx)
+}
+
+// check returns an error unless From is what the store has, and no other change is under way.
+func (c *change) check() error {
+	if !c.is(c.now.set, c.from, c.quor[0]) {
+		return fmt.Errorf("the store's nodes are %s, with a quorum of %d: name these as the old ones", strings.Join(c.now.addrs, ", "), c.now.set.quorum)
+	}
+	for a, e := range c.seen {
+		if e.state == isClosed && e.store == c.now.store && e.gen == c.now.gen && !e.next.equal(c.next) {
+			return c.other(a, e)
+		}
+	}
+	return nil
+}
+
+func (c *change) other(addr string, e entry) error {
+	return fmt.Errorf("%w: %s is closed for %s, by %s: end that one first, or take it back: pawl nodes change --abort",
+		ErrOtherChange, addr, strings.Join(e.addrN, ", "), e.by)
+}
+
+// mark closes all nodes that are not closed for this change, and returns the marks by address.
+func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) (marks map[string]string) {
+	addrN := c.addrsOf(next)
+	ids := make(map[string]string)
+	for a := range c.nodes {
+		ids[a] = c.idOf(a)
+	}
+	c.each(ctx, func(ctx context.Context, addr string, n *redisNode) (entry, error) {
+		is, err := n.record(ctx, "", entry{}, 0)
+		switch {
+		case err != nil, ids[addr] == "":
+			return is, err
+		case is.founded() && (is.store != c.now.store || is.gen > c.now.gen), is.state == isClosed && !over(is):
+			return is, nil
+		}
+		e := c.now.as(ids[addr])
+		e.state, e.mark, e.next, e.addrN, e.by = isClosed, strings.ToLower(rand.Text()[:10]), next, addrN, c.by
+		return c.put(ctx, n, is, e)
+	})
+	marks = make(map[string]string)
+	for a, e := range c.seen {
+		if e.state == isClosed && e.store == c.now.store && e.gen == c.now.gen && e.next.equal(next) {
+			marks[a] = e.mark
+		}
+	}
+	return marks
+}
+
+// unchanged returns how many of these nodes have the mark that they had before.
+func unchanged(addrs []string, before, after map[string]string) (n int) {
+	for _, a := range addrs {
+		if before[a] != "" && before[a] == after[a] {
+			n++
+		}
+	}
+	return n
+}
+
+// drain closes the nodes, and returns when no lease of the old set is left.
+func (c *change) drain(ctx context.Context) error {
+	mine := func(e entry) bool { return e.gen < c.now.gen } // of a change that was before
+	before := c.mark(ctx, c.next, mine)
+	for {
+		for a, e := range c.seen {
+			if e.state == isClosed && before[a] == "" && e.store == c.now.store && e.gen == c.now.gen {
+				return c.other(a, e)
+			}
+		}
+		if n := unchanged(c.to, before, before); n < len(c.to) {
+			return fmt.Errorf("%w: %d of the %d new nodes are closed, and all have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.to), c.unheard(c.to))
+		}
+		if n := unchanged(c.from, before, before); n < c.quor[0] {
+			return fmt.Errorf("%w: %d of the %d old nodes are closed, and %d have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.from), c.quor[0], c.unheard(c.from))
+		}
+		ttl := c.limit.Longest()
+		ttl += driver.Drift(ttl)
+		c.Say(fmt.Sprintf("closed %s; nothing is granted or renewed for %v", strings.Join(c.now.addrs, ", "), driver.ForPeople(ttl)))
+		select {
+		case <-time.After(ttl):
+		case <-ctx.Done():
+			return fmt.Errorf("leases of clients with the old nodes may last for %v: %w; run it again, or take it back with --abort", ttl, ctx.Err())
+		}
+		after := c.mark(ctx, c.next, mine)
+		for _, e := range c.seen {
+			switch {
+			case !e.founded() || e.store != c.now.store || e.gen <= c.now.gen:
+			case e.set.equal(c.next): // another operator has made this change
+				return nil
+			default:
+				return fmt.Errorf("%w: the nodes are %s meanwhile: this change was taken back, perhaps", ErrOtherChange, strings.Join(e.addrs, ", "))
+			}
+		}
+		if unchanged(c.from, before, after) >= c.quor[0] {
+			return nil
+		}
+		c.Say("nodes have lost their data in the meantime, and with it that they are closed: the wait begins anew")
+		before = after
+	}
+}
+
+// open writes the next generation at all nodes that are closed for it.
+func (c *change) open(ctx context.Context) error {
+	next := entry{store: c.now.store, gen: c.now.gen + 1, set: c.next, addrs: c.addrsOf(c.next)}
+	right := func(e entry) bool { return e.state == isClosed && e.next.equal(c.next) }
+	if c.now.set.equal(c.next) {
+		next.gen = c.now.gen
+		if c.opened(next) >= c.next.quorum { // so a change back can no longer succeed
+			right = func(e entry) bool { return e.gen < next.gen }
+		}
+	}
+	c.write(ctx, next, right)
+	if n := c.opened(next); n < len(c.to) {
+		for a, e := range c.seen {
+			if e.state == isClosed && e.store == next.store && !right(e) {
+				return c.other(a, e)
+			}
+		}
+		return fmt.Errorf("%w: %d of the %d new nodes serve the new set: %s; run it again", driver.ErrUnavailable, n, len(c.to), c.unheard(c.to))
+	}
+	c.Say("the store's nodes are " + strings.Join(next.addrs, ", "))
+	return nil
+}
+
+// opened returns how many nodes serve what the entry says.
+func (c *change) opened(next entry) (n int) {
+	for _, e := range c.seen {
+		if e.state == isOpen && e.gen == next.gen && e.set.equal(next.set) && next.set.has(e.self) {
+			n++
+		}
+	}
+	return n
+}
+
+// write records an entry at all nodes whose own is open and older, or closed and right for that.
+func (c *change) write(ctx context.Context, next entry, right func(entry) bool) {
+	last, ids := c.seen, make(map[string]string)
+	for a := range c.nodes {
+		ids[a] = c.idOf(a)
+	}
+	c.each(ctx, func(ctx context.Context, addr string, n *redisNode) (entry, error) {
+		was := last[addr]
+		ok := was.state == isOpen && was.store == next.store || was.state == isClosed && right(was) || !was.founded()
+		if ids[addr] == "" || !ok || was.gen >= next.gen {
+			return n.record(ctx, "", entry{}, 0)
+		}
+		return c.put(ctx, n, was, next.as(ids[addr]))
+	})
+}
+
+func (c *change) abort(ctx context.Context) error {
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	latest := c.now
+	c.now = entry{}
+	next, busy := nodeSet{}, false
+	for _, e := range c.seen {
+		if e.founded() && e.store == latest.store && c.is(e.set, c.from, c.quor[0]) && (e.gen > c.now.gen || c.now.self == "") {
+			c.now = e
+		}
+		if e.state == isClosed && c.is(e.next, c.to, c.quor[1]) {
+			next = e.next
+		}
+		busy = busy || e.state == isClosed
+	}
+	switch {
+	case c.now.self == "" || latest.gen > c.now.gen && !c.is(latest.set, c.to, c.quor[1]):
+		return fmt.Errorf("no change to these nodes is under way; the store's are %s", strings.Join(latest.addrs, ", "))
+	case !busy:
+		return errors.New("no change is under way")
+	case latest.gen > c.now.gen:
+		next = latest.set
+	}
+	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
+	if c.closedBefore(c.now) { // a change back that did not get to the end
+		after.gen = c.now.gen
+	} else {
+		back := c.now.set
+		marks := c.mark(ctx, back, func(e entry) bool { return !e.next.equal(back) })
+		told, need := unchanged(c.to, marks, marks), len(c.to)-c.quor[1]+1
+		if n := c.opened(entry{gen: latest.gen, set: next}); latest.gen > c.now.gen && n >= next.quorum {
+			return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
+		}
+		if told < need && !c.Force {
+			return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
+				driver.ErrUnavailable, need, told, c.unheard(c.to))
+		}
+	}
+	c.write(ctx, after, func(e entry) bool { return e.next.equal(c.now.set) || e.gen < after.gen && after.gen == c.now.gen })
+	if n := c.opened(after); n < c.quor[0] {
+		return fmt.Errorf("%w: %d of the old nodes are open again, and %d have to be: %s; run it again", driver.ErrUnavailable, n, c.quor[0], c.unheard(c.from))
+	}
+	c.Say("the store's nodes are " + strings.Join(after.addrs, ", ") + " as before")
+	return nil
+}
+
+// closedBefore reports whether nodes are closed of generations before this one only.
+func (c *change) closedBefore(now entry) bool {
+	for _, e := range c.seen {
+		if e.state == isClosed && e.store == now.store && e.gen >= now.gen {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// The first client that asks for a lease founds the store: each node gets a random id, then
+// a claim for the set of these ids, then keeps the claim, and then opens. A step begins
+// when all nodes that answer, a quorum at least, have made the one before. So all nodes
+// that open keep one set: of two sets that clients with the same nodes claim, a node that
+// both need has one. A node that does not answer is in the set by its address.
+
+// claimLasts is how long a node without a store keeps its id, and a claim.
+const claimLasts = 2 * time.Second
+
+// errClaimed is the error of a client beside which another one founds the store.
+var errClaimed = errors.New("another client begins to use the nodes at the same time: try again")
+
+// settle returns nil if the nodes belong to a store. Without one it founds it.
+func (d *Driver) settle(ctx context.Context) error {
+	r := d.roster
+	if r == nil || r.settled.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.connect)
+	defer cancel()
+	r.founding.Lock()
+	defer r.founding.Unlock()
+	for {
+		err := d.found(ctx)
+		switch {
+		case r.settled.Load():
+			return nil
+		case errors.Is(err, errClaimed) && d.sleep(ctx, d.jitter(claimLasts/10)) == nil:
+			continue
+		case errors.Is(context.Cause(ctx), context.Canceled):
+			return ctx.Err()
+		case errors.Is(err, driver.ErrDisagree):
+			return fmt.Errorf("redlock: %w", err)
+		}
+		return unavailable(fmt.Errorf("no client has used these nodes yet: %w", err))
+	}
+}
+
+// found leads the nodes that answer through the states.
+func (d *Driver) found(ctx context.Context) error {
+	r := d.roster
+	var failed misses
+	present := slices.Clone(d.every)
+	for i, err := range d.step(ctx, present, func(ctx context.Context, n *redisNode) error {
+		_, err := n.record(ctx, "", entry{}, 0)
+		return err
+	}) {
+		if err != nil {
+			failed.add(d.members[i], err)
+			present = slices.DeleteFunc(present, func(n int) bool { return n == i })
+		}
+	}
+	if err := d.heard(failed); err != nil {
+		return err
+	}
+	var set nodeSet
+	var addrs []string
+	for _, state := range founding[1:] {
+		if r.settled.Load() {
+			return nil
+		}
+		if state == isClaimed {
+			var err error
+			if set, addrs, err = r.claim(present); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(d.step(ctx, present, func(ctx context.Context, n *redisNode) error { return n.advance(ctx, state, set, addrs) })...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step calls f for some nodes, all at once, and returns the errors by node.
+func (d *Driver) step(ctx context.Context, nodes []int, f func(context.Context, *redisNode) error) []error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	errs := make([]error, len(d.members))
+	var all sync.WaitGroup
+	for _, i := range nodes {
+		n := d.members[i].Node.(*redisNode)
+		all.Go(func() {
+			if err := f(ctx, n); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", n.Addr(), err)
+			}
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// claim returns the set that the nodes found, and their addresses, once those that are present have ids.
+func (r *roster) claim(present []int) (set nodeSet, addrs []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := make(map[string]string)
+	for i, addr := range r.addrs {
+		id := "@" + addr
+		if slices.Contains(present, i) {
+			e := r.seen[i]
+			if id = e.self; e.state == isKept {
+				set, addrs = e.set, e.addrs // of a client that did not get further, perhaps
+			}
+		}
+		if other := at[id]; other != "" {
+			return nodeSet{}, nil, storekit.Disagreef("%s and %s are the same server: name each server once", other, addr)
+		}
+		at[id] = addr
+	}
+	if set.ids != nil {
+		return set, addrs, nil
+	}
+	set = newSet(r.quorum, slices.Collect(maps.Keys(at)))
+	for _, id := range set.ids {
+		addrs = append(addrs, at[id])
+	}
+	return set, addrs, nil
+}
+
+// advance leads a node to a state, from the one before it. A node that is further, for the same set, is left alone.
+func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addrs []string) error {
+	is, err := n.record(ctx, "", entry{}, 0)
+	if err != nil {
+		return err
+	}
+	next, lasts := entry{self: is.self, store: storeID(set), gen: 1, set: set, state: state, addrs: addrs}, time.Duration(0)
+	switch state {
+	case isNew:
+		next, lasts = entry{self: strings.ToLower(rand.Text()[:10]), state: isNew}, claimLasts
+	case isClaimed:
+		lasts = claimLasts
+	}
+	was, at := slices.Index(founding, state)-1, slices.Index(founding, is.state)
+	if at == was && (is.set.ids == nil || is.set.equal(set)) {
+		if is, err = n.record(ctx, is.raw, next, lasts); err != nil {
+			return err
+		}
+		at = slices.Index(founding, is.state)
+	}
+	switch {
+	case at > was && (state == isNew || is.set.equal(set)):
+		return nil
+	case is.state == isKept:
+		return storekit.Disagreef("a client with other nodes (%s) has begun to use it: name the same nodes, or delete %q there", strings.Join(is.addrs, ", "), n.server.EpochKey("")+nodesSuffix)
+	}
+	return errClaimed
+}
+
+// record reads what the node has recorded of its set, and replaces it by next, if there is one, if it is was.
+func (n *redisNode) record(ctx context.Context, was string, next entry, lasts time.Duration) (entry, error) {
+	new := ""
+	if next.self != "" {
+		new = next.text()
+	}
+	reply, _, err := n.run(ctx, nodesScript, []string{n.server.EpochKey("")}, []string{was, new, epoch.Millis(lasts)})
+	if err != nil {
+		return entry{}, err
+	}
+	if len(reply) < 2 {
+		return entry{}, errGarbled
+	}
+	is := parseEntry(text(reply[1]))
+	if n.roster != nil {
+		n.roster.learn(n.at, is)
+	}
+	return is, nil
+}
+
+// granting runs a script that grants or renews, whose first argument is what the node has to have recorded.
+// A node that has lost its record, or has an older one, is told first.
+func (n *redisNode) granting(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
+	if n.roster == nil {
+		return n.run(ctx, script, keys, args)
+	}
+	for range 4 {
+		head, fix, err := n.roster.ready(n.at)
+		switch {
+		case err == errUnheard:
+			if _, err := n.record(ctx, "", entry{}, 0); err != nil {
+				return nil, "", err
+			}
+			continue
+		case err != nil:
+			return nil, "", err
+		case fix != nil:
+			if _, err := n.record(ctx, n.roster.raw(n.at), *fix, 0); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
+		args[0] = head
+		reply, boot, err = n.run(ctx, script, keys, args)
+		if err != nil || len(reply) < 2 || epoch.Code(reply) != otherNodes {
+			return reply, boot, err
+		}
+		n.roster.learn(n.at, parseEntry(text(reply[1])))
+	}
+	return nil, "", unavailable(errors.New("what it has recorded of the nodes changes again and again"))
+}
+
+// odd returns why the node counts as down although it answers, or nil.
+func (n *redisNode) odd() error {
+	if n.roster == nil {
+		return nil
+	}
+	return n.roster.odd(n.at)
+}

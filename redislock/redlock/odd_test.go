@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
+)
+
+// TestOddNode: a node that cannot be one of N independent masters, or has the record of another
+// node, counts as down for clients of before and for new ones. A quorum of such nodes is an error that says why.
+func TestOddNode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		odd   func(odd, good *redis)
+		alike func(f fleet) fleet // what the client names
+		want  string              // in the log
+	}{
+		{"replica", func(odd, good *redis) { replicaOf(odd, good) }, nil, "READONLY"},
+		{"copy of another node", func(odd, good *redis) { replicaOf(odd, good); odd.do("replicaof", "no", "one") }, nil, "it has the record of 127.0.0.1"},
+		{"another store", func(odd, good *redis) {
+			e := parseEntry(good.do("get", nodesKey))
+			e.store = "another"
+			odd.do("set", nodesKey, e.text())
+		}, nil, "it belongs to another store"},
+		{"an older record that does not fit", func(odd, good *redis) {
+			e := parseEntry(odd.do("get", nodesKey))
+			e.set = newSet(2, []string{e.self, "x", "y"})
+			odd.do("set", nodesKey, e.text())
+		}, nil, "another set of nodes than the others"},
+		{"one server twice", func(odd, good *redis) {}, func(f fleet) fleet {
+			again := &redis{Redis: servers.NewRedis(""), t: f[1].t}
+			again.Addr = strings.Replace(f[1].Addr, "127.0.0.1", "localhost", 1)
+			return fleet{f[0], f[1], again}
+		}, "it is the same server as 127.0.0.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var log servers.Output
+			opts := withMaxTTL(2 * time.Second)
+			f := startFleet(t, 3, opts)
+			before := openDriver(t, f.url(), opts)
+			use := func(d *Driver, what string) {
+				t.Helper()
+				g, err := d.TryAcquire(t.Context(), lasting("job", time.Second))
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				g.Release(t.Context())
+			}
+			use(before, "three good nodes")
+			c.odd(f[2], f[0])
+			use(before, "a client of before, beside an odd node")
+			named := f
+			if c.alike != nil {
+				named = c.alike(f)
+			}
+			logged := *opts
+			logged.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			d, err := NewDriver(t.Context(), named.url(), &logged)
+			if err != nil {
+				t.Fatalf("Open beside an odd node: %v", err)
+			}
+			defer d.Close()
+			for range 3 {
+				use(d, "a new client, beside an odd node")
+			}
+			if !strings.Contains(log.String(), c.want) {
+				t.Errorf("the log says\n%s\nwant %q", log.String(), c.want)
+			}
+			odd := 0
+			for _, f := range d.Examine(t.Context()) {
+				if f.Check == "node" && f.Level == driver.Problem && f.Do != "" {
+					odd++
+				}
+			}
+			if odd != 1 {
+				t.Errorf("doctor finds %d odd nodes: %+v", odd, d.Examine(t.Context()))
+			}
+		})
+	}
+}
+
+const nodesKey = "pawl:epoch" + nodesSuffix
+
+// replicaOf makes a server a replica, with the data of its master.
+func replicaOf(r, master *redis) {
+	host, port, _ := strings.Cut(master.Addr, ":")
+	r.do("replicaof", host, port)
+	if !eventually(patience, func() bool { return strings.Contains(r.do("info", "replication"), "master_link_status:up") }) {
+		r.t.Error("the replica is not in step")
+	}
+}
+
+// TestOddQuorum: too few good nodes are left, and the error says what is wrong with the others.
+func TestOddQuorum(t *testing.T) {
+	t.Parallel()
+	opts := withMaxTTL(2 * time.Second)
+	f := startFleet(t, 3, opts)
+	before := openDriver(t, f.url(), opts)
+	if g, err := before.TryAcquire(t.Context(), lasting("job", time.Second)); err != nil {
+		t.Fatal(err)
+	} else {
+		g.Release(t.Context())
+	}
+	replicaOf(f[1], f[0])
+	replicaOf(f[2], f[0])
+	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, ErrNotIndependent) || !strings.Contains(err.Error(), f[1].Addr) {
+		t.Errorf("Open with two replicas = %v; want ErrNotIndependent", err)
+	}
+	f[1].do("replicaof", "no", "one")
+	f[2].do("replicaof", "no", "one")
+	d := openDriver(t, f.url(), opts)
+	if _, err := d.TryAcquire(t.Context(), lasting("job", time.Second)); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "it has the record of "+f[0].Addr) {
+		t.Errorf("TryAcquire with two copies of a node = %v; want ErrDisagree, and why", err)
+	}
+}
+
+// TestTwoSpellings: clients that use the nodes first, at the same time, may name them by different addresses. They found one store.
+func TestTwoSpellings(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		opts := withMaxTTL(5 * time.Second)
+		f := startFleet(t, 3, opts)
+		urls := []string{f.url(), strings.ReplaceAll(f.url(), "127.0.0.1", "localhost")}
+		errs := make(chan error)
+		for _, url := range urls {
+			go func() {
+				d, err := NewDriver(t.Context(), url, opts)
+				if err == nil {
+					defer d.Close()
+					var g driver.Grant
+					if g, err = d.Acquire(t.Context(), lasting("job", 5*time.Second)); err == nil {
+						err = g.Release(t.Context())
+					}
+				}
+				errs <- err
+			}()
+		}
+		for range urls {
+			if err := <-errs; err != nil {
+				t.Errorf("a client that uses the nodes first: %v", err)
+			}
+		}
+	}
+}
+
+// TestFirstUse: two clients with different nodes use them first, at the same time. One of them at most gets anything.
+func TestFirstUse(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		opts := withMaxTTL(5 * time.Second)
+		f := startFleet(t, 5, withMaxTTL(5*time.Second))
+		grants := make(chan driver.Grant)
+		for _, url := range []string{f[:3].url(), f.url()} {
+			d := openDriver(t, url, opts)
+			go func() {
+				g, _ := d.Acquire(t.Context(), lasting("job", 5*time.Second))
+				grants <- g
+			}()
+		}
+		if a, b := <-grants, <-grants; a != nil && b != nil {
+			t.Fatal("clients with different nodes have one name")
+		}
+	}
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// roster is the nodes of one client and what they have recorded. A node whose record does
+// not fit counts as down, whatever is wrong with it: a quorum of the others is enough. The
+// client is refused only if no quorum is left.
+type roster struct {
+	quorum  int
+	addrs   []string
+	settled atomic.Bool // there is a store
+
+	founding sync.Mutex // one attempt at a time
+
+	mu    sync.Mutex
+	seen  []entry  // what each node has said last
+	heard []bool   // whether it has said anything
+	ids   []string // who each was when it last had a record
+	last  entry    // that the client went by last: what nodes without a record are told
+}
+
+func newRoster(quorum int, addrs []string) *roster {
+	n := len(addrs)
+	return &roster{quorum: quorum, addrs: addrs, seen: make([]entry, n), heard: make([]bool, n), ids: make([]string, n)}
+}
+
+// enroll makes nodes those of one client.
+func enroll(nodes []Node, quorum int) {
+	var addrs []string
+	for _, n := range nodes {
+		addrs = append(addrs, n.Addr())
+	}
+	r := newRoster(quorum, addrs)
+	for i, n := range nodes {
+		n := n.(*redisNode)
+		n.roster, n.at = r, i
+	}
+}
+
+// An oddNode is why a node that answers counts as down.
+type oddNode struct{ text, do string }
+
+func (e *oddNode) Error() string {
+	return "it answers, but counts as down: " + e.text + ": " + e.do
+}
+
+var (
+	errUnheard   = errors.New("what the node has recorded is not known")
+	errUnfounded = errors.New("no client has used these nodes yet")
+	errChanging  = errors.New("it grants and renews nothing while the nodes are changed")
+)
+
+// learn notes what a node has recorded.
+func (r *roster) learn(node int, e entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[node], r.heard[node] = e, true
+	if e.founded() {
+		r.ids[node] = e.self
+	}
+	if base, ok := r.base(); ok {
+		r.last = base
+		r.settled.Store(true)
+	}
+}
+
+// base returns what the client goes by: of the store that most of its nodes belong to, the
+// latest generation. r.mu is held.
+func (r *roster) base() (base entry, ok bool) {
+	votes := make(map[string]int) // by store
+	for i, e := range r.seen {
+		switch {
+		case e.founded():
+			votes[e.store]++
+		case r.heard[i] && r.last.set.has(r.ids[i]): // it has lost its record
+			votes[r.last.store]++
+		}
+	}
+	store := r.last.store
+	for _, e := range r.seen {
+		if e.founded() && votes[e.store] > votes[store] {
+			store = e.store
+		}
+	}
+	if store == "" {
+		return entry{}, false
+	}
+	sets := make(map[string]int) // of one generation: one, unless nodes have got back old data
+	if r.last.store == store {
+		base = r.last
+	}
+	for _, e := range r.seen {
+		if !e.founded() || e.store != store {
+			continue
+		}
+		sets[fmt.Sprint(e.gen, e.set)]++
+		if e.gen > base.gen || e.gen == base.gen && sets[fmt.Sprint(e.gen, e.set)] > sets[fmt.Sprint(base.gen, base.set)] {
+			base = e
+		}
+	}
+	return base.as(""), true
+}
+
+// ready returns what a node has to have recorded for a request of this client, or what it
+// is to record first, or why the client cannot use it.
+func (r *roster) ready(node int) (head string, fix *entry, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.heard[node] {
+		return "", nil, errUnheard
+	}
+	base, ok := r.base()
+	if !ok {
+		return "", nil, unavailable(errUnfounded)
+	}
+	if head, fix, err = r.judge(node, base); err == nil {
+		return head, fix, nil
+	}
+	if r.refused(base) {
+		return "", nil, r.differs(base)
+	}
+	return "", nil, unavailable(err)
+}
+
+// refused reports whether no quorum is left without the odd nodes. r.mu is held.
+func (r *roster) refused(base entry) bool {
+	left := 0
+	for i := range r.seen {
+		var odd *oddNode
+		if _, _, err := r.judge(i, base); !errors.As(err, &odd) {
+			left++
+		}
+	}
+	return left < r.quorum || !r.fits(base)
+}
+
+func (r *roster) fits(base entry) bool {
+	return len(base.set.ids) == len(r.addrs) && base.set.quorum == r.quorum
+}
+
+// judge is ready for one node. r.mu is held.
+func (r *roster) judge(node int, base entry) (head string, fix *entry, err error) {
+	is := r.seen[node]
+	odd := func(do, format string, args ...any) error { return &oddNode{fmt.Sprintf(format, args...), do} }
+	const empty = "if its data was copied from there, empty it (FLUSHALL) and it gets its own record back"
+	switch {
+	case !r.heard[node]:
+		return "", nil, errUnheard
+	case !r.fits(base):
+		return "", nil, odd("name the store's nodes", "the set of nodes is another one")
+	case is.founded() && is.store != base.store:
+		return "", nil, odd("name the nodes of one store, or empty it (FLUSHALL)", "it belongs to another store than the other nodes (%s)", strings.Join(is.addrs, ", "))
+	case is.founded() && r.twice(node):
+		return "", nil, odd(empty, "it has the record of %s", base.addr(is.self))
+	case is.founded() && !base.set.has(is.self):
+		return "", nil, odd("name the nodes that pawl nodes shows", "it does not belong to the nodes of the store")
+	case is.founded() && is.gen == base.gen && !is.set.equal(base.set):
+		return "", nil, odd("empty it (FLUSHALL) and it gets the record of the others", "it has recorded another set of nodes than the others")
+	case is.state == isClosed:
+		return "", nil, fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(is.addrN, ", "), is.by)
+	case is.state == isOpen && is.gen == base.gen:
+		return is.head(), nil, nil
+	}
+	id := is.self
+	if !base.set.has(id) { // whatever it was claimed for
+		id = r.idOf(node, base)
+	}
+	if id == "" {
+		return "", nil, errStranger
+	}
+	for _, e := range r.seen {
+		if e.state == isClosed && e.store == base.store && e.gen == base.gen {
+			return "", nil, fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(e.addrN, ", "), e.by)
+		}
+	}
+	told := base.as(id)
+	return "", &told, nil
+}
+
+// errStranger is why a node that has no record counts as down.
+var errStranger = &oddNode{"it has no record of which node it is, and of the store's nodes none was first named by this address",
+	"if it has lost its data, name it by the address by which it was named first, or wait for a client that knows it; if it is new, see pawl nodes change --help"}
+
+// twice reports whether another node has the same id, and was not copied from this one. r.mu is held.
+func (r *roster) twice(node int) bool {
+	is := r.seen[node]
+	if is.addr(is.self) == r.addrs[node] {
+		return false
+	}
+	for i, e := range r.seen {
+		if i != node && e.founded() && e.store == is.store && e.self == is.self {
+			return true
+		}
+	}
+	return false
+}
+
+// idOf returns who a node is that has no record, or "". r.mu is held.
+func (r *roster) idOf(node int, base entry) string {
+	for _, id := range []string{r.ids[node], base.idAt(r.addrs[node])} {
+		taken := slices.ContainsFunc(r.seen, func(e entry) bool { return e.founded() && e.store == base.store && e.self == id })
+		if base.set.has(id) && !taken {
+			return id
+		}
+	}
+	return ""
+}
+
+// raw returns what a node has recorded, as it was seen last.
+func (r *roster) raw(node int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[node].raw
+}
+
+// odd returns why a node counts as down although it answers, or why the client is refused, or nil.
+func (r *roster) odd(node int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	base, ok := r.base()
+	if !ok {
+		return nil
+	}
+	var odd *oddNode
+	switch _, _, err := r.judge(node, base); {
+	case !errors.As(err, &odd):
+		return nil
+	case r.refused(base):
+		return r.differs(base)
+	}
+	return odd
+}
+
+// differs says how the client's nodes are not those of the store. r.mu is held.
+func (r *roster) differs(base entry) error {
+	var here, store []string
+	for i, addr := range r.addrs {
+		if e := r.seen[i]; e.founded() && e.store == base.store {
+			addr = base.addr(e.self)
+		}
+		here = append(here, addr)
+	}
+	for _, id := range base.set.ids {
+		store = append(store, base.addr(id))
+	}
+	without := func(a, b []string) (rest []string) {
+		for _, s := range a {
+			if !slices.Contains(b, s) {
+				rest = append(rest, s)
+			}
+		}
+		return rest
+	}
+	text := "this client has another set of nodes than the store"
+	if extra := without(here, store); len(extra) > 0 {
+		text += ": " + strings.Join(extra, ", ") + " not in the store's"
+	}
+	if missing := without(store, here); len(missing) > 0 {
+		text += ": " + strings.Join(missing, ", ") + " missing here"
+	}
+	if r.quorum != base.set.quorum {
+		text += fmt.Sprintf(": the quorum is %d here, and %d in the store", r.quorum, base.set.quorum)
+	}
+	for i := range r.addrs {
+		var odd *oddNode
+		if _, _, err := r.judge(i, base); r.fits(base) && errors.As(err, &odd) {
+			text += fmt.Sprintf(": %s: %s", r.addrs[i], odd.text)
+		}
+	}
+	return storekit.Disagreef("%s; the store's is %s, with a quorum of %d: name these; to change it, see pawl nodes change --help",
+		text, strings.Join(store, ", "), base.set.quorum)
+}
