@@ -19,8 +19,7 @@ import (
 var _ driver.Adopter = (*store)(nil)
 
 // Adopt implements driver.Adopter. Whatever else than the value of one of our leases is in
-// the lock's place is left alone: a lease of redlock or of another library may be known by
-// its whole value.
+// the lock's place is left alone: a lease of another library may be known by its whole value.
 func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, error) {
 	if err := s.usable(ctx, nil); err != nil {
 		return nil, err

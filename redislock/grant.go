@@ -156,7 +156,7 @@ func (g *grant) Release(ctx context.Context) error {
 func (g *grant) release(ctx context.Context) (found bool, err error) {
 	s, kind := g.s, g.kindNow()
 	said := struct { // both in one allocation
-		keys [6]string
+		keys [5]string
 		args [8]string
 	}{s.keysOf(g.key, g.lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), g.lease}}
 	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])

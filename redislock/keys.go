@@ -15,7 +15,6 @@ import (
 // Names of what is in the store; docs/redis-protocol.md is the contract with
 // clients in other languages.
 const (
-	redlockSuffix = ":token" // of the floor that package redlock has for the name at this server
 	queueSuffix   = ":queue"
 	claimSuffix   = ":claim" // behind queueSuffix: the last claim was not taken
 	brokenSuffix  = ":broken"

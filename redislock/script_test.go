@@ -34,7 +34,7 @@ func loadMany(t testing.TB, s *store, script int) (sha string) {
 
 // callMany builds a call of a script for several requests, each a name and a lease.
 func callMany(s *store, sha string, common []string, requests [][2]string) rueidis.Completed {
-	var keys [6][]string
+	var keys [5][]string
 	args := slices.Clone(common)
 	for i, r := range requests {
 		for kind, key := range s.keysOf(lockKey(s.prefix, r[0]), r[1]) {

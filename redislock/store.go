@@ -104,7 +104,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 		return a.undo(ctx, fail)
 	case g != nil:
 		return g, nil
-	case turn.value != "" || turn.sharers != nil || turn.closed == 0: // by leases of redlock, or reserved for a waiter
+	case turn.value != "" || turn.sharers != nil || turn.closed == 0: // by leases of another library, or reserved for a waiter
 		return nil, &driver.HeldError{Info: turn.info(req.Name)}
 	}
 	return nil, closedFor(turn.closed)
@@ -145,7 +145,7 @@ type attempt struct {
 	s      *store
 	req    *driver.Request
 	key    string
-	keys   [6]string // that acquire and release are given
+	keys   [5]string // that acquire and release are given
 	args   [9]string // of acquire
 	kind   string
 	record string
@@ -163,15 +163,14 @@ func (s *store) attempt(req *driver.Request) *attempt {
 	return a
 }
 
-// keysOf returns the keys of the scripts that begin and end a lease: epoch, floor, the name's
-// floor of redlock, ended, lock, queue. It makes one string for three of them. A grant does not keep
-// them, as there may be many grants.
-func (s *store) keysOf(key, lease string) [6]string {
+// keysOf returns the keys of the scripts that begin and end a lease: epoch, floor, ended, lock,
+// queue. It makes one string for two of them. A grant does not keep them, as there may be
+// many grants.
+func (s *store) keysOf(key, lease string) [5]string {
 	by := s.layout.Beside(key)
-	all := by + redlockSuffix + by + queueSuffix + by + endedSuffix + lease
-	redlock := len(by) + len(redlockSuffix)
-	queue := redlock + len(by) + len(queueSuffix)
-	return [...]string{s.server.EpochKey(key), s.server.FloorKey(key), all[:redlock], all[queue:], key, all[redlock:queue]}
+	all := by + queueSuffix + by + endedSuffix + lease
+	queue := len(by) + len(queueSuffix)
+	return [...]string{s.server.EpochKey(key), s.server.FloorKey(key), all[queue:], key, all[:queue]}
 }
 
 // turn is the store's answer when it does not grant.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -11,21 +12,97 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 func (a *app) nodesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show the nodes of a redlock store",
-		Long: `Show the nodes of a redlock store: which they are, whether they grant leases,
+		Short: "Show the nodes of a redlock store, or change them",
+		Long: `Show the nodes of a redlock store: which they are, whether they grant locks,
 and which set of nodes programs have to use. See docs/redlock-nodes.md.`,
-		Example: `  pawl nodes -s redlock://a,b,c`,
-		Args:    args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
-		RunE:    func(*cobra.Command, []string) error { return a.showNodes() },
+		Example: `  pawl nodes -s redlock://a,b,c
+  pawl nodes change --from redlock://a,b,c --to redlock://a,b,d`,
+		Args: args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
+		RunE: func(*cobra.Command, []string) error { return a.showNodes() },
 	}
 	a.jsonFlag(cmd)
+	cmd.AddCommand(a.nodesChangeCommand())
 	return cmd
+}
+
+func (a *app) nodesChangeCommand() *cobra.Command {
+	var from, to string
+	var back, force bool
+	cmd := &cobra.Command{
+		Use:   "change --from URL --to URL",
+		Short: "Change the nodes of a redlock store",
+		Long: `Change the nodes of a redlock store: replace one, or go from three to five.
+
+It closes the old nodes, waits for the longest --ttl of the store, and opens the
+new ones. Nothing is granted or renewed meanwhile: programs that hold locks lose
+them. Stop the programs first if you can, and start them with the new nodes
+after it. Programs that still name the old nodes are refused, unless they have
+enough of the new nodes among them.
+
+All new nodes have to answer, and a quorum of the old ones. If the command fails
+or is interrupted, run it again, or take the change back with --abort. One
+operator at a time: of two changes that meet, each names the other and stops.
+
+--abort needs answers of so many new nodes that the others are no quorum. With
+--force it goes on without: only if these nodes will not come back, and nobody
+else is changing the nodes.`,
+		Example: `  pawl nodes change --from redlock://a,b,c --to redlock://a,b,d
+  pawl nodes change --from redlock://a,b,c --to redlock://a,b,d --abort`,
+		Args: args(0, 0, "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.changeNodes(cmd.Context(), from, to, back, force)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "`URL` with the nodes that programs use now")
+	cmd.Flags().StringVar(&to, "to", "", "`URL` with the nodes that they are to use")
+	cmd.Flags().BoolVar(&back, "abort", false, "take the change back")
+	cmd.Flags().BoolVar(&force, "force", false, "with --abort: open the old nodes although too few new ones answer")
+	return cmd
+}
+
+func (a *app) changeNodes(ctx context.Context, from, to string, back, force bool) error {
+	if from == "" || to == "" || force && !back {
+		return usage("a change needs --from and --to, and --force goes with --abort", "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d")
+	}
+	var urls []string
+	for _, text := range []string{from, to} {
+		u, err := parseStore(text)
+		if err == nil {
+			err = isRedlock(u)
+		}
+		if err != nil {
+			return err
+		}
+		urls = append(urls, u.url.String())
+	}
+	opts := &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})}
+	opts.ConnectTimeout = a.connect
+	change := redlock.Change{From: urls[0], To: urls[1], Options: opts, Force: force, Say: func(text string) { fmt.Fprintln(a.stdout, text) }}
+	err := change.Run
+	if back {
+		err = change.Abort
+	}
+	return nodesFailure(err(ctx), from)
+}
+
+// nodesFailure is the failure of a change.
+func nodesFailure(err error, store string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, redlock.ErrOtherChange):
+		return fail(exitConfig, plain(err), "")
+	case errors.Is(err, pawl.ErrUnavailable):
+		return storeFailure(err, store)
+	}
+	return fail(exitConfig, plain(err), "see pawl nodes, and pawl nodes change --help")
 }
 
 // nodesJSON is what nodes prints.

@@ -40,6 +40,24 @@ func TestNodes(t *testing.T) {
 	if !strings.Contains(show.stdout(), addrs[2]) {
 		t.Errorf("the nodes are\n%s", show.stdout())
 	}
+	to := url("", 0, 1, 3)
+	other := w.pawl("nodes", "change", "--from", more, "--to", to)
+	other.end(exitConfig)
+	if !strings.Contains(other.stderr(), "name these as the old ones") {
+		t.Errorf("a change from other nodes than the store's says %q", other.stderr())
+	}
+	change := w.pawl("nodes", "change", "--from", from, "--to", to)
+	change.end(0)
+	if !strings.Contains(change.stdout(), "nothing is granted or renewed for 1") || !strings.Contains(change.stdout(), "the store's nodes are") {
+		t.Errorf("the change says %q", change.stdout())
+	}
+	run(to, 0, "")
+	run(more, exitConfig, addrs[2]+" not in the store's")
+	change = w.pawl("nodes", "change", "--from", from, "--to", to, "--abort")
+	change.end(exitConfig)
+	if !strings.Contains(change.stderr(), "no change is under way") {
+		t.Errorf("a change that is over is taken back: %q", change.stderr())
+	}
 	addrs = append(addrs, startRedis(t)) // which no program has named before
 	odd := url("", 0, 1, 4)
 	run(odd, 0, addrs[4]+": it answers, but counts as down")

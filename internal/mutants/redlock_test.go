@@ -88,8 +88,6 @@ func init() {
 			"t.unknown = err != nil", "TestDoubtOutlivesLaterAnswers"),
 		mutant{name: "pawl: the scheduler sleeps through a suspend", file: "internal/schedule/schedule.go",
 			old: "min(s.items[0].due, now.Add(maxSleep))", new: "s.items[0].due", pkg: ".", test: "TestSchedulerLooksEverySecond"},
-		mutant{name: "redislock: the floors of former redlocks are no numbers", file: "redislock/lua/queue.lua",
-			old: "string.match(floor, '^(%d+) ')", new: "string.match(floor, '^(%d+) %S+ %a %d+ %d+$')", pkg: pkg, test: "TestFloorsOfEachOther"},
 
 		// Nodes that are silent, or far away.
 		mutate("a server that hung is taken for a far one", "trip.go", "min(trips, maxGrace)", "max(trips, 0*maxGrace)", "TestHangIsNoRoundTrip"),

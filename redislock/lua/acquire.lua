@@ -3,7 +3,7 @@
 -- again while waiting. Repeating it is harmless. This part is the ordinary case: the
 -- locks are free and have no waiters. It reads all of them together.
 -- Gets: now, closed of guard.lua; owned, lengthen, hold of lease.lua. Its rest, all of queue.lua.
--- KEYS: epoch; of all locks the floors, then those of package redlock, what marks the leases as ended, the locks, the queues
+-- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the queues
 -- ARGV: client, kind, record, ttl ms, claim ms, channel, wait (1 or 0), place or ''; the leases
 -- Returns for each lock {1, token, how many after it are reserved for the lease, 1 if
 -- the lock has waiters, or 0, server time}; {0, value or '', pttl ms, rank or -1, place
@@ -12,18 +12,18 @@
 -- {-3} if the lease has ended already; {-4, n} if n slots are shared out, and another
 -- number was asked for; or an error.
 
-local n = math.floor((#KEYS - 1) / 5) -- in a cluster there is one key more
+local n = math.floor((#KEYS - 1) / 4) -- in a cluster there is one key more
 local client, kind, record, ttl, claim, channel, wait, place = unpack(ARGV, 1, 8)
-local epoch, known, at = KEYS[1], redis.call('MGET', unpack(KEYS, 1, 3 * n + 1)), now()
+local epoch, known, at = KEYS[1], redis.call('MGET', unpack(KEYS, 1, 2 * n + 1)), now()
 local shut = closed(epoch, known[1], at, ttl)
 
 local answers, rest = {}, n
 if shut == 0 and kind == 'exclusive' then
-  local busy = redis.call('EXISTS', unpack(KEYS, 3 * n + 2, 5 * n + 1)) > 0
+  local busy = redis.call('EXISTS', unpack(KEYS, 2 * n + 2, 4 * n + 1)) > 0
   for i = 1, n do
-    local redlock, ended, lock, queue = known[n + 1 + i], known[2 * n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i]
+    local ended, lock, queue = known[n + 1 + i], KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i]
     local last = tonumber(known[1 + i] or 0) -- nil if another program wrote it
-    if last and not redlock and not ended and not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0)) then
+    if last and not ended and not (busy and (n == 1 or redis.call('EXISTS', lock, queue) > 0)) then
       -- NX, as the same lock may be here twice.
       local token, spare = hold(lock, KEYS[1 + i], at, last, ttl, ARGV[8 + i], client, record)
       answers[i] = token and {1, token, spare, 0, at}
@@ -34,15 +34,10 @@ end
 if rest == 0 then return answers end
 
 -- with queue.lua: The rest, one lock after the other.
-local function ask(lock, floor, redlock, queue, ended, lease)
-  local known = redis.call('MGET', lock, floor, ended, redlock)
+local function ask(lock, floor, queue, ended, lease)
+  local known = redis.call('MGET', lock, floor, ended)
   local value = known[1]
   if known[3] then return {-3} end
-  -- What redlock has granted: whoever is granted the lock without asking, as the next in the queue, goes by the floor.
-  if highest(known[4]) > highest(known[2]) then
-    known[2] = string.match(known[4], '^%d+')
-    redis.pcall('SET', floor, known[2], 'PX', FLOOR)
-  end
   -- While the server is closed, a lock of the caller may be one that had ended elsewhere, where
   -- another lease has it now. Whoever was told of a lease renews it, and does not ask.
   local own = owned(value, lease)
@@ -103,6 +98,6 @@ local function ask(lock, floor, redlock, queue, ended, lease)
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or try(ask, KEYS[3 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[4 * n + 1 + i], KEYS[2 * n + 1 + i], ARGV[8 + i])
+  answers[i] = answers[i] or try(ask, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[3 * n + 1 + i], KEYS[n + 1 + i], ARGV[8 + i])
 end
 return answers

@@ -81,10 +81,9 @@ local function find(lock, lease)
   end
 end
 
--- highest returns the token of a floor: the whole text, or, of redlock,
--- the part before the first space.
+-- highest returns the token of a floor.
 local function highest(floor)
-  return tonumber(floor and (string.match(floor, '^(%d+) ') or floor) or 0) or error({err = 'WRONGTYPE the floor of the tokens is no number'})
+  return tonumber(floor or 0) or error({err = 'WRONGTYPE the floor of the tokens is no number'})
 end
 
 -- state returns what the functions below need to know of a lock.

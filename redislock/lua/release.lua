@@ -9,15 +9,15 @@
 -- leases
 -- Returns for each lock {1} if there was something to end, else {0}; or an error.
 
-local n = math.floor((#KEYS - 1) / 5)
+local n = math.floor((#KEYS - 1) / 4)
 local claim, channel, client, kind, record, waiting, doubt = unpack(ARGV, 1, 7)
 
 local answers, rest, known, line = {}, n, nil, nil
 if waiting == '0' and doubt == '0' then
   local busy
   if n == 1 then
-    known = redis.call('MGET', KEYS[5], KEYS[2], KEYS[1]) -- all that a hand-off reads
-    line = redis.pcall('ZRANGE', KEYS[6], 0, 1) -- of another program, it keeps nobody from releasing
+    known = redis.call('MGET', KEYS[4], KEYS[2], KEYS[1]) -- all that a hand-off reads
+    line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- of another program, it keeps nobody from releasing
     busy = line[1]
   else
     known = redis.call('MGET', unpack(KEYS, 3 * n + 2, 4 * n + 1))
@@ -25,8 +25,8 @@ if waiting == '0' and doubt == '0' then
   end
   local free = {}
   for i = 1, n do
-    if owned(known[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', KEYS[4 * n + 1 + i]) == 1)) then
-      free[#free + 1], free[#free + 2], answers[i], rest = KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i] .. ':claim', {1}, rest - 1
+    if owned(known[i], ARGV[7 + i]) and not (busy and (n == 1 or redis.call('EXISTS', KEYS[3 * n + 1 + i]) == 1)) then
+      free[#free + 1], free[#free + 2], answers[i], rest = KEYS[2 * n + 1 + i], KEYS[3 * n + 1 + i] .. ':claim', {1}, rest - 1
     else
       answers[i] = false
     end
@@ -68,6 +68,6 @@ local function finish(lock, floor, queue, ended, lease)
 end
 
 for i = 1, n do
-  answers[i] = answers[i] or try(finish, KEYS[3 * n + 1 + i], KEYS[1 + i], KEYS[4 * n + 1 + i], KEYS[2 * n + 1 + i], ARGV[7 + i])
+  answers[i] = answers[i] or try(finish, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[3 * n + 1 + i], KEYS[n + 1 + i], ARGV[7 + i])
 end
 return answers

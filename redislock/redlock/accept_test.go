@@ -42,14 +42,14 @@ func dialFleet(t testing.TB, f fleet, opts *Options) *Driver {
 }
 
 // has says whether the server has the lock of the name.
-func (s *redis) has(name string) bool { return s.do("exists", "pawl:{"+name+"}") == "1" }
+func (s *redis) has(name string) bool { return s.do("exists", "pawl:redlock:{"+name+"}") == "1" }
 
 // clear checks that soon none of the servers has the lock.
 func (f fleet) clear(t testing.TB) {
 	t.Helper()
 	for _, s := range f {
 		if !eventually(patience, func() bool { return !s.has(name) }) {
-			t.Errorf("%s still has the lock %s", s.Addr, s.do("get", "pawl:{"+name+"}"))
+			t.Errorf("%s still has the lock %s", s.Addr, s.do("get", "pawl:redlock:{"+name+"}"))
 		}
 	}
 }

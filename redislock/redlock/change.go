@@ -3,9 +3,9 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,9 +115,12 @@ func newChange(ctx context.Context, conf Change) (*change, error) {
 	if n, q := len(next), c.quor[1]; q <= n/2 || q > n {
 		return nil, fmt.Errorf("%d of %d nodes are no quorum", q, n)
 	}
-	opts.Prefix = cmp.Or(opts.Prefix, defaultPrefix)
 	c.limit = epoch.NewLimit(opts.MaxTTL, opts.Holder)
-	c.by = strings.ReplaceAll(storekit.Signature(opts.Holder), "\n", " ")
+	var who driver.Holder
+	if err := json.Unmarshal([]byte(storekit.Signature(opts.Holder)), &who); err != nil {
+		return nil, err
+	}
+	c.by = strings.ReplaceAll(who.String(), "\n", " ")
 	nodes, err := dial(ctx, places, opts, nodeConfig(opts, c.limit))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,10 @@
 //
 //	locks, err := redlock.Open(ctx, "redlock://r1:6379,r2:6379,r3:6379", nil)
 //
+// All clients have to name the same masters; docs/redlock-nodes.md says what the nodes do
+// about that, and how they are changed. Package redislock on one of the masters does not
+// exclude this one: it has other keys.
+//
 // # A lease
 //
 // The client records the instant, sends one proposal to all N nodes at once, and

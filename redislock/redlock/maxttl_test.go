@@ -87,9 +87,9 @@ func TestSetMaxTTL(t *testing.T) {
 		if err == nil {
 			g.Release(t.Context())
 		}
-		return err == nil && strings.Contains(f[2].do("get", "pawl:epoch"), " 3000 ")
+		return err == nil && strings.Contains(f[2].do("get", "pawl:redlock:epoch"), " 3000 ")
 	}) {
-		t.Errorf("the node that was stopped has the record %q", f[2].do("get", "pawl:epoch"))
+		t.Errorf("the node that was stopped has the record %q", f[2].do("get", "pawl:redlock:epoch"))
 	}
 }
 

@@ -90,7 +90,7 @@ func TestOddNode(t *testing.T) {
 	}
 }
 
-const nodesKey = "pawl:epoch" + nodesSuffix
+const nodesKey = "pawl:redlock:epoch" + nodesSuffix
 
 // replicaOf makes a server a replica, with the data of its master.
 func replicaOf(r, master *redis) {

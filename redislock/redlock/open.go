@@ -67,7 +67,6 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("redlock: %w", err)
 	}
-	opts.Prefix = cmp.Or(opts.Prefix, defaultPrefix)
 	if _, err := opts.layout(); err != nil {
 		return nil, nil, err
 	}
@@ -97,9 +96,12 @@ func open(ctx context.Context, url string, opts *Options) (*Driver, *Options, er
 
 const defaultPrefix = "pawl:"
 
+// prefix is what all keys begin with. Package redislock has other keys in the same server, and neither knows of the other.
+func (o *Options) prefix() string { return cmp.Or(o.Prefix, defaultPrefix) + "redlock:" }
+
 // layout says which keys locks have.
 func (o *Options) layout() (*keys.Layout, error) {
-	l, err := keys.New(cmp.Or(o.Prefix, defaultPrefix), o.Pattern)
+	l, err := keys.New(o.prefix(), o.Pattern)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
@@ -108,7 +110,7 @@ func (o *Options) layout() (*keys.Layout, error) {
 
 // nodeConfig is what all nodes have in common.
 func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
-	prefix := cmp.Or(opts.Prefix, defaultPrefix)
+	prefix := opts.prefix()
 	return epoch.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
 		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded, Scripts: opts.scripts,

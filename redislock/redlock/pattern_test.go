@@ -44,7 +44,7 @@ func TestPattern(t *testing.T) {
 		got <- g
 	}()
 	for _, s := range f[:2] {
-		if !eventually(10*time.Second, func() bool { return s.do("zcard", "pawl:{lock:"+name+"}:waiters") == "1" }) {
+		if !eventually(10*time.Second, func() bool { return s.do("zcard", "pawl:redlock:{lock:"+name+"}:waiters") == "1" }) {
 			t.Error("Acquire is not in the queue")
 		}
 	}
@@ -84,14 +84,14 @@ func TestPatternIsRecordedByWhoMayUseIt(t *testing.T) {
 	for i := range f {
 		f[i] = startServer(t)
 	}
-	f[2].do("set", "pawl:pattern", "other:*")
+	f[2].do("set", "pawl:redlock:pattern", "other:*")
 	opts := patient()
 	opts.Pattern = "lock:*"
 	if _, err := NewDriver(t.Context(), f.url(), opts); !errors.Is(err, driver.ErrDisagree) || !strings.Contains(err.Error(), "other:*") {
 		t.Errorf("NewDriver = %v; want ErrDisagree", err)
 	}
 	for i, s := range f[:2] {
-		if got := s.do("get", "pawl:pattern"); got != "" {
+		if got := s.do("get", "pawl:redlock:pattern"); got != "" {
 			t.Errorf("node %d has the pattern %q of a client that was refused", i, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestPatternOfOthersWhileAtWork(t *testing.T) {
 		t.Errorf("List beside a key of another type = %v, %v", infos, err)
 	}
 	for _, s := range f {
-		s.do("del", "pawl:epoch", "pawl:pattern")
+		s.do("del", "pawl:redlock:epoch", "pawl:redlock:pattern")
 	}
 	f.bless(t, patient())
 	if _, err := dialFleet(t, f, patient()).TryAcquire(t.Context(), long()); err != nil {

@@ -81,7 +81,7 @@ func TestPlacesAtServers(t *testing.T) {
 	opts := patient()
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
-	key := "pawl:{" + name + "}"
+	key := "pawl:redlock:{" + name + "}"
 	bar, last := false, uint64(0)
 	fresh := func() uint64 { // the next lease's is one more
 		last = max(uint64(time.Now().UnixMicro()), last+2)
@@ -216,7 +216,7 @@ func TestHandOverByServers(t *testing.T) {
 			req.Renewed = true
 			got := acquire(t.Context(), b, req)
 			queue := f[b.few(name)[0]]
-			if !eventually(patience, func() bool { return queue.do("zcard", "pawl:{"+name+"}:waiters") == "1" }) {
+			if !eventually(patience, func() bool { return queue.do("zcard", "pawl:redlock:{"+name+"}:waiters") == "1" }) {
 				t.Fatal("nobody waits")
 			}
 			rounds, began := b.Stats().Rounds, time.Now()

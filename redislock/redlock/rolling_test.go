@@ -63,7 +63,7 @@ func TestRollingRestart(t *testing.T) {
 	}()
 	for _, s := range f {
 		s.restart()
-		back := func() bool { return strings.HasPrefix(s.do("get", "pawl:{"+name+"}"), lease.ID()+" ") }
+		back := func() bool { return strings.HasPrefix(s.do("get", "pawl:redlock:{"+name+"}"), lease.ID()+" ") }
 		if !eventually(patience, back) {
 			t.Fatalf("%s did not get the lock back; the lease: %v", s.Addr, lease.Err())
 		}

@@ -238,7 +238,7 @@ func TestFloorsOfFormerVersions(t *testing.T) {
 		{"100 old", 100, attempt("other")},
 		{"100 old", 100, func() { node.End(ctx, Ending{Name: name, Lease: "old"}) }},
 	} {
-		f[0].do("set", "pawl:{"+name+"}"+floorSuffix, test.floor)
+		f[0].do("set", "pawl:redlock:{"+name+"}"+floorSuffix, test.floor)
 		test.then()
 		if s, err := node.Read(ctx, []string{name}); err != nil || s[0].Writer != test.writer {
 			t.Errorf("%q: Read = %+v, %v; want the writers' floor %d", test.floor, s, err, test.writer)
@@ -321,7 +321,7 @@ func TestListen(t *testing.T) {
 	expect("a", "b")
 	quiet()
 	stopA()
-	listeners := func() string { return f[0].do("scard", "pawl:{"+name+"}"+listenersSuffix) }
+	listeners := func() string { return f[0].do("scard", "pawl:redlock:{"+name+"}"+listenersSuffix) }
 	if !eventually(patience, func() bool { return listeners() == "1" }) {
 		t.Errorf("%s listeners; want one", listeners())
 	}
@@ -381,7 +381,7 @@ func TestOtherLibraries(t *testing.T) {
 	opts := patient()
 	f := startFleet(t, 3, opts)
 	d := dialFleet(t, f, opts)
-	const key = "pawl:{" + name + "}"
+	const key = "pawl:redlock:{" + name + "}"
 	for _, s := range f[:2] {
 		if got := s.do("set", key, "their random value", "nx", "px", "60000"); got != "OK" {
 			t.Fatal(got)

@@ -47,7 +47,7 @@ func TestRequestsInOneCall(t *testing.T) {
 	opts := patient()
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
-	f[0].do("lpush", "pawl:{foreign}", "theirs")
+	f[0].do("lpush", "pawl:redlock:{foreign}", "theirs")
 	woken := make(chan struct{}, 2*most)
 	defer node.Listen("name0", func() { woken <- struct{}{} })()
 	<-woken
