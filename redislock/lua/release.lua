@@ -20,8 +20,8 @@ if waiting == '0' and doubt == '0' then
     line = redis.pcall('ZRANGE', KEYS[5], 0, 1) -- of another program, it keeps nobody from releasing
     busy = line[1]
   else
-    known = redis.call('MGET', unpack(KEYS, 3 * n + 2, 4 * n + 1))
-    busy = redis.call('EXISTS', unpack(KEYS, 4 * n + 2, 5 * n + 1)) > 0
+    known = redis.call('MGET', unpack(KEYS, 2 * n + 2, 3 * n + 1))
+    busy = redis.call('EXISTS', unpack(KEYS, 3 * n + 2, 4 * n + 1)) > 0
   end
   local free = {}
   for i = 1, n do

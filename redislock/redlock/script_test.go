@@ -21,7 +21,9 @@ func single(t testing.TB, s *redis, opts *Options) *redisNode {
 	t.Helper()
 	c := *opts
 	c.AllowSingle = true
-	return dialFleet(t, fleet{s}, &c).members[0].Node.(*redisNode)
+	n := dialFleet(t, fleet{s}, &c).members[0].Node.(*redisNode)
+	n.roster = nil // it belongs to no set
+	return n
 }
 
 // TestScriptsDoWhatNodeSays: the scripts in a server and the masters in memory, which
