@@ -102,6 +102,13 @@ func (d *doctor) run(ctx context.Context) error {
 			return err
 		}
 		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.text, Do: cmp.Or(f.hint, "see pawl --help")})
+		if u.scheme == "redlock" {
+			ctx, cancel := context.WithTimeout(ctx, d.connect)
+			defer cancel()
+			for _, f := range examineRedlock(ctx, u) {
+				d.tell(f)
+			}
+		}
 	} else {
 		defer d.store.Close()
 		d.out.Store = d.store.url.String()

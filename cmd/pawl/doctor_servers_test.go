@@ -139,6 +139,22 @@ func TestDoctorOnRedlock(t *testing.T) {
 	if len(bad) != 2 || !strings.Contains(bad[0], "node: it is down") || !strings.Contains(bad[1], "quorum: 2 of 3 nodes grant leases, and 2 are enough: not one more may fail") {
 		t.Errorf("not fine is %q", bad)
 	}
-	all[1].Kill()
-	w.wants(w.diagnosis(store, 2), "reachable: ")
+	// One that hangs, and one that wants a password: with any number of nodes down they are named, with the right advice.
+	all[1].Stop()
+	if out, err := all[2].Do("config", "set", "requirepass", "s3cret"); err != nil || out != "OK" {
+		t.Fatal(out, err)
+	}
+	found := strings.Join(w.diagnosis(store, 2), "\n")
+	for _, want := range []string{"reachable: ", "node: it is down", "node: it does not answer", "node: it answers, but counts as down: ", "the server wants a password", "quorum: 0 of 3 nodes grant leases"} {
+		if !strings.Contains(found, want) {
+			t.Errorf("doctor finds\n%s\nwant %q", found, want)
+		}
+	}
+	p := w.pawl("nodes", "-s", store, "--connect-timeout", "2s")
+	p.end(0)
+	for _, want := range []string{addrs[0], addrs[1] + " ", "no answer in time", "the server wants a password"} {
+		if !strings.Contains(p.stdout(), want) {
+			t.Errorf("the nodes are\n%s; want %q", p.stdout(), want)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 	_ "github.com/pawl-go/pawl/zklock"
@@ -34,12 +35,16 @@ func maxTTLRedlock(ctx context.Context, s *storeURL, ttl time.Duration) error {
 
 // nodesRedlock asks the nodes how they are.
 func nodesRedlock(ctx context.Context, s *storeURL) ([]redlock.Status, error) {
-	d, err := redlock.NewDriver(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
+	return redlock.Nodes(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
+}
+
+// examineRedlock is what is wrong with the nodes, where too few answer.
+func examineRedlock(ctx context.Context, s *storeURL) []driver.Finding {
+	found, err := redlock.Examine(ctx, s.url.String(), &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})})
 	if err != nil {
-		return nil, err
+		return nil // as opening it has said
 	}
-	defer d.Close()
-	return d.Nodes(ctx), nil
+	return found
 }
 
 func blessRedlock(ctx context.Context, s *storeURL) error {

@@ -23,18 +23,8 @@ func (d *Driver) Examine(ctx context.Context) []driver.Finding {
 	for i, s := range d.Nodes(ctx) {
 		f := driver.Finding{Check: "node", Server: s.Addr}
 		r, real := d.members[i].Node.(*redisNode)
-		switch {
-		case s.Err != nil:
-			f.Level, f.Text, f.Do = whyDown(s.Err)
-		case s.Changing != "":
-			f.Level, f.Text = driver.Problem, "the nodes are being changed "+s.Changing+": it grants and renews nothing"
-			f.Do = "wait for that change, repeat its command if it was interrupted, or take it back: pawl nodes change --help"
-		case s.Closed > 0:
-			f.Level, f.Text = driver.Warning, fmt.Sprintf("it has just started or lost its data, and grants nothing for %v more", driver.ForPeople(s.Closed))
-			f.Do = "wait; restart no other node until then"
-		default:
+		if f.Level, f.Text, f.Do = s.finding(); f.Level == driver.Fine {
 			grant++
-			f.Text = "it grants leases"
 		}
 		found = append(found, f)
 		if real && s.Err == nil {
@@ -42,7 +32,7 @@ func (d *Driver) Examine(ctx context.Context) []driver.Finding {
 			found = append(found, d.tripTo(ctx, r)...)
 		}
 	}
-	return append(append(found, d.spare(grant)), epoch.Examine(ctx, servers)...)
+	return append(append(found, spare(grant, len(d.members), d.quorum)), epoch.Examine(ctx, servers)...)
 }
 
 // whyDown tells why a node counts as down, and what to do.
@@ -62,13 +52,28 @@ func whyDown(err error) (level driver.Level, text, do string) {
 	return driver.Warning, "it is down: " + misses{{"", err}}.text(0), "start it, " + replace
 }
 
+// finding tells whether a node grants leases, and what to do if it does not.
+func (s Status) finding() (level driver.Level, text, do string) {
+	switch {
+	case s.Err != nil:
+		return whyDown(s.Err)
+	case s.Changing != "":
+		return driver.Problem, "the nodes are being changed " + s.Changing + ": it grants and renews nothing",
+			"wait for that change, repeat its command if it was interrupted, or take it back: pawl nodes change --help"
+	case s.Closed > 0:
+		return driver.Warning, fmt.Sprintf("it has just started or lost its data, and grants nothing for %v more", driver.ForPeople(s.Closed)),
+			"wait; restart no other node until then"
+	}
+	return driver.Fine, "it grants leases", ""
+}
+
 // spare tells how many nodes may still fail.
-func (d *Driver) spare(grant int) driver.Finding {
-	f := driver.Finding{Check: "quorum", Text: fmt.Sprintf("%d of %d nodes grant leases, and %d are enough", grant, len(d.members), d.quorum)}
-	switch n := len(d.members); {
-	case grant < d.quorum:
+func spare(grant, n, quorum int) driver.Finding {
+	f := driver.Finding{Check: "quorum", Text: fmt.Sprintf("%d of %d nodes grant leases, and %d are enough", grant, n, quorum)}
+	switch {
+	case grant < quorum:
 		f.Level, f.Do = driver.Problem, "see to the nodes named here; nothing is granted until then"
-	case grant == d.quorum && grant < n:
+	case grant == quorum && grant < n:
 		f.Level, f.Text, f.Do = driver.Warning, f.Text+": not one more may fail", "see to the nodes named here"
 	}
 	return f

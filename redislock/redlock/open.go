@@ -312,7 +312,12 @@ func eachNode(ctx context.Context, op, url string, opts *Options, f func(*epoch.
 	}
 	var errs []error
 	for _, m := range d.members {
-		if err := f(m.Node.(*redisNode).server, ctx); err != nil {
+		n := m.Node.(*redisNode)
+		err := n.odd() // clients get nothing from such a node
+		if err == nil {
+			err = f(n.server, ctx)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Addr(), err))
 		}
 	}

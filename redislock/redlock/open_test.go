@@ -120,7 +120,7 @@ func TestLeastRights(t *testing.T) {
 	f := startFleet(t, 3, opts)
 	grant := func(rights []string, more ...string) {
 		t.Helper()
-		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:*", "&pawl:client:*"}, rights...)
+		args := append([]string{"acl", "setuser", "app", "reset", "on", ">s3cret", "~pawl:redlock:*", "&pawl:redlock:client:*"}, rights...)
 		for _, s := range f {
 			if out := s.do(append(args, more...)...); out != "OK" {
 				t.Fatal(out)
@@ -165,7 +165,7 @@ func TestLeastRights(t *testing.T) {
 		d.Close()
 	}
 	grant(leastRights, "resetkeys", "~other:*")
-	if _, err := NewDriver(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:* &pawl:client:*") {
+	if _, err := NewDriver(t.Context(), url, opts); err == nil || !strings.Contains(err.Error(), "~pawl:redlock:* &pawl:redlock:client:*") {
 		t.Errorf("Open without the keys = %v; want an error that names them", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestCostOfOpen: to open a client takes as many commands at each node as one of redislock, and
-// one that asks for its state.
+// two that ask for its state, and two for its record of the nodes.
 func TestCostOfOpen(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3, patient())
@@ -27,7 +27,7 @@ func TestCostOfOpen(t *testing.T) {
 		}
 	}
 	open()
-	const want = "info, script load, script load, evalsha, evalsha, script exists, evalsha, evalsha"
+	const want = "info, script load, script load, evalsha, evalsha, script exists, evalsha, evalsha, evalsha, evalsha"
 	got, err := f[0].Commands(open)
 	if err != nil || strings.Join(got, ", ") != want {
 		t.Errorf("a client: %v, %v; want %s", got, err, want)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// Nodes returns the state of the masters at url, in their order, however many of them answer.
+// It waits for ConnectTimeout at most. Its error is of the URL or the options.
+func Nodes(ctx context.Context, url string, opts *Options) ([]Status, error) {
+	all, _, err := overview(ctx, url, opts)
+	return all, err
+}
+
+// Examine returns what is wrong with the masters at url, and what to do, also where Open fails as too few answer.
+func Examine(ctx context.Context, url string, opts *Options) ([]driver.Finding, error) {
+	all, quorum, err := overview(ctx, url, opts)
+	if err != nil {
+		return nil, err
+	}
+	var found []driver.Finding
+	grant := 0
+	for _, s := range all {
+		f := driver.Finding{Check: "node", Server: s.Addr}
+		if f.Level, f.Text, f.Do = s.finding(); f.Level == driver.Fine {
+			grant++
+		}
+		found = append(found, f)
+	}
+	return append(found, spare(grant, len(all), quorum)), nil
+}
+
+func overview(ctx context.Context, url string, opts *Options) ([]Status, int, error) {
+	opts, places, err := parseURL(url, orDefault(opts))
+	if err != nil {
+		return nil, 0, fmt.Errorf("redlock: %w", err)
+	}
+	layout, err := opts.layout()
+	if err != nil {
+		return nil, 0, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), errSilent)
+	defer cancel()
+	conf := nodeConfig(opts, epoch.NewLimit(opts.MaxTTL, opts.Holder))
+	var addrs []string
+	for _, p := range places {
+		addrs = append(addrs, addrOf(p))
+	}
+	r := newRoster(opts.quorum(len(places)), addrs)
+	all := make([]Status, len(places))
+	var work sync.WaitGroup
+	for i, p := range places {
+		conf := conf
+		conf.Contact, conf.Addr = p.Contact, addrs[i]
+		all[i] = Status{Addr: addrs[i], Err: errSilent}
+		work.Go(func() {
+			c, err := p.Dial(ctx)
+			if c == nil {
+				if ctx.Err() == nil {
+					all[i].Err = conn.NotBound(ctx, err).Err
+				}
+				return
+			}
+			n := newRedisNode(c, conf, layout)
+			defer n.Close()
+			n.roster, n.at, n.deaf = r, i, err != nil
+			if s, err := n.Status(ctx); err == nil {
+				all[i] = s
+			} else if n.deaf = true; ctx.Err() == nil {
+				all[i].Err = err
+			}
+		})
+	}
+	work.Wait()
+	for i, s := range all {
+		if err := r.odd(i); s.Err == nil && err != nil {
+			all[i] = Status{Addr: s.Addr, ID: s.ID, Set: s.Set, Err: unavailable(err)}
+		}
+	}
+	return all, r.quorum, nil
+}
