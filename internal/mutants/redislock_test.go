@@ -216,7 +216,7 @@ func init() {
 		lua("tokens run ahead of the clock", "lease.lua",
 			"math.max(0, math.min(SPARE, at + LEAD - token))", "SPARE", "TestTokensKeepToTheClock"),
 		lua("who waits is not told to who gets the lock", "acquire.lua",
-			"return {1, token, math.max(0, tonumber(known[2] or 0) - token), redis.call('EXISTS', queue), at}",
+			"return {1, token, math.max(0, highest(known[2]) - token), redis.call('EXISTS', queue), at}",
 			"return {1, token, math.max(0, tonumber(known[2] or 0) - token), 0, at}", "TestReserved"),
 		mutant{name: "waiters do not look when they hear again", file: "redislock/hear.go",
 			old: "for _, w := range s.waiters {", new: "for _, w := range map[string]*waiter{} {", pkg: pkg, test: "TestLostSubscription"},

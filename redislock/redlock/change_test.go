@@ -271,6 +271,12 @@ func TestTwoOperators(t *testing.T) {
 	l := &load{t: t}
 	l.start(0, from.url())
 	l.works(0, "before")
+	stays := openDriver(t, from.url(), opts)
+	if g, err := stays.Acquire(t.Context(), lasting("stays", changeTTL)); err != nil {
+		t.Fatal(err)
+	} else {
+		g.Release(t.Context())
+	}
 	mine := Change{From: from.url(), To: pick(all, 0, 1, 3).url(), Options: opts}
 	other := Change{From: from.url(), To: pick(all, 0, 2, 4).url(), Options: opts}
 	stands, goes := make(chan bool), make(chan bool)
@@ -285,6 +291,9 @@ func TestTwoOperators(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- still.Run(t.Context()) }()
 	<-stands // its nodes are closed
+	if g, err := stays.TryAcquire(t.Context(), lasting("stays", changeTTL)); err == nil || !strings.Contains(err.Error(), "while the nodes are changed, to ") {
+		t.Errorf("TryAcquire while the nodes are changed = %v, %v; want an error that says so", g, err)
+	}
 	if err := other.Run(t.Context()); !errors.Is(err, ErrOtherChange) || !strings.Contains(err.Error(), all[3].Addr) {
 		t.Errorf("another change = %v; want ErrOtherChange, and its nodes", err)
 	}
@@ -292,6 +301,15 @@ func TestTwoOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.works(0, "after it was taken back")
+	if !eventually(patience, func() bool {
+		g, err := stays.TryAcquire(t.Context(), lasting("stays", changeTTL))
+		if err == nil {
+			g.Release(t.Context())
+		}
+		return err == nil
+	}) {
+		t.Error("a client that was there all the time gets nothing after the change was taken back")
+	}
 	goes <- true
 	if err := <-ended; err == nil {
 		t.Error("a change that was taken back ends well")

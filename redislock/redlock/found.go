@@ -198,7 +198,7 @@ func (n *redisNode) granting(ctx context.Context, script int, keys, args []strin
 	for range 4 {
 		head, fix, err := n.roster.ready(n.at)
 		switch {
-		case err == errUnheard:
+		case err != nil && n.roster.stale(n.at):
 			if _, err := n.record(ctx, "", entry{}, 0); err != nil {
 				return nil, "", err
 			}

@@ -58,6 +58,14 @@ func TestOddNode(t *testing.T) {
 				g.Release(t.Context())
 			}
 			use(before, "three good nodes")
+			own := ""
+			if !eventually(patience, func() bool {
+				e := parseEntry(f[2].do("get", nodesKey))
+				own = e.self
+				return e.state == isOpen
+			}) {
+				t.Fatal("the third node has no record")
+			}
 			c.odd(f[2], f[0])
 			use(before, "a client of before, beside an odd node")
 			named := f
@@ -85,6 +93,18 @@ func TestOddNode(t *testing.T) {
 			}
 			if odd != 1 {
 				t.Errorf("doctor finds %d odd nodes: %+v", odd, d.Examine(t.Context()))
+			}
+			if c.alike != nil {
+				return
+			}
+			f[2].do("replicaof", "no", "one")
+			f[2].do("flushall")
+			if !eventually(patience, func() bool {
+				use(before, "a client of before, beside an empty node")
+				e := parseEntry(f[2].do("get", nodesKey))
+				return e.self == own && e.state == isOpen
+			}) {
+				t.Errorf("the node that was emptied has %q; want its own record", f[2].do("get", nodesKey))
 			}
 		})
 	}

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
@@ -23,16 +25,21 @@ type roster struct {
 
 	founding sync.Mutex // one attempt at a time
 
+	heads []atomic.Pointer[string] // what good nodes have recorded
+
 	mu    sync.Mutex
-	seen  []entry  // what each node has said last
-	heard []bool   // whether it has said anything
-	ids   []string // who each was when it last had a record
-	last  entry    // that the client went by last: what nodes without a record are told
+	seen  []entry          // what each node has said last
+	heard []driver.Instant // when; 0 if it has said nothing
+	ids   []string         // who each was when it last had a record
+	last  entry            // that the client went by last: what nodes without a record are told
 }
+
+// lookAgain is after which time a node is asked again that counts as down.
+const lookAgain = 100 * time.Millisecond
 
 func newRoster(quorum int, addrs []string) *roster {
 	n := len(addrs)
-	return &roster{quorum: quorum, addrs: addrs, seen: make([]entry, n), heard: make([]bool, n), ids: make([]string, n)}
+	return &roster{quorum: quorum, addrs: addrs, heads: make([]atomic.Pointer[string], n), seen: make([]entry, n), heard: make([]driver.Instant, n), ids: make([]string, n)}
 }
 
 // enroll makes nodes those of one client.
@@ -65,14 +72,28 @@ var (
 func (r *roster) learn(node int, e entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen[node], r.heard[node] = e, true
+	r.seen[node], r.heard[node] = e, driver.Now()
 	if e.founded() {
 		r.ids[node] = e.self
 	}
-	if base, ok := r.base(); ok {
+	base, ok := r.base()
+	if ok {
 		r.last = base
 		r.settled.Store(true)
 	}
+	for i := range r.heads {
+		r.heads[i].Store(nil)
+		if head, fix, err := r.judge(i, base); ok && err == nil && fix == nil {
+			r.heads[i].Store(&head)
+		}
+	}
+}
+
+// stale reports whether a node has to be asked again before it counts as down.
+func (r *roster) stale(node int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heard[node] == 0 || driver.Now().Sub(r.heard[node]) > lookAgain
 }
 
 // base returns what the client goes by: of the store that most of its nodes belong to, the
@@ -83,7 +104,7 @@ func (r *roster) base() (base entry, ok bool) {
 		switch {
 		case e.founded():
 			votes[e.store]++
-		case r.heard[i] && r.last.set.has(r.ids[i]): // it has lost its record
+		case r.heard[i] > 0 && r.last.set.has(r.ids[i]): // it has lost its record
 			votes[r.last.store]++
 		}
 	}
@@ -115,9 +136,12 @@ func (r *roster) base() (base entry, ok bool) {
 // ready returns what a node has to have recorded for a request of this client, or what it
 // is to record first, or why the client cannot use it.
 func (r *roster) ready(node int) (head string, fix *entry, err error) {
+	if head := r.heads[node].Load(); head != nil {
+		return *head, nil, nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.heard[node] {
+	if r.heard[node] == 0 {
 		return "", nil, errUnheard
 	}
 	base, ok := r.base()
@@ -155,7 +179,7 @@ func (r *roster) judge(node int, base entry) (head string, fix *entry, err error
 	odd := func(do, format string, args ...any) error { return &oddNode{fmt.Sprintf(format, args...), do} }
 	const empty = "if its data was copied from there, empty it (FLUSHALL) and it gets its own record back"
 	switch {
-	case !r.heard[node]:
+	case r.heard[node] == 0:
 		return "", nil, errUnheard
 	case !r.fits(base):
 		return "", nil, odd("name the store's nodes", "the set of nodes is another one")
