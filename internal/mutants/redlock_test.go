@@ -132,6 +132,8 @@ func init() {
 		mutate("who listens is not told", "lua/end.lua", "not (busy > 0 and (", "not (false and (", "TestListen"),
 		mutate("a free lock is taken in quarantine", "lua/propose.lua",
 			"and closed(epoch, known[1], at, ttl) == 0 then", "then", "TestCrashedNode"),
+		mutate("new nodes are opened while leases of the old ones last", "change.go", "case <-time.After(ttl):", "case <-time.After(0 * ttl):", "TestChange/all_others"),
+		mutate("two changes that meet both go on", "change.go", "e.state == isClosed && e.store == c.now.store && e.gen == c.now.gen && !e.next.equal(c.next)", "false", "TestTwoOperators"),
 		mutate("any quorum will do", "roster.go", " && base.set.quorum == r.quorum", "", "TestOtherSet"),
 		mutate("a new node is taken for one that has forgotten", "roster.go", "if id == \"\" {", "if id = cmp.Or(id, base.set.ids[0]); id == \"\" {", "TestOtherSet"),
 		mutate("nodes grant whatever set of them a client has", "lua/common.lua", "~= head .. ' ' and record or nil", "== '' and record or nil", "TestOtherSet"),
