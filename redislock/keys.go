@@ -15,10 +15,10 @@ import (
 // Names of what is in the store; docs/redis-protocol.md is the contract with
 // clients in other languages.
 const (
-	queueSuffix   = ":queue"
-	claimSuffix   = ":claim" // behind queueSuffix: the last claim was not taken
-	brokenSuffix  = ":broken"
-	endedSuffix   = ":ended:" // and the lease
+	queueSuffix  = ":queue"
+	claimSuffix  = ":claim" // behind queueSuffix: the last claim was not taken
+	brokenSuffix = ":broken"
+	endedSuffix  = ":ended:" // and the lease
 )
 
 // splitGrant splits what follows the lease in a message that hands over a lock: its key and

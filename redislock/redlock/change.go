@@ -274,24 +274,59 @@ func (c *change) addrsOf(set nodeSet) []string {
 }
 
 func (c *change) run(ctx context.Context) error {
+	var err error
+	for range 5 {
+		var again bool
+		if again, err = c.once(ctx); !again {
+			return err
+		}
+		c.Say("nodes have lost their data in the meantime, and with it that they are closed: the wait begins anew")
+	}
+	return err
+}
+
+// once makes the change, and reports whether nodes that answer have lost what it needs.
+func (c *change) once(ctx context.Context) (again bool, err error) {
 	if err := c.look(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if err := c.prepare(ctx); err != nil {
-		return err
+		return false, err
 	}
-	switch {
-	case c.isAll(c.next, c.from, c.quor[0]):
-		return errors.New("the old and the new nodes are the same")
-	case !c.now.set.equal(c.next): // else it was opened, by a change that did not get to the end
-		if err := c.check(); err != nil {
-			return err
+	if c.isAll(c.next, c.from, c.quor[0]) {
+		return false, errors.New("the old and the new nodes are the same")
+	}
+	if c.now.set.equal(c.next) { // a change has opened some of them, or all
+		if c.opened(c.now) >= c.next.quorum {
+			return false, c.open(ctx)
 		}
-		if err := c.drain(ctx); err != nil {
-			return err
+		if err := c.before(); err != nil {
+			return false, err
 		}
 	}
-	return c.open(ctx)
+	if err := c.check(); err != nil {
+		return false, err
+	}
+	if again, err := c.drain(ctx); err != nil || again {
+		return again, err
+	}
+	err = c.open(ctx)
+	return err != nil && !errors.Is(err, ErrOtherChange) && len(c.errs) == 0, err
+}
+
+// before goes back to what the old nodes served before some have opened for the next generation.
+func (c *change) before() error {
+	var old entry
+	for _, e := range c.seen {
+		if e.founded() && e.store == c.now.store && e.gen < c.now.gen && e.gen > old.gen && c.is(e.set, c.from, c.quor[0]) {
+			old = e
+		}
+	}
+	if old.self == "" {
+		return fmt.Errorf("%w: none of the old nodes says what it served: %s", driver.ErrUnavailable, c.unheard(c.from))
+	}
+	c.now = old
+	return nil
 }
 
 // check returns an error unless From is what the store has, and no other change is under way.
@@ -336,6 +371,9 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 		if e.state == isClosed && e.store == c.now.store && e.gen == c.now.gen && e.next.equal(next) {
 			marks[a] = e.mark
 		}
+		if e.state == isOpen && e.store == c.now.store && e.gen > c.now.gen && e.set.equal(next) {
+			marks[a] = "open" // already, so closed for the old set
+		}
 	}
 	return marks
 }
@@ -350,46 +388,44 @@ func unchanged(addrs []string, before, after map[string]string) (n int) {
 	return n
 }
 
-// drain closes the nodes, and returns when no lease of the old set is left.
-func (c *change) drain(ctx context.Context) error {
+// drain closes the nodes, and waits. It reports whether too few of the old nodes have stayed closed.
+func (c *change) drain(ctx context.Context) (again bool, err error) {
 	mine := func(e entry) bool { return e.gen < c.now.gen } // of a change that was before
 	before := c.mark(ctx, c.next, mine)
-	for {
-		for a, e := range c.seen {
-			if e.state == isClosed && before[a] == "" && e.store == c.now.store && e.gen == c.now.gen {
-				return c.other(a, e)
-			}
-		}
-		if n := unchanged(c.to, before, before); n < len(c.to) {
-			return fmt.Errorf("%w: %d of the %d new nodes are closed, and all have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.to), c.unheard(c.to))
-		}
-		if n := unchanged(c.from, before, before); n < c.quor[0] {
-			return fmt.Errorf("%w: %d of the %d old nodes are closed, and %d have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.from), c.quor[0], c.unheard(c.from))
-		}
-		ttl := c.limit.Longest()
-		ttl += driver.Drift(ttl)
-		c.Say(fmt.Sprintf("closed %s; nothing is granted or renewed for %v", strings.Join(c.now.addrs, ", "), driver.ForPeople(ttl)))
-		select {
-		case <-time.After(ttl):
-		case <-ctx.Done():
-			return fmt.Errorf("leases of clients with the old nodes may last for %v: %w; run it again, or take it back with --abort", ttl, ctx.Err())
-		}
-		after := c.mark(ctx, c.next, mine)
-		for _, e := range c.seen {
-			switch {
-			case !e.founded() || e.store != c.now.store || e.gen <= c.now.gen:
-			case e.set.equal(c.next): // another operator has made this change
-				return nil
-			default:
-				return fmt.Errorf("%w: the nodes are %s meanwhile: this change was taken back, perhaps", ErrOtherChange, strings.Join(e.addrs, ", "))
-			}
-		}
-		if unchanged(c.from, before, after) >= c.quor[0] {
-			return nil
-		}
-		c.Say("nodes have lost their data in the meantime, and with it that they are closed: the wait begins anew")
-		before = after
+	if err := c.closed(before); err != nil {
+		return false, err
 	}
+	ttl := c.limit.Longest()
+	ttl += driver.Drift(ttl)
+	c.Say(fmt.Sprintf("closed %s; nothing is granted or renewed for %v", strings.Join(c.now.addrs, ", "), driver.ForPeople(ttl)))
+	select {
+	case <-time.After(ttl):
+	case <-ctx.Done():
+		return false, fmt.Errorf("leases of clients with the old nodes may last for %v: %w; run it again, or take it back with --abort", ttl, ctx.Err())
+	}
+	after := c.mark(ctx, c.next, mine)
+	for _, e := range c.seen {
+		if e.founded() && e.store == c.now.store && e.gen > c.now.gen && !e.set.equal(c.next) {
+			return false, fmt.Errorf("%w: the nodes are %s meanwhile: this change was taken back, perhaps", ErrOtherChange, strings.Join(e.addrs, ", "))
+		}
+	}
+	return unchanged(c.from, before, after) < c.quor[0], nil
+}
+
+// closed returns an error unless all new nodes and a quorum of the old ones have marks, and no node that of another change.
+func (c *change) closed(marks map[string]string) error {
+	for a, e := range c.seen {
+		if e.state == isClosed && marks[a] == "" && e.store == c.now.store && e.gen == c.now.gen {
+			return c.other(a, e)
+		}
+	}
+	if n := unchanged(c.to, marks, marks); n < len(c.to) {
+		return fmt.Errorf("%w: %d of the %d new nodes are closed, and all have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.to), c.unheard(c.to))
+	}
+	if n := unchanged(c.from, marks, marks); n < c.quor[0] {
+		return fmt.Errorf("%w: %d of the %d old nodes are closed, and %d have to be: %s; run it again, or take it back with --abort", driver.ErrUnavailable, n, len(c.from), c.quor[0], c.unheard(c.from))
+	}
+	return nil
 }
 
 // open writes the next generation at all nodes that are closed for it.

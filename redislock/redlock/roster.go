@@ -270,7 +270,7 @@ func (r *roster) odd(node int) error {
 func (r *roster) differs(base entry) error {
 	var here, store []string
 	for i, addr := range r.addrs {
-		if e := r.seen[i]; e.founded() && e.store == base.store {
+		if e := r.seen[i]; e.founded() && e.store == base.store && base.set.has(e.self) {
 			addr = base.addr(e.self)
 		}
 		here = append(here, addr)
