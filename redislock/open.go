@@ -203,23 +203,30 @@ func (s *store) start(ctx context.Context, server keeper, conf epoch.Config) err
 		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
 	}
 	if s.assumeNew && s.mode != Efficiency {
-		if err := blessNew(ctx, server); err != nil {
+		blessed, err := blessNew(ctx, server)
+		if err != nil {
 			server.Close()
 			return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
+		}
+		if blessed {
+			s.news.Drop(isClosed)
 		}
 	}
 	server.Listen()
 	return nil
 }
 
-// blessNew blesses a server that has no record of an epoch.
-func blessNew(ctx context.Context, server keeper) error {
+// blessNew blesses a server that has no record of an epoch, and reports whether it has.
+func blessNew(ctx context.Context, server keeper) (bool, error) {
 	is, err := server.State(ctx)
 	if err != nil || is.Run == "" || is.TTL != 0 {
-		return err
+		return false, err
 	}
-	return server.Bless(ctx)
+	return true, server.Bless(ctx)
 }
+
+// isClosed matches the news of a quarantine, which blessNew has ended before anybody heard of it.
+func isClosed(n driver.News) bool { return n.Closed > 0 }
 
 // started returns the store, or ends it.
 func (s *store) started(err error) (driver.Driver, error) {

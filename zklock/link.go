@@ -143,9 +143,6 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 		conn, err = (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", addr)
 	} else {
 		conn, err = s.store.dial(ctx, "tcp", addr)
-		if err == nil && conn == nil {
-			err = errors.New("the function Dial has returned neither a connection nor an error")
-		}
 	}
 	if err != nil {
 		s.trouble(err)

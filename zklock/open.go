@@ -137,6 +137,8 @@ func newStore(p *place) (*store, error) {
 	}
 	if s.dial == nil {
 		s.dial = new(net.Dialer).DialContext
+	} else {
+		s.dial = checked(s.dial)
 	}
 	if o.Username != "" {
 		s.auth = []byte(o.Username + ":" + o.Password)
@@ -144,4 +146,18 @@ func newStore(p *place) (*store, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
+}
+
+// dialFunc connects to a server.
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// checked returns dial with an error where it returns nothing.
+func checked(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if conn == nil && err == nil {
+			err = errors.New("the function Dial has returned neither a connection nor an error")
+		}
+		return conn, err
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,7 @@ type store struct {
 	shown    string // for people
 	root     string // below it are the nodes of the names
 	tls      *tls.Config
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	dial     dialFunc
 	auth     []byte // user:password, or nil
 	acl      []zk.ACL
 	ttl      time.Duration // of the session to look with

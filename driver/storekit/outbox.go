@@ -2,7 +2,10 @@
 
 package storekit
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Outbox calls a function with each piece of news, in order, and keeps news until there is a
 // function: for driver.Reporter and driver.Recallable. The zero Outbox is ready for use.
@@ -32,4 +35,11 @@ func (o *Outbox[T]) To(tell func(T)) {
 		tell(v)
 	}
 	o.tell, o.kept = tell, nil
+}
+
+// Drop forgets what is kept and matches drop.
+func (o *Outbox[T]) Drop(drop func(T) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = slices.DeleteFunc(o.kept, drop)
 }
