@@ -63,13 +63,17 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestDialNothing: a dialer that returns nil and no error is an error of Open, and does not end the process.
+// TestDialNothing: a dialer that returns nil and no error is an error, and does not end the process.
 func TestDialNothing(t *testing.T) {
 	t.Parallel()
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
-	_, err := Open(t.Context(), "zk://127.0.0.1:1", &Options{Dial: dial, ConnectTimeout: time.Second})
-	if !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
-		t.Errorf("Open = %v; want ErrUnavailable, and that the function Dial returns nothing", err)
+	locks, err := Open(t.Context(), "zk://127.0.0.1:1", &Options{Dial: dial, ConnectTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
+		t.Errorf("Ping = %v; want ErrUnavailable, and that the function Dial returns nothing", err)
 	}
 }
 
