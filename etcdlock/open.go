@@ -124,11 +124,14 @@ func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error)
 	return s, nil
 }
 
+// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
+// the options by then.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
 	}
-	return opts
+	own := *opts
+	return &own
 }
 
 // newStore returns a store without a client.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -133,5 +134,20 @@ func TestVariables(t *testing.T) {
 		if _, err := NewDriver(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: connection refused") {
 			t.Errorf("%s: %v; want that the server of the variables refuses", url, err)
 		}
+	}
+}
+
+// TestOptionsAreCopied: a client that connects later does so with the options that Open was called with.
+func TestOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	opts := &Options{}
+	locks, err := Open(t.Context(), "postgres://pawl@127.0.0.1:1/postgres", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	opts.Schema = "a{b\n" // which is refused
+	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)
 	}
 }

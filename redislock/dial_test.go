@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -24,5 +25,20 @@ func TestDialNothing(t *testing.T) {
 		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
 			t.Errorf("Open(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
 		}
+	}
+}
+
+// TestOptionsAreCopied: a client that connects later does so with the options that Open was called with.
+func TestOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	opts := &Options{}
+	locks, err := Open(t.Context(), "redis://127.0.0.1:1", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	opts.Prefix = "a{b\n" // which is refused
+	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)
 	}
 }

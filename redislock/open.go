@@ -48,7 +48,8 @@ import (
 // announce to each other; addr names more, in case the first is down. Open refuses a
 // database other than 0 there.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	own := orDefault(opts).Options
+	opts = orDefault(opts)
+	own := opts.Options
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 

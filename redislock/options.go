@@ -98,11 +98,14 @@ type Options struct {
 
 const defaultPrefix = "pawl:"
 
+// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
+// the options by then.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
 	}
-	return opts
+	own := *opts
+	return &own
 }
 
 // fit makes the default TTL no longer than MaxTTL.

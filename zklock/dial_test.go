@@ -85,3 +85,18 @@ func TestClosedByTheServer(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionsAreCopied: a client that connects later does so with the options that Open was called with.
+func TestOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	opts := &Options{}
+	locks, err := Open(t.Context(), "zk://127.0.0.1:1", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	opts.Root = "a{b\n" // which is refused
+	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)
+	}
+}

@@ -109,11 +109,14 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	return s, nil
 }
 
+// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
+// the options by then.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
 	}
-	return opts
+	own := *opts
+	return &own
 }
 
 // newStore returns a store that has not connected yet.

@@ -39,7 +39,8 @@ import (
 // The other errors are those of redislock.Open and pawl.New. No error contains the
 // password.
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
-	own := orDefault(opts).Options.Options
+	opts = orDefault(opts)
+	own := opts.Options.Options
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) { return openInto(ctx, url, opts, &own) }, &own)
 }
 

@@ -222,3 +222,18 @@ func TestOpenBesideADeafNode(t *testing.T) {
 		t.Fatal("it takes a minute, half of what a connection may take")
 	}
 }
+
+// TestOptionsAreCopied: a client that connects later does so with the options that Open was called with.
+func TestOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	opts := &Options{}
+	locks, err := Open(t.Context(), "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	opts.Prefix = "a{b\n" // which is refused
+	if err := locks.Ping(t.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)
+	}
+}

@@ -49,11 +49,14 @@ func (o *Options) noted(text string) {
 	}
 }
 
+// orDefault returns a copy: a client may connect long after Open, and the caller may have changed
+// the options by then.
 func orDefault(opts *Options) *Options {
 	if opts == nil {
 		return &Options{}
 	}
-	return opts
+	own := *opts
+	return &own
 }
 
 // New returns a pawl client on nodes. Closing the client closes them. The errors are
