@@ -502,7 +502,7 @@ func (c *change) abort(ctx context.Context) error {
 		next = latest.set
 	}
 	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
-	if c.closedBefore(c.now) { // a change back that did not get to the end
+	if latest.gen == c.now.gen && c.closedBefore(c.now) { // a change back that did not get to the end
 		after.gen = c.now.gen
 	} else {
 		back := c.now.set
@@ -524,10 +524,10 @@ func (c *change) abort(ctx context.Context) error {
 	return nil
 }
 
-// closedBefore reports whether nodes are closed of generations before this one only.
+// closedBefore reports whether nodes are closed of generations of the same set before this one only.
 func (c *change) closedBefore(now entry) bool {
 	for _, e := range c.seen {
-		if e.state == isClosed && e.store == now.store && e.gen >= now.gen {
+		if e.state == isClosed && e.store == now.store && (e.gen >= now.gen || !e.set.equal(now.set)) {
 			return false
 		}
 	}
