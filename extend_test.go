@@ -117,6 +117,53 @@ func TestExtendEndsWithItsContextWhileARenewalHangs(t *testing.T) {
 	})
 }
 
+// Answers that always take long make renewals overlap. Extend gets its turn all the same, and what
+// it waits for does not cost the lease; a call that gives up leaves the renewals as they were.
+func TestExtendGetsItsTurnBetweenSlowRenewals(t *testing.T) {
+	const ttl = 30 * time.Second
+	for _, took := range []time.Duration{ttl / 5, ttl / 4, ttl * 3 / 10, ttl/3 - time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			d := tap(new(memlock.Store))
+			answers(d, func(int64) time.Duration { return took })
+			l := acquire(t, open(t, d, &pawl.Options{TTL: ttl}), "a")
+			time.Sleep(ttl/3 + ttl/6 + time.Second) // renewals overlap
+			short, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			wantIs(t, l.Extend(short, time.Minute), context.DeadlineExceeded)
+			time.Sleep(3 * ttl)
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), 10*ttl)
+			defer cancel()
+			if err := l.Extend(ctx, time.Minute); err != nil || time.Since(began) > ttl {
+				t.Errorf("answers take %v: Extend = %v after %v; want nil within a TTL", took, err, time.Since(began))
+			}
+			time.Sleep(10 * ttl)
+			if err := l.Err(); err != nil {
+				t.Errorf("answers take %v: %v", took, err)
+			}
+			release(t, l)
+		})
+	}
+}
+
+// While Extend waits no second renewal begins. When it gives up, the one that is due does.
+func TestRenewalGoesOnWhenExtendGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := tap(new(memlock.Store))
+		hangRenewals(d)
+		l := acquire(t, open(t, d, &pawl.Options{TTL: 30 * time.Second}), "a")
+		time.Sleep(10 * time.Second) // a renewal is under way
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+		defer cancel()
+		wantIs(t, l.Extend(ctx, time.Minute), context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		if n := d.renewals.Load(); n != 2 {
+			t.Errorf("%d renewals have begun; want 2", n)
+		}
+		release(t, l)
+	})
+}
+
 func TestExtendEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := tap(new(memlock.Store))

@@ -232,6 +232,7 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 		case <-free:
 		case <-l.Done():
 		case <-ctx.Done():
+			l.giveUp()
 			return ctx.Err()
 		}
 	}

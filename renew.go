@@ -44,6 +44,16 @@ func (l *Lease) begin(ttl time.Duration) (trust.Request, <-chan struct{}, error)
 	return req, g.free, err
 }
 
+// giveUp notes that a call of Extend no longer waits for its turn.
+func (l *Lease) giveUp() {
+	g := l.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.trust.GiveUp(driver.Now()) {
+		g.client.sched.WakeAt(&g.item, l.trust.Due())
+	}
+}
+
 // ask sends a request that has begun. The answer goes to the lease that has the grant
 // by then.
 func (l *Lease) ask(ctx context.Context, req trust.Request) error {

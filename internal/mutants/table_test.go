@@ -202,7 +202,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "one renewal at a time",
-		file: "internal/trust/renew.go", old: "l.asking < maxAsking && ttl == l.asksFor", new: "false",
+		file: "internal/trust/renew.go", old: "l.asking < maxAsking && ttl == l.asksFor && !l.waits", new: "false",
 		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
 	},
 	{

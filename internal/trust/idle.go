@@ -18,7 +18,7 @@ func (l *Lease) Idle(now driver.Instant) (idle Lease, ok bool) {
 	}
 	idle = *l
 	idle.holds, idle.resting, idle.idle, idle.least = 1, true, true, until
-	idle.limit, idle.stuck = Never, Never
+	idle.limit, idle.stuck, idle.waits = Never, Never, false
 	idle.renewAt, idle.suspectAt, idle.terms.NoRenew = Never, Never, true
 	l.asking = 0
 	l.End()

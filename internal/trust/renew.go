@@ -86,9 +86,10 @@ var ErrBusy = errors.New("a request is under way")
 const maxAsking = 2
 
 // mayAsk reports whether a request for ttl may begin. None may beside one for another TTL:
-// nobody could tell which of the two the store has carried out last.
+// nobody could tell which of the two the store has carried out last. While a call of Extend
+// waits for that one, none may beside it at all: renewals that overlap would never let Extend begin.
 func (l *Lease) mayAsk(ttl time.Duration) bool {
-	return l.asking == 0 || l.asking < maxAsking && ttl == l.asksFor
+	return l.asking == 0 || l.asking < maxAsking && ttl == l.asksFor && !l.waits
 }
 
 // Renew begins a renewal that was due. It reports false if none is needed any more.
@@ -96,14 +97,33 @@ func (l *Lease) Renew(now driver.Instant) (Request, bool) {
 	if l.terms.NoRenew {
 		return Request{}, false // its predecessor was to be renewed
 	}
-	r, err := l.Extend(l.terms.TTL, now)
+	r, err := l.request(l.terms.TTL, now)
 	return r, err == nil
 }
 
 // Extend begins a request for ttl. There is none if the lease has ended, which is the
-// error then, or if another one is in the way (ErrBusy). Each that has begun ends with an
-// Answer. If that does not come within a sixth of the TTL, a renewal begins beside it.
+// error then, or if another one is in the way (ErrBusy): call Extend again when that has ended,
+// or GiveUp. Each that has begun ends with an Answer. If that does not come within a sixth of
+// the TTL, a renewal begins beside it.
 func (l *Lease) Extend(ttl time.Duration, now driver.Instant) (Request, error) {
+	r, err := l.request(ttl, now)
+	l.waits = err == ErrBusy && (l.waits || ttl != l.asksFor)
+	return r, err
+}
+
+// GiveUp notes that a call of Extend waits no longer. It reports whether a renewal is due that has
+// waited for it. If other calls wait, they say so when they try again.
+func (l *Lease) GiveUp(now driver.Instant) bool {
+	waited := l.waits
+	l.waits = false
+	if !waited || l.cause != nil || l.renewAt != Never || !l.expires || l.terms.NoRenew {
+		return false
+	}
+	l.renewAt = now
+	return true
+}
+
+func (l *Lease) request(ttl time.Duration, now driver.Instant) (Request, error) {
 	switch {
 	case l.cause != nil:
 		return Request{}, l.cause
@@ -159,8 +179,8 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 	case !a.Own && a.GaveUp: // somebody else did, and not because of the store
 		l.renewAt = now
 	case a.Err != nil && a.Sent < l.heard && a.TTL == l.terms.TTL:
-		if l.renewAt == Never && l.asking > 0 && !l.terms.NoRenew {
-			l.renewAt = now // there is room for one beside the other again
+		if l.renewAt == Never && !l.terms.NoRenew {
+			l.renewAt = now // there is room for one again
 		}
 	case a.Err != nil:
 		do.Suspect = l.fail(a.Err, now, chance)
@@ -176,6 +196,9 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 			l.renewAt = max(l.renewAt, now.Add(l.Deadline().Sub(now)/16))
 		}
 		do.Renewed = true
+	}
+	if l.waits {
+		l.renewSoon(now) // Extend goes first
 	}
 	return do
 }

@@ -14,6 +14,7 @@
 //	Wake       as Look; suspect, if a confirmation is overdue; a renewal, if one is due
 //	Renew      a request to the store, if fewer than two are under way
 //	Extend     the same, for another TTL
+//	GiveUp     a renewal that Extend was to go before
 //	Report     the work is not stuck
 //	Answer     held until later; suspect and tried again soon; or lost
 //	Lose       lost
@@ -112,6 +113,7 @@ type Lease struct {
 	// Of its grant.
 	asking  int8           // requests that renew are under way
 	asksFor time.Duration  // the TTL that they ask for, or a shorter one that is the same to this lease
+	waits   bool           // a call of Extend waits for their end
 	silent  driver.Instant // when the first of them was sent since the store last confirmed; 0: there is none
 	heard   driver.Instant // when the store last confirmed a renewal
 	took    time.Duration  // and how long that took
@@ -327,7 +329,7 @@ func (l *Lease) Rest(now driver.Instant, chance float64) (rest Lease, ok bool) {
 		return Lease{}, false
 	}
 	rest = *l
-	rest.holds, rest.tokens, rest.resting = 1, 0, true
+	rest.holds, rest.tokens, rest.resting, rest.waits = 1, 0, true, false
 	rest.limit, rest.stuck = Never, Never
 	if rest.terms.NoRenew = false; l.terms.NoRenew {
 		rest.confirm(l.since, now, chance)
