@@ -797,7 +797,9 @@ END $$;
 -- look describes names as JSON, one a row: p_name alone, or those that begin with
 -- p_prefix and have a holder or a waiter. The leases are those of pawl.holders; guards is
 -- read once, and only if one of them is over.
-CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+-- One of the two halves of l runs; the planner counts both, and would compile the query for each call.
+CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (info json) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   WITH guards AS MATERIALIZED (SELECT * FROM pawl.guards())
   SELECT json_build_object('name', l.name, 'token', l.token, 'at', t.at,
     'holders', (SELECT coalesce(json_agg(h ORDER BY h.token), '[]') FROM (
@@ -807,9 +809,10 @@ CREATE OR REPLACE FUNCTION pawl.look(p_name text, p_prefix text) RETURNS TABLE (
         WHERE h.until > t.at OR h.tx IS NOT NULL),
     'waiters', (SELECT coalesce(json_agg(json_build_object('lease', w.lease, 'since', w.since, 'record', w.record, 'kind', w.kind) ORDER BY w.place), '[]')
         FROM pawl.waiter w WHERE w.name = l.name))
-  FROM pawl.lock l, (SELECT pawl.us() AS at) t
-  WHERE CASE WHEN p_name IS NOT NULL THEN l.name = p_name
-    ELSE starts_with(l.name, p_prefix) AND (l.lease IS NOT NULL AND (l.until > t.at OR pawl.mark(l.lease) IN (SELECT g.mark FROM guards g)) OR l.sharers > 0 OR l.waiters > 0) END
+  FROM (SELECT pawl.us() AS at) t, LATERAL (
+    SELECT * FROM pawl.lock WHERE p_name IS NOT NULL AND name = p_name
+    UNION ALL SELECT * FROM pawl.lock k WHERE p_name IS NULL AND starts_with(k.name, p_prefix)
+      AND (k.lease IS NOT NULL AND (k.until > t.at OR pawl.mark(k.lease) IN (SELECT g.mark FROM guards g)) OR k.sharers > 0 OR k.waiters > 0)) l
   ORDER BY l.name
 $$;
 
