@@ -378,16 +378,16 @@ func TestTLS(t *testing.T) {
 	awaitListener(t, "tcp", addr)
 	works(t, "rediss://"+addr+"?ca_file="+cert)
 	works(t, "rediss://"+addr+"?ca_file="+cert+"&cert_file="+cert+"&key_file="+key)
-	_, err := Open(context.Background(), "rediss://"+addr, nil)
+	_, err := NewDriver(context.Background(), "rediss://"+addr, nil)
 	if err == nil || !strings.Contains(err.Error(), "ca_file") || !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("Open with an unknown authority = %v; want an error that says what to do", err)
+		t.Errorf("NewDriver with an unknown authority = %v; want an error that says what to do", err)
 	}
-	_, err = Open(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
+	_, err = NewDriver(context.Background(), "rediss://"+addr+"?server_name=elsewhere&ca_file="+cert, nil)
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("Open with another server's name = %v; want an error", err)
+		t.Errorf("NewDriver with another server's name = %v; want an error", err)
 	}
-	_, err = Open(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
+	_, err = NewDriver(context.Background(), "rediss://"+addr+"?ca_file="+cert, &Options{TLS: &tls.Config{ServerName: "elsewhere"}})
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("Open with another server's name in the options = %v; want an error", err)
+		t.Errorf("NewDriver with another server's name in the options = %v; want an error", err)
 	}
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestDialNothing: a dialer that returns nil and no error is an error of Open, and does not end the process.
+// TestDialNothing: a dialer that returns nil and no error is an error, and does not end the process.
 func TestDialNothing(t *testing.T) {
 	t.Parallel()
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
 	for _, url := range []string{"redis://127.0.0.1:1", "redis://127.0.0.1:1?master_set=m", "redis://127.0.0.1:1?addr=127.0.0.1:2"} {
 		opts := &Options{Dial: dial}
 		opts.ConnectTimeout = time.Second
-		_, err := Open(t.Context(), url, opts)
+		_, err := NewDriver(t.Context(), url, opts)
 		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Dial has returned neither") {
-			t.Errorf("Open(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
+			t.Errorf("NewDriver(%s) = %v; want ErrUnavailable, and that the function Dial returns nothing", url, err)
 		}
 	}
 }

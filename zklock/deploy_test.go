@@ -97,7 +97,7 @@ func TestTLS(t *testing.T) {
 		"zks://" + secure: "ca_file",
 		"zks://" + secure + "?server_name=elsewhere&ca_file=" + cert: "elsewhere",
 		"zk://" + secure:  "zks://",
-		"zks://" + s.Addr: "use zk://",
+		"zks://" + s.Addr: "without (zk://)",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := NewDriver(ctx, url, options(2*time.Second))

@@ -69,7 +69,8 @@ func (d *doctor) grants(ctx context.Context) {
 	}
 	d.out.State = state
 	longest, _ := time.ParseDuration(state.MaxTTL) // 0 as long as nobody has set it
-	if d.store.url.refused(longest) {
+	refused := d.store.url.refused(longest)
+	if refused {
 		d.tell(driver.Finding{Check: "max-ttl", Level: driver.Problem,
 			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", limit(state), longest),
 			Do:   "add it, in all programs, or lower the store's with pawl max-ttl"})
@@ -78,7 +79,13 @@ func (d *doctor) grants(ctx context.Context) {
 	}
 	if state.Closed == "" {
 		d.tell(driver.Finding{Check: "quarantine", Text: "no restart keeps the store from granting leases"})
-		d.probe(ctx, longest)
+		switch {
+		case refused: // as a grant would be, for the reason that was told
+		case state.MaxTTL == "": // a grant would set it, for all programs that come later
+			d.tell(driver.Finding{Check: "grant", Text: "nobody has used the store yet, so no grant was tried"})
+		default:
+			d.probe(ctx, longest)
+		}
 		return
 	}
 	d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem,

@@ -158,3 +158,22 @@ func TestDoctorOnRedlock(t *testing.T) {
 		}
 	}
 }
+
+// The doctor tries no grant in a store that nobody has used: that would set the longest TTL for all
+// programs that come later, and end a quarantine early that they need.
+func TestDoctorLeavesANewStoreAlone(t *testing.T) {
+	w := newWorld(t)
+	s := servers.StartRedis(t)
+	store := "redis://" + s.Addr + "?max_ttl=1s"
+	var said string
+	w.until("the server has been up for the longest TTL", func() bool {
+		p := w.pawl("doctor", "-s", store, "--json")
+		<-p.done
+		said = p.stdout()
+		return strings.Contains(said, "no restart keeps the store")
+	})
+	keys, err := s.Do("DBSIZE")
+	if err != nil || keys != "0" || !strings.Contains(said, "so no grant was tried") {
+		t.Errorf("the doctor has left %s keys (%v), and says %s", keys, err, said)
+	}
+}

@@ -37,7 +37,7 @@ func init() {
 	pg("nobody is told what a guard keeps", "sql/schema.sql",
 		"  PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));\n", "", "TestGuardIsShown")
 	pg("a list leaves out what only a guard keeps", "sql/schema.sql",
-		"(l.until > t.at OR pawl.mark(l.lease) IN (SELECT g.mark FROM guards g))", "l.until > t.at", "TestGuardIsShown")
+		"(k.until > t.at OR pawl.mark(k.lease) IN (SELECT g.mark FROM guards g))", "k.until > t.at", "TestGuardIsShown")
 	pg("whoever asks is not told what a guard keeps", "sql/schema.sql",
 		"WHERE h.until > at OR h.tx IS NOT NULL);", "WHERE h.until > at);", "TestGuardIsShown")
 	pg("a lease that has ended and is guarded is taken over by its id", "adopt.go",
