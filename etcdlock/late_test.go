@@ -372,3 +372,27 @@ func TestLateRelease(t *testing.T) {
 	release(t, next)
 	nothingLeft(t, s)
 }
+
+// TestExtendAfterRenewal: an etcd lease that an Extend without an answer has left behind does not
+// replace one that was renewed since: the lease is trusted from the renewal on, with the longer TTL.
+func TestExtendAfterRenewal(t *testing.T) {
+	t.Parallel()
+	m := startServer(t)
+	s := openStore(t, m.url())
+	g := take(t, s, requestFor("job", time.Minute))
+	left, err := s.grantBacking(t.Context(), 120)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.renewing.Lock()
+	g.next = left // of the Extend
+	g.renewing.Unlock()
+	renewed, err := g.Renew(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if since, err := g.Renew(t.Context(), 2*time.Minute); err != nil || since < renewed || g.backing.id == left.id {
+		t.Errorf("Extend = %v, %v, bound to the lease of before: %v; want one that is trusted after %v, the last renewal",
+			since, err, g.backing.id == left.id, renewed)
+	}
+}

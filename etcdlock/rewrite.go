@@ -59,7 +59,7 @@ func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error)
 // another returns a new etcd lease. The one of a rewrite before, which has failed, will do
 // while most of its time is left: on a slow link there may be no time to ask for two.
 func (g *grant) another(ctx context.Context, secs int64) (*backing, error) {
-	if b := g.next; b != nil && b.seconds >= secs && driver.Now().Sub(b.since) < b.time()/3 {
+	if b := g.next; b != nil && b.seconds >= secs && driver.Now().Sub(b.since) < b.time()/3 && !g.newerThan(b) {
 		return b, nil
 	}
 	b, err := g.s.grantBacking(ctx, secs)
@@ -68,6 +68,10 @@ func (g *grant) another(ctx context.Context, secs int64) (*backing, error) {
 	}
 	return b, err
 }
+
+// newerThan reports whether a renewal since b was granted may have been returned. The lease is trusted
+// from that renewal on, with the TTL of the next: b must not replace it, as it ends earlier.
+func (g *grant) newerThan(b *backing) bool { return max(g.told, g.backing.since) > b.since }
 
 // rebound notes that b is the backing now, and listens for its mark.
 func (g *grant) rebound(b *backing) {

@@ -71,6 +71,8 @@ func init() {
 	etcd("a late write binds the key to another etcd lease", "rewrite.go",
 		"[]*pb.Compare{{Key: []byte(g.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: g.mod}}}",
 		"[]*pb.Compare{created(g.key, \"\", pb.Compare_EQUAL, g.rev)}", "TestLateRewrite")
+	etcd("an etcd lease that is older than a renewal replaces what was renewed", "rewrite.go",
+		" && !g.newerThan(b)", "", "TestExtendAfterRenewal")
 	etcd("Close forgets the spares", "store.go",
 		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
 	etcd("requests go on after Close", "request.go",
