@@ -30,8 +30,8 @@ type Options struct {
 	Root string
 
 	// TickTime is that of the servers, tickTime in zoo.cfg, or longer. Unless set, it is
-	// what the servers answer to the word conf, and if they do not, 2 s, which is
-	// usual. Sessions are longer than the TTL by three ticks at least.
+	// the longest that the servers answer to the word conf, and at least 2 s, which is
+	// usual, unless all of them answer. Sessions are longer than the TTL by three ticks at least.
 	TickTime time.Duration
 
 	// Username and Password are sent to the servers, with the scheme digest, if the

@@ -318,6 +318,12 @@ func TestTickIsLearned(t *testing.T) {
 	if err = open(Options{Dial: mute}); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "set ?tick_time=") {
 		t.Errorf("Open where the servers do not answer conf = %v; want what to set", err)
 	}
+	// The one that does not answer may be the leader, with longer ticks.
+	gone := s.url() + ",127.0.0.1:1"
+	o := Options{Options: pawl.Options{TTL: 5 * time.Second}}
+	if _, err := Open(t.Context(), gone, &o); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "ticks of 2s, as not every server has answered") {
+		t.Errorf("Open where one of two servers does not answer conf = %v; want ticks of 2s", err)
+	}
 }
 
 // muteConn is a connection to a server that does not allow the word conf.

@@ -5,20 +5,25 @@ package zklock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-const tickAssumed = "as is usual: set ?tick_time= to the tickTime of zoo.cfg if that is less"
+const (
+	tickAssumed = "as is usual: set ?tick_time= to the tickTime of zoo.cfg if that is less"
+	tickOfSome  = "as not every server has answered: set ?tick_time= to the tickTime of zoo.cfg if that is less"
+)
 
 // askTick is how long the servers have to say what their ticks are.
 const askTick = time.Second
 
 // learnTick takes the tick that the servers name, unless the caller has: the longest, if they
 // differ. They tell it by the word conf, if 4lw.commands.whitelist allows it. How long sessions
-// last says nothing: minSessionTimeout and maxSessionTimeout may be set to anything.
+// last says nothing: minSessionTimeout and maxSessionTimeout may be set to anything. A server that
+// does not answer may be the leader, whose tick counts: then it is the usual one at least.
 func (s *store) learnTick(ctx context.Context, given bool) {
 	switch {
 	case given:
@@ -38,12 +43,13 @@ func (s *store) learnTick(ctx context.Context, given bool) {
 		})
 	}
 	all.Wait()
-	var most time.Duration
-	for _, tick := range ticks {
-		most = max(most, tick)
-	}
-	if most > 0 {
+	most := slices.Max(ticks)
+	switch {
+	case most == 0: // none has answered
+	case slices.Min(ticks) > 0:
 		s.tick, s.tickFrom = most, "as the servers say"
+	default:
+		s.tick, s.tickFrom = max(most, defaultTick), tickOfSome
 	}
 }
 

@@ -106,6 +106,8 @@ func init() {
 		mutant{name: "a waiter whose node has gone looks for it again and again", file: "zklock/lost.go",
 			old: "return g.loss.Note(why) // it was waiting: see begin", new: "return why", pkg: pkg, test: "TestDeletedWaiterAsksOnce",
 			also: []edit{{"zklock/watch.go", "if e.gone {", "if false {"}}},
+		zk("the ticks of some servers are those of all", "tick.go",
+			"case slices.Min(ticks) > 0:", "case slices.Max(ticks) > 0:", "TestTickIsLearned"),
 		zk("a watch of an earlier connection is relied on", "trust.go",
 			" || s.link == nil || s.link != g.link {", " {", "TestStanding"),
 		zk("a session that was confirmed long ago is trusted", "trust.go",
