@@ -102,17 +102,14 @@ func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
 	}
 	var err error
 	q.rows, q.sent, err = c.exec(ctx, q.sql, q.args)
-	s.pool.put(c, !c.IsClosed())
-	switch {
-	case err == nil:
-	case c.put != 0 && c.IsClosed() && notSent(err):
-		return true
-	default:
+	again = err != nil && c.put != 0 && c.IsClosed() && notSent(err)
+	s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
+	if err != nil && !again {
 		if q.fail = s.ended(s.classify(s.ctx, err)); q.fail.drop {
 			s.pool.drop()
 		}
 	}
-	return false
+	return again
 }
 
 // ended turns a failure of a closed store into that.

@@ -5,11 +5,14 @@
 package pglock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
@@ -67,6 +70,42 @@ func TestClockBehind(t *testing.T) {
 		if g := take(t, d, name, time.Minute); g.Token() <= token {
 			t.Errorf("token %d of a name that the replica %s, after %d", g.Token(), name, token)
 		}
+	}
+}
+
+// TestTidyTakesMetaFirst: tidy locks no row before it has what bind locks first: bind changes
+// rows too, and would wait in a circle.
+func TestTidyTakesMetaFirst(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	d := open(t, p.URL("pawl"), &Options{Schema: "circle", MaxTTL: testMaxTTL})
+	if err := take(t, d, "gone", testMaxTTL).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgconn.Connect(t.Context(), p.URL("pawl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	do := func(sql string) error { _, err := c.Exec(t.Context(), sql).ReadAll(); return err }
+	if err := do("BEGIN; SELECT FROM circle.meta FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- d.tidyOnce(t.Context(), 0) }()
+	if !eventually(patience, func() bool {
+		return sql(t, p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%circle%tidy%' AND pid <> pg_backend_pid()") != "0"
+	}) {
+		t.Fatal("tidy does not wait for meta")
+	}
+	if err := do("SELECT FROM circle.lock FOR UPDATE NOWAIT"); err != nil {
+		t.Errorf("tidy has rows while it waits for meta: %v", err)
+	}
+	if err := do("ROLLBACK"); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("tidy = %v", err)
 	}
 }
 

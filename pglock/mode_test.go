@@ -168,5 +168,17 @@ func TestFsyncOff(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if !during {
+			continue
+		}
+		// As if an orderly restart without fsync had noted that, and a crash had lost the note.
+		p.Kill()
+		p.Args = []string{"-c", "fsync=off"}
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if left := closed(t, d); !isClosed(left) {
+			t.Errorf("after a crash with fsync off: closed for %v; want MaxTTL", left)
+		}
 	}
 }

@@ -198,7 +198,7 @@ BEGIN
         IF m.mode = 'synchronous' AND m.timeline = tl - 1 THEN e.closed := least(m.closed, e.closed); END IF;
       ELSE
         e.why := 'the server has crashed';
-        IF m.on_disk THEN e.closed := least(m.closed, e.closed); END IF;
+        IF m.on_disk AND current_setting('fsync') = 'on' THEN e.closed := least(m.closed, e.closed); END IF; -- else on_disk = false may be lost too
       END IF;
       e.on_disk := m.mode <> 'async' AND current_setting('fsync') = 'on';
       -- The clock is behind that of the run before. Of its last tokens this server may have none:
@@ -845,6 +845,8 @@ CREATE OR REPLACE FUNCTION pawl.tidy(p_after text, p_keep bigint, p_rows int) RE
 DECLARE last text; at bigint := pawl.us(); l pawl.lock; n int := 0; top bigint := 0;
 BEGIN
   DELETE FROM pawl.ended WHERE until < at;
+  PERFORM 1 FROM pawl.meta FOR NO KEY UPDATE; -- before the rows, as in bind
+  at := pawl.us(); -- it may have waited
   FOR l IN SELECT * FROM pawl.lock WHERE name > p_after ORDER BY name LIMIT p_rows LOOP
     n := n + 1; last := l.name;
     IF l.used < at - p_keep OR l.waiters > 0 AND l.used < at - 60000000 THEN
