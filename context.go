@@ -87,6 +87,10 @@ func LeaseFrom(ctx context.Context) (lease *Lease, ok bool) {
 	return c.lease, true
 }
 
+// LeasesFrom returns the leases that have not ended whose contexts ctx is from, the innermost
+// first.
+func LeasesFrom(ctx context.Context) []*Lease { return under(present(ctx)) }
+
 // held returns the live lease on name that ctx was made from, or nil.
 func (c *Client) held(ctx context.Context, name string) *Lease {
 	for {

@@ -137,17 +137,37 @@ func WithToken(ctx context.Context, token pawl.Token) context.Context {
 }
 
 // Token returns the token that WithToken has put into ctx, or else that of the lease in whose
-// context ctx was made, see pawl.LeaseFrom, or 0.
+// context ctx was made, see pawl.LeaseFrom. It returns 0 if there is none, or if ctx is from
+// leases on several names: only the caller knows which of them is the lock of the resource.
 func Token(ctx context.Context) pawl.Token {
-	if token, ok := ctx.Value(tokenKey{}).(pawl.Token); ok {
-		return token
+	token, err := tokenFrom(ctx)
+	if err != nil {
+		return 0
 	}
-	lease, _ := pawl.LeaseFrom(ctx)
-	return lease.Token()
+	return token
+}
+
+func tokenFrom(ctx context.Context) (pawl.Token, error) {
+	if token, ok := ctx.Value(tokenKey{}).(pawl.Token); ok {
+		return token, nil
+	}
+	lease, ok := pawl.LeaseFrom(ctx)
+	if !ok {
+		return 0, errors.New("no token: use the context of a lease, or fence.WithToken")
+	}
+	for _, outer := range pawl.LeasesFrom(ctx) {
+		if outer.Name() != lease.Name() || outer.Token() != lease.Token() {
+			return 0, fmt.Errorf("the context of the leases on %q and %q: say whose token to send with fence.WithToken", outer.Name(), lease.Name())
+		}
+	}
+	if lease.Token() == 0 {
+		return 0, fmt.Errorf("no token, as the store of the lease on %q has none: use a store that has them, and ask for that with Options.Require", lease.Name())
+	}
+	return lease.Token(), nil
 }
 
 // Transport sends requests with the token of their context, see Token. A request without a
-// token is not sent, nor one whose context has ended: make it with the lease's context, such
+// token, or with several, is not sent, nor one whose context has ended: make it with the lease's context, such
 // as Client.Do gives to its function. FromResponse tells which were refused.
 //
 // When an answer does not come, the request may be carried out later, if it is not
@@ -162,10 +182,10 @@ type Transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	token := Token(r.Context())
+	token, noToken := tokenFrom(r.Context())
 	err := r.Context().Err() // a lease's context looks at the clock
-	if err == nil && token == 0 {
-		err = fmt.Errorf("fence: %s %s has no token: use the context of a lease, or fence.WithToken", r.Method, r.URL.Redacted())
+	if err == nil && noToken != nil {
+		err = fmt.Errorf("fence: %s %s has %w", r.Method, r.URL.Redacted(), noToken)
 	}
 	if err != nil {
 		if r.Body != nil {

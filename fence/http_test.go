@@ -246,6 +246,55 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// TestTransportWithinTwoLeases: a request in the context of two leases is sent only with WithToken.
+func TestTransportWithinTwoLeases(t *testing.T) {
+	locks, err := memlock.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	var sent string
+	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+		sent += r.Header.Get(TokenHeader)
+		return nil, errors.New("no answer")
+	})
+	put := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, "PUT", "http://host/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = (&Transport{base}).RoundTrip(r)
+		return err
+	}
+	err = locks.Do(t.Context(), "ledger", func(ctx context.Context, ledger *pawl.Lease) error {
+		return locks.Do(ctx, "report", func(ctx context.Context, report *pawl.Lease) error {
+			if err := put(ctx); err == nil || !strings.Contains(err.Error(), "say whose token to send with fence.WithToken") || sent != "" || Token(ctx) != 0 {
+				t.Errorf("in two leases: %v, sent with token %q, Token = %d; want nothing sent", err, sent, Token(ctx))
+			}
+			if put(WithToken(ctx, ledger.Token())); sent != fmt.Sprint(ledger.Token()) {
+				t.Errorf("sent with token %q, want %d of WithToken", sent, ledger.Token())
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	again := func(ctx context.Context, lease *pawl.Lease) error {
+		sent = ""
+		if put(ctx); sent != fmt.Sprint(lease.Token()) {
+			t.Errorf("sent with token %q, want %d of the lease", sent, lease.Token())
+		}
+		return nil
+	}
+	err = locks.Do(t.Context(), "ledger", func(ctx context.Context, _ *pawl.Lease) error {
+		return locks.Do(ctx, "ledger", again, pawl.Reentrant())
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTransportLeavesTheRequestAlone, as a RoundTripper must.
 func TestTransportLeavesTheRequestAlone(t *testing.T) {
 	var sent []string

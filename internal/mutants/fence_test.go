@@ -47,6 +47,8 @@ func init() {
 	fence("a handler outside the guard", "http.go",
 		"token, func() error {\n\t\t\t\tnext.ServeHTTP(w, r.WithContext(WithToken(r.Context(), token)))\n\t\t\t\treturn nil\n\t\t\t})\n",
 		"token, nil)\n\t\t\tif err == nil {\n\t\t\t\tnext.ServeHTTP(w, r.WithContext(WithToken(r.Context(), token)))\n\t\t\t}\n", "TestHTTPPausedHandler")
+	fence("the innermost of several leases names the token", "http.go",
+		"if outer.Name() != lease.Name() || outer.Token() != lease.Token() {", "if false {", "TestTransportWithinTwoLeases")
 	fence("requests of a lease that has ended are sent", "http.go",
 		"err := r.Context().Err()", "var err error", "TestTransportSendsNothing")
 
