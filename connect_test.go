@@ -102,6 +102,30 @@ func TestConnectsWhenUsed(t *testing.T) {
 	})
 }
 
+// TestCauseWhileConnecting: the error of a call whose context ends before the store is there says why it ended.
+func TestCauseWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{down: true}
+		c := connect(t, a, nil)
+		defer c.Close()
+		a.slow = time.Second
+		for what, call := range map[string]func(context.Context) error{
+			"Inspect": func(ctx context.Context) error { _, err := c.Inspect(ctx, "a"); return err },
+			"List":    func(ctx context.Context) error { _, err := c.List(ctx, ""); return err },
+			"Store":   func(ctx context.Context) error { _, err := c.Store(ctx); return err },
+			"Break":   func(ctx context.Context) error { return c.Break(ctx, "a", "id", "") },
+			"Ping":    c.Ping,
+		} {
+			cause := errors.New("why " + what + " ended")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Millisecond, func() { cancel(cause) })
+			if err := call(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				t.Errorf("%s = %v; want context.Canceled, with its cause", what, err)
+			}
+		}
+	})
+}
+
 // TestCallsShareAConnection: several calls wait for one attempt, each for as long as it likes.
 func TestCallsShareAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 		err = driver.CheckName(name)
 	}
 	if err != nil {
-		return nil, &Error{"inspect", driver.Shorten(name), err}
+		return nil, c.opError(ctx, "inspect", driver.Shorten(name), err)
 	}
 	info, err := in.Inspect(ctx, name)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]*Info, error) {
 	ctx = present(ctx)
 	in, err := c.inspector(ctx)
 	if err != nil {
-		return nil, &Error{"list", driver.Shorten(prefix), err}
+		return nil, c.opError(ctx, "list", driver.Shorten(prefix), err)
 	}
 	infos, err := in.List(ctx, prefix)
 	for _, info := range infos {
@@ -119,7 +119,7 @@ func (c *Client) Break(ctx context.Context, name, lease, why string) error {
 		err = driver.CheckName(name)
 	}
 	if err != nil {
-		return &Error{"break", driver.Shorten(name), err}
+		return c.opError(ctx, "break", driver.Shorten(name), err)
 	}
 	if err := in.Break(ctx, name, lease, c.holder, why); err != nil && err == ctx.Err() {
 		return c.opError(ctx, "break", name, err)
