@@ -31,6 +31,9 @@ type reply struct {
 	kind    error // for storekit.OfKind
 }
 
+// forbidden begins the error of a script that has run a command which the user must not.
+const forbidden = "The user executing the script can't"
+
 // Each is an answer: the server is there, and what it has refused was not recorded.
 var replies = []reply{
 	{"LAYOUT", "another version of pawl has used this store and prefix: use that version, or another Prefix (?prefix=)", true, storekit.ErrConfig},
@@ -39,7 +42,7 @@ var replies = []reply{
 	{"AUTH", "the server has no password for this user: leave it out", true, storekit.ErrConfig},
 	{"Client sent AUTH", "the server has no password: leave it out", true, storekit.ErrConfig},
 	{"NOPERM", "the user lacks a right: see docs/redis-protocol.md for the least rights", true, storekit.ErrDenied},
-	{"The user executing the script can't", "the user lacks a right: see docs/redis-protocol.md for the least rights", true, storekit.ErrDenied},
+	{forbidden, "the user lacks a right: see docs/redis-protocol.md for the least rights", true, storekit.ErrDenied},
 	{"READONLY", "this server is a replica: use the address of its master", false, nil},
 	{"LOADING", "the server is reading its data from disk: try again soon", false, nil},
 	{"OOM", "the server has reached maxmemory: give it more, or free some", false, nil},
@@ -190,7 +193,7 @@ func Partial(text string) bool {
 	}
 	for _, r := range replies {
 		if strings.HasPrefix(text, r.prefix) {
-			return r.prefix == "NOPERM" || r.prefix == "WRONGTYPE"
+			return r.prefix == "NOPERM" || r.prefix == "WRONGTYPE" || r.prefix == forbidden
 		}
 	}
 	return true
