@@ -5,8 +5,12 @@
 package redlock
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // recorded is four servers, and the sets of the first three and of all but the third. It records at each what
@@ -66,5 +70,67 @@ func TestAbortInTheWrongDirection(t *testing.T) {
 	}
 	if e := r.now(0); e.state != isOpen || e.gen != 4 {
 		t.Errorf("after the change the first node has recorded %q; want generation 4, open", e.raw)
+	}
+}
+
+// TestAbortAfterOneOpened: one node is open for the new set. The old nodes are opened only when that has been told.
+func TestAbortAfterOneOpened(t *testing.T) {
+	t.Parallel()
+	for _, dies := range []int{-1, 2, 3} {
+		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {
+			t.Parallel()
+			r := startRecorded(t)
+			for i := range 3 {
+				r.closed(i, r.abc, 1, r.abd)
+			}
+			r.open(3, r.abd, 2)
+			change := r.change(r.abc, r.abd)
+			switch dies {
+			case 2:
+				r.fleet[2].kill()
+			case 3:
+				change.killed = func() bool { r.fleet[3].kill(); return false }
+			}
+			err := change.Abort(t.Context())
+			if dies != 3 {
+				if e := r.now(3); err != nil || e.gen != 3 || !e.set.equal(r.abc.set) {
+					t.Errorf("Abort = %v, and the fourth node has recorded %q; want it to serve what it was before", err, e.raw)
+				}
+				return
+			}
+			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), r.fleet[3].Addr) {
+				t.Errorf("Abort = %v; want ErrUnavailable, and the node", err)
+			}
+			for i := range 3 {
+				if e := r.now(i); e.state != isClosed {
+					t.Errorf("node %d has recorded %q; want it closed", i, e.raw)
+				}
+			}
+			change.killed = nil
+			r.fleet[3].restart()
+			if err := change.Abort(t.Context()); err != nil {
+				t.Errorf("Abort, once all nodes answer: %v", err)
+			}
+		})
+	}
+}
+
+// TestLostDuringAbort: a node that has lost its record is not told to serve the new set while another one is closed for the old.
+func TestLostDuringAbort(t *testing.T) {
+	t.Parallel()
+	abd := entry{store: "store", gen: 2, set: newSet(2, []string{"a", "b", "d"}), addrs: []string{"A", "B", "D"}}
+	back := entry{self: "b", store: "store", gen: 1, set: newSet(2, []string{"a", "b", "c"}), state: isClosed}
+	r := newRoster(2, abd.addrs)
+	r.learn(2, abd.as("d"))
+	r.learn(0, entry{})
+	for _, c := range []struct {
+		next nodeSet
+		told bool
+	}{{abd.set, true}, {back.set, false}} {
+		back.next = c.next
+		r.learn(1, back)
+		if _, fix, err := r.ready(0); (fix != nil) != c.told || !c.told && !errors.Is(err, errChanging) {
+			t.Errorf("beside a node that is closed for %v: %v, %v; want it told: %t", c.next, fix, err, c.told)
+		}
 	}
 }

@@ -208,12 +208,21 @@ func (c *change) unheard(addrs []string) string {
 	return m.String()
 }
 
-// idOf returns the id of a node: what it has recorded, or that of the node with its address. It has "" if it has none.
+// idOf returns the id of a node: what it has recorded, or what the latest record that names its address says. It has "" if it has none.
 func (c *change) idOf(addr string) string {
 	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.store == c.now.store) {
 		return e.self
 	}
-	return c.now.idAt(addr)
+	id, gen := c.now.idAt(addr), 0
+	if id != "" {
+		return id
+	}
+	for _, e := range c.seen { // the old nodes, once one is open for the new set
+		if old := e.idAt(addr); e.founded() && e.store == c.now.store && e.gen > gen && old != "" {
+			id, gen = old, e.gen
+		}
+	}
+	return id
 }
 
 // is reports whether nodes at these addresses are a set, as far as they are known.
@@ -438,7 +447,7 @@ func (c *change) open(ctx context.Context) error {
 			right = func(e entry) bool { return e.gen < next.gen }
 		}
 	}
-	c.write(ctx, next, right)
+	c.write(ctx, next, right, nil)
 	if n := c.opened(next); n < len(c.to) {
 		for a, e := range c.seen {
 			if e.state == isClosed && e.store == next.store && !right(e) {
@@ -461,8 +470,8 @@ func (c *change) opened(next entry) (n int) {
 	return n
 }
 
-// write records an entry at all nodes whose own is open and older, or closed and right for that.
-func (c *change) write(ctx context.Context, next entry, right func(entry) bool) {
+// write records an entry at all nodes, or some only, whose own is open and older, or closed and right for that.
+func (c *change) write(ctx context.Context, next entry, right func(entry) bool, only []string) {
 	last, ids := c.seen, make(map[string]string)
 	for a := range c.nodes {
 		ids[a] = c.idOf(a)
@@ -470,7 +479,7 @@ func (c *change) write(ctx context.Context, next entry, right func(entry) bool) 
 	c.each(ctx, func(ctx context.Context, addr string, n *redisNode) (entry, error) {
 		was := last[addr]
 		ok := was.state == isOpen && was.store == next.store || was.state == isClosed && right(was) || !was.founded()
-		if ids[addr] == "" || !ok || was.gen >= next.gen {
+		if ids[addr] == "" || !ok || was.gen >= next.gen || only != nil && !slices.Contains(only, addr) {
 			return n.record(ctx, "", entry{}, 0)
 		}
 		return c.put(ctx, n, was, next.as(ids[addr]))
@@ -482,17 +491,17 @@ func (c *change) abort(ctx context.Context) error {
 		return err
 	}
 	latest := c.now
-	c.now = entry{}
-	next, busy := nodeSet{}, false
+	next, now, busy := nodeSet{}, entry{}, false
 	for _, e := range c.seen {
-		if e.founded() && e.store == latest.store && c.is(e.set, c.from, c.quor[0]) && (e.gen > c.now.gen || c.now.self == "") {
-			c.now = e
+		if e.founded() && e.store == latest.store && c.is(e.set, c.from, c.quor[0]) && (e.gen > now.gen || now.self == "") {
+			now = e
 		}
 		if e.state == isClosed && c.is(e.next, c.to, c.quor[1]) {
 			next = e.next
 		}
 		busy = busy || e.state == isClosed
 	}
+	c.now = now
 	switch {
 	case c.now.self == "" || latest.gen > c.now.gen && !c.is(latest.set, c.to, c.quor[1]):
 		return fmt.Errorf("no change to these nodes is under way; the store's are %s", strings.Join(latest.addrs, ", "))
@@ -500,6 +509,12 @@ func (c *change) abort(ctx context.Context) error {
 		return errors.New("no change is under way")
 	case latest.gen > c.now.gen:
 		next = latest.set
+	}
+	var ahead []string // open for the new set, but no quorum
+	for a, e := range c.seen {
+		if e.state == isOpen && e.store == latest.store && !e.set.equal(c.now.set) {
+			ahead = append(ahead, a)
+		}
 	}
 	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
 	if latest.gen == c.now.gen && c.closedBefore(c.now) { // a change back that did not get to the end
@@ -516,11 +531,34 @@ func (c *change) abort(ctx context.Context) error {
 				driver.ErrUnavailable, need, told, c.unheard(c.to))
 		}
 	}
-	c.write(ctx, after, func(e entry) bool { return e.next.equal(c.now.set) || e.gen < after.gen && after.gen == c.now.gen })
+	right := func(e entry) bool { return e.next.equal(c.now.set) || e.gen < after.gen && after.gen == c.now.gen }
+	if err := c.withdraw(ctx, ahead, after, right); err != nil && !c.Force {
+		return err
+	}
+	c.write(ctx, after, right, nil)
 	if n := c.opened(after); n < c.quor[0] {
 		return fmt.Errorf("%w: %d of the old nodes are open again, and %d have to be: %s; run it again", driver.ErrUnavailable, n, c.quor[0], c.unheard(c.from))
 	}
 	c.Say("the store's nodes are " + strings.Join(after.addrs, ", ") + " as before")
+	return nil
+}
+
+// withdraw opens the nodes that are open for the new set for the old one, before all others: a client of the
+// new set that reaches one of them only would tell nodes that lose their data to serve the new set.
+func (c *change) withdraw(ctx context.Context, ahead []string, after entry, right func(entry) bool) error {
+	if ahead == nil {
+		return nil
+	}
+	marked := c.seen // a node that loses its mark from here on is not opened
+	c.write(ctx, after, right, ahead)
+	now := c.seen
+	c.seen = marked
+	for _, a := range ahead {
+		if c.seen[a] = now[a]; now[a].gen != after.gen || !now[a].set.equal(after.set) {
+			return fmt.Errorf("%w: %s serves the new set, and has to know that the change is taken back: run it again. If it will not come back, and nobody else is changing the nodes: --force",
+				driver.ErrUnavailable, a)
+		}
+	}
 	return nil
 }
 

@@ -204,7 +204,7 @@ func (r *roster) judge(node int, base entry) (head string, fix *entry, err error
 		return "", nil, errStranger
 	}
 	for _, e := range r.seen {
-		if e.state == isClosed && e.store == base.store && e.gen == base.gen {
+		if e.state == isClosed && e.store == base.store && (e.gen == base.gen || !e.next.equal(base.set)) { // a change back may be under way
 			return "", nil, fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(e.addrN, ", "), e.by)
 		}
 	}
