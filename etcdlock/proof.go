@@ -86,17 +86,28 @@ func (q *proofs) serve(s *store) {
 	}
 }
 
-// answer asks for all of batch, for as long as one of them has time.
-func (s *store) answer(batch []*proof) {
+// until returns when a read for all of batch ends: when none of them has time, and before
+// requestTimeout is over.
+func until(batch []*proof, now time.Time) time.Time {
 	var latest time.Time
-	ops := make([]clientv3.Op, 0, 2*len(batch))
 	for _, p := range batch {
 		if p.deadline.After(latest) {
 			latest = p.deadline
 		}
+	}
+	if most := now.Add(requestTimeout); latest.After(most) {
+		return most
+	}
+	return latest
+}
+
+// answer asks for all of batch.
+func (s *store) answer(batch []*proof) {
+	ops := make([]clientv3.Op, 0, 2*len(batch))
+	for _, p := range batch {
 		ops = append(ops, clientv3.OpGet(p.key, clientv3.WithKeysOnly()), clientv3.OpGet(p.broken))
 	}
-	ctx, cancel := context.WithDeadline(s.ctx, latest)
+	ctx, cancel := context.WithDeadline(s.ctx, until(batch, time.Now()))
 	defer cancel()
 	sent := driver.Now()
 	resp, err := s.client.Txn(bounded{ctx, context.Background()}).Then(ops...).Commit()

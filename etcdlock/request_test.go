@@ -17,6 +17,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// TestProofEnds: a read that proves renewals has the time of one request, however long the TTLs are:
+// an answer that never comes must not keep the others waiting.
+func TestProofEnds(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct{ a, b, want time.Duration }{
+		{time.Second, 2 * time.Second, 2 * time.Second},
+		{time.Second, time.Minute, requestTimeout},
+		{-time.Second, -time.Minute, -time.Second},
+	} {
+		batch := []*proof{{deadline: now.Add(c.a)}, {deadline: now.Add(c.b)}}
+		if got := until(batch, now).Sub(now); got != c.want {
+			t.Errorf("with %v and %v left it ends in %v; want %v", c.a, c.b, got, c.want)
+		}
+	}
+}
+
 // TestRequestEnds with its caller's context, with the time for one request, and with
 // Close, whichever is first.
 func TestRequestEnds(t *testing.T) {

@@ -73,6 +73,8 @@ func init() {
 		"[]*pb.Compare{created(g.key, \"\", pb.Compare_EQUAL, g.rev)}", "TestLateRewrite")
 	etcd("an etcd lease that is older than a renewal replaces what was renewed", "rewrite.go",
 		" && !g.newerThan(b)", "", "TestExtendAfterRenewal")
+	etcd("a read that proves renewals lasts as long as the TTLs", "proof.go",
+		"latest.After(most)", "false", "TestProofEnds")
 	etcd("Close forgets the spares", "store.go",
 		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
 	etcd("requests go on after Close", "request.go",
