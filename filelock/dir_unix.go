@@ -71,9 +71,15 @@ func unavailable(err error) error {
 	switch {
 	case errors.Is(err, errCorrupt):
 		hint = ": make sure that nobody holds the lock and delete the file; tokens go on from the clock"
-	case errors.Is(err, errNoFile), errors.Is(err, errOwner), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR),
+	case errors.Is(err, errNoFile), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR),
 		errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENXIO):
 		hint = ": pawl has not made it: see with ls -l, and delete it; in a directory with mode 1777 only its owner and root can"
+	case errors.Is(err, errOwner): // deleting it would free a lock that is held
+		path := ""
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+			path = pe.Path
+		}
+		hint = fmt.Sprintf(": see who holds it with fuser -v '%s'; then, as root, type chown %d '%[1]s'", path, os.Geteuid())
 	case errors.Is(err, unix.EWOULDBLOCK):
 		hint = ": a process has a lease (fcntl) on it: see with fuser -v, and end it"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
