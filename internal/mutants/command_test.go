@@ -90,6 +90,8 @@ func init() {
 			`case path == "/api/break" && s.may:`, `case path == "/api/break":`, "TestBreak"),
 		served("strangers keep out newer ones", "conns.go",
 			"if len(cs.strangers) <= maxStrangers {", "if len(cs.strangers) <= 100*maxStrangers {", "TestConns"),
+		served("a connection becomes a friend when it is to be closed", "conns.go",
+			"\tmost.gone = true\n\tcs.leave(most)\n", "", "TestConns"),
 		served("strangers keep out other addresses", "conns.go",
 			"if count[s.host] > count[most.host] {", "if false {", "TestStrangersKeepNobodyOut"),
 		history("a deadlock is shown that was never there", "source.go",

@@ -47,7 +47,8 @@ func (cs *conns) Accept() (net.Conn, error) {
 	return added, nil
 }
 
-// add returns the connection that is one too many.
+// add returns the connection that is one too many. It is gone by then: it must not become a friend
+// before it is closed.
 func (cs *conns) add(c *conn) *conn {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -65,6 +66,8 @@ func (cs *conns) add(c *conn) *conn {
 			most = s
 		}
 	}
+	most.gone = true
+	cs.leave(most)
 	return most
 }
 
@@ -90,14 +93,15 @@ func (cs *conns) leave(c *conn) {
 	}
 }
 
-// befriend makes c a friend, as it has shown the token. It returns false if there are too many.
+// befriend makes c a friend, as it has shown the token. It returns false if there are too many,
+// or if c is being closed.
 func (c *conn) befriend() bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	switch {
-	case c.friend || c.gone:
+	case c.friend:
 		return true
-	case c.of.friends >= maxFriends:
+	case c.gone || c.of.friends >= maxFriends:
 		return false
 	}
 	c.of.leave(c)

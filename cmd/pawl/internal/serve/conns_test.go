@@ -144,6 +144,9 @@ func TestConns(t *testing.T) {
 			first = append(first, c)
 		}
 		if most := cs.add(c); most != nil {
+			if most.befriend() {
+				t.Fatal("a connection becomes a friend when it is to be closed")
+			}
 			most.Close()
 		}
 		if n := len(cs.strangers); n != min(i+1, maxStrangers) {
@@ -151,7 +154,7 @@ func TestConns(t *testing.T) {
 		}
 	}
 	for _, c := range first { // which were closed long ago
-		if c.Close(); !c.befriend() || cs.friends != 0 || len(cs.strangers) != maxStrangers {
+		if c.Close(); c.befriend() || cs.friends != 0 || len(cs.strangers) != maxStrangers {
 			t.Fatalf("%d friends, %d strangers after one was closed twice", cs.friends, len(cs.strangers))
 		}
 	}
