@@ -100,3 +100,24 @@ func TestTakenClaim(t *testing.T) {
 		release(t, g)
 	}
 }
+
+// TestReleasedClaim: after the release of a lease that a message has handed over, nothing says that the claim was
+// missed, also if the queue was not empty.
+func TestReleasedClaim(t *testing.T) {
+	t.Parallel()
+	r := blessedServer(t)
+	a, b := openLong(t, r), openLong(t, r)
+	queue := lockKey(defaultPrefix, "deploy") + queueSuffix
+	g := take(t, a, long("deploy"))
+	w := wait(t, r, b, renewed(long("deploy")))
+	release(t, g)
+	g = w.granted(patience)
+	if r.do("exists", queue+claimSuffix) != "1" {
+		t.Fatal("nothing says that the claim is to be taken")
+	}
+	r.do("zadd", queue, "1", "lease client exclusive {}") // its client is gone
+	release(t, g)
+	if r.do("exists", queue+claimSuffix) != "0" {
+		t.Error("the claim counts as missed although a waiter has taken and released the lease")
+	}
+}

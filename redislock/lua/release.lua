@@ -48,7 +48,7 @@ local function finish(lock, floor, queue, ended, lease)
   local value, freed, free = read and read[1], false, false
   if not read then value = alone(lock) end
   if owned(value, lease) then
-    redis.call('DEL', lock)
+    redis.call('DEL', lock, queue .. CLAIM) -- a claim that is released was not missed
     wrote, freed, free = true, true, true
   elseif not value then
     if attempt == '' then attempt = find(lock, lease) or '' end
