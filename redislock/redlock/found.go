@@ -152,6 +152,12 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 		next, lasts = entry{self: strings.ToLower(rand.Text()[:10]), state: isNew}, claimLasts
 	case isClaimed:
 		lasts = claimLasts
+		if !set.has(next.self) { // another client has begun, and this node was down then, or its claim has lapsed
+			next.self = next.idAt(n.Addr())
+		}
+		if next.self == "" {
+			return storekit.Disagreef("another client has begun to use the nodes, and does not name this one so: name the nodes as it does (%s)", strings.Join(addrs, ", "))
+		}
 	}
 	was, at := slices.Index(founding, state)-1, slices.Index(founding, is.state)
 	if at == was && (is.set.ids == nil || is.set.equal(set)) {

@@ -5,8 +5,11 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,5 +194,47 @@ func TestFirstUse(t *testing.T) {
 		if a, b := <-grants, <-grants; a != nil && b != nil {
 			t.Fatal("clients with different nodes have one name")
 		}
+	}
+}
+
+// TestFirstUseGoesOn: a client begins to use nodes where another one got no further than to keep the set at some of
+// them. Each node gets the id that it has in that set.
+func TestFirstUseGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		kept int // nodes
+		last string
+	}{
+		{"one was down", 2, ""},
+		{"claims have lapsed", 1, "c"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			opts := withMaxTTL(5 * time.Second)
+			f := startFleet(t, 3, opts)
+			at := map[string]string{"a": f[0].Addr, "b": f[1].Addr, cmp.Or(c.last, "@"+f[2].Addr): f[2].Addr}
+			set := newSet(2, slices.Collect(maps.Keys(at)))
+			var addrs []string
+			for _, id := range set.ids {
+				addrs = append(addrs, at[id])
+			}
+			for i := range c.kept {
+				e := entry{self: "ab"[i : i+1], store: storeID(set), gen: 1, set: set, state: isKept, addrs: addrs}
+				f[i].do("set", nodesKey, e.text())
+			}
+			d := openDriver(t, f.url(), opts)
+			if g, err := d.Acquire(t.Context(), lasting("job", 5*time.Second)); err != nil {
+				t.Fatal(err)
+			} else {
+				g.Release(t.Context())
+			}
+			for _, n := range f {
+				e := parseEntry(n.do("get", nodesKey))
+				if e.state != isOpen || !e.set.equal(set) || at[e.self] != n.Addr {
+					t.Errorf("%s has recorded %q; want it open, with the id that it has in the set", n.Addr, e.raw)
+				}
+			}
+		})
 	}
 }
