@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -131,6 +133,43 @@ func TestLostDuringAbort(t *testing.T) {
 		r.learn(1, back)
 		if _, fix, err := r.ready(0); (fix != nil) != c.told || !c.told && !errors.Is(err, errChanging) {
 			t.Errorf("beside a node that is closed for %v: %v, %v; want it told: %t", c.next, fix, err, c.told)
+		}
+	}
+}
+
+// TestAbortBeforeOpen: a change is taken back while its operator is about to open the new nodes, and stays so.
+func TestAbortBeforeOpen(t *testing.T) {
+	t.Parallel()
+	opts := withMaxTTL(changeTTL)
+	all := startServers(t, 4)
+	from := all[:3]
+	from.bless(t, opts)
+	if g, err := openDriver(t, from.url(), opts).TryAcquire(t.Context(), lasting("job", changeTTL)); err != nil {
+		t.Fatal(err)
+	} else {
+		g.Release(t.Context())
+	}
+	change := Change{From: from.url(), To: pick(all, 0, 1, 3).url(), Options: opts}
+	stands := change
+	var waited atomic.Bool
+	stands.Say = func(string) { waited.Store(true) } // its nodes are closed
+	var once sync.Once
+	stands.killed = func() bool {
+		if waited.Load() {
+			once.Do(func() {
+				if err := change.Abort(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return false
+	}
+	if err := stands.Run(t.Context()); !errors.Is(err, ErrOtherChange) {
+		t.Errorf("a change that was taken back = %v; want ErrOtherChange", err)
+	}
+	for i := range 3 {
+		if e := parseEntry(all[i].do("get", nodesKey)); e.state != isOpen || e.gen != 3 {
+			t.Errorf("node %d has recorded %q; want generation 3, open", i, e.raw)
 		}
 	}
 }

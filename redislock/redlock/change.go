@@ -450,6 +450,9 @@ func (c *change) open(ctx context.Context) error {
 	c.write(ctx, next, right, nil)
 	if n := c.opened(next); n < len(c.to) {
 		for a, e := range c.seen {
+			if e.founded() && e.store == next.store && e.gen > next.gen {
+				return fmt.Errorf("%w: %s serves %s meanwhile: this change was taken back, perhaps", ErrOtherChange, a, strings.Join(e.addrs, ", "))
+			}
 			if e.state == isClosed && e.store == next.store && !right(e) {
 				return c.other(a, e)
 			}
