@@ -5,12 +5,14 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -172,4 +174,42 @@ func TestAbortBeforeOpen(t *testing.T) {
 			t.Errorf("node %d has recorded %q; want generation 3, open", i, e.raw)
 		}
 	}
+}
+
+// TestLateMaxTTL: MaxTTL is raised between the look of an operator and its closing of the nodes.
+func TestLateMaxTTL(t *testing.T) {
+	t.Parallel()
+	opts := withMaxTTL(changeTTL)
+	all := startServers(t, 5)
+	from := all[:3]
+	from.bless(t, opts)
+	d, err := NewDriver(t.Context(), from.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.TryAcquire(t.Context(), lasting("job", changeTTL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Release(t.Context())
+	d.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	change := Change{From: from.url(), To: pick(all, 0, 3, 4).url(), Options: opts}
+	var once sync.Once
+	change.killed = func() bool {
+		once.Do(func() {
+			if err := SetMaxTTL(t.Context(), from.url(), time.Minute, withMaxTTL(0)); err != nil {
+				t.Error(err)
+			}
+		})
+		return false
+	}
+	change.Say = func(text string) {
+		if !strings.Contains(text, " for 1m") {
+			t.Errorf("the operator says %q; want it to wait for the longest MaxTTL", text)
+		}
+		cancel()
+	}
+	t.Log(change.Run(ctx))
 }

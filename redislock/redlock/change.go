@@ -369,11 +369,15 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 		case err != nil, ids[addr] == "":
 			return is, err
 		case is.founded() && (is.store != c.now.store || is.gen > c.now.gen), is.state == isClosed && !over(is):
-			return is, nil
+		default:
+			e := c.now.as(ids[addr])
+			e.state, e.mark, e.next, e.addrN, e.by = isClosed, strings.ToLower(rand.Text()[:10]), next, addrN, c.by
+			if is, err = c.put(ctx, n, is, e); err != nil {
+				return is, err
+			}
 		}
-		e := c.now.as(ids[addr])
-		e.state, e.mark, e.next, e.addrN, e.by = isClosed, strings.ToLower(rand.Text()[:10]), next, addrN, c.by
-		return c.put(ctx, n, is, e)
+		_, err = n.server.State(ctx) // MaxTTL may have been raised until it was closed
+		return is, err
 	})
 	marks = make(map[string]string)
 	for a, e := range c.seen {
