@@ -171,6 +171,8 @@ func init() {
 			"    redis.call('ZREM', s.queue, attempt)\n", "", "TestPausedWaiters"),
 		lua("a claim that was taken counts as missed", "extend.lua",
 			"if claimed then redis.pcall('DEL', claimed) end", "", "TestTakenClaim"),
+		lua("a claim that was released counts as missed", "release.lua",
+			"redis.call('DEL', lock, queue .. CLAIM)", "redis.call('DEL', lock)", "TestReleasedClaim"),
 		lua("release without a look at whose lock it is", "release.lua",
 			"if owned(known[i], ARGV[7 + i]) and", "if known[i] and", "TestConformance/late-release-spares-successor"),
 		lua("release without a look at whose lock it is, with others in the queue", "release.lua",

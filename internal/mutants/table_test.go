@@ -201,6 +201,16 @@ var mutants = []mutant{
 		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
 	},
 	{
+		name: "renewals that overlap while Extend waits",
+		file: "internal/trust/renew.go", old: "ttl == l.asksFor && !l.waits", new: "ttl == l.asksFor",
+		pkg: ".", test: "TestExtendGetsItsTurnBetweenSlowRenewals",
+	},
+	{
+		name: "a renewal that waits for an Extend that has given up",
+		file: "lease.go", old: "\t\t\tl.giveUp()\n", new: "",
+		pkg: ".", test: "TestRenewalGoesOnWhenExtendGivesUp",
+	},
+	{
 		name: "one renewal at a time",
 		file: "internal/trust/renew.go", old: "l.asking < maxAsking && ttl == l.asksFor && !l.waits", new: "false",
 		pkg: ".", test: "TestLeaseLivesWhileAnswersComeWithinAThird",
