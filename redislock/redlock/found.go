@@ -147,6 +147,7 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 		return err
 	}
 	next, lasts := entry{self: is.self, store: storeID(set), gen: 1, set: set, state: state, addrs: addrs}, time.Duration(0)
+	was, at := slices.Index(founding, state)-1, slices.Index(founding, is.state)
 	switch state {
 	case isNew:
 		next, lasts = entry{self: strings.ToLower(rand.Text()[:10]), state: isNew}, claimLasts
@@ -155,11 +156,10 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 		if !set.has(next.self) { // another client has begun, and this node was down then, or its claim has lapsed
 			next.self = next.idAt(n.Addr())
 		}
-		if next.self == "" {
+		if next.self == "" && at == was {
 			return storekit.Disagreef("another client has begun to use the nodes, and does not name this one so: name the nodes as it does (%s)", strings.Join(addrs, ", "))
 		}
 	}
-	was, at := slices.Index(founding, state)-1, slices.Index(founding, is.state)
 	if at == was && (is.set.ids == nil || is.set.equal(set)) {
 		if is, err = n.record(ctx, is.raw, next, lasts); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 	switch {
 	case at > was && (state == isNew || is.set.equal(set)):
 		return nil
-	case is.state == isKept:
+	case is.state == isKept && !slices.Equal(slices.Sorted(slices.Values(is.addrs)), slices.Sorted(slices.Values(n.roster.addrs))):
 		return storekit.Disagreef("a client with other nodes (%s) has begun to use it: name the same nodes, or delete %q there", strings.Join(is.addrs, ", "), n.server.EpochKey("")+nodesSuffix)
 	}
 	return errClaimed

@@ -238,3 +238,22 @@ func TestFirstUseGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstUseAtOnce: another client with the same nodes, which gave them other ids, has begun to use one of them. That is
+// a matter of time, and not of the nodes that are named.
+func TestFirstUseAtOnce(t *testing.T) {
+	t.Parallel()
+	opts := withMaxTTL(5 * time.Second)
+	opts.ConnectTimeout = time.Second
+	f := startFleet(t, 3, opts)
+	addrs := []string{f[0].Addr, f[1].Addr, f[2].Addr}
+	for i, ids := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
+		set := newSet(2, ids)
+		e := entry{self: ids[i], store: storeID(set), gen: 1, set: set, state: isKept, addrs: addrs}
+		f[i].do("set", nodesKey, e.text())
+	}
+	d := openDriver(t, f.url(), opts)
+	if _, err := d.TryAcquire(t.Context(), lasting("job", 5*time.Second)); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrDisagree) {
+		t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+	}
+}
