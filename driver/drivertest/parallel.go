@@ -9,10 +9,10 @@ import (
 )
 
 // Parallel lets as many parallel tests run at a time as suits tests that mostly wait for leases
-// to end: four for each processor, unless -parallel says how many. With more, requests wait for
+// to end: eight for each processor, unless -parallel says how many. With more, requests wait for
 // each other so long that leases are lost. TestMain calls it after flag.Parse.
 func Parallel() {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0)))
 	}
 }
