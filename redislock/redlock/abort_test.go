@@ -213,3 +213,18 @@ func TestLateMaxTTL(t *testing.T) {
 	}
 	t.Log(change.Run(ctx))
 }
+
+// TestAbortAfterOneLost: a node that has lost its record may have been open for the new set, as part of a quorum.
+func TestAbortAfterOneLost(t *testing.T) {
+	t.Parallel()
+	r := startRecorded(t)
+	r.closed(1, r.abc, 1, r.abd)
+	r.closed(2, r.abc, 1, r.abd)
+	r.open(3, r.abd, 2)
+	change, waited := r.change(r.abc, r.abd), false
+	change.Say = func(text string) { waited = waited || strings.Contains(text, "nothing is granted") }
+	began := driver.Now()
+	if err := change.Abort(t.Context()); err != nil || !waited || driver.Now().Sub(began) < changeTTL {
+		t.Errorf("Abort = %v, after %v; want it to wait until leases of the new nodes have ended", err, driver.Now().Sub(began))
+	}
+}

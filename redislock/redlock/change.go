@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -356,6 +357,9 @@ func (c *change) other(addr string, e entry) error {
 		ErrOtherChange, addr, strings.Join(e.addrN, ", "), e.by)
 }
 
+// hadLost begins the mark of a node that had lost its record, and may have been open for the new set before.
+const hadLost = "lost-"
+
 // mark closes all nodes that are not closed for this change, and returns the marks by address.
 func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) (marks map[string]string) {
 	addrN := c.addrsOf(next)
@@ -372,6 +376,9 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 		default:
 			e := c.now.as(ids[addr])
 			e.state, e.mark, e.next, e.addrN, e.by = isClosed, strings.ToLower(rand.Text()[:10]), next, addrN, c.by
+			if is.raw == "" || strings.HasPrefix(is.mark, hadLost) {
+				e.mark = hadLost + e.mark
+			}
 			if is, err = c.put(ctx, n, is, e); err != nil {
 				return is, err
 			}
@@ -408,13 +415,8 @@ func (c *change) drain(ctx context.Context) (again bool, err error) {
 	if err := c.closed(before); err != nil {
 		return false, err
 	}
-	ttl := c.limit.Longest()
-	ttl += driver.Drift(ttl)
-	c.Say(fmt.Sprintf("closed %s; nothing is granted or renewed for %v", strings.Join(c.now.addrs, ", "), driver.ForPeople(ttl)))
-	select {
-	case <-time.After(ttl):
-	case <-ctx.Done():
-		return false, fmt.Errorf("leases of clients with the old nodes may last for %v: %w; run it again, or take it back with --abort", ttl, ctx.Err())
+	if err := c.wait(ctx, "closed "+strings.Join(c.now.addrs, ", ")); err != nil {
+		return false, err
 	}
 	after := c.mark(ctx, c.next, mine)
 	for _, e := range c.seen {
@@ -423,6 +425,19 @@ func (c *change) drain(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return unchanged(c.from, before, after) < c.quor[0], nil
+}
+
+// wait lasts until all leases have ended.
+func (c *change) wait(ctx context.Context, why string) error {
+	ttl := c.limit.Longest()
+	ttl += driver.Drift(ttl)
+	c.Say(fmt.Sprintf("%s; nothing is granted or renewed for %v", why, driver.ForPeople(ttl)))
+	select {
+	case <-time.After(ttl):
+	case <-ctx.Done():
+		return fmt.Errorf("leases may last for %v: %w; run it again, or take it back with --abort", ttl, ctx.Err())
+	}
+	return nil
 }
 
 // closed returns an error unless all new nodes and a quorum of the old ones have marks, and no node that of another change.
@@ -536,6 +551,16 @@ func (c *change) abort(ctx context.Context) error {
 		if told < need && !c.Force {
 			return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
 				driver.ErrUnavailable, need, told, c.unheard(c.to))
+		}
+		sure := maps.Clone(marks)
+		maps.DeleteFunc(sure, func(_, mark string) bool { return strings.HasPrefix(mark, hadLost) })
+		if unchanged(c.to, sure, sure) < need && !c.Force { // a quorum of the new nodes may have been open
+			if err := c.wait(ctx, "nodes have lost their data"); err != nil {
+				return err
+			}
+			if unchanged(c.to, marks, c.mark(ctx, back, func(e entry) bool { return !e.next.equal(back) })) < need {
+				return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
+			}
 		}
 	}
 	right := func(e entry) bool { return e.next.equal(c.now.set) || e.gen < after.gen && after.gen == c.now.gen }
