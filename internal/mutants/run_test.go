@@ -182,7 +182,7 @@ type result struct {
 }
 
 // limit is how long a test may take. What ends then was not caught.
-const limit = 3 * time.Minute
+const limit = 5 * time.Minute
 
 // starting has a place for each test that has just begun. Most tests that catch a mutant wait
 // for what does not come, and need no processor for it: they make room for the next one then.
