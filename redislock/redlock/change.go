@@ -3,6 +3,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -84,10 +85,12 @@ type change struct {
 	errs map[string]error
 	now  entry // what the old nodes serve: the latest generation
 	next nodeSet
+
+	named map[string]string // the ids that new nodes have had, by address: they may lose their data
 }
 
 func newChange(ctx context.Context, conf Change) (*change, error) {
-	c := &change{Change: conf, nodes: make(map[string]*redisNode)}
+	c := &change{Change: conf, nodes: make(map[string]*redisNode), named: make(map[string]string)}
 	if c.Say == nil {
 		c.Say = func(string) {}
 	}
@@ -211,7 +214,7 @@ func (c *change) unheard(addrs []string) string {
 
 // idOf returns the id of a node: what it has recorded, or what the latest record that names its address says. It has "" if it has none.
 func (c *change) idOf(addr string) string {
-	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.store == c.now.store) {
+	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.state == isJoining || e.store == c.now.store) {
 		return e.self
 	}
 	id, gen := c.now.idAt(addr), 0
@@ -223,7 +226,12 @@ func (c *change) idOf(addr string) string {
 			id, gen = old, e.gen
 		}
 	}
-	return id
+	for _, e := range c.seen { // a new node that has lost its data while the old ones are closed
+		if i := slices.Index(e.addrN, addr); id == "" && i >= 0 && i < len(e.next.ids) && e.state == isClosed && e.store == c.now.store {
+			id = e.next.ids[i]
+		}
+	}
+	return cmp.Or(id, c.named[addr])
 }
 
 // is reports whether nodes at these addresses are a set, as far as they are known.
@@ -253,7 +261,7 @@ func (c *change) prepare(ctx context.Context) error {
 			return fmt.Errorf("%s belongs to another store (%s): empty it first (FLUSHALL)", a, strings.Join(e.addrs, ", "))
 		}
 		if id == "" {
-			e, err := c.put(ctx, c.nodes[a], entry{}, entry{self: strings.ToLower(rand.Text()[:10]), state: isNew})
+			e, err := c.put(ctx, c.nodes[a], entry{}, entry{self: strings.ToLower(rand.Text()[:10]), state: isJoining})
 			if err != nil {
 				return fmt.Errorf("%s: %w", a, err)
 			}
@@ -264,6 +272,7 @@ func (c *change) prepare(ctx context.Context) error {
 			return fmt.Errorf("%s is the same node as another one: name each node once", a)
 		}
 		ids = append(ids, id)
+		c.named[a] = id
 	}
 	c.next = newSet(c.quor[1], ids)
 	return nil

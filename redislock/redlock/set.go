@@ -60,6 +60,7 @@ const (
 	isKept    = "kept"    // and all nodes of the set were claimed for it
 	isOpen    = "open"    // and all of them keep it
 	isClosed  = "closed"  // the nodes are being changed
+	isJoining = "joining" // an operator has given it an id, to add it to a store: clients found none there
 )
 
 var founding = []string{"", isNew, isClaimed, isKept, isOpen}
