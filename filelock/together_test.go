@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -190,13 +191,15 @@ func together(dir, kind string) string {
 		}
 	}
 	if limit := map[string]int{"": 1, "slots3": 3}[kind]; others == "" && fit > limit {
-		for _, f := range files {
-			if died(dir, f.Name()) {
-				fit--
+		// Of two that are alive neither may wait for the other for long.
+		for end := time.Now().Add(5 * time.Second); fit > limit; pause(1) {
+			live := slices.DeleteFunc(slices.Clone(files), func(f os.DirEntry) bool {
+				_, err := os.Lstat(filepath.Join(dir, f.Name()))
+				return err != nil || ended(f.Name())
+			})
+			if fit = len(live); fit > limit && time.Now().After(end) {
+				return fmt.Sprint(fit, live)
 			}
-		}
-		if fit > limit {
-			others = fmt.Sprint(fit, files)
 		}
 	}
 	return others
@@ -205,19 +208,24 @@ func together(dir, kind string) string {
 // died reports whether the process that has made a file is killed before it
 // removes it. The end of a process takes a while, in which its locks are free.
 func died(dir, name string) bool {
+	for end := time.Now().Add(time.Minute); ; pause(1) {
+		if ended(name) {
+			return true
+		}
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil || time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// ended reports whether the process that has made a file has ended.
+func ended(name string) bool {
 	pid, _ := strconv.Atoi(strings.Split(name, ".")[1])
 	if pid == os.Getpid() {
 		return false
 	}
-	for {
-		if state, _, err := procStat(pid); err != nil || state == 'Z' || state == 'X' {
-			return true
-		}
-		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
-			return false
-		}
-		pause(1)
-	}
+	state, _, err := procStat(pid)
+	return err != nil || state == 'Z' || state == 'X'
 }
 
 // TestMixed has processes hold leases of every kind.
