@@ -1,6 +1,7 @@
 # make quick  what a change is likely to break, in three minutes
 # make test   all tests of the library, the stores and the command; installs missing servers through apt
-# make check  the rest that has to pass: linters, all platforms, -race, mutants, chaos, simulator, proof, release
+# make check  the rest that has to pass: linters, all platforms, -race, chaos, simulator, proof, release
+# make mutants  take each protection out of the source, one at a time: a test has to fail
 # make lint   formatting, vet for every platform, staticcheck, tidy modules
 # make bench  pawl beside other libraries and what the stores cost alone, in ten
 #             minutes; BENCH has its flags: go run ./lab/bench -help
@@ -65,7 +66,7 @@ test: deps
 	go test -p 1 -timeout 20m $(ENSEMBLES)
 	go test -p 2 -timeout 20m $(SERVERS)
 
-check: lint race lab mutants proof release-check
+check: lint race lab proof release-check
 
 race: deps
 	go test -race -c -o /dev/null $(CORE) $(SERVERS) $(ENSEMBLES)

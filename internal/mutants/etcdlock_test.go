@@ -14,7 +14,7 @@ func init() {
 	etcd("a renewal ends with its caller", "renew.go",
 		"context.WithTimeout(g.s.ctx, b.time())", "context.WithTimeout(g.s.ctx, b.time()/3)", "TestRenewalGoesOn")
 	etcd("a keepalive for an etcd lease that was replaced counts", "renew.go",
-		"err == nil && g.writes != writes", "false", "TestRewriteBesideRenewal")
+		"err == nil && g.writes != writes", "err == nil && g.writes != writes && false", "TestRewriteBesideRenewal")
 	etcd("a read in another term proves a keepalive", "backing.go",
 		"if term == b.term {", "if true {", "TestStuckLeaderReadsElsewhere")
 	etcd("what was given up is deleted only", "grant.go",

@@ -60,7 +60,7 @@ func init() {
 		"(?, ?)\n\t\t\tON CONFLICT (resource) DO UPDATE SET token = excluded.token", "TestConcurrentWriters/sqlite")
 	database("the check locks nothing", "sql.go",
 		"\tresult, err := tx.ExecContext(ctx, install[d], resource, int64(token))\n",
-		"\tvar was int64\n\tif tx.QueryRowContext(ctx, look[d], resource).Scan(&was); was > 0 && was <= int64(token) {\n\t\treturn nil\n\t}\n"+
+		"\tvar was int64\n\tif tx.QueryRowContext(ctx, look[d], resource).Scan(&was); was > 0 && was <= int64(token) {\n\t\treturn 1, nil\n\t}\n"+
 			"\tresult, err := tx.ExecContext(ctx, install[d], resource, int64(token))\n", "TestPausedTransaction/postgres")
 
 	redis("any text is a token in a script", "lua/fence.lua",
