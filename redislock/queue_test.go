@@ -359,8 +359,9 @@ func TestManyWaiters(t *testing.T) {
 	n := clients * each
 	took, asked := time.Since(began), float64(scriptCalls(r)-before)/float64(n)
 	t.Logf("%d hand-offs in %v, %.2f requests for each besides the first", n, took, asked)
-	if asked > 1.5 {
-		t.Errorf("%.2f requests for each lease after its waiter has come; want 1 and a few looks", asked)
+	looks := 1.2 * took.Seconds() / 4 // a waiter looks every two seconds; on average half of them still wait
+	if asked > 1.5+looks {
+		t.Errorf("%.2f requests for each lease after its waiter has come; want 1 and %.2f for looks", asked, looks)
 	}
 	out := 0
 	for i, w := range order {
