@@ -111,8 +111,6 @@ func (g *grant) Downgrade(ctx context.Context) error {
 	return nil
 }
 
-func (g *grant) exclusive() bool { return !g.shared && g.slots == 0 }
-
 // OnLost implements driver.Notifier.
 func (g *grant) OnLost(f func(error)) {
 	g.owner.store.mu.Lock()

@@ -17,7 +17,6 @@ type claim struct {
 	d      *Driver
 	name   string
 	lease  string
-	from   string // the lease that it follows, or ""
 	record string
 
 	mu     sync.Mutex
