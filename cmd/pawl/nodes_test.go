@@ -55,7 +55,7 @@ func TestNodes(t *testing.T) {
 	run(more, exitConfig, addrs[2]+" not in the store's")
 	change = w.pawl("nodes", "change", "--from", from, "--to", to, "--abort")
 	change.end(exitConfig)
-	if !strings.Contains(change.stderr(), "no change is under way") {
+	if !strings.Contains(change.stderr(), "no change to these nodes is under way") {
 		t.Errorf("a change that is over is taken back: %q", change.stderr())
 	}
 	addrs = append(addrs, startRedis(t)) // which no program has named before
