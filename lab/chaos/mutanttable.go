@@ -39,12 +39,6 @@ var mutants = map[string]mutant{
 		stores: []string{"redlock-5"},
 		edits:  []edit{{"redislock/redlock/round.go", "	q := t.d.quorum\n", "	q := t.d.quorum - 1\n"}},
 	},
-	"sets": {
-		why:    "a client of other masters takes its set of them for the agreed one",
-		stores: []string{"redlock-5"},
-		edits:  []edit{{"redislock/internal/epoch/set.go", "if len(found) == 1 {\n\t\tg.mine = found[0]", "if len(g.known.OK) > 0 {\n\t\tg.mine = g.known.OK[0]"}},
-		faults: []string{"guest: three of the masters", "guest: three others of the masters"},
-	},
 	"handed": {
 		why:    "waiters that are passed over are told that they have the lock, and believe it",
 		stores: []string{"cluster"},
