@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,9 +51,9 @@ func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memlock.Store)
 		d := tap(s)
-		var late func() (driver.Instant, error)
+		var late atomic.Pointer[func() (driver.Instant, error)] // of the last renewal
 		set(d, &d.renew, func(ctx context.Context, ask func() (driver.Instant, error)) (driver.Instant, error) {
-			late = ask
+			late.Store(&ask)
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})
@@ -63,7 +64,7 @@ func TestRenewalThatArrivesLateDoesNotShorten(t *testing.T) {
 			t.Fatal(err)
 		}
 		cutRenewals(d)
-		if _, err := (late)(); err != nil {
+		if _, err := (*late.Load())(); err != nil {
 			t.Fatal(err)
 		}
 		next := acquire(t, open(t, s.Driver(), nil), "a")
