@@ -264,7 +264,7 @@ func (w *world) lastRound(clients []*client) {
 		})
 	}
 	wait.Wait()
-	time.Sleep(w.plan.TTL / 2)
+	time.Sleep(max(w.plan.TTL/2, paid))
 	w.check(func(string) bool { return true })
 }
 
@@ -282,9 +282,10 @@ func (w *world) check(over func(lease string) bool) {
 }
 
 // paid is how soon all nodes know of what has ended, once nothing is in the way: a
-// request may have been lost just before, for which a client waits for a second, and
-// then for up to another.
-const paid = 2500 * time.Millisecond
+// request may have been lost just before, for which a client waits for a second, the time-out
+// of a node. Then it asks again after up to another second, and that may be behind other
+// requests that were lost.
+const paid = 5000 * time.Millisecond
 
 // released checks that soon no node has the lock of a lease that was given back.
 func (w *world) released(lease *pawl.Lease) {
