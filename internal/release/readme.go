@@ -14,7 +14,7 @@ var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
 
 func hasReadme(t *tree) bool { return exists(filepath.Join(t.root, "README.md")) }
 
-// readme does what README says, from an empty folder: go mod init, go get, and build its program.
+// readme does what README says, from an empty folder: go mod init, go get, and vet of its program.
 // A test of the command runs the program, on a Redis.
 func (t *tree) readme(in *folder) error {
 	text, err := os.ReadFile(filepath.Join(t.root, "README.md"))
@@ -40,7 +40,7 @@ func (t *tree) readme(in *folder) error {
 		}
 	}
 	for i := range blocks {
-		if _, err := in.goes("build", fmt.Sprintf("./p%d", i)); err != nil {
+		if _, err := in.goes("vet", fmt.Sprintf("./p%d", i)); err != nil {
 			return fmt.Errorf("README's program: %w", err)
 		}
 	}
