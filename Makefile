@@ -1,6 +1,7 @@
 # make quick  what a change is likely to break, in three minutes
 # make test   all tests of the library, the stores and the command; installs missing servers through apt
-# make check  the rest that has to pass: linters, all platforms, -race, chaos, simulator, proof, release
+# make check  the rest that has to pass: linters, all platforms, -race in fake time, chaos, simulator, proof, release
+# make race-servers  the suites of the stores with -race
 # make mutants  take each protection out of the source, one at a time: a test has to fail
 # make lint   formatting, vet for every platform, staticcheck, tidy modules
 # make bench  pawl beside other libraries and what the stores cost alone, in ten
