@@ -150,17 +150,36 @@ type acquiring struct {
 	at    time.Time
 }
 
-// queue starts an Acquire and returns when it waits, or has returned.
+// queue starts an Acquire and returns when it waits behind the earlier ones of its client, or has
+// returned. A pause gives it the time to get to the store.
 func (e *env) queue(c *pawl.Client, name string, opts ...pawl.Option) *acquiring {
 	ctx, cancel := context.WithCancel(e.ctx)
 	a := &acquiring{e: e, name: name, cancel: cancel, done: make(chan struct{})}
+	in := &watched{Context: ctx, asked: make(chan struct{})}
 	e.calls.Go(func() {
 		defer close(a.done)
-		a.lease, a.err = c.Acquire(ctx, name, opts...)
+		a.lease, a.err = c.Acquire(in, name, opts...)
 		a.at = time.Now()
 	})
+	select {
+	case <-in.asked:
+	case <-a.done:
+	}
 	e.pause()
 	return a
+}
+
+// watched is a context that tells when a call first asks for its end: a client does so when the
+// call has its place in the client's line.
+type watched struct {
+	context.Context
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (w *watched) Done() <-chan struct{} {
+	w.once.Do(func() { close(w.asked) })
+	return w.Context.Done()
 }
 
 func (a *acquiring) waits() {
