@@ -28,11 +28,12 @@ func TestRenewalDoesNotUndoAnExtendThatIsUnderWay(t *testing.T) {
 				return 0, errNet
 			}
 			since, err := ask()
-			time.Sleep(400 * time.Millisecond) // the answer to Extend travels
+			time.Sleep(700 * time.Millisecond) // the answer to Extend travels
 			return since, err
 		})
 		l := acquire(t, open(t, d, &pawl.Options{TTL: 3 * time.Second}), "a")
-		time.Sleep(800 * time.Millisecond) // a renewal is due at 0.9 to 1 s
+		time.Sleep(800 * time.Millisecond)
+		// A renewal is due a sixth of the TTL later, at 1.3 s. The answer comes at 1.5 s.
 		if err := l.Extend(context.Background(), time.Minute); err != nil {
 			t.Fatal(err)
 		}

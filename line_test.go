@@ -137,23 +137,27 @@ func TestWaiterThatGivesUpLeavesTheLine(t *testing.T) {
 // processor the waiter finds both events when it wakes, the first of them first.
 func TestGrantInTheInstantOfCancelIsPutBack(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for _, holder := range []string{"same client", "another client"} {
+	for _, holder := range []string{"same client", "same client with reserved tokens", "another client"} {
 		for _, first := range []string{"cancel", "grant", "either"} {
 			t.Run(holder+", "+first+" first", func(t *testing.T) {
 				for range 100 {
-					synctest.Test(t, func(t *testing.T) { grantAndCancel(t, holder == "same client", first) })
+					synctest.Test(t, func(t *testing.T) { grantAndCancel(t, holder, first) })
 				}
 			})
 		}
 	}
 }
 
-func grantAndCancel(t *testing.T, same bool, first string) {
+func grantAndCancel(t *testing.T, by, first string) {
 	s := new(memlock.Store)
-	c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
-	holder := other
-	if same {
-		holder = c
+	d := s.Driver()
+	if by == "same client with reserved tokens" { // which hands its grant over
+		d = reserve(s, 100, false)
+	}
+	c, other := open(t, d, nil), open(t, s.Driver(), nil)
+	holder := c
+	if by == "another client" {
+		holder = other
 	}
 	l := acquire(t, holder, "a")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -175,9 +179,20 @@ func grantAndCancel(t *testing.T, same bool, first string) {
 	release(t, l)
 	cancel()
 	synctest.Wait()
-	if _, err := other.TryAcquire(context.Background(), "a"); err != nil {
-		t.Fatalf("nobody holds the name, but it is not free: %v", err)
+	for _, next := range []*pawl.Client{other, c} {
+		l, err := next.TryAcquire(context.Background(), "a")
+		if err != nil {
+			t.Fatalf("nobody holds the name, but it is not free: %v", err)
+		}
+		release(t, l)
 	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	last, err := c.Acquire(ctx, "a")
+	if err != nil {
+		t.Fatalf("the line does not go on: %v", err)
+	}
+	release(t, last)
 }
 
 func TestGrantAfterCancelIsPutBack(t *testing.T) {

@@ -102,7 +102,6 @@ func (c *Client) decline(ctx context.Context, name string, l *Lease) *Lease {
 		c.answered(name)
 		return nil
 	}
-	l.forgo()
 	// If the store does not answer, the client repeats the request.
 	_ = l.Release(ctx)
 	return l

@@ -7,12 +7,16 @@
 //
 //	go test ./internal/mutants                       all of them
 //	go test ./internal/mutants -since main           those of files that have changed since
+//	go test ./internal/mutants -in pglock            those that tests of one package catch
 //	go test ./internal/mutants -run /etcd -update    writes down what they were caught by
+//
+// Run without a package name, in this directory, it prints a line for each mutant as it goes.
 package mutants
 
 import (
 	"cmp"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -20,12 +24,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 var (
 	update = flag.Bool("update", false, "add what mutants are caught by to testdata/caught.txt")
+	in     = flag.String("in", "", "only mutants that tests of this package catch")
 	since  = flag.String("since", "", "only mutants of files, and tests in packages, that have changed since this commit")
 )
 
@@ -72,9 +78,10 @@ func each(t *testing.T, list []mutant, begin func(*testing.T, mutant) (look func
 	t.Parallel()
 	var turns []chan struct{}
 	for _, m := range list {
-		if !m.changed(t) {
+		if *in != "" && *in != m.pkg || !m.changed(t) {
 			continue
 		}
+		progress.total.Add(1)
 		t.Run(m.name, func(t *testing.T) {
 			look, turn := begin(t, m), make(chan struct{})
 			turns = append(turns, turn)
@@ -82,7 +89,7 @@ func each(t *testing.T, list []mutant, begin func(*testing.T, mutant) (look func
 			<-turn
 			defer func(began time.Time) {
 				<-places
-				t.Logf("took %v", time.Since(began)) // package testing counts the time before its turn, too
+				progress.tell(t, m, time.Since(began))
 			}(time.Now())
 			look()
 		})
@@ -93,6 +100,21 @@ func each(t *testing.T, list []mutant, begin func(*testing.T, mutant) (look func
 			close(turn)
 		}
 	}()
+}
+
+// progress counts the mutants that have been tested.
+var progress progressed
+
+type progressed struct{ done, total atomic.Int32 }
+
+// tell prints a line for a mutant. Package testing would tell of it at the end only, and would count
+// the time before its turn, too.
+func (p *progressed) tell(t *testing.T, m mutant, took time.Duration) {
+	caught := "caught"
+	if t.Failed() {
+		caught = "MISSED"
+	}
+	fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s in %.1fs: %s: %s\n", p.done.Add(1), p.total.Load(), caught, took.Seconds(), m.pkg, m.name)
 }
 
 // waits are the packages whose tests wait for longest when a mutant is caught. They
@@ -171,11 +193,15 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	t.Logf("caught by an assertion that %s does not have; add it by hand:\n%s", caughtFile, missed)
 }
 
-// A mutant whose source has changed does not fit it any more. This says so in a moment.
+// A mutant whose source has changed does not fit it any more, or does not compile. This says so in
+// a moment.
 func TestEveryMutantFits(t *testing.T) {
 	_, b := prepare(t)
 	for number, err := range b.build.broken {
 		t.Errorf("%s: %v", everyMutant()[number-1].name, err)
+	}
+	if err := b.compiles(); err != nil {
+		t.Error(err)
 	}
 	for _, test := range slow {
 		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.test == test }) {

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -134,6 +136,24 @@ func compile(overlay, out, pkg string) error {
 	building.Lock()
 	defer building.Unlock()
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", out, "./"+pkg)
+	cmd.Dir = root
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", cmd, err, text)
+	}
+	return nil
+}
+
+// compiles returns what the compiler says of the packages that are mutated. It links nothing.
+func (b *binaries) compiles() error {
+	var packages []string
+	for _, m := range everyMutant() {
+		for _, e := range m.edits() {
+			if dir := "./" + path.Dir(e.file); strings.HasSuffix(e.file, ".go") && !slices.Contains(packages, dir) {
+				packages = append(packages, dir)
+			}
+		}
+	}
+	cmd := exec.Command("go", append([]string{"list", "-export", "-f", "", "-overlay", b.overlay}, packages...)...)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w\n%s", cmd, err, text)

@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -56,8 +57,9 @@ func newBuild(t *testing.T, dir string, all []mutant) *build {
 			b.broken[i+1] = err
 		}
 	}
-	for file, patches := range scripts {
-		if err := b.embed(file, patches); err != nil {
+	// In the same order each time, so that what is built comes from the cache the next time.
+	for _, file := range slices.Sorted(maps.Keys(scripts)) {
+		if err := b.embed(file, scripts[file]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,6 +69,7 @@ func newBuild(t *testing.T, dir string, all []mutant) *build {
 
 // add puts one mutant behind its switches.
 func (b *build) add(number int, m mutant, scripts map[string][]string) error {
+	var nodes []ast.Node
 	byDecl := make(map[ast.Node][]change)
 	owner := make(map[ast.Node]*source)
 	texts := make(map[string][]string)
@@ -87,13 +90,16 @@ func (b *build) add(number int, m mutant, scripts map[string][]string) error {
 		if node == nil {
 			return fmt.Errorf("%s: %q is in no function and no package variable: no switch can hold it; mutate what uses it", e.file, e.old)
 		}
+		if owner[node] == nil {
+			nodes = append(nodes, node)
+		}
 		byDecl[node], owner[node] = append(byDecl[node], c), s
 	}
 	for file, patches := range texts {
 		scripts[file] = append(scripts[file], patches...)
 	}
-	for node, changes := range byDecl {
-		if err := owner[node].put(number, m.name, node, changes); err != nil {
+	for _, node := range nodes {
+		if err := owner[node].put(number, m.name, node, byDecl[node]); err != nil {
 			return err
 		}
 	}

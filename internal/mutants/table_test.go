@@ -89,10 +89,6 @@ var mutants = []mutant{
 		file: "grant.go", old: "\tif l.resting {\n\t\tl.restOver()\n\t}\n", new: "", pkg: ".", test: "TestMinHoldInAnOutage",
 	},
 	{
-		name: "a name is kept for a waiter that has given up",
-		file: "wait.go", old: "\tl.forgo()\n", new: "", pkg: ".", test: "TestMinHoldGivenUp",
-	},
-	{
 		name: "a name is kept although another was missing",
 		file: "minhold.go", old: "if l.Holds() == 1 {", new: "if false {", pkg: ".", test: "TestMinHoldOfNobody",
 	},

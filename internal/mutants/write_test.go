@@ -5,9 +5,11 @@ package mutants
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,7 +51,8 @@ func mutantText__(text string, patches []mutantPatch__) string {
 // write puts the files with their switches into dir, and into the overlay.
 func (b *build) write(t *testing.T, dir string) {
 	t.Helper()
-	for file, s := range b.files {
+	for _, file := range slices.Sorted(maps.Keys(b.files)) {
+		s := b.files[file]
 		if s.ast == nil || s.edits == nil && s.tail.Len() == 0 && len(s.picks) == 0 {
 			continue
 		}
