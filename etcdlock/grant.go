@@ -48,7 +48,6 @@ type grant struct {
 
 var (
 	_ driver.Notifier   = (*grant)(nil)
-	_ driver.Downgrader = (*grant)(nil)
 	_ driver.Reserver   = (*grant)(nil)
 	_ driver.Recallable = (*grant)(nil)
 )

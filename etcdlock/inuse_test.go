@@ -25,12 +25,7 @@ func TestKeepIdleInUseLate(t *testing.T) {
 		f    func(e *ear, req *driver.Request)
 		want error
 	}{
-		"asked": {func(_ *ear, req *driver.Request) { refusedBy(t, b, req.Name) }, nil},
-		"downgraded": {func(e *ear, _ *driver.Request) {
-			if err := e.Downgrade(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}, nil},
+		"asked":    {func(_ *ear, req *driver.Request) { refusedBy(t, b, req.Name) }, nil},
 		"released": {func(e *ear, _ *driver.Request) { release(t, e) }, driver.ErrLost},
 		"broken": {func(e *ear, req *driver.Request) {
 			if err := b.Break(t.Context(), req.Name, req.Lease, nil, "test"); err != nil {
@@ -49,7 +44,7 @@ func TestKeepIdleInUseLate(t *testing.T) {
 			t.Errorf("%s: there is %v", what, own)
 		} else if come.want == nil {
 			q, err := b.queue(t.Context(), what)
-			if err != nil || len(q) != 1 || q[0].keeps() || q[0].shared != (what == "downgraded") {
+			if err != nil || len(q) != 1 || q[0].keeps() || q[0].shared {
 				t.Errorf("%s: %+v, %v", what, q, err)
 			}
 			release(t, e)

@@ -42,7 +42,7 @@ func escape(name string) string { return escaper.Replace(name) }
 // all is the range of all keys of the name.
 func (p place) all() (from, to string) { return p.dir, p.dir[:len(p.dir)-1] + "0" }
 
-// unshared is the range of those that were not created as shared.
+// unshared is the range of those that are not shared.
 func (p place) unshared() (from, to string) { return p.dir + kindSlots, p.dir + "y" }
 
 // rivals is the range of the keys that can be in the way of req.
@@ -74,7 +74,7 @@ func hex(backing int64) string { return strconv.FormatInt(backing, 16) }
 // entry is one key of a name: a holder or a waiter.
 type entry struct {
 	name, kind string
-	shared     bool // also if it has become so
+	shared     bool
 	slots      int
 	kv         *mvccpb.KeyValue
 	record     record // if it was read
@@ -102,7 +102,6 @@ func (s *store) parse(kv *mvccpb.KeyValue) (e entry, ok bool) {
 	case e.kind == kindShared:
 		e.shared = true
 	case e.kind == kindExclusive:
-		e.shared = e.record.Shared
 	case isSlots:
 		n, err := strconv.Atoi(n)
 		if err != nil || n <= 0 {
@@ -136,7 +135,6 @@ type stamp struct {
 	Lease    string `json:"lease"`
 	Since    int64  `json:"since"`              // when it was put, in µs since 1970 by its client's clock
 	Acquired int64  `json:"acquired,omitempty"` // when it was granted, likewise; 0: at once, or it has waited and not been renewed yet
-	Shared   bool   `json:"shared,omitempty"`   // an exclusive lease that has become shared
 	Keeps    bool   `json:"keeps,omitempty"`    // its client may keep it when nobody uses it; see recall
 	// Holds are the leases that it holds while it waits.
 	Holds []driver.Hold `json:"holds,omitempty"`

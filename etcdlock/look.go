@@ -47,11 +47,11 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 		if len(others) == 0 {
 			return l, nil
 		}
-		if e, ok := a.s.parse(others[0]); ok && !(a.req.Shared && e.shared) {
+		if e, ok := a.s.parse(others[0]); ok {
 			l.rival = &e
 			return l, nil
 		}
-		before = others[0].CreateRevision // no key of ours, or shared by now: look further
+		before = others[0].CreateRevision // no key of ours: look further
 	}
 }
 

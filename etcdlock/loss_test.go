@@ -283,51 +283,6 @@ func TestReleaseBeforeTheWatch(t *testing.T) {
 	}
 }
 
-// TestDowngradeLetsReadersIn: one that waits, and one that comes; not one behind a
-// writer.
-func TestDowngradeLetsReadersIn(t *testing.T) {
-	t.Parallel()
-	m := startServer(t)
-	a, b := openStore(t, m.url()), openStore(t, m.url())
-	reader := func() *driver.Request {
-		r := request("deploy")
-		r.Shared = true
-		return r
-	}
-	g := take(t, a, request("deploy"))
-	first := wait(t, b, reader())
-	writer := wait(t, b, request("deploy"))
-	behind := wait(t, b, reader())
-	if err := g.Downgrade(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r := first.granted(patience / 2) // before it looks with its next keepalive
-	if since, err := g.Renew(t.Context(), 2*time.Minute); err != nil || since == 0 {
-		t.Errorf("Renew after Downgrade = %v, %v", since, err) // it writes the key anew
-	}
-	if _, err := b.TryAcquire(t.Context(), reader()); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("TryAcquire past a waiting writer = %v; want ErrHeld", err)
-	}
-	time.Sleep(200 * time.Millisecond)
-	if !writer.waits() || !behind.waits() {
-		t.Error("a writer, or a reader behind it, has got in")
-	}
-	release(t, g)
-	release(t, r)
-	release(t, writer.granted(patience))
-	release(t, behind.granted(patience))
-	again := take(t, a, request("deploy"))
-	if err := again.Downgrade(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	release(t, take(t, b, reader()))
-	release(t, again)
-	if err := again.Downgrade(t.Context()); !errors.Is(err, driver.ErrReleased) {
-		t.Errorf("Downgrade after Release = %v; want ErrReleased", err)
-	}
-	nothingLeft(t, a)
-}
-
 // TestForeignKeysHideNobody: keys that are not ours are among those of a name. They
 // hold nothing, and they do not hide who does.
 func TestForeignKeysHideNobody(t *testing.T) {

@@ -166,32 +166,3 @@ func (g *grant) writeRecord(ctx context.Context, mod int64) (int64, error) {
 	}
 	return resp.Header.Revision, nil
 }
-
-// Downgrade implements driver.Downgrader. The key stays where it is; its record
-// says that it is shared from now on. Whoever waits to share it watches the key.
-func (g *grant) Downgrade(ctx context.Context) error {
-	if err := g.over(); err != nil {
-		return err
-	}
-	g.s.mu.Lock()
-	g.record.Shared = true
-	value := g.record.String()
-	g.s.mu.Unlock()
-	rctx, cancel := g.s.request(ctx)
-	defer cancel()
-	resp, err := g.s.client.Txn(rctx).
-		If(clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.rev)).
-		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
-		Else(clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
-	g.renewing.Lock()
-	defer g.renewing.Unlock()
-	if err != nil {
-		g.mod = 0
-		return g.s.classify(ctx, err).err
-	}
-	if !resp.Succeeded {
-		return g.check(nil, resp.Responses[0].GetResponseRange().Kvs)
-	}
-	g.mod = max(g.mod, resp.Header.Revision)
-	return nil
-}

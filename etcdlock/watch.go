@@ -78,13 +78,10 @@ func (a *attempt) watch(l *looked, there bool) {
 	w := &sight{key: key, cancel: cancel, ready: make(chan struct{}), seen: make(chan struct{}), gone: make(map[string]int64)}
 	w.count(l)
 	a.sight = w
-	opts := []clientv3.OpOption{clientv3.WithCreatedNotify()}
+	opts := []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithFilterPut()}
 	if l.keys != nil {
 		_, to := a.place.all()
 		opts = append(opts, clientv3.WithRange(to))
-	}
-	if !a.req.Shared { // a reader wants to know of Downgrade
-		opts = append(opts, clientv3.WithFilterPut())
 	}
 	go func() {
 		began := time.Now()

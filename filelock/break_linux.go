@@ -51,7 +51,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	}
 	line := message{lease, by, why}.encode()
 	over, err := s.askToGo(ctx, name, lease, line)
-	for !over && err == nil { // a downgrade has given it another FIFO
+	for !over && err == nil { // its FIFO was not there yet, or has gone before it
 		if err := s.usable(ctx); err != nil {
 			return err
 		}

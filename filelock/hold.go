@@ -57,7 +57,7 @@ func (h *hold) write(req *driver.Request) error {
 	return h.record(rec)
 }
 
-// record makes rec the newest record, which it may be by being shared alone.
+// record makes rec the newest record.
 func (h *hold) record(rec record) error {
 	slot := 1 - h.st.slot
 	_, err := h.lock.WriteAt(encodeRecord(rec), int64(slot)*slotSize)

@@ -71,7 +71,7 @@ func readState(f io.ReaderAt) (state, error) {
 	st := state{slot: 1}
 	for i := range noteSlot {
 		var r record
-		if decodeSlot(buf[i*slotSize:(i+1)*slotSize], &r) && r.newer(st.rec) {
+		if decodeSlot(buf[i*slotSize:(i+1)*slotSize], &r) && r.Token > st.rec.Token {
 			st.rec, st.slot = r, i
 		}
 	}
@@ -88,11 +88,6 @@ func readState(f io.ReaderAt) (state, error) {
 		return st, errCorrupt
 	}
 	return st, nil
-}
-
-// newer reports whether r was written after old. A downgrade keeps the token.
-func (r record) newer(old record) bool {
-	return r.Token > old.Token || r.Token == old.Token && r.Shared && !old.Shared
 }
 
 // decodeSlot reports whether a slot holds a whole line, which is then in v.

@@ -82,12 +82,9 @@ func TestWokenTogether(t *testing.T) {
 	writer := s.take(t, "a", "")
 	readers := []<-chan driver.Grant{s.waitFor(t, "a", "shared"), s.waitFor(t, "a", "shared")}
 	next := s.waitFor(t, "a", "")
-	if err := writer.Downgrade(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	held := []driver.Grant{writer, come(t, readers[0]), come(t, readers[1])}
-	for i := range held {
-		release(t, held[(i+1)%3])
+	release(t, writer)
+	for _, r := range readers {
+		release(t, come(t, r))
 	}
 	g := come(t, next)
 
@@ -99,7 +96,7 @@ func TestWokenTogether(t *testing.T) {
 		}
 		next = s.waitFor(t, "a", "")
 		release(t, g)
-		held = []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
+		held := []driver.Grant{come(t, slots[0]), come(t, slots[1]), come(t, slots[2])}
 		for i := range held { // the newest first, and then one that is neither that nor the oldest
 			release(t, held[2-i])
 			held[2-i] = come(t, slots[3+i])
@@ -159,15 +156,6 @@ func (h *helper) mix() {
 			fmt.Println("overlap", wrong)
 		}
 		pause(rand.N(2))
-		if kind == "" && rand.IntN(4) == 0 {
-			shared := filepath.Join(dir, fmt.Sprintf("shared.%d.%d", os.Getpid(), g.Token()))
-			os.Rename(mine, shared) // before others can be there
-			mine = shared
-			if err := g.(driver.Downgrader).Downgrade(context.Background()); err != nil {
-				fmt.Println("error", err)
-			}
-			pause(rand.N(2))
-		}
 		os.Remove(mine)
 		if err := g.Release(context.Background()); err != nil {
 			fmt.Println("error", err)
@@ -396,48 +384,6 @@ func TestInheritTogether(t *testing.T) {
 	}
 }
 
-// TestBreakDuringDowngrade: a holder that gets another FIFO is asked there.
-func TestBreakDuringDowngrade(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	for range 20 {
-		req := asked("deploy", "")
-		got, err := s.TryAcquire(context.Background(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := got.(*grant)
-		ready := make(chan struct{})
-		g.OnLost(func(error) { <-ready; g.Release(context.Background()) })
-		var all sync.WaitGroup
-		all.Go(func() {
-			pause(rand.IntN(3))
-			if err := g.Downgrade(context.Background()); err != nil {
-				t.Errorf("Downgrade = %v", err)
-			}
-			close(ready)
-		})
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		if err := s.Break(ctx, "deploy", req.Lease, &driver.Holder{}, ""); err != nil {
-			t.Fatalf("Break = %v", err)
-		}
-		cancel()
-		all.Wait()
-		release(t, s.take(t, "deploy", ""))
-	}
-}
-
-func TestDowngradeInherited(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	g := s.take(t, "deploy", "")
-	g.Files()
-	if err := g.Downgrade(context.Background()); err == nil || !strings.Contains(err.Error(), "child") {
-		t.Errorf("Downgrade = %v; want it refused", err)
-	}
-	release(t, g)
-}
-
 // TestTogetherLeavesNoFiles: nothing stays open, and nothing is left but what has
 // to be remembered.
 func TestTogetherLeavesNoFiles(t *testing.T) {
@@ -445,11 +391,7 @@ func TestTogetherLeavesNoFiles(t *testing.T) {
 	round := func() {
 		for _, kind := range []string{"", "shared", "slots3"} {
 			g := s.take(t, "deploy", kind)
-			if kind == "" {
-				if err := g.Downgrade(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-			} else {
+			if kind != "" {
 				mustBusy(t, s, "deploy")
 				release(t, s.take(t, "deploy", kind))
 			}

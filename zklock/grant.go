@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// grant implements driver.Grant, Notifier, Downgrader and Reserver. It is made with its
+// grant implements driver.Grant, Notifier and Reserver. It is made with its
 // node, and so can undo an attempt that was never granted.
 type grant struct {
 	s    *session
@@ -224,25 +224,4 @@ func (g *grant) write(ctx context.Context, change func(*record)) error {
 	data := g.n.record.encode()
 	_, err := call(ctx, g.s, func() (*zk.Stat, error) { return g.s.conn.Set(g.n.path(), data, -1) })
 	return err
-}
-
-// Downgrade implements driver.Downgrader. The node's name, and so its place, stays;
-// its data says that it is shared now, and those who watch it hear of that.
-func (g *grant) Downgrade(ctx context.Context) error {
-	if err := g.over(); err != nil {
-		return err
-	}
-	err := g.write(ctx, func(r *record) { r.Downgraded = true })
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrNoNode):
-		return g.missing(ctx)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	}
-	if lost := g.over(); lost != nil {
-		return lost
-	}
-	return unavailable(explain(err))
 }

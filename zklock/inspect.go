@@ -105,9 +105,6 @@ func (s *session) lineOf(ctx context.Context, dir string) (line, []content, erro
 		return nil, nil, err
 	}
 	found, err := s.readAll(ctx, dir, l)
-	if err == nil && len(l) > 0 && l[0].kind == (kind{}) && readRecord(l[0], found[0].data).Downgraded {
-		l.downgrade()
-	}
 	return l, found, err
 }
 

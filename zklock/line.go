@@ -107,10 +107,6 @@ func (l line) index(name string) int {
 	return slices.IndexFunc(l, func(c child) bool { return c.name == name })
 }
 
-// downgrade makes the first in line a shared one, which it has become. Only a holder
-// can, so it is the first for as long as it is there.
-func (l line) downgrade() { l[0].kind = kind{shared: true} }
-
 // holders returns how many at the front hold the name.
 func (l line) holders() int {
 	for i, c := range l {

@@ -442,7 +442,7 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 		}
 		// It may have given up before it looked at the holder's node.
 		wake := make(chan event, 1)
-		if _, err := n.watch(t.Context(), g.n.path(), wake); err != nil {
+		if err := n.watch(t.Context(), g.n.path(), wake); err != nil {
 			t.Fatal(err)
 		}
 		n.unwatch(g.n.path(), wake)

@@ -147,8 +147,8 @@ func TestDeletedWaiterAsksOnce(t *testing.T) {
 	}
 }
 
-// TestChangedIsNotGone: a holder that becomes a reader changes its node. The writer right
-// behind it goes on waiting.
+// TestChangedIsNotGone: a holder writes into its node. The writer right behind it goes on
+// waiting.
 func TestChangedIsNotGone(t *testing.T) {
 	t.Parallel()
 	const ttl, name = 20 * time.Second, "changed-is-not-gone"
@@ -162,19 +162,19 @@ func TestChangedIsNotGone(t *testing.T) {
 		return one.watches[b.dir(name)+"/"+l[0].name]
 	}
 	before := watch()
-	if err := g.Downgrade(t.Context()); err != nil {
+	if err := g.write(t.Context(), func(r *record) { r.Why = "changed" }); err != nil {
 		t.Fatal(err)
 	}
 	if !eventually(patience, func() bool {
 		select {
 		case <-w.done:
-			t.Fatal("the writer has the name beside the reader")
+			t.Fatal("the writer has the name beside the holder")
 		default:
 		}
 		now := watch()
 		return now != nil && now != before
 	}) {
-		t.Fatal("the writer does not watch the reader")
+		t.Fatal("the writer does not watch the holder")
 	}
 	release(t, g)
 	release(t, w.granted(t))

@@ -210,68 +210,55 @@ func (g *grant) wait(ctx context.Context, req *driver.Request, queued *bool) err
 				return g.leave(ctx, err)
 			}
 		}
-		var what news
-		if what, err = g.sleep(ctx, l.before(i)); err != nil {
+		var gone string
+		if gone, err = g.sleep(ctx, l.before(i)); err != nil {
 			return err
 		}
-		l, i, err = g.after(ctx, l, what)
+		l, i, err = g.after(ctx, l, gone)
 	}
 }
 
-// news is what a waiter has heard of a node before its own: that it has gone, or that it
-// has been downgraded. It is empty if something else has happened.
-type news struct {
-	name       string
-	gone       bool
-	downgraded bool
-}
-
-// after returns the queue after what was heard of it, and the node's place in it.
+// after returns the queue without the node that has gone, which may be "", and the place of the own node in it.
 //
 // What is before a node only leaves. So without the node that has gone, the queue may have
 // some that have left as well, but lacks none; if this one is among the holders even so, it need not ask.
-func (g *grant) after(ctx context.Context, l line, what news) (line, int, error) {
-	if what.gone {
-		l = slices.DeleteFunc(l, func(c child) bool { return c.name == what.name })
+func (g *grant) after(ctx context.Context, l line, gone string) (line, int, error) {
+	if gone != "" {
+		l = slices.DeleteFunc(l, func(c child) bool { return c.name == gone })
 		if i := l.index(g.n.name); i < l.holders() {
 			return l, i, nil
 		}
 	}
-	l, i, err := g.place(ctx)
-	if err == nil && what.downgraded && l[0].name == what.name {
-		l.downgrade()
-	}
-	return l, i, err
+	return g.place(ctx)
 }
 
-// sleep returns when one of the given nodes has gone or changed, or the own one has.
-func (g *grant) sleep(ctx context.Context, before line) (news, error) {
+// sleep returns when one of the given nodes has gone or changed, or the own one has. It returns
+// the name of one that has gone, or "".
+func (g *grant) sleep(ctx context.Context, before line) (gone string, err error) {
 	s := g.s
 	wake := make(chan event, 1)
 	for _, c := range before {
 		p := g.n.dir + "/" + c.name
 		defer s.unwatch(p, wake)
-		found, err := s.watch(ctx, p, wake)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return news{name: c.name, gone: true}, nil
-		case err != nil:
-			return news{}, s.again(ctx, err)
-		case g.kind.shared && c.kind == kind{} && readRecord(c, found.data).Downgraded:
-			return news{name: c.name, downgraded: true}, nil
+		if err := s.watch(ctx, p, wake); errors.Is(err, zk.ErrNoNode) {
+			return c.name, nil
+		} else if err != nil {
+			return "", s.again(ctx, err)
 		}
 	}
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {
 	case e := <-wake:
-		return news{name: path.Base(e.path), gone: e.gone}, nil
+		if e.gone {
+			return path.Base(e.path), nil
+		}
 	case <-g.told:
 	case <-timer.C:
 	case <-s.dead:
-		return news{}, s.why()
+		return "", s.why()
 	case <-ctx.Done():
-		return news{}, ctx.Err()
+		return "", ctx.Err()
 	}
-	return news{}, nil
+	return "", nil
 }

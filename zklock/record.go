@@ -23,9 +23,6 @@ type record struct {
 	// first renewal, as those behind are woken by it; until then, and for leases that
 	// did not have to wait, it is when the node was made.
 	Acquired time.Time `json:"acquired,omitzero"`
-	// Downgraded: an exclusive lease that has become a shared one. This alone
-	// is not for people only.
-	Downgraded bool `json:"downgraded,omitempty"`
 }
 
 func (r record) encode() []byte {
@@ -63,7 +60,7 @@ func held(c child, data []byte, stat *zk.Stat) driver.Held {
 	return driver.Held{
 		Holder: r.Holder, Lease: r.Lease, Token: driver.Token(tokenOf(stat.Czxid)), Why: r.Why,
 		Acquired: r.Acquired,
-		Shared:   c.kind.shared || r.Downgraded, Slots: c.kind.slots,
+		Shared:   c.kind.shared, Slots: c.kind.slots,
 	}
 }
 

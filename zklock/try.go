@@ -15,7 +15,7 @@ import (
 func (g *grant) try(ctx context.Context, req *driver.Request) error {
 	l, i, err := g.enter(ctx, req)
 	if err == nil && (i >= l.holders() || g.repeated(l[:i])) {
-		err = g.refusal(ctx, req, l) // nil: it may hold the name together with them after all
+		err = g.refusal(ctx, req, l)
 	}
 	if err != nil {
 		return g.leave(ctx, err)
@@ -39,38 +39,23 @@ func (g *grant) leave(ctx context.Context, err error) error {
 	return err
 }
 
-// refusal returns the error that tells who holds the name, or nil if they turn
-// out to have a lease that was downgraded to one that can be held with ours, or to have
-// left meanwhile: what a lease was that has gone nobody can tell, and it may have been
-// downgraded before we came.
+// refusal returns the error that tells who holds the name.
 func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error {
-	n := l.holders()
-	infos, err := g.s.readAll(ctx, g.n.dir, l[:n])
+	holders := l[:l.holders()]
+	if err := slotsError(l, g.kind); err != nil && !g.repeated(holders) {
+		return err
+	}
+	infos, err := g.s.readAll(ctx, g.n.dir, holders)
 	if err != nil {
 		return err
 	}
 	info := &driver.Info{Name: req.Name, Holders: []driver.Held{}}
-	var left line
 	for i, c := range infos {
-		if c.stat != nil {
-			h := held(l[i], c.data, c.stat)
+		if c.stat != nil { // it has not left meanwhile
+			h := held(holders[i], c.data, c.stat)
 			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, h.Token)
-			left = append(left, l[i])
 		}
-	}
-	if g.repeated(l[:n]) {
-		return &driver.HeldError{Info: info}
-	}
-	l = append(left, l[n:]...)
-	if g.kind.shared && len(left) == 1 && info.Holders[0].Shared && !l[0].kind.shared {
-		l.downgrade()
-	}
-	if i := l.index(g.n.name); i < l.holders() && !g.repeated(l[:i]) {
-		return nil
-	}
-	if err := slotsError(l, g.kind); err != nil {
-		return err
 	}
 	return &driver.HeldError{Info: info}
 }

@@ -30,15 +30,15 @@ type content struct {
 	stat *zk.Stat
 }
 
-// watch returns the data of the node at path, and has wake told, once, when it
-// changes or is deleted. If there is no such node nobody is told: the error is
-// zk.ErrNoNode.
-func (s *session) watch(ctx context.Context, path string, wake chan event) (content, error) {
+// watch has wake told, once, when the node at path changes or is deleted. If there is no
+// such node nobody is told: the error is zk.ErrNoNode.
+func (s *session) watch(ctx context.Context, path string, wake chan event) error {
 	fresh := s.register(path, func(w *watch) { w.waiters[wake] = struct{}{} })
-	return s.look(ctx, path, fresh)
+	_, err := s.look(ctx, path, fresh)
+	return err
 }
 
-// watchOwn is watch for the node of a grant.
+// watchOwn is watch for the node of a grant. It returns what is in it.
 func (s *session) watchOwn(ctx context.Context, path string, g *grant) (content, error) {
 	s.register(path, func(w *watch) { w.own, g.watched, g.link = g, true, s.link })
 	return s.look(ctx, path, true)

@@ -159,7 +159,7 @@ func TestTableFollows(t *testing.T) {
 		t.Fatalf("%q is wrong with\n%s", wrong, text)
 	}
 	mem.has, noexpiry.has = maps.Clone(mem.has), maps.Clone(noexpiry.has)
-	mem.has["Shared"], mem.has["Downgrader"] = false, false
+	mem.has["Shared"] = false
 	mem.has["Cut"], noexpiry.has["Queuer"] = true, false
 	text = render(both, []suite{mem, noexpiry}, text)
 	if !strings.Contains(text, "**no**[^memlock-no-Shared]") || strings.Contains(text, "By a list") {

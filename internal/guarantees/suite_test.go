@@ -83,13 +83,12 @@ func (s suite) column(all []suite) suite {
 	return all[i]
 }
 
-// lacks returns what s has not, although the table says nothing of it. What nobody
-// can have without shared leases is not told apart from them.
+// lacks returns what s has not, although the table says nothing of it.
 func (s suite) lacks(all []suite) (lacks []string) {
 	table := s.column(all)
 	for what, ok := range s.has {
 		_, guarantee := words[what]
-		if !ok && !(guarantee && !table.has[what]) && !(what == "Downgrader" && !s.has["Shared"]) {
+		if !ok && !(guarantee && !table.has[what]) {
 			lacks = append(lacks, what)
 		}
 	}

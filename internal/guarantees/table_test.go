@@ -19,8 +19,9 @@ var words = map[string]string{
 	"CrossHost":       "holders on different machines",
 	"Expiry":          "lease ends after its TTL",
 	"SurvivesRestart": "leases survive a restart of the store",
-	"Shared":          "shared leases, with `Downgrade`",
+	"Shared":          "shared leases",
 	"Slots":           "slots, n at a time",
+	"Downgrader":      "`Downgrade`, from exclusive to shared in one step",
 }
 
 const (
@@ -30,13 +31,13 @@ const (
 	missing = "TODO: say why"
 )
 
-// names returns the names of the guarantees there are.
+// names returns the names of the guarantees there are, and the interface that users see most.
 func names() []string {
 	var all []string
 	for i, t := 0, reflect.TypeFor[driver.Guarantees](); i < t.NumField(); i++ {
 		all = append(all, t.Field(i).Name)
 	}
-	return all
+	return append(all, "Downgrader")
 }
 
 // page is what is written to the documentation: tables, and footnotes, of which

@@ -54,8 +54,6 @@ func init() {
 		"driver.Now().Sub(sent) < silence {", "true {", "TestDeadConnection")
 	etcd("nobody listens", "grant.go",
 		"g.s.listen()", "_ = g.s.listen", "TestRevoked")
-	etcd("readers do not hear of Downgrade", "watch.go",
-		"if !a.req.Shared {", "if true {", "TestDowngradeLetsReadersIn")
 	etcd("a full server has refused what it says it has", "errors.go",
 		"if f.maybe = errors.Is(err, rpctypes.ErrNoSpace); f.maybe {", "if false {", "TestFullServer")
 	etcd("a join that may be carried out late is forgotten", "attempt.go",

@@ -120,8 +120,6 @@ func init() {
 			"or shared and tonumber(token) >= tonumber(writer)", "or shared", "TestScriptsDoWhatNodeSays"),
 		mutate("readers overtake each other", "lua/propose.lua", "or shared and tonumber(token) >= tonumber(writer)", "", "TestScriptsDoWhatNodeSays"),
 		mutate("wishes are not heard", "lua/propose.lua", "has = not shared or wished(wishes, at) == 0", "has = true", "TestScriptsDoWhatNodeSays"),
-		mutate("a downgrade leaves wishes", "lua/propose.lua", "redis.call('DEL', lock, wishes)", "redis.call('DEL', lock)", "TestScriptsDoWhatNodeSays"),
-		mutate("a downgrade wakes nobody", "lua/propose.lua", "if value then wake(lock, listeners, channel) end", "", "TestListen"),
 		mutate("a reader that has ended keeps writers out", "lua/state.lua", "if till > at then", "if till > 0 then", "TestConformance3/expiry-of-one-reader-spares-the-others"),
 		mutate("the key outlives the readers", "lua/end.lua",
 			"if mine and left > 0 then redis.call('PEXPIRE', lock, millis(left, at)) end", "", "TestExpiredReadersFreeTheKey"),
@@ -167,7 +165,6 @@ func init() {
 		mutate("a wish lasts for an hour", "look.go", "min(s.req.TTL, 3*lookEvery)", "time.Hour", "TestWishOfTheDead"),
 		mutate("a wish looks like a free node", "round.go", "case t.shared && v.Wished > 0:", "case false:", "TestWishOfTheDead"),
 		mutate("a loss behind a wish is told late", "round.go", "\t\t\tt.free++\n", "\t\t\t_ = t.free\n", "TestLossBehindAWish"),
-		mutate("renewals after a downgrade ask for all", "claim.go", "p.Shared, p.Queued = c.shared,", "p.Shared, p.Queued = c.shared && mode == Take,", "TestDowngradeInPart"),
 
 		// The queue of a node, and what a waiter believes.
 		mutate("a turn counts from its coming", "queue.go", "trust(t.since, min(ttl, claimFor))", "trust(driver.Now(), min(ttl, claimFor))", "TestTurnCountsFromTheRequest"),

@@ -2,8 +2,7 @@
 ;
 ; Redlock as package redlock does it, as formulas: for any number of nodes,
 ; leases, rounds, extensions and restarts. ../README.md explains the notation and
-; every clause in words. `go run ./spec/proof` has solvers check it, and package
-; internal/proof holds runs of the real code against the same formulas.
+; every clause in words. `go run ./lab/proof` has solvers check it.
 
 (sort Node) (sort Lease) (sort Round) (sort Quorum)
 
@@ -13,7 +12,7 @@
 (fixed owner (Round) Lease)
 (fixed token (Round) Int)               ; what the round proposes
 (fixed extends (Round) Bool)            ; a renewal; else the round asks for a new lease
-(fixed shares (Round) Bool)             ; it asks for shared locks; else for exclusive ones
+(fixed reads (Lease) Bool)              ; it is a reader's: its rounds ask for shared locks; else for exclusive ones
 (fixed kept (Lease) Bool)               ; what a restart leaves: of locks,
 (fixed loses (Round) Bool)              ; and of votes what it loses. Each restart has its own.
 
@@ -30,8 +29,7 @@
 (state gtoken (Lease) Int)              ; the token it was granted with
 (state by-round (Lease) Round)          ; and the round
 (state newest () Int 0)                 ; the largest token of all grants
-(state written () Int 0)                ; and of grants that were exclusive in the beginning
-(state reads (Lease) Bool)              ; it is a reader's, or a writer's that has become one
+(state written () Int 0)                ; and of those to writers
 
 ; ---- Nodes
 
@@ -52,6 +50,7 @@
 
 ; ---- Words
 
+(define shares ((r Round)) (reads (owner r)))
 (define usable ((r Round)) (and (not (over r)) (not (released (owner r)))))
 (define live ((r Round)) (and (trusted r) (usable r)))
 (define stores ((n Node) (r Round))
@@ -75,7 +74,6 @@
 
 (action send ((r Round))
   (when once (not (sent r)))
-  (when kind (or (= (shares r) (reads (owner r))) (and (not (shares r)) (granted (owner r)))))
   (when new (=> (not (extends r)) (not (granted (owner r)))))
   (when own-token (=> (extends r) (and (granted (owner r)) (= (token r) (gtoken (owner r))))))
   (set (sent r) true))
@@ -91,14 +89,14 @@
   (when open (or (has n (owner r)) (not (closed n))))
   (when clock (clocks-agree n r))
   (when free (free n r))
-  (set (alone n) (and (not (shares r)) (or (alone n) (not (has n (owner r))))))
+  (set (alone n) (not (shares r)))
   (set (has n (owner r)) true)
   (set (keeps n r) true)
   (set (voted n r) (or (voted n r) (stores n r)))
   (set (floor n) (ite (stores n r) (token r) (floor n)))
   (set (before n) (ite (and (stores n r) (not (= (by n) (owner r)))) (stands n) (before n)))
   (set (stands n) (ite (stores n r) (token r) (stands n)))
-  (set (earlier n) (ite (and (stores n r) (or (shares r) (not (= (by n) (owner r))))) (writer n) (earlier n)))
+  (set (earlier n) (ite (and (stores n r) (not (= (by n) (owner r)))) (writer n) (earlier n)))
   (set (writer n) (ite (and (stores n r) (not (shares r))) (token r) (writer n)))
   (set (by n) (ite (stores n r) (owner r) (by n))))
 
@@ -109,14 +107,14 @@
   (when open (or (has n (owner r)) (not (closed n))))
   (when free (free n r))
   (when not-overtaken (or (has n (owner r)) (>= (token r) (ite (shares r) (writer n) (stands n)))))
-  (set (alone n) (and (not (shares r)) (or (alone n) (not (has n (owner r))))))
+  (set (alone n) (not (shares r)))
   (set (has n (owner r)) true)
   (set (keeps n r) true)
   (set (voted n r) true)
   (set (floor n) (ite (stores n r) (token r) (floor n)))
   (set (before n) (ite (and (stores n r) (not (= (by n) (owner r)))) (stands n) (before n)))
   (set (stands n) (ite (stores n r) (token r) (stands n)))
-  (set (earlier n) (ite (and (stores n r) (or (shares r) (not (= (by n) (owner r))))) (writer n) (earlier n)))
+  (set (earlier n) (ite (and (stores n r) (not (= (by n) (owner r)))) (writer n) (earlier n)))
   (set (writer n) (ite (and (stores n r) (not (shares r))) (token r) (writer n)))
   (set (by n) (ite (stores n r) (owner r) (by n))))
 
@@ -148,11 +146,6 @@
   (set (trusted r) true)
   (set (yes r) q))
 
-; From now on every proposal of the lease shares. Nodes learn of it when they get one.
-(action downgrade ((r Round))
-  (when held (live r))
-  (set (reads (owner r)) true))
-
 (action let-go ((l Lease))
   (set (released l) true))
 
@@ -182,7 +175,7 @@
   (set (floor n) (ite (stores n r) (token r) (floor n)))
   (set (before n) (ite (and (stores n r) (not (= (by n) (owner r)))) (stands n) (before n)))
   (set (stands n) (ite (stores n r) (token r) (stands n)))
-  (set (earlier n) (ite (and (stores n r) (or (shares r) (not (= (by n) (owner r))))) (writer n) (earlier n)))
+  (set (earlier n) (ite (and (stores n r) (not (= (by n) (owner r)))) (writer n) (earlier n)))
   (set (writer n) (ite (and (stores n r) (not (shares r))) (token r) (writer n)))
   (set (by n) (ite (stores n r) (owner r) (by n))))
 
@@ -234,8 +227,6 @@
   (=> (and (has n l) (alone n) (has n k)) (= l k))))
 (invariant shared-by-readers (forall ((n Node) (l Lease))
   (=> (and (has n l) (not (alone n))) (reads l))))
-(invariant kind-of-round (forall ((r Round))
-  (=> (sent r) (or (= (shares r) (reads (owner r))) (and (not (shares r)) (granted (owner r)))))))
 (invariant quorum (forall ((n Node) (r Round))
   (=> (and (trusted r) (member n (yes r))) (voted n r))))
 (invariant quorums-meet (forall ((r Round) (u Round))
@@ -292,10 +283,6 @@
 
 (possible two-readers grant
   (exists ((u Round)) (and (live u) (not (= (owner u) (owner r))))))
-(possible reader-beside-a-writer-that-became-one grant
-  (exists ((u Round)) (and (live u) (not (shares u)) (not (= (owner u) (owner r))))))
-(possible late-exclusive-request-of-a-reader heal
-  (and (reads (owner r)) (not (shares r)) (exists ((l Lease)) (and (has n l) (not (= l (owner r)))))))
 (possible writer-after-readers grant
   (and (not (shares r)) (exists ((u Round) (w Round)) (and (trusted u) (trusted w) (shares u) (shares w) (not (= (owner u) (owner w)))))))
 
@@ -351,10 +338,6 @@
   (refuted (take one-vote)))
 (variant renewed-writer-beside-a-reader (instead heal free (or (has n (owner r)) (not (alone n))))
   (refuted (heal one-vote)))
-(variant writer-until-nodes-know-of-the-downgrade (drop send kind)
-  (refuted (send kind-of-round)))
-(variant downgrade-before-the-grant (drop downgrade held)
-  (refuted (downgrade kind-of-round)))
 (variant readers-tokens-not-compared (sets take voted (or (voted n r) (stores n r) (shares r)))
   (refuted (take older)))
 (variant readers-are-handed-over (drop hand-over held) (instead hand-over held (has n l))

@@ -70,20 +70,20 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 	})
 }
 
-// TestHealBesideReaders: a writer that shares now is healed beside the readers that came after it.
+// TestHealBesideReaders: a reader is healed beside those that came after it.
 func TestHealBesideReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newWorld(Plan{Nodes: 1, Clients: []Script{nil}, TTL: time.Minute}).nodes[0]
 		n.w.link(1, 1).told = func(redlock.Message) {}
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		p := redlock.Proposal{Name: "deploy", Lease: "writer", Token: 5, TTL: time.Minute}
+		p := redlock.Proposal{Name: "deploy", Lease: "first", Token: 5, Shared: true, TTL: time.Minute}
 		n.propose(1, p)
-		n.end(1, redlock.Ending{Name: "deploy", Lease: "writer", Held: true}) // as if its lock had expired
+		n.end(1, redlock.Ending{Name: "deploy", Lease: "first", Held: true}) // as if its lock had expired
 		n.propose(1, redlock.Proposal{Name: "deploy", Lease: "reader", Token: 7, Shared: true, TTL: time.Minute})
-		p.Mode, p.Shared = redlock.Heal, true
+		p.Mode = redlock.Heal
 		if v := n.propose(1, p); !v.Has {
-			t.Error("the writer that shares is not healed")
+			t.Error("the first reader is not healed")
 		}
 	})
 }

@@ -74,17 +74,6 @@ func (s *watch) granted(c *client, lease *pawl.Lease, shared bool, before pawl.T
 	s.token = max(s.token, lease.Token())
 }
 
-// lowered notes that a client shares what it has from now on.
-func (s *watch) lowered(lease *pawl.Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.holders {
-		if s.holders[i].lease == lease {
-			s.holders[i].shared = true
-		}
-	}
-}
-
 // prompt is called when somebody should have got the lock.
 func (s *watch) prompt() {
 	s.mu.Lock()

@@ -124,9 +124,6 @@ func (c *client) step(s Step) error {
 	}
 	c.sleep(0)
 	c.work(s, lease)
-	if s.Lower {
-		c.lower(s, lease)
-	}
 	if s.Abandon {
 		return nil
 	}
@@ -163,18 +160,6 @@ func (c *client) work(s Step, lease *pawl.Lease) {
 		})
 	}
 	c.sleep(pause)
-}
-
-// lower makes the lease a shared one, and reads on for as long as it has written.
-func (c *client) lower(s Step, lease *pawl.Lease) {
-	c.w.watch.lowered(lease) // others may see it as shared before the client does
-	ctx, cancel := context.WithTimeout(context.Background(), c.w.plan.TTL)
-	defer cancel()
-	if err := lease.Downgrade(ctx); err != nil {
-		return // it has ended, or is shared for some and will be for the others
-	}
-	c.tell(Lowered, lease, "")
-	c.sleep(s.Work)
 }
 
 func (c *client) close() {

@@ -21,7 +21,6 @@ const (
 	Renewed  Kind = "renewed"  // the lease begins its TTL anew
 	Ended    Kind = "ended"    // the lease is trusted no more: its deadline, or the store said so
 	Released Kind = "released" // the client gives it back
-	Lowered  Kind = "lowered"  // the lease is a shared one from now on
 	Stopped  Kind = "stopped"  // the client stands still, as a process in a pause does, until Until
 	Writes   Kind = "writes"   // it sends something to the resource
 

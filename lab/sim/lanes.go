@@ -36,9 +36,6 @@ func (h *History) clientLane(c int, end time.Duration) Lane {
 			if e.Kind == Granted {
 				l.Spans = append(l.Spans, h.trusts(e))
 			}
-		case Lowered:
-			open(Trusts).To = e.At
-			l.Spans = append(l.Spans, h.trusts(e))
 		case Ended, Released:
 			open(Trusts).To = e.At
 		case Stopped:
@@ -60,7 +57,7 @@ func (h *History) clientLane(c int, end time.Duration) Lane {
 
 // trusts returns the span that begins with an event.
 func (h *History) trusts(e Event) Span {
-	s := Span{Kind: Trusts, From: e.At, To: -1, N: e.Client, Text: "token " + h.token(e.Token), Shared: e.Kind == Lowered || e.Text == sharing(true)}
+	s := Span{Kind: Trusts, From: e.At, To: -1, N: e.Client, Text: "token " + h.token(e.Token), Shared: e.Text == sharing(true)}
 	if s.Shared {
 		s.Text += ", shared"
 	}

@@ -32,8 +32,6 @@ func (f *floor) store(p redlock.Proposal) {
 	undo := f.undo
 	if f.owner != p.Lease {
 		undo = &floor{stands: f.stands, writer: f.writer}
-	} else if p.Shared {
-		undo = &floor{stands: undo.stands, writer: f.writer} // it was granted, and may have been a writer
 	}
 	writer := p.Token
 	if p.Shared {

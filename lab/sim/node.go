@@ -204,11 +204,6 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		s.dequeue(p.Lease)
 	}
 	l.ends = max(l.ends, now+p.TTL)
-	if p.Shared && !l.Shared {
-		l.Shared = true
-		clear(s.wishes)
-		n.wake(s)
-	}
 	if fits { // 5
 		s.floor.store(p)
 		v.Stored = true

@@ -48,7 +48,6 @@ type Step struct {
 	Wait     time.Duration // before it
 	Try      bool          // TryAcquire instead of Acquire
 	Shared   bool          // it reads only, and others may too
-	Lower    bool          // it reads on when it has written
 	Must     bool          // it has to get the lease in its patience
 	Patience time.Duration // how long it waits
 	Work     time.Duration // how long it holds
@@ -158,8 +157,6 @@ func (p *Plan) drawReaders(r *rand.Rand) {
 		for i := range script {
 			if s := &script[i]; r.IntN(5) < 3 {
 				s.Shared, s.Writes = true, 0
-			} else {
-				s.Lower = r.IntN(3) == 0
 			}
 		}
 	}

@@ -95,8 +95,6 @@ func (t *teller) event(i int, e Event) {
 			break
 		}
 		t.say(e.At, "%s is done and gives the lock back.", who)
-	case Lowered:
-		t.say(e.At, "%s has written and reads on. Others may share the lock now.", who)
 	case Stopped:
 		t.say(e.At, "%s is paused for %s: it runs no code, as in a long garbage collection, and does not notice.", who, seconds(e.Until-e.At))
 	case Crashed:

@@ -320,9 +320,6 @@ func TestServersWithoutMemory(t *testing.T) {
 			t.Errorf("Renew = %v", err)
 		}
 	}
-	if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
-		t.Errorf("Downgrade = %v", err)
-	}
 	other := long()
 	other.Name = "other"
 	if _, err := d.TryAcquire(t.Context(), other); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "maxmemory") {

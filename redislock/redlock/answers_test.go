@@ -84,11 +84,15 @@ func TestAnswers(t *testing.T) {
 // draw draws the request that comes after i others. Times are not round, so that nothing ends in the instant of
 // another request.
 func draw(r *rand.Rand, seed, i uint64) asked {
-	lease := func() string { return fmt.Sprint("lease", r.IntN(3)) }
+	const leases = 3
+	readers := int(seed % 3) // the first of them
+	lease := func() string { return fmt.Sprint("lease", r.IntN(leases)) }
+	writer := func() string { return fmt.Sprint("lease", readers+r.IntN(leases-readers)) }
 	long := func() time.Duration { return time.Duration(1+r.IntN(60)) * time.Second }
 	switch n := r.IntN(20); {
 	case n < 11:
-		p := &Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < []int{0, 50, 90}[seed%3], Lease: lease(),
+		of := r.IntN(leases)
+		p := &Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of),
 			Queued: r.IntN(2) == 0, Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}
 		return asked{Propose: p}
 	case n < 13:
@@ -98,7 +102,7 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 		}
 		return asked{Want: w}
 	case n < 14:
-		return asked{Enqueue: &Place{Name: name, Lease: lease(), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
+		return asked{Enqueue: &Place{Name: name, Lease: writer(), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
 	case n < 16:
 		e := &Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {

@@ -18,9 +18,9 @@ type claim struct {
 	name   string
 	lease  string
 	record string
+	shared bool
 
 	mu     sync.Mutex
-	shared bool
 	held   bool    // it was granted
 	queued bool    // it may be in the queue of nodes
 	asked  bool    // nodes were asked for something; else nothing is known of them

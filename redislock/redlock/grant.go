@@ -23,10 +23,7 @@ type grant struct {
 	loss  storekit.Loss
 }
 
-var (
-	_ driver.Notifier   = (*grant)(nil)
-	_ driver.Downgrader = (*grant)(nil)
-)
+var _ driver.Notifier = (*grant)(nil)
 
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
@@ -49,22 +46,19 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	defer g.d.leave(timed)
 	since := driver.Now()
-	if err := g.heal(ctx, ttl, "have extended the lease"); err != nil {
+	if err := g.heal(ctx, ttl); err != nil {
 		return 0, err
 	}
 	return since, g.extended(since, ttl)
 }
 
 // heal returns nil if a quorum has the lock, for ttl from now at least.
-func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error {
-	g.mu.Lock()
-	shared := g.shared
-	g.mu.Unlock()
+func (g *grant) heal(ctx context.Context, ttl time.Duration) error {
 	answers := g.propose(Heal, g.token, ttl)
 	if answers == nil {
 		return driver.ErrReleased
 	}
-	t, v, err := g.d.count(ctx, shared, answers, ttl, (*tally).forExtension)
+	t, v, err := g.d.count(ctx, g.shared, answers, ttl, (*tally).forExtension)
 	if len(t.ended) > 0 {
 		return g.lose(storekit.HowLost(t.ended[0].News))
 	}
@@ -79,8 +73,8 @@ func (g *grant) heal(ctx context.Context, ttl time.Duration, what string) error 
 	if no := t.failed.disagreement(); no != nil {
 		return no
 	}
-	return fmt.Errorf("%w: %d of %d nodes %s, and %d have to: %v",
-		driver.ErrUncertain, t.has.n, len(g.d.members), what, g.d.quorum, t.failed)
+	return fmt.Errorf("%w: %d of %d nodes have extended the lease, and %d have to: %v",
+		driver.ErrUncertain, t.has.n, len(g.d.members), g.d.quorum, t.failed)
 }
 
 // extended records an extension that a quorum has just confirmed.

@@ -50,7 +50,7 @@ type Node interface {
 	// differs from that of every other node.
 	Addr() string
 
-	// Propose asks for a lock, or for more time, or that it be shared. See Proposal.
+	// Propose asks for a lock, or for more time. See Proposal.
 	Propose(ctx context.Context, p Proposal) (Vote, error)
 
 	// End ends what a lease has or may get. See Ending. It reports whether the
@@ -134,9 +134,8 @@ const (
 //     there are wishes, or Mode is Heal and the lease is overtaken: nothing.
 //  4. Otherwise Lease has a lock now: a new one, with this record, granted now; or the
 //     one that it had. It ends TTL from now, or when
-//     it would have ended before, whichever is later. If it is exclusive and Shared is
-//     set it becomes a shared one, all wishes end, and those who listen are told. A
-//     shared one stays shared.
+//     it would have ended before, whichever is later. All proposals of a lease have the
+//     same Shared.
 //  5. If the token can be stored: it is, with Lease, in the floor and in the lock, and it
 //     stands until Lease ends as an attempt that has failed. If the Mode is not Take it is
 //     in the lock in any case: the lease was granted with it.

@@ -72,8 +72,6 @@ type floor struct {
 func (f *floor) store(token uint64, lease string, shared bool) {
 	if f.owner != lease {
 		f.before = [2]uint64{f.stands, f.writer}
-	} else if shared {
-		f.before[1] = f.writer // it was granted, and may have been a writer
 	}
 	if f.token, f.owner, f.stands = token, lease, token; !shared {
 		f.writer = token
@@ -325,11 +323,6 @@ func (m *master) propose(p Proposal) (v Vote) {
 	}
 	if ends := time.Now().Add(p.TTL); ends.After(l.ends) {
 		l.ends = ends
-	}
-	if p.Shared && !l.Shared {
-		l.Shared = true
-		clear(n.wishes)
-		m.wake(n)
 	}
 	if fits {
 		n.store(p.Token, p.Lease, p.Shared)

@@ -29,7 +29,6 @@ type counted struct {
 func byLease(states []State) []counted {
 	var all []counted
 	at := make(map[string]int)
-	shared := make(map[string]int)
 	for _, s := range states {
 		for _, l := range s.Locks {
 			i, known := at[l.Lease]
@@ -40,9 +39,6 @@ func byLease(states []State) []counted {
 			}
 			c := &all[i]
 			c.n++
-			if l.Shared {
-				shared[l.Lease]++
-			}
 			// Its token is the largest that a node has stored for it: a first round may have
 			// left a smaller one behind.
 			c.Token, c.Left = max(c.Token, l.Token), max(c.Left, l.Left)
@@ -51,8 +47,6 @@ func byLease(states []State) []counted {
 			if g := l.Granted; !g.IsZero() && (c.Granted.IsZero() || g.Before(c.Granted)) {
 				c.Granted = g
 			}
-			// A lease that becomes shared counts as shared when most nodes have it so.
-			c.Shared = 2*shared[l.Lease] > c.n
 		}
 	}
 	slices.SortStableFunc(all, func(a, b counted) int { return cmp.Compare(b.n, a.n) })

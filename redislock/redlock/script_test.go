@@ -53,8 +53,10 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 	ctx := t.Context()
 	r := rand.New(rand.NewPCG(seed, 0))
 	names := []string{"a", "}b"}
-	lease := func() string { return fmt.Sprint("lease", r.IntN(4)) }
-	share := []int{0, 50, 90}[seed/3%3] // of a hundred
+	const leases = 4
+	readers := []int{0, 2, 3}[seed/3%3] // the first of them
+	lease := func() string { return fmt.Sprint("lease", r.IntN(leases)) }
+	writer := func() string { return fmt.Sprint("lease", readers+r.IntN(leases-readers)) }
 	var trace []string
 	same := func(op string, want, got any) {
 		t.Helper()
@@ -67,7 +69,8 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		name := names[r.IntN(len(names))]
 		switch {
 		case r.IntN(4) > 0:
-			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: r.IntN(100) < share, Lease: lease(), Queued: r.IntN(2) == 0, Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			of := r.IntN(leases)
+			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of), Queued: r.IntN(2) == 0, Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			want, _ := model.Propose(ctx, p)
 			got, err := real.Propose(ctx, p)
 			if err != nil {
@@ -86,7 +89,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			}
 			same(fmt.Sprintf("%+v", w), seen(want, time.Minute), seen(got, time.Minute))
 		case r.IntN(2) == 0:
-			p := Place{Name: name, Lease: lease(), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			p := Place{Name: name, Lease: writer(), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			want, _ := model.Enqueue(ctx, p)
 			got, err := real.Enqueue(ctx, p)
 			if err != nil {
@@ -337,20 +340,16 @@ func TestListen(t *testing.T) {
 	expect("b")
 	quiet()
 
-	// A writer becomes a reader, the last of several readers goes, the last writer gives
-	// up its wish.
-	share := func(lease string, shared bool) {
+	// The last of several readers goes, the last writer gives up its wish.
+	share := func(lease string) {
 		t.Helper()
-		p := Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: shared}
+		p := Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: true}
 		if v, err := a.Propose(t.Context(), p); err != nil || !v.Has {
 			t.Fatalf("Propose = %+v, %v", v, err)
 		}
 	}
-	share("four", false)
-	share("four", true)
-	expect("b")
-	quiet()
-	share("five", true)
+	share("four")
+	share("five")
 	for i, lease := range []string{"four", "five"} {
 		if had, _, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
 			t.Fatalf("End = %t, %v", had, err)

@@ -146,7 +146,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 		mode += " queued"
 	}
 	reply, boot, err := n.granting(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
-		[]string{"", mode, epoch.Bit(p.Shared), epoch.Millis(p.TTL), n.server.ID, p.Record, n.server.Channel,
+		[]string{"", mode, epoch.Bit(p.Shared), epoch.Millis(p.TTL), n.server.ID, p.Record,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
 		return Vote{}, err

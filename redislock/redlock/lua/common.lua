@@ -52,7 +52,7 @@ end
 local function store(floor, record, token, lease, shared)
   local _, owner, any, writers, before, writer = standing(record)
   if owner == lease then
-    any, writers = before, shared and writers or writer -- what shares may have been a writer, granted
+    any, writers = before, writer
   end
   redis.call('SET', floor, token .. ' ' .. lease .. (shared and ' r ' or ' w ') .. any .. ' ' .. writers, 'PX', FLOOR)
 end

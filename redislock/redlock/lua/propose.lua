@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- propose asks for locks, or for more time, or that they be shared, each for one lease.
+-- propose asks for locks, or for more time, each for one lease.
 -- Repeating it is harmless. This part is the ordinary case: locks that are free, each
 -- for one exclusive lease. It reads all of them together.
 -- Gets: now, digits, closed, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
 -- listeners, the wishes
 -- ARGV: what the record of the set of nodes begins with, or ''; mode (take, extend, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), ttl ms, client, record,
--- channel; the leases; their tokens
+-- the leases; their tokens
 -- Returns for each lock {1} if the lease has it, and the token is stored; {1, record of the floor} if the
 -- lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if the record of the epoch
 -- is missing; {-5, ttl} if that is longer than MaxTTL; {-6, the record of the set of nodes} if that is another one; or an error.
 
 local n = (#KEYS - 1) / 5
-local head, mode, shared, ttl, client, record, channel = unpack(ARGV, 1, 7)
+local head, mode, shared, ttl, client, record = unpack(ARGV, 1, 6)
 local epoch, at = KEYS[1], now()
 
 local strange = other(epoch, head)
@@ -28,7 +28,7 @@ if mode == 'take' and shared == '0' and closed(epoch, known[1], at, ttl) == 0 th
   local middle, tail = ' ' .. client .. ' ', ' ' .. digits(at) .. ' ' .. record
   for i = 1, n do
     local floor, news, value = known[1 + i], known[n + 1 + i], known[2 * n + 1 + i]
-    local lease, token = ARGV[7 + i], ARGV[7 + n + i]
+    local lease, token = ARGV[6 + i], ARGV[6 + n + i]
     -- SET finds out if a lock is not free after all; the same one may be here twice.
     if not value and not news and (not floor or tonumber(token) > tonumber(string.match(floor, '^%d+') or 0)) and tonumber(token) <= LARGEST and
         redis.call('SET', KEYS[2 * n + 1 + i], lease .. middle .. token .. tail, 'PX', ttl, 'NX') then
@@ -112,21 +112,17 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
   else
     new = lease .. ' ' .. client .. ' ' .. (sure and token or '0') .. ' ' .. digits(at) .. ' ' .. record
   end
-  if not shared and (value or not mine) then
+  if not shared then
     if new ~= mine then redis.call('SET', lock, new, 'PX', px) end
   else
-    if value then
-      redis.call('DEL', lock, wishes)
-    end
     put(lock, new, till, live, at)
-    if mine and not value and new ~= mine then redis.call('ZREM', lock, mine) end
-    if value then wake(lock, listeners, channel) end
+    if mine and new ~= mine then redis.call('ZREM', lock, mine) end
   end
   return fits and {1} or {1, stored}
 end
 
 for i = 1, n do
   answers[i] = answers[i] or each(n, ask, KEYS[2 * n + 1 + i], KEYS[1 + i], KEYS[n + 1 + i], KEYS[3 * n + 1 + i], KEYS[4 * n + 1 + i],
-    ARGV[7 + i], ARGV[7 + n + i])
+    ARGV[6 + i], ARGV[6 + n + i])
 end
 return answers
