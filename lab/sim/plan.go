@@ -155,7 +155,7 @@ func (p *Plan) drawReaders(r *rand.Rand) {
 	}
 	for _, script := range p.Clients {
 		for i := range script {
-			if s := &script[i]; r.IntN(5) < 3 {
+			if s := &script[i]; r.IntN(3) > 0 {
 				s.Shared, s.Writes = true, 0
 			}
 		}
