@@ -62,9 +62,7 @@ type search struct {
 
 	// Of a waiter for an exclusive lease; see queue.go and wait.go.
 	standing *claim // in the queues; nil if none is
-	few      []int  // the nodes that are asked for a place; nil if all are
 	turn     *turn  // its
-	doubted  bool   // they did not all know of the same lease: others may have asked at the same time
 	place    uint64
 	yielded  bool            // to waiters that are before this one in the queues of free nodes
 	readers  bool            // others were found to share the name

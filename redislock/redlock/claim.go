@@ -82,21 +82,20 @@ func (c *claim) propose(mode Mode, token uint64, ttl time.Duration) <-chan answe
 	return answers
 }
 
-// enqueue sends a request to be in the queue to nodes, at once. The channel gets one
+// enqueue sends a request to be in the queue to all nodes, at once. The channel gets one
 // reading from each, or an error.
-func (c *claim) enqueue(p Place, nodes []int, ttl time.Duration) <-chan reading {
+func (c *claim) enqueue(p Place, ttl time.Duration) <-chan reading {
 	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
-	answers := make(chan reading, len(nodes))
+	answers := make(chan reading, len(c.nodes))
 	c.mu.Lock()
 	c.ttl, c.queued, c.asked = max(c.ttl, p.For), true, true
-	for _, i := range nodes {
+	for i := range c.nodes {
 		c.nodes[i].pending++
 	}
 	c.mu.Unlock()
-	each := c.d.together(len(nodes), ttl, false)
-	for _, i := range nodes {
-		m := c.d.members[i]
-		send(m, each, func(ctx context.Context) (st State, err error) {
+	all := c.d.together(len(c.nodes), ttl, false)
+	for i, m := range c.d.members {
+		send(m, all, func(ctx context.Context) (st State, err error) {
 			defer m.timed(driver.Now(), &err)
 			return m.Enqueue(ctx, p)
 		}, func(st State, err error) {

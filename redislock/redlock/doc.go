@@ -72,9 +72,8 @@
 // they have heard of the same waiters. A release hands over: each node that has the
 // released lock gives it to the first of its queue, in the same step, with the token that
 // the release brings, and the message to the waiter is its vote. So a hand-off takes half a
-// trip to the nodes and half a trip to the waiter. As long as all goes well waiters are in the
-// queues of a quorum of nodes only, the same for all who want the name, and the others have nothing to do. The waiter has the lock for a second and
-// renews it at once. Its trust counts from the moment at which it asked to be in the queue.
+// trip to the nodes and half a trip to the waiter. The waiter has the lock for a second and renews
+// it at once. Its trust counts from the moment at which it asked to be in the queue.
 //
 // Where that fails, since messages are lost, a holder is gone, or nodes disagree about who
 // is first, waiters look whether a quorum is free, after a random time that grows with the

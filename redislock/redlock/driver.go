@@ -59,8 +59,6 @@ type Driver struct {
 	held    map[string]*grant     // by lease; those to notify of their end
 	waiting map[string]*turn      // by lease; those in the queues
 	handed  map[string]handedOver // by name
-	short   int                   // how much speaks against few nodes; see few.go
-	wary    driver.Instant        // all nodes are asked before
 	warned  driver.Instant        // when closed nodes were last reported
 }
 

@@ -188,14 +188,12 @@ func (g *grant) Release(ctx context.Context) error {
 }
 
 // awaitEnd waits until a quorum has answered, and reports whether a quorum may have
-// had the lock. Nodes that were not told do not have it. Where less than a quorum was told, as where a lease was
-// handed over at a few nodes, it waits for those that are late as long as their answers usually take.
+// had the lock. Nodes that were not told do not have it.
 func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, err error) {
 	n, q := len(c.d.members), c.d.quorum
 	free := n - cap(answers)
 	missing, answered := free, 0
 	var failed misses
-	var enough <-chan time.Time
 	for answered < q && free+answered+len(failed) < n {
 		select {
 		case a := <-answers:
@@ -212,11 +210,6 @@ func (c *claim) awaitEnd(ctx context.Context, answers <-chan ended) (had bool, e
 			if a.next {
 				c.d.handOver(c.name, c.next)
 			}
-			if free+answered >= q && enough == nil {
-				enough = time.After(c.d.patience())
-			}
-		case <-enough:
-			return missing <= n-q, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}

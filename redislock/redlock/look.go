@@ -34,27 +34,9 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 	defer d.leave(wanting)
 	s.sent = driver.Now()
 	d.looks.Add(1)
-	if s.readers {
-		s.few = nil
-	}
 	v := new(view)
 	defer func() { s.saw(v.states) }()
-	nodes := s.few
-	if nodes == nil {
-		nodes = d.every
-	}
-	err := s.read(ctx, v, nodes)
-	if err == nil && s.few != nil && v.free < d.quorum && !v.alike() {
-		if len(v.failed) > 0 {
-			d.tried(false)
-		}
-		if len(v.failed) > 0 || s.doubted {
-			s.few = nil
-			err = s.read(ctx, v, d.without(nodes))
-		}
-		s.doubted = true
-	}
-	switch {
+	switch err := s.read(ctx, v); {
 	case err != nil:
 		return &failure{kind: final, err: err}
 	case v.free >= d.quorum:
@@ -80,34 +62,20 @@ type view struct {
 	waiters int
 }
 
-// read asks nodes, and returns as soon as it is certain whether a quorum is free. A few nodes
-// have to answer all, and take no longer than usual for that: the waiter may be handed the name meanwhile.
-func (s *search) read(ctx context.Context, v *view, nodes []int) error {
+// read asks all nodes, and returns as soon as it is certain whether a quorum is free.
+func (s *search) read(ctx context.Context, v *view) error {
 	d := s.d
-	answers, err := s.states(nodes)
+	answers, err := s.states()
 	if err != nil {
 		return err
 	}
-	heard := make([]bool, len(d.members))
-	var enough <-chan time.Time
-	for range nodes {
-		if v.free >= d.quorum || s.few == nil && len(v.waits)-len(v.failed) > len(d.members)-d.quorum {
+	for range d.members {
+		if v.free >= d.quorum || len(v.waits)-len(v.failed) > len(d.members)-d.quorum {
 			return nil
 		}
 		select {
 		case a := <-answers:
-			heard[a.node] = true
 			s.add(v, a)
-			if s.few != nil && enough == nil {
-				enough = time.After(d.patience())
-			}
-		case <-enough:
-			for _, i := range nodes {
-				if !heard[i] {
-					s.add(v, reading{node: i, err: errSilent})
-				}
-			}
-			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-d.ctx.Done():
@@ -141,18 +109,6 @@ func (s *search) add(v *view, a reading) {
 	}
 }
 
-// alike reports whether all nodes have answered that one and the same lease has the name.
-func (v *view) alike() bool {
-	lease := ""
-	for _, st := range v.states {
-		if len(st.Locks) != 1 || lease != "" && st.Locks[0].Lease != lease {
-			return false
-		}
-		lease = st.Locks[0].Lease
-	}
-	return len(v.failed) == 0
-}
-
 // longestYield bounds the time in which waiters that are before another one should have proposed:
 // they may be gone, and the name free.
 const longestYield = 200 * time.Millisecond
@@ -169,13 +125,13 @@ func (s *search) yield(ahead int) *failure {
 	return &failure{kind: held, after: min(time.Duration(ahead)*max(2*s.d.round(), time.Millisecond), longestYield)}
 }
 
-// states asks nodes for the state of the name. A waiter for an exclusive lease is in
-// their queues then, and leaves or renews its wish, at all nodes, if readers were found.
-func (s *search) states(nodes []int) (<-chan reading, error) {
+// states asks all nodes for the state of the name. A waiter for an exclusive lease is in
+// their queues then, and leaves or renews its wish if readers were found.
+func (s *search) states() (<-chan reading, error) {
 	if s.req.Shared {
 		return s.d.read([]string{s.req.Name}, s.req.TTL, false), nil
 	}
-	answers, err := s.enqueue(nodes)
+	answers, err := s.enqueue()
 	if s.readers && err == nil {
 		s.wished = true
 		answers = s.want(s.placeFor())

@@ -46,7 +46,6 @@ type member struct {
 	mu     sync.Mutex
 	busy   int // requests under way
 	owes   owing
-	failed driver.Instant // when the last request did, 0 if it was answered
 	debts  []debt
 	paying bool
 	random *rand.Rand    // pay's own: a shared source would make the delays depend on the order of goroutines
@@ -88,9 +87,6 @@ func (m *member) leave(err error) {
 	defer m.mu.Unlock()
 	m.busy--
 	var odd *oddNode
-	if m.failed = 0; err != nil {
-		m.failed = driver.Now()
-	}
 	if errors.As(err, &odd) {
 		m.strange(odd)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter for an exclusive lease is in the queues of a quorum of nodes, or of all: see few.go. Its place is the
+// A waiter for an exclusive lease is in the queues of all nodes. Its place is the
 // largest token that it had seen when it came, so it is the same at all of them, whatever
 // the clocks say.
 //
@@ -117,17 +117,14 @@ func (s *search) takeTurn() *grant {
 		return nil
 	}
 	s.d.grants.Add(1)
-	if s.few != nil {
-		s.d.tried(true)
-	}
 	c := s.standing
 	c.grant()
 	s.leave()
 	return &grant{claim: c, token: token, since: until.Add(driver.Drift(ttl) - ttl), until: until}
 }
 
-// enqueue asks nodes to have the waiter in their queues.
-func (s *search) enqueue(nodes []int) (<-chan reading, error) {
+// enqueue asks all nodes to have the waiter in their queues.
+func (s *search) enqueue() (<-chan reading, error) {
 	if s.standing == nil {
 		c := s.d.claim(s.req.Name, s.lease(), s.record)
 		s.standing, s.turn = c, &turn{quorum: s.d.quorum, wake: s.wake, settled: make(chan struct{}, 1)}
@@ -141,7 +138,7 @@ func (s *search) enqueue(nodes []int) (<-chan reading, error) {
 		return nil, err
 	}
 	p := Place{Place: s.place, For: s.placeFor(), Token: token, Seq: seq, TTL: min(s.req.TTL, claimFor)}
-	return s.standing.enqueue(p, nodes, s.req.TTL), nil
+	return s.standing.enqueue(p, s.req.TTL), nil
 }
 
 // leave ends that messages about the standing claim are heard.

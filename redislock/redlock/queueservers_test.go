@@ -215,7 +215,7 @@ func TestHandOverByServers(t *testing.T) {
 			req := long()
 			req.Renewed = true
 			got := acquire(t.Context(), b, req)
-			queue := f[b.few(name)[0]]
+			queue := f[0]
 			if !eventually(patience, func() bool { return queue.do("zcard", "pawl:redlock:{"+name+"}:waiters") == "1" }) {
 				t.Fatal("nobody waits")
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter for an exclusive lease is in the queues of nodes: see queue.go. Whoever
+// A waiter for an exclusive lease is in the queues of all nodes: see queue.go. Whoever
 // waits to share the name listens: each node tells it when a lock has ended. It pauses
 // for a random time if others wait too, looks whether a quorum is free, and only then
 // proposes: a proposal while somebody holds the name would take the nodes that the
@@ -36,9 +36,6 @@ func (d *Driver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 	}
 	s.place, s.wake = s.floor, make(chan struct{}, 1)
-	if !req.Shared {
-		s.few = d.few(req.Name)
-	}
 	if req.Shared {
 		for _, m := range d.members {
 			defer m.Listen(req.Name, func() { signal(s.wake) })()
@@ -154,8 +151,5 @@ func (s *search) lull(ctx context.Context, pause time.Duration) (propose bool, e
 		}
 	}
 	_, err = s.d.await(ctx, s.turn.settled, s.d.patience())
-	if _, _, ok := s.turn.won(s.req.TTL); !ok && s.few != nil {
-		s.d.tried(false)
-	}
 	return true, err
 }

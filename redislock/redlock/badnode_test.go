@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// cut is a master that one client does not reach.
+type cut struct{ *master }
+
+func (c cut) Propose(context.Context, Proposal) (Vote, error) { return Vote{}, errRefused }
+func (c cut) Enqueue(context.Context, Place) (State, error)   { return State{}, errRefused }
+func (c cut) End(context.Context, Ending) (had, next bool, err error) {
+	return false, false, errRefused
+}
+
+// renamed is a master with another address.
+type renamed struct{ *master }
+
+func (r renamed) Addr() string { return "other " + r.addr }
+
+// The nodes of one of them are changed before, and the first node after they have begun.
+func contend(t *testing.T, n int, theirs func(ns []Node), disturb func(bad *master)) (leases int) {
+	all := masters(n)
+	wan(all, 200*time.Microsecond, 1)
+	d := start(t, all, nil)
+	ns := nodes(all)
+	theirs(ns)
+	other, err := NewDriverFor(t.Context(), ns, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	disturb(all[0])
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	counts := make(chan int)
+	for _, d := range []*Driver{d, other} {
+		go func() {
+			count := 0
+			for ctx.Err() == nil {
+				g, err := d.Acquire(ctx, renewing())
+				if err != nil {
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("Acquire = %v", err)
+					}
+					continue
+				}
+				count++
+				time.Sleep(time.Millisecond)
+				if err := g.Release(t.Context()); err != nil {
+					t.Errorf("Release = %v", err)
+				}
+			}
+			counts <- count
+		}()
+	}
+	leases = <-counts + <-counts
+	for _, m := range all {
+		m.set(nil)
+	}
+	return leases
+}
+
+// TestBadNode: a node that is worse than the others does not make hand-overs slower.
+func TestBadNode(t *testing.T) {
+	same, well := func([]Node) {}, func(*master) {}
+	for _, n := range []int{3, 5} {
+		healthy := 0
+		for _, c := range []struct {
+			what    string
+			theirs  func(ns []Node)
+			disturb func(bad *master)
+		}{
+			{"nothing", same, well},
+			{"it is slow", same, func(m *master) {
+				m.set(always(fault{before: 10 * time.Millisecond, after: 10 * time.Millisecond}))
+			}},
+			{"its messages are lost", same, func(m *master) {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.tells = nil
+			}},
+			{"it is silent", same, func(m *master) { m.set(always(fault{lost: true})) }},
+			{"a client does not reach it", func(ns []Node) { ns[0] = cut{ns[0].(*master)} }, well},
+			{"a client has other names for the nodes", func(ns []Node) {
+				for i := range ns {
+					ns[i] = renamed{ns[i].(*master)}
+				}
+			}, well},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				leases := contend(t, n, c.theirs, c.disturb)
+				if healthy == 0 {
+					healthy = leases
+				}
+				t.Logf("%d nodes, %s: %.2f", n, c.what, float64(leases)/float64(healthy))
+				if leases < healthy*3/4 {
+					t.Errorf("%d nodes, %s: %d leases; and %d if all is well", n, c.what, leases, healthy)
+				}
+			})
+		}
+	}
+}
+
+// take with that TTL.
+func TestSilentNodeAndALongTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		opts := &Options{}
+		opts.MaxTTL = time.Hour
+		g := try(t, start(t, all, opts))
+		d := start(t, all, opts)
+		bad := all[0]
+		bad.set(always(fault{lost: true}))
+		req := renewing()
+		req.TTL = time.Hour
+		got := acquire(t.Context(), d, req)
+		time.Sleep(20 * time.Millisecond)
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		released := driver.Now()
+		next := <-got
+		elapsed(t, released, 0)
+		bad.set(nil)
+		if err := next.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+	})
+}

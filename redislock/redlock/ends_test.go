@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// requests counts requests of one kind at each master.
+func requests(all []*master, op string) (counts func() []int) {
+	n := make([]int, len(all))
+	for i, m := range all {
+		m.set(func(o string) fault {
+			if o == op {
+				n[i]++
+			}
+			return fault{}
+		})
+	}
+	return func() []int {
+		synctest.Wait()
+		c := slices.Clone(n)
+		clear(n)
+		return c
+	}
+}
+
+// TestEndAtAQuorum: where a lease is at a quorum of nodes only, its release says whether it was lost at one of them.
+func TestEndAtAQuorum(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		happen func(m *master)
+		want   error
+	}{
+		{"nothing", func(*master) {}, nil},
+		{"one has lost it", func(m *master) { m.restart(true) }, driver.ErrLost},
+		{"one is down", func(m *master) { m.set(always(fault{refused: true})) }, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			all := masters(5)
+			others(all[:2], "other")
+			g := try(t, start(t, all, nil))
+			bad := all[3]
+			c.happen(bad)
+			began := driver.Now()
+			if err := g.Release(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("%s: Release = %v; want %v", c.what, err, c.want)
+			}
+			elapsed(t, began, 0)
+			bad.set(nil)
+			time.Sleep(2 * time.Minute)
+		})
+	}
+}
+
+// TestRefusedAreNotTold: nodes that have refused a proposal have nothing to end.
+func TestRefusedAreNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		others(all[:3], "other")
+		d := start(t, all, nil)
+		ended := requests(all, "end")
+		if _, err := d.TryAcquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("TryAcquire = %v; want ErrHeld", err)
+		}
+		if n := ended(); !slices.Equal(n, []int{0, 0, 0, 1, 1}) {
+			t.Errorf("the nodes had %d endings; want them where the lock was", n)
+		}
+		free(t, all, "other")
+	})
+}
+
+// TestUnansweredAreTold: a node that may have granted what nobody has heard of is told of the end.
+func TestUnansweredAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		others(all[:3], "other")
+		all[3].set(only("propose", fault{silent: true}))
+		c := start(t, all, nil).claim(name, "lease", "{}")
+		answers := c.propose(Take, 2, time.Minute)
+		for range all {
+			<-answers
+		}
+		ended := requests(all, "end")
+		c.end("")
+		if n := ended(); !slices.Equal(n, []int{0, 0, 0, 1, 1}) {
+			t.Errorf("the nodes had %d endings; want them where the lock may be", n)
+		}
+		free(t, all, "other")
+	})
+}
+
+// TestGivenUpQueues: whoever gives up leaves the queues that it was in.
+func TestGivenUpQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := masters(5)
+		g := try(t, start(t, all, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		got := acquire(ctx, start(t, all, nil), renewing())
+		synctest.Wait()
+		ended := requests(all, "end")
+		cancel()
+		<-got
+		if n := ended(); !slices.Equal(n, []int{1, 1, 1, 1, 1}) {
+			t.Errorf("the nodes had %d endings; want one each", n)
+		}
+		for i, m := range all {
+			if s := m.stateOf(name); s.Waiters > 0 {
+				t.Errorf("node %d still has %+v", i, s)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
