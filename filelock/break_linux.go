@@ -88,15 +88,19 @@ func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (o
 	}
 	for {
 		// The FIFO tells when the holder goes, unless another one comes in the
-		// same moment or the lease is passed on; the record tells of these.
+		// same moment or the lease is passed on; the record tells of these. That nobody
+		// holds it tells less: the holder notes its release before it lets the flock go.
 		err := w.gone(ctx, 100*time.Millisecond)
 		if ctx.Err() != nil {
 			return false, s.refused(ctx, name, lease, ctx.Err())
 		}
-		if _, held := s.holding(name, lease); err == nil || isOver(held) {
+		_, held := s.holding(name, lease)
+		switch next := (*driver.HeldError)(nil); {
+		case err == nil:
 			return isOver(held), nil
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
+		case errors.As(held, &next) && next.Info.Holders[0].Lease != "":
+			return true, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return false, unavailable(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,8 +89,11 @@ func (c *crasher) crash() {
 	c.drop()
 }
 
-// drop closes the files of all grants. c.mu is held.
+// drop closes the files of all grants. c.mu is held. A process that another test is just starting has
+// copies of them until its program runs.
 func (c *crasher) drop() {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	for _, g := range c.grants {
 		g.hold.mu.Lock()
 		g.hold.lock.Close()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,6 +36,35 @@ func TestBreak(t *testing.T) {
 		t.Errorf("the victim heard %q", said)
 	}
 	next.line("held")
+}
+
+// TestBreakSlowly: a victim notes its release, and is paused before it lets the flock go.
+func TestBreakSlowly(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	g := acquire(t, s, "deploy").(*grant)
+	noted, free := make(chan struct{}), make(chan struct{})
+	let := sync.OnceFunc(func() { close(free) })
+	defer let()
+	g.OnLost(func(error) {
+		g.hold.note(note{Released: g.token})
+		close(noted)
+		<-free
+		g.Release(context.Background())
+	})
+	over := make(chan error, 1)
+	go func() { over <- s.Break(context.Background(), "deploy", g.lease, &driver.Holder{}, "") }()
+	<-noted
+	select {
+	case err := <-over:
+		t.Fatalf("Break = %v before the lock was free", err)
+	case <-time.After(time.Second): // ten looks at the record
+	}
+	let()
+	if err := <-over; err != nil {
+		t.Errorf("Break = %v; want nil", err)
+	}
+	acquire(t, s, "deploy")
 }
 
 // TestBreakStopped: a victim that is stopped cannot let go. The error says
