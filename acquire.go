@@ -27,10 +27,11 @@ import (
 // The error is ErrUnavailable if the store cannot be reached, or has been out of reach
 // for a whole TTL. It is ErrHeld if ctx was made by Context of a lease on name that is
 // still held, as the call would wait for itself. It is a *SlotsError if the name is
-// held with another number of slots. It is a *DeadlockError if the caller holds other
-// leases, which is known of those in whose contexts it calls, and of Holding, and if whoever
-// has the name waits for one of them, at once or in a circle of several waiters. Of such a
-// circle the last one gets the error, soon after it has closed it; see WaitInDeadlock.
+// held with another number of slots. It is a *DeadlockError if the call would wait for
+// ever, because the holder waits, directly or through others, for a lease of this caller.
+// The client knows the leases in whose contexts the caller calls, and those of Holding. It
+// looks after a second of waiting, and one call of a cycle gets the error; see
+// WaitInDeadlock.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	ctx = present(ctx)
 	if err := c.ready(ctx); err != nil {
@@ -62,26 +63,6 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 		c.observer.waited(name, set, err)
 	}
 	return nil, err
-}
-
-// acquireUnder is acquire of a caller that may hold other leases. It looks for deadlocks then.
-func (c *Client) acquireUnder(ctx context.Context, req *driver.Request, set settings) (*Lease, error) {
-	leases := under(ctx)
-	if len(leases) == 0 && len(set.holding) == 0 {
-		return c.acquire(ctx, req, set)
-	}
-	req.Holds = holdsOf(leases, set.holding)
-	req.Lease = newID() // by which other calls find this one in the line
-	if set.inDeadlock {
-		return c.acquire(ctx, req, set)
-	}
-	w := c.watch(ctx, req, leases)
-	defer w.stop()
-	l, err := c.acquire(w, req, set)
-	if dead := w.dead.Load(); dead != nil && errors.Is(err, error(dead)) {
-		return l, dead
-	}
-	return l, err
 }
 
 // acquire returns a lease beside an error as wait does.

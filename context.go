@@ -4,6 +4,7 @@ package pawl
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -89,7 +90,18 @@ func LeaseFrom(ctx context.Context) (lease *Lease, ok bool) {
 
 // LeasesFrom returns the leases that have not ended whose contexts ctx is from, the innermost
 // first.
-func LeasesFrom(ctx context.Context) []*Lease { return under(present(ctx)) }
+func LeasesFrom(ctx context.Context) (leases []*Lease) {
+	for ctx = present(ctx); ; {
+		lc, ok := ctx.Value(leaseKey{}).(*leaseContext)
+		if !ok {
+			return leases
+		}
+		if !slices.Contains(leases, lc.lease) && lc.lease.Err() == nil {
+			leases = append(leases, lc.lease)
+		}
+		ctx = lc.Context
+	}
+}
 
 // held returns the live lease on name that ctx was made from, or nil.
 func (c *Client) held(ctx context.Context, name string) *Lease {

@@ -5,19 +5,18 @@ package pawl
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// DeadlockError is ErrDeadlock with the circle of waiters.
+// DeadlockError is ErrDeadlock with the cycle of waiters.
 type DeadlockError struct {
-	// Circle begins with the caller. Each waits for a lease of the next, and the last for
+	// Cycle begins with the caller. Each waits for a lease of the next, and the last for
 	// a lease that the caller holds.
-	Circle []Blocked
+	Cycle []Blocked
 }
 
-// Blocked is a waiter in a circle of waiters.
+// Blocked is a waiter in a cycle of waiters.
 type Blocked struct {
 	Waiter Waiter
 	Name   string // what it waits for
@@ -25,118 +24,99 @@ type Blocked struct {
 }
 
 func (e *DeadlockError) Error() string {
-	switch len(e.Circle) {
-	case 0:
-		return ErrDeadlock.Error()
-	case 1:
-		return fmt.Sprintf("%v: this caller holds %q itself", ErrDeadlock, driver.Shorten(e.Circle[0].Name))
+	text, held := ErrDeadlock.Error()+": ", ""
+	for i, b := range e.Cycle {
+		if i > 0 {
+			text += fmt.Sprintf("%v holds %q and waits for %q; ", b.Waiter.Holder, held, driver.Shorten(b.Name))
+		}
+		held = driver.Shorten(b.Name)
 	}
-	var others []string
-	for i, b := range e.Circle[1:] {
-		others = append(others, fmt.Sprintf("%v holds %q and waits for %q", b.Waiter.Holder, driver.Shorten(e.Circle[i].Name), driver.Shorten(b.Name)))
-	}
-	return fmt.Sprintf("%v: %s, which this caller holds", ErrDeadlock, strings.Join(others, "; "))
+	return fmt.Sprintf("%sthe caller holds %q", text, held)
 }
 
 // Is makes errors.Is(err, ErrDeadlock) true.
 func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 
-// Deadlocks returns the circles in which waiters of infos wait for each other: each for a
-// lease of the next, the last for a lease of the first. infos are what List returns; the
-// circles are as certain as that is new. A waiter is in one of them at most.
+// Deadlocks returns cycles in which waiters wait for each other: each for a lease of the
+// next, the last for a lease of the first. Every waiter that is in a cycle is in one of them.
 //
-// It sees waiters that say what they hold (see Waiter.Holds), and reports what is certain: a
-// waiter for one of several slots waits for any of their holders, so it is in no circle
-// because of them.
-func Deadlocks(infos []*Info) [][]Blocked {
-	g := make(graph)
-	for _, info := range infos {
-		g.add(info)
-	}
-	var all [][]Blocked
-	told := make(map[*Waiter]bool)
-	for _, info := range infos {
-		for i := range info.Waiters {
-			w := &info.Waiters[i]
-			if told[w] {
-				continue
-			}
-			circle := g.circle(node{w, info})
-			if circle == nil {
-				continue
-			}
-			for _, e := range circle {
-				told[e.waiter] = true
-			}
-			all = append(all, blocked(circle))
+// before and after are two answers of List, or of Inspect for several names. The names of an
+// answer are not read at the same time, so a cycle in one answer alone may never have
+// existed. What is in both was there when the first was complete. Deadlocks(infos, infos)
+// returns the cycles that have to be looked at again.
+//
+// Deadlocks uses Waiter.Holds, and reports what is certain: a waiter for one of several slots
+// waits for any of their holders, so it is in no cycle because of them.
+func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
+	stood := make(map[[2]string]bool)
+	for _, info := range before {
+		if len(info.Waiters) == 0 {
+			continue
+		}
+		for _, w := range info.Waiters {
+			stood[[2]string{info.Name, "waiter " + w.Lease}] = true
+		}
+		for _, h := range info.Holders {
+			stood[[2]string{info.Name, "holder " + h.Lease}] = true
 		}
 	}
-	return all
-}
-
-// node is a waiter for the name of info.
-type node struct {
-	waiter *Waiter
-	info   *Info
-}
-
-// edge is a waiter, and a lease that is in its way.
-type edge struct {
-	node
-	by *Held
-}
-
-// graph has the waiters by the ids of the leases that they hold.
-type graph map[string][]node
-
-func (g graph) add(info *Info) {
-	for i := range info.Waiters {
-		w := &info.Waiters[i]
-		for _, h := range w.Holds {
-			g[h.Lease] = append(g[h.Lease], node{w, info})
-		}
-	}
-}
-
-// circle returns the shortest way from a waiter to a lease of its own, or nil.
-func (g graph) circle(first node) []edge {
-	if len(first.waiter.Holds) == 0 {
-		return nil
-	}
-	type way struct {
-		node
-		to     *way // the waiter before
-		behind *Held
-	}
-	seen := map[*Waiter]bool{first.waiter: true}
-	for queue := []*way{{node: first}}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		for i := range at.info.Holders {
-			h := &at.info.Holders[i]
-			if !inTheWay(h, at.waiter) {
+	g := waitGraph{make(map[string][]*Blocked), make(map[string][]string)}
+	var order []string
+	for _, info := range after {
+		for _, w := range info.Waiters {
+			if w.Lease == "" || len(w.Holds) == 0 || !stood[[2]string{info.Name, "waiter " + w.Lease}] {
 				continue
 			}
-			if holds(first.waiter, h.Lease) {
-				var circle []edge
-				for w, by := at, h; w != nil; w, by = w.to, w.behind {
-					circle = append(circle, edge{w.node, by})
+			for _, h := range info.Holders {
+				if inTheWay(&h, &w) && stood[[2]string{info.Name, "holder " + h.Lease}] {
+					g.waits[w.Lease] = append(g.waits[w.Lease], &Blocked{w, info.Name, h})
 				}
-				slices.Reverse(circle)
-				return circle
 			}
-			for _, n := range g[h.Lease] {
-				if !seen[n.waiter] {
-					seen[n.waiter] = true
-					queue = append(queue, &way{n, at, h})
-				}
+			for _, h := range w.Holds {
+				g.held[h.Lease] = append(g.held[h.Lease], w.Lease)
+			}
+			order = append(order, w.Lease)
+		}
+	}
+	told := make(map[string]bool)
+	for _, first := range order {
+		if told[first] {
+			continue
+		}
+		if cycle := g.cycle(first, first, make(map[string]bool)); cycle != nil {
+			for _, b := range cycle {
+				told[b.Waiter.Lease] = true
+			}
+			cycles = append(cycles, cycle)
+		}
+	}
+	return cycles
+}
+
+// waitGraph has waiters by the ids of their attempts.
+type waitGraph struct {
+	waits map[string][]*Blocked // what is in the way of a waiter
+	held  map[string][]string   // the waiters that hold a lease
+}
+
+// cycle returns a way from the waiter at to a lease that first holds, or nil. It avoids the
+// waiters that it has seen.
+func (g waitGraph) cycle(first, at string, seen map[string]bool) []Blocked {
+	for _, b := range g.waits[at] {
+		if slices.Contains(g.held[b.By.Lease], first) {
+			return []Blocked{*b}
+		}
+		for _, next := range g.held[b.By.Lease] {
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			if rest := g.cycle(first, next, seen); rest != nil {
+				return append([]Blocked{*b}, rest...)
 			}
 		}
 	}
 	return nil
-}
-
-func holds(w *Waiter, lease string) bool {
-	return slices.ContainsFunc(w.Holds, func(h driver.Hold) bool { return h.Lease == lease })
 }
 
 // inTheWay reports whether a waiter for a name certainly waits until the lease h on it has
@@ -149,21 +129,4 @@ func inTheWay(h *Held, w *Waiter) bool {
 		return h.Slots == 0
 	}
 	return true
-}
-
-func blocked(circle []edge) []Blocked {
-	all := make([]Blocked, len(circle))
-	for i, e := range circle {
-		all[i] = Blocked{*e.waiter, e.info.Name, *e.by}
-	}
-	return all
-}
-
-// stands reports whether e is still there in what was seen later. One attempt is in the queue
-// once, and a lease on the name once: if both were there before and are there now, they
-// were there all the time between. own is the edge of the caller itself, which knows that it
-// waits.
-func (e edge) stands(later *Info, own bool) bool {
-	return slices.ContainsFunc(later.Holders, func(h Held) bool { return h.Lease == e.by.Lease && inTheWay(&h, e.waiter) }) &&
-		(own || e.waiter.Lease != "" && slices.ContainsFunc(later.Waiters, func(w Waiter) bool { return w.Lease == e.waiter.Lease }))
 }

@@ -90,7 +90,7 @@ answer to a renewal changes nothing.
 	                                      who and why in the LostError
 	the process is paused past the TTL    lost: seen before the next use of the lease
 	the answer to a release is lost       repeated in the background until certain
-	callers wait for each other           ErrDeadlock for the last of them
+	callers wait for each other           ErrDeadlock for one of them
 	ctx ends while waiting                the place in the queue is given up
 	ctx ends in the instant of the grant  the grant is put back
 	the process is killed                 the store ends the lease: after the TTL, or

@@ -85,9 +85,9 @@ var (
 	// may have recorded the grant. The name counts as not held. The client undoes the grant
 	// in the background; until then, or for one TTL, it may keep others waiting.
 	ErrUncertain = driver.ErrUncertain
-	// ErrDeadlock: the callers of a circle wait for each other. Release what you hold, and
-	// begin again. It is seen of calls with the context of a lease, or one made from it:
-	// that says what the caller holds. See DeadlockError.
+	// ErrDeadlock: the callers of a cycle wait for each other. Release what you hold, and
+	// begin again. The context of a lease tells Acquire what the caller holds. See
+	// DeadlockError.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrClosed: the client was closed.
 	ErrClosed = driver.ErrClosed

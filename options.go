@@ -70,7 +70,7 @@ type settings struct {
 	reentrant bool
 
 	holding    []driver.Hold
-	inDeadlock bool // it waits also there
+	inDeadlock bool // wait in a deadlock
 }
 
 func (s *settings) kind() line.Kind {
@@ -165,12 +165,11 @@ func Slots(n int) Option { return slotsOption(n) }
 func Reentrant() Option { return reentrantOption{} }
 
 // Holding says that the caller holds a lease that is not in the context of the call, such as
-// one of the process that has started this one, so that deadlocks which it is a part of are
-// found; see Acquire.
+// one of the parent process. Acquire then finds deadlocks through that lease too.
 func Holding(name, lease string) Option { return holdingOption{name, lease} }
 
-// WaitInDeadlock makes the call wait where its error would be ErrDeadlock: one of the others
-// may give up, or be made to.
+// WaitInDeadlock makes Acquire wait where it would return ErrDeadlock, for example because
+// another call of the cycle has a timeout.
 func WaitInDeadlock() Option { return inDeadlockOption{} }
 
 // maxWhy keeps a holder's record small enough for every store.

@@ -34,11 +34,14 @@ type obstacle struct {
 	timer *time.Timer
 }
 
+// obstacleAfter is longer than a hand-off takes.
+const obstacleAfter = 50 * time.Millisecond
+
 // findObstacle asks the store once what is in the way, if the call waits for longer than a hand-off
 // takes. The caller has to call stop.
 func (c *Client) findObstacle(name string) *obstacle {
 	o := new(obstacle)
-	o.timer = time.AfterFunc(lookAfter[0]+c.random.spread(lookAfter[0]/10), func() {
+	o.timer = time.AfterFunc(obstacleAfter+c.random.spread(obstacleAfter/10), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.closed || o.over.Load() {

@@ -14,39 +14,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// deadlocks tells of circles of waiters. The locks were not all listed at the same time: a circle
-// that is still there when they are listed again was there in between.
+// deadlocks tells of waiters that wait for each other in two looks.
 func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
-	before := pawl.Deadlocks(infos)
-	if len(before) == 0 {
+	if len(pawl.Deadlocks(infos, infos)) == 0 {
 		return
 	}
-	infos, _ = d.store.List(ctx, "")
-	same := func(a, b pawl.Blocked) bool {
-		return a.Name == b.Name && a.By.Lease == b.By.Lease && a.Waiter.Lease != "" && a.Waiter.Lease == b.Waiter.Lease
-	}
-	told := 0
-	for _, circle := range pawl.Deadlocks(infos) {
-		if !slices.ContainsFunc(before, func(other []pawl.Blocked) bool { return slices.EqualFunc(circle, other, same) }) {
-			continue
-		}
-		if told++; told > mostLocks {
+	again, _ := d.store.List(ctx, "")
+	for i, cycle := range pawl.Deadlocks(infos, again) {
+		if i == mostLocks {
 			d.tell(driver.Finding{Check: "deadlock", Level: driver.Warning, Text: "there are more deadlocks"})
 			return
 		}
-		d.tellOf(circle[0].Name, deadlockFinding(circle))
+		var waits []string
+		for _, b := range cycle {
+			waits = append(waits, fmt.Sprintf("%v waits for %q, which %v holds", b.Waiter.Holder, b.Name, b.By.Holder))
+		}
+		first := cycle[0]
+		d.tellOf(first.Name, driver.Finding{Check: "deadlock", Level: driver.Warning,
+			Text: "these wait for each other, for ever: " + strings.Join(waits, "; "),
+			Do:   fmt.Sprintf("end one of them, or its lock: pawl break %s --lease %s --why TEXT; and let all take the locks in one order", shellQuote(first.Name), first.By.Lease)})
 	}
-}
-
-func deadlockFinding(circle []pawl.Blocked) driver.Finding {
-	var waits []string
-	for _, b := range circle {
-		waits = append(waits, fmt.Sprintf("%v waits for %q, which %v holds", b.Waiter.Holder, b.Name, b.By.Holder))
-	}
-	first := circle[0]
-	return driver.Finding{Check: "deadlock", Level: driver.Warning,
-		Text: "these wait for each other, for ever: " + strings.Join(waits, "; "),
-		Do:   fmt.Sprintf("end one of them, or its lock: pawl break %s --lease %s --why TEXT; and let all take the locks in one order", shellQuote(first.Name), first.By.Lease)}
 }
 
 // lookTimes is how often the doctor looks at locks that change hands.

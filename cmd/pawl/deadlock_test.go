@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDeadlock: of two commands that each take the lock of the other inside their own, the one
-// that comes last is told, and the other goes on. If both are told to wait, doctor sees them.
+// TestDeadlock: of two commands that each take the lock of the other inside their own, one
+// fails and the other goes on. If both keep waiting, doctor sees them.
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"file", "redis"} {
@@ -31,14 +31,13 @@ func TestDeadlock(t *testing.T) {
 			waits := func(name, held string) {
 				w.sh(`until $P show -s ` + url + ` --json '` + name + `' | grep -q '"name": "` + held + `"'; do sleep 0.05; done`).end(0)
 			}
-			// Only b looks: on a slow machine it may not be the first one to see the circle.
 			a, b := crossing("a lock", "b", "--wait-in-deadlock"), crossing("b", "a lock", "")
 			w.create("go a lock")
 			waits("b", "a lock")
 			w.create("go b")
 			b.end(exitBusy)
 			if got := b.stderr(); !strings.Contains(got, `pawl: busy: "a lock": deadlock: `) ||
-				!strings.Contains(got, `holds "a lock" and waits for "b", which is held around this one; take these locks in one order`) {
+				!strings.Contains(got, `holds "a lock" and waits for "b"; the caller holds "b"; take these locks in one order`) {
 				t.Errorf("stderr: %s", got)
 			}
 			a.end(0)

@@ -11,41 +11,28 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
-// heldVar is a variable with the ids of all leases under which a command runs,
-// its own and those of "pawl run" around it. An inner "pawl run" sees for what it
-// would wait in vain.
+// heldVar is a variable with the leases under which a command runs, its own and those of
+// "pawl run" around it: the id of each, "=" and its name, escaped as in the path of a URL.
 const heldVar = "PAWL_HELD"
 
-func held() []string { return strings.Fields(os.Getenv(heldVar)) }
-
-// heldNamesVar has the names of those leases, escaped as in the path of a URL. By them an
-// inner "pawl run" sees that somebody waits for what is held around it.
-const heldNamesVar = "PAWL_HELD_NAMES"
-
-// holding says which leases are held around us. A pawl that does not know the names hands them
-// on as they were: then they are fewer than the leases, and nothing is known.
-func holding() (opts []pawl.Option) {
-	names := strings.Fields(os.Getenv(heldNamesVar))
-	leases := held()
-	if len(names) != len(leases) {
-		return nil
-	}
-	for i, lease := range leases {
-		name, err := url.PathUnescape(names[i])
-		if err != nil {
-			return nil
+// held returns the leases that are held around us.
+func held() (holds []driver.Hold) {
+	for _, s := range strings.Fields(os.Getenv(heldVar)) {
+		lease, name, _ := strings.Cut(s, "=")
+		if name, err := url.PathUnescape(name); err == nil {
+			holds = append(holds, driver.Hold{Name: name, Lease: lease})
 		}
-		opts = append(opts, pawl.Holding(name, lease))
 	}
-	return opts
+	return holds
 }
 
 // outputs are the variables by which the command is told of its lease. No pawl reads
 // one of them to find its store: a script takes the same lock whether or not it
 // runs beneath another "pawl run".
-var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, heldNamesVar, keepersVar}
+var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, keepersVar}
 
 // environ returns the environment of the command.
 func (r *runner) environ(lease *pawl.Lease) []string {
@@ -64,8 +51,7 @@ func (r *runner) environ(lease *pawl.Lease) []string {
 		"PAWL_LOCK="+r.name,
 		"PAWL_LEASE="+lease.ID(),
 		"PAWL_LEASE_STORE="+r.store.url.String(),
-		heldVar+"="+strings.Join(append(held(), lease.ID()), " "),
-		heldNamesVar+"="+strings.TrimPrefix(os.Getenv(heldNamesVar)+" "+url.PathEscape(r.name), " "),
+		heldVar+"="+strings.TrimPrefix(os.Getenv(heldVar)+" "+lease.ID()+"="+url.PathEscape(r.name), " "),
 	)
 	if lease.Token() != 0 {
 		env = append(env, "PAWL_TOKEN="+strconv.FormatUint(uint64(lease.Token()), 10))

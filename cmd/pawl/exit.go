@@ -72,7 +72,6 @@ var flagNames = strings.NewReplacer(
 	"for as long as MaxHold allows", "for as long as --max-hold allows",
 	"took longer than its TTL of", "took longer than its --ttl of",
 	" (Options.AllowShared)", "",
-	", which this caller holds", ", which is held around this one",
 	"filelock, redislock (not with Mode Efficiency), redlock, zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), redlock, zk, etcd and postgres have them",
 	"filelock, redislock (not with Mode Efficiency), zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), zk, etcd and postgres have them",
 )

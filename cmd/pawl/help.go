@@ -13,11 +13,10 @@ The command gets stdin, stdout, stderr and the terminal, and in its environment
 PAWL_LOCK, PAWL_LEASE, PAWL_LEASE_STORE (without its password) and PAWL_TOKEN,
 a number that grows with every lease: send it along with what you write, so that
 the receiver can refuse an older one. It is empty on a Redis with
-?mode=efficiency, which has no tokens. PAWL_HELD and PAWL_HELD_NAMES list the
-locks of all pawl run around it: to take the same lock again inside fails at
-once, and so does a lock whose holder waits for one of them. Nothing of this
-changes which lock a pawl run inside the command takes: PAWL_STORE is as you
-have set it.
+?mode=efficiency, which has no tokens. PAWL_HELD lists the locks of all pawl run
+around it: to take the same lock again inside fails at once, and a lock whose
+holder waits for one of them fails after a second. Nothing of this changes which
+lock a pawl run inside the command takes: PAWL_STORE is as you have set it.
 
 The command does not inherit $PAWL_REDIS_PASSWORD and its kind (on Linux). A
 pawl run inside finds them all the same, if the same user runs it on the same

@@ -24,7 +24,7 @@ first. Above the table it says which store does not answer or is in quarantine,
 which waiters wait for each other, and which locks were granted four times or
 more in ten seconds: a leader that does so flaps. In the table are marked
 
-  deadlock    the lock is in such a circle
+  deadlock    its holder waits in a deadlock
   overdue     the lease has not been renewed for half of its time
   orphan      the process has ended, and what it started goes on
   quarantine  the store grants nothing for a while, as after a restart
@@ -112,7 +112,7 @@ func (t *top) once(ctx context.Context) error {
 	var failed error
 	for _, s := range t.stores {
 		defer s.source.Close()
-		for look := 0; look == 0 || look == 1 && s.Unsure(); look++ {
+		for look := 0; look == 0 || look == 1 && s.Unsure; look++ {
 			if look > 0 {
 				history.Pause(ctx, history.Every, nil)
 			}

@@ -46,8 +46,8 @@ type topNote struct {
 func (t *top) rows(now time.Time) (rows []topRow) {
 	for i, s := range t.stores {
 		stuck := map[string]bool{}
-		for _, circle := range s.Deadlocks {
-			for _, b := range circle {
+		for _, cycle := range s.Deadlocks {
+			for _, b := range cycle {
 				stuck[b.Name] = true
 			}
 		}
@@ -175,13 +175,13 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 		if slow := seldom(s.took, history.Every); slow != "" {
 			notes = append(notes, topNote{text: printable(s.Name) + ": " + slow, level: doubtful})
 		}
-		for _, circle := range s.Deadlocks {
+		for _, cycle := range s.Deadlocks {
 			var b strings.Builder
 			b.WriteString("deadlock: ")
-			for _, e := range circle {
+			for _, e := range cycle {
 				fmt.Fprintf(&b, "%s (%s) → ", e.Name, shortPerson(report.PersonOf(e.By.Holder, "")))
 			}
-			notes = append(notes, topNote{text: printable(b.String() + circle[0].Name), level: wrong})
+			notes = append(notes, topNote{text: printable(b.String() + cycle[0].Name), level: wrong})
 		}
 	}
 	return notes

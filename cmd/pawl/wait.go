@@ -101,7 +101,7 @@ func surrounding(info *pawl.Info, inner string) error {
 		return nil
 	}
 	for _, h := range info.Holders {
-		if slices.Contains(held(), h.Lease) {
+		if slices.ContainsFunc(held(), func(outer driver.Hold) bool { return outer.Lease == h.Lease }) {
 			return fail(exitBusy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
 				"use another name, or leave the inner "+inner+" out")
 		}
@@ -110,7 +110,10 @@ func surrounding(info *pawl.Info, inner string) error {
 }
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
-	opts := append(holding(), pawl.Why(r.why), pawl.MaxHold(r.maxHold))
+	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
+	for _, h := range held() {
+		opts = append(opts, pawl.Holding(h.Name, h.Lease))
+	}
 	if r.inDeadlock {
 		opts = append(opts, pawl.WaitInDeadlock())
 	}

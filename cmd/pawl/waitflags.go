@@ -13,7 +13,7 @@ import (
 func (a *runArgs) waitFlags(fs *pflag.FlagSet) {
 	fs.VarP((*durationValue)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock, such as 5m; 5 is five seconds (default for ever, as long as the store answers)")
 	fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
-	fs.BoolVar(&a.inDeadlock, "wait-in-deadlock", false, "wait also for whoever waits for a lock that is held around this command")
+	fs.BoolVar(&a.inDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
 }
 
 // durationVar is a flag for a duration.

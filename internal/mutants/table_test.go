@@ -108,35 +108,39 @@ var mutants = []mutant{
 	},
 	{
 		name: "a deadlock is not seen",
-		file: "watch.go", old: "\tif circle == nil ||", new: "\tif true || circle == nil ||", pkg: ".", test: "TestDeadlock",
+		file: "watch.go", old: "cycle := w.cycle(before, before); cycle != nil", new: "cycle := w.cycle(before, before); false", pkg: ".", test: "TestDeadlock",
 	},
 	{
 		name: "what was seen once is a deadlock",
-		file: "watch.go", old: "!w.confirm(ctx, circle, by)", new: "by == nil", pkg: ".", test: "TestDeadlockIsSeenTwice",
+		file: "watch.go", old: "w.cycle(before, w.sights())", new: "w.cycle(before, before)", pkg: ".", test: "TestDeadlockIsSeenTwice",
 	},
 	{
-		name: "a waiter that has given up is a part of a deadlock",
-		file: "deadlock.go", old: "(own || e.waiter.Lease", new: "(true || e.waiter.Lease", pkg: ".", test: "TestDeadlockIsSeenTwice",
+		name: "a waiter that has just begun is a part of a deadlock",
+		file: "deadlock.go", old: ` || !stood[[2]string{info.Name, "waiter " + w.Lease}]`, new: "", pkg: ".", test: "TestDeadlocks",
+	},
+	{
+		name: "a lease that has just begun is a part of a deadlock",
+		file: "deadlock.go", old: ` && stood[[2]string{info.Name, "holder " + h.Lease}]`, new: "", pkg: ".", test: "TestDeadlocks",
 	},
 	{
 		name: "a waiter for one of the slots waits for all",
 		file: "deadlock.go", old: "return h.Slots == 0", new: "return true", pkg: ".", test: "TestNoDeadlock",
 	},
 	{
-		name: "whoever let go of its lease is a part of a deadlock",
+		name: "the holder of a lease that has ended is a part of a deadlock",
 		file: "watch.go", old: "return l.Err() != nil }", new: "return false }", pkg: ".", test: "TestNoDeadlockOfALeaseThatHasEnded",
 	},
 	{
 		name: "every look for a deadlock reads the queue of the name",
-		file: "watch.go", old: "if len(next) == 0 && !slices", new: "if ctx == nil && !slices", pkg: ".", test: "TestLooksOfManyWaiters",
+		file: "watch.go", old: "add(w.me.Holds)", new: "add(append(w.me.Holds, driver.Hold{Name: w.name}))", pkg: ".", test: "TestLooksForDeadlocks",
 	},
 	{
 		name: "a caller that holds the name itself waits for ever",
-		file: "watch.go", old: "return h.Name == w.name }", new: "return false }", pkg: ".", test: "TestDeadlockWithItself",
+		file: "watch.go", old: "info.Waiters = append(info.Waiters, w.me)", new: "", pkg: ".", test: "TestDeadlockWithItself",
 	},
 	{
-		name: "all that close a deadlock at the same time give up",
-		file: "watch.go", old: ", w.yields(circle, time.Now())", new: ", false", pkg: ".", test: "TestDeadlockOfBothAtOnce",
+		name: "all calls of a deadlock give up",
+		file: "watch.go", old: "rank++", new: "rank += 0", pkg: ".", test: "TestDeadlock",
 	},
 	{
 		name: "a call that has returned looks at a closed store",

@@ -75,9 +75,10 @@ type Store struct {
 	State *report.State // nil: it has none
 	Shut  *Span         // a quarantine that goes on
 
-	Deadlocks [][]pawl.Blocked // that were in the last two answers
+	Deadlocks [][]pawl.Blocked // in the last two answers
+	Unsure    bool             // the last answer alone has more of them
 
-	circles [][]pawl.Blocked       // of the last answer
+	last    []*pawl.Info           // the last answer
 	changes map[string][]time.Time // when exclusive leases of a name have begun lately
 }
 
@@ -114,7 +115,8 @@ func (h *History) Take(s *Store, l *Look) (news []*Span, gone []string) {
 			delete(s.Locks, name)
 		}
 		s.Asked, s.State = l.At, l.State
-		s.confirm(pawl.Deadlocks(l.Infos))
+		s.Deadlocks, s.last = pawl.Deadlocks(s.last, l.Infos), l.Infos
+		s.Unsure = len(s.Deadlocks) < len(pawl.Deadlocks(l.Infos, l.Infos))
 	}
 	return append(news, h.closed(s, l.At)...), gone
 }

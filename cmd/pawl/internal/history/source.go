@@ -4,7 +4,6 @@ package history
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -75,21 +74,3 @@ func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	}
 	return ctx.Err() == nil
 }
-
-// confirm takes the circles of an answer. Its locks were not all read at the same time: a circle
-// that was in the answer before as well was there in between.
-func (s *Store) confirm(circles [][]pawl.Blocked) {
-	same := func(a, b pawl.Blocked) bool {
-		return a.Name == b.Name && a.By.Lease == b.By.Lease && a.Waiter.Lease != "" && a.Waiter.Lease == b.Waiter.Lease
-	}
-	before := s.circles
-	s.circles, s.Deadlocks = circles, nil
-	for _, circle := range circles {
-		if slices.ContainsFunc(before, func(other []pawl.Blocked) bool { return slices.EqualFunc(circle, other, same) }) {
-			s.Deadlocks = append(s.Deadlocks, circle)
-		}
-	}
-}
-
-// Unsure reports whether the last answer has circles that were not in the one before.
-func (s *Store) Unsure() bool { return len(s.Deadlocks) < len(s.circles) }

@@ -66,11 +66,11 @@ func (sh *shown) tell(l *report.Lock) json.RawMessage {
 	return text
 }
 
-// deadlocks returns circles of names: whoever holds one waits for the next.
+// deadlocks returns cycles of names: a holder of each waits for the next.
 func (sh *shown) deadlocks() (all [][]string) {
-	for _, circle := range sh.Deadlocks {
+	for _, cycle := range sh.Deadlocks {
 		var names []string
-		for _, b := range circle {
+		for _, b := range cycle {
 			names = append(names, b.Name)
 		}
 		all = append(all, names)

@@ -42,7 +42,7 @@ type change struct {
 	storeReport
 	Locks []json.RawMessage `json:"locks,omitempty"` // as in report.Lock, without the instants that a renewal moves
 	Gone  []string          `json:"gone,omitempty"`  // names that nobody holds or waits for any more
-	// Deadlocks are circles of names: whoever holds one waits for the next.
+	// Deadlocks are cycles of names: a holder of each waits for the next.
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
 	// Often are names that change hands often, and how many leases have begun in ten seconds.
 	Often map[string]int `json:"often,omitempty"`

@@ -44,8 +44,8 @@ export class Graph {
 	deadlocks() {
 		const dead = new Set();
 		for (const s of this.known.stores.values()) {
-			for (const circle of s.deadlocks ?? []) {
-				circle.forEach((name, i) => dead.add(this.known.key(s.store, name) + '\n' + this.known.key(s.store, circle[(i + 1) % circle.length])));
+			for (const cycle of s.deadlocks ?? []) {
+				cycle.forEach((name, i) => dead.add(this.known.key(s.store, name) + '\n' + this.known.key(s.store, cycle[(i + 1) % cycle.length])));
 			}
 		}
 		return dead;
@@ -53,7 +53,7 @@ export class Graph {
 
 	list(edges) {
 		const n = edges.filter((e) => e.dead).length;
-		set(document.getElementById('deadlock'), n ? `Deadlock: ${n} waiters wait for each other, for ever. Break a lease of each circle.` : '');
+		set(document.getElementById('deadlock'), n ? `Deadlock: ${n} waiters wait for each other, for ever. Break a lease of each cycle.` : '');
 		document.getElementById('waits').replaceChildren(...edges.map((e) =>
 			make('li', `${e.whose} holds ${e.held} and waits for ${e.name}`, e.dead ? 'bad' : '')));
 	}
