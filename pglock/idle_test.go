@@ -5,7 +5,10 @@
 package pglock
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,47 +18,82 @@ import (
 )
 
 // TestIdleClosed: a server or a pooler that closes connections that are idle, and a server that was
-// restarted, cost no call its result: it was not sent on the old connection.
+// restarted, cost no call its result: it was not sent on the old connection. They close no other:
+// one that is being made on a busy machine is idle for long, too.
 func TestIdleClosed(t *testing.T) {
 	t.Parallel()
 	p := servers.StartPostgres(t)
-	b := servers.StartPgBouncer(t, p, "client_idle_timeout = 1")
-	sql(t, p, "CREATE USER idle SUPERUSER; ALTER USER idle SET idle_session_timeout = '1s'; CREATE USER little SUPERUSER")
-	restart := func(*store) {
-		if err := p.Restart(); err != nil {
-			t.Error(err)
-		}
-	}
-	closes := func(d *store) { // waits until the idle connections have ended
-		d.pool.mu.Lock()
-		all := d.pool.idle
-		d.pool.mu.Unlock()
-		if len(all) == 0 {
-			t.Error("no connection is idle")
-		}
-		for _, c := range all {
-			if !eventually(patience, func() bool { something, _ := peek(c.Conn()); return something }) {
-				t.Error("an idle connection stays open")
-			}
-		}
-	}
+	b := servers.StartPgBouncer(t, p, "admin_users = pawl")
+	sql(t, p, "CREATE USER little SUPERUSER")
+	console := strings.Replace(b.URL(), "/postgres?", "/pgbouncer?", 1)
 	for what, c := range map[string]struct {
 		url string
-		end func(*store)
+		end func(idle []*conn)
 	}{
-		"pooler": {b.URL(), closes}, "session": {p.URL("idle"), closes}, "restart": {p.URL("little"), restart},
+		"pooler": {b.URL(), func(idle []*conn) {
+			tell(t, dialFor(t, console), "SET client_idle_timeout = 1")
+			awaitEnd(t, idle)
+			tell(t, dialFor(t, console), "SET client_idle_timeout = 0")
+		}},
+		"session": {p.URL("pawl"), func(idle []*conn) {
+			for _, c := range idle {
+				tell(t, c.PgConn, "SET idle_session_timeout = '1s'")
+			}
+			awaitEnd(t, idle)
+		}},
+		"restart": {p.URL("little"), func([]*conn) {
+			if err := p.Restart(); err != nil {
+				t.Error(err)
+			}
+		}},
 	} {
 		d := open(t, c.url, &Options{Schema: "idle", MaxTTL: time.Hour})
 		g := take(t, d, what, time.Hour)
+		end := func() {
+			d.pool.mu.Lock()
+			idle := slices.Clone(d.pool.idle)
+			d.pool.mu.Unlock()
+			if len(idle) == 0 {
+				t.Errorf("%s: no connection is idle", what)
+			}
+			c.end(idle)
+		}
 		for i := range 4 { // the connection knows the statement from the second round on
-			c.end(d)
+			end()
 			if _, err := g.Renew(t.Context(), time.Hour); err != nil {
 				t.Errorf("%s, round %d: Renew = %v", what, i, err)
 			}
 		}
-		c.end(d)
+		end()
 		if err := g.Release(t.Context()); err != nil {
 			t.Errorf("%s: Release = %v", what, err)
+		}
+	}
+}
+
+func dialFor(t *testing.T, url string) *pgconn.PgConn {
+	t.Helper()
+	c, err := pgconn.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+func tell(t *testing.T, c *pgconn.PgConn, statement string) {
+	t.Helper()
+	if _, err := c.Exec(t.Context(), statement).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// awaitEnd waits until the other side has ended idle connections.
+func awaitEnd(t *testing.T, idle []*conn) {
+	t.Helper()
+	for _, c := range idle {
+		if !eventually(patience, func() bool { something, _ := peek(c.Conn()); return something }) {
+			t.Error("an idle connection stays open")
 		}
 	}
 }
