@@ -276,10 +276,13 @@ func TestStuckLeaderCostsNoLease(t *testing.T) {
 	renewed := func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := g.Renew(ctx, time.Minute)
-		return err == nil
+		b := *g.backing
+		return g.verify(ctx, &b, 0) == nil // one that runs beside another has a stream of its own
 	}
 	if !eventually(patience, renewed) {
 		t.Error("the lease cannot be renewed, although two members of three are well")
+	}
+	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
+		t.Errorf("Renew = %v", err)
 	}
 }

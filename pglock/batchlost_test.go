@@ -12,12 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -168,35 +168,47 @@ func allTogether(d *store) {
 	d.takes.flying = mostFlying
 }
 
-// TestBatchCutOff: when all have gone whose requests were sent together over a connection that
-// is dead, the connection is given up as soon as for one of them.
+// TestBatchCutOff: a call of many goes on until the last of its callers has gone. Then the connection,
+// which may be dead, is free for others.
 func TestBatchCutOff(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	d := openThrough(t, drivertest.NewLink(t, p.Addr), &Options{Schema: "batch cut off"})
-	s := d.store
-	t.Cleanup(func() { s.Close() })
-	link := d.link
-	for i := range 4 {
-		if err := take(t, s, fmt.Sprint(i), 20*time.Second).Release(t.Context()); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := batch{flying: mostFlying} // which do not come back
+		var all sync.WaitGroup
+		over, end := make(chan struct{}), make(chan struct{})
+		send := func(ctx context.Context, _ []*member) {
+			select {
+			case <-ctx.Done():
+				close(over)
+			case <-end:
+			}
 		}
-	}
-	link.Set(drivertest.BlackHole)
-	var all sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	for i := range 8 {
-		all.Go(func() { s.TryAcquire(ctx, request(fmt.Sprint(i), 20*time.Second)) })
-	}
-	all.Wait()
-	began := time.Now()
-	if !eventually(patience, func() bool { return len(s.pool.slots) == 0 }) {
-		t.Fatal("connections are left")
-	}
-	if took := time.Since(began); took > lateAnswer+10*time.Second {
-		t.Errorf("the connections were in use for %v after all callers had gone", took)
-	}
+		alone := func() ([][]byte, driver.Instant, *failure) {
+			t.Error("a request is sent by itself")
+			return nil, 0, nil
+		}
+		first, leaves := context.WithCancel(t.Context())
+		last, goes := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{first, first, last} {
+			all.Go(func() { c.ask(ctx, nil, alone, send) })
+		}
+		time.Sleep(2 * batchWait) // they are sent
+		leaves()
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Error("the call is over although one of its callers waits")
+		default:
+		}
+		goes()
+		synctest.Wait()
+		select {
+		case <-over:
+		default:
+			t.Error("the call goes on after all of its callers have gone")
+		}
+		close(end)
+		all.Wait()
+	})
 }
 
 // TestBatchRefused: what the server refuses because of one request fails for that one alone.

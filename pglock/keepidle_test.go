@@ -16,9 +16,10 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
+// keeper keeps leases for half of its TTL, which is longer than any test waits.
 func keeper(t testing.TB, url string) *pawl.Client {
 	t.Helper()
-	c, err := Open(t.Context(), url, &Options{MaxTTL: wide.MaxTTL, Options: pawl.Options{TTL: time.Minute}})
+	c, err := Open(t.Context(), url, &Options{MaxTTL: wide.MaxTTL, Options: pawl.Options{TTL: 4 * patience}})
 	if err != nil {
 		t.Fatal(err)
 	}

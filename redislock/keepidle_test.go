@@ -22,8 +22,21 @@ import (
 // name when they ask.
 func TestKeepIdle(t *testing.T) {
 	t.Parallel()
-	r := blessedServer(t)
-	c, other := openClient(t, r), openClient(t, r)
+	r := startServer(t)
+	// A lease is kept for half of its TTL, which is longer than the test waits.
+	opts := &Options{MaxTTL: 4 * patience, Options: pawl.Options{TTL: 4 * patience}}
+	if err := Bless(t.Context(), r.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *pawl.Client {
+		locks, err := Open(t.Context(), r.url(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { locks.Close() })
+		return locks
+	}
+	c, other := open(), open()
 	keepIdle(t, c, other, "deploy")
 	keepIdleUnheard(t, r, c, other, "unheard")
 }

@@ -16,18 +16,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// grownUp waits until a server has been up for so long that it can have forgotten
+// grownUp waits until a server has been up for longer than MaxTTL: then it can have forgotten
 // nothing.
-func grownUp(t testing.TB, servers ...*redis) {
+func grownUp(t testing.TB, maxTTL time.Duration, servers ...*redis) {
 	t.Helper()
 	for _, r := range servers {
-		if !eventually(patience, func() bool {
-			return !strings.Contains("0 1 2 3", epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+		if !eventually(maxTTL+patience, func() bool {
+			up, _ := strconv.Atoi(epoch.ParseInfo(r.do("info", "server"))["uptime_in_seconds"])
+			return time.Duration(up-2)*time.Second >= maxTTL
 		}) {
 			t.Fatal("the server does not get older")
 		}
@@ -43,13 +45,15 @@ func notBefore(t testing.TB, s *store, other driver.Grant, ttl time.Duration) dr
 	var g driver.Grant
 	var err error
 	if !eventually(ttl+2*patience, func() bool {
-		g, err = s.Acquire(ctx, request("deploy"))
+		req := request("deploy")
+		req.TTL = ttl
+		g, err = s.Acquire(ctx, req)
 		return err == nil
 	}) {
 		t.Fatalf("Acquire = %v; want a grant in the end", err)
 	}
 	if early := other.Since().Add(ttl - driver.Drift(ttl)).Sub(driver.Now()); early > 0 {
-		t.Errorf("the name was granted %v before the deadline of the other lease", early)
+		t.Fatalf("the name was granted %v before the deadline of the other lease", early)
 	}
 	return g
 }
@@ -58,10 +62,12 @@ func notBefore(t testing.TB, s *store, other driver.Grant, ttl time.Duration) dr
 // has ever been a replica. Both have been up for long.
 func TestOtherServer(t *testing.T) {
 	t.Parallel()
+	const ttl = 6 * time.Second // longer than it takes to come to the other server
+	opts := &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
 	first, second := startServer(t), startServer(t)
-	grownUp(t, first, second)
+	grownUp(t, ttl, first, second)
 	link := drivertest.NewLink(t, first.Addr)
-	a, b, idle := openThrough(t, link, testOptions()), openThrough(t, link, testOptions()), openThrough(t, link, testOptions())
+	a, b, idle := openThrough(t, link, opts), openThrough(t, link, opts), openThrough(t, link, opts)
 	defer a.Close()
 	defer b.Close()
 	defer idle.Close()
@@ -76,16 +82,18 @@ func TestOtherServer(t *testing.T) {
 		}
 		link.Redirect(to.Addr)
 	}
-	held := take(t, a.store, request("deploy"))
+	req := request("deploy")
+	req.TTL = ttl
+	held := take(t, a.store, req)
 	redirect(first, second)
-	next := notBefore(t, b.store, held, testMaxTTL) // in the second server
+	next := notBefore(t, b.store, held, ttl) // in the second server
 	for i := range 2 {
 		// Back again: the first has its scripts and its record still, and the client that
 		// asks it may have done nothing since.
 		redirect(second, first)
-		next = notBefore(t, []*store{idle.store, b.store}[i], next, testMaxTTL)
+		next = notBefore(t, []*store{idle.store, b.store}[i], next, ttl)
 		redirect(first, second)
-		next = notBefore(t, a.store, next, testMaxTTL)
+		next = notBefore(t, a.store, next, ttl)
 	}
 }
 
@@ -275,7 +283,7 @@ func TestFormerReplica(t *testing.T) {
 	}) {
 		t.Fatal("the former replica goes on saying that it was one")
 	}
-	grownUp(t, replica)
+	grownUp(t, testMaxTTL, replica)
 	take(t, a, request("other"))
 	b := open(t, replica.url(), testOptions())
 	if _, err := b.TryAcquire(t.Context(), request("other")); !errors.Is(err, driver.ErrUnavailable) {

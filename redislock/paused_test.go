@@ -14,12 +14,12 @@ import (
 
 const freeFor = 3 * time.Second // see lookEvery
 
-// TestPausedWaiters: twenty waiters are cut off, and two others are behind them. One of these gets
-// the lock after a claim that nobody takes and a look of its own, not after twenty claims. The next
+// TestPausedWaiters: sixty waiters are cut off, and two others are behind them. One of these gets
+// the lock after a claim that nobody takes and a look of its own, not after sixty claims, which take a minute. The next
 // hand-off is not to one that is cut off. These get the lock in their order when they are back.
 func TestPausedWaiters(t *testing.T) {
 	t.Parallel()
-	const paused = 20
+	const paused, each = 60, 3
 	for _, kind := range []string{exclusive, "1"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -31,10 +31,13 @@ func TestPausedWaiters(t *testing.T) {
 				return req
 			}
 			g := take(t, a, req())
-			links, cut := make([]*drivertest.Link, paused), make([]*waiting, paused)
+			links, cut := make([]*drivertest.Link, paused/each), make([]*waiting, paused)
 			for i := range links {
 				links[i] = drivertest.NewLink(t, r.Addr)
-				cut[i] = wait(t, r, openThrough(t, links[i], longOptions()).store, req())
+				s := openThrough(t, links[i], longOptions()).store
+				for j := range each {
+					cut[each*i+j] = wait(t, r, s, req())
+				}
 			}
 			next, last := wait(t, r, b, req()), wait(t, r, c, req())
 			for _, link := range links {
@@ -46,15 +49,11 @@ func TestPausedWaiters(t *testing.T) {
 			case <-next.done:
 			case <-last.done:
 				next, last = last, next
-			case <-time.After(time.Minute):
+			case <-time.After(freeFor + patience):
 				t.Fatalf("nobody gets the lock behind %d waiters that are paused", paused)
 			}
 			g = next.granted(patience)
-			if d := next.at.Sub(began); d > freeFor+patience { // with claims one after the other it was over a minute
-				t.Errorf("a waiter behind %d that are paused got the lock after %v; want %v at most", paused, d, freeFor)
-			} else {
-				t.Logf("the lock was free for %v", d)
-			}
+			t.Logf("the lock was free for %v", next.at.Sub(began))
 			if !eventually(patience, func() bool { return queueLen(r, "deploy") == 1 }) {
 				t.Fatalf("%d are in the queue; want the one that is not paused", queueLen(r, "deploy"))
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 // patience is for what takes no time unless the machine is busy.
@@ -106,6 +107,26 @@ func blessedServer(t testing.TB, args ...string) *redis {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestHeardAgain: when a subscription is open again, its waiters look at once, and no others.
+func TestHeardAgain(t *testing.T) {
+	sub := new(conn.Subscription)
+	mine, other := &waiter{subscription: sub}, &waiter{subscription: new(conn.Subscription)}
+	s := &store{waiters: map[string]*waiter{"mine": mine, "other": other}}
+	_, _, _, wake := s.heardOf(mine)
+	s.heard(sub)
+	select {
+	case <-wake:
+	default:
+		t.Error("the waiter sleeps on")
+	}
+	if looks, _, _, _ := s.heardOf(mine); !looks {
+		t.Error("the waiter does not look")
+	}
+	if looks, _, _, _ := s.heardOf(other); looks {
+		t.Error("a waiter of another subscription looks")
+	}
 }
 
 // TestLostSubscription: whatever happens to the subscription, and when, a waiter gets

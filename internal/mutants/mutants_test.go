@@ -127,7 +127,7 @@ var slow = []string{
 	"TestBrokenBeforeWatched", "TestCluster/Messages", "TestClusterEarsFollow",
 	"TestClusterFirstUse", "TestClusterFirstUseBesideDeadNode", "TestConformance/slots-of-another-number-are-refused",
 	"TestDeadlock/file", "TestExpiredReadersFreeTheKey", "TestExpiryWhileWaiting", "TestKeepIdle", "TestLeftoversOfAKilledWrapper",
-	"TestLostData", "TestLostSubscription", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",
+	"TestLostData", "TestNamesDoNotLeak", "TestOldCreateComesLate", "TestOtherServerHasIt",
 	"TestPromoted", "TestReadOnly", "TestReadersAndWriters", "TestRepeatedAttempt", "TestStuckLeaderCostsNoLease",
 	"TestWaitingForAStoreThatIsGone", "TestWatchWithADamagedFile",
 }

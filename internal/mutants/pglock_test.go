@@ -177,7 +177,7 @@ func init() {
 	pg("no release waits for the disk", "sql/schema.sql",
 		"IF (SELECT mode FROM pawl.epoch) = 'async' THEN", "IF true THEN", "TestWhatWaits")
 	pg("an ordinary token does not grow", "sql/schema.sql",
-		"SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(", "SET tok = t.at, token = greatest(t.at, k.token + 1, least(", "TestConformance/reserved-tokens-go-to-no-other-grant")
+		"SET tok = greatest(t.at, k.token + 1), token = greatest(t.at, k.token + 1, least(", "SET tok = t.at, token = greatest(t.at, k.token + 1, least(", "TestShortcuts")
 	pg("tokens of many requests in a call do not grow", "sql/schema.sql",
 		"SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(", "SET tok = t, token = greatest(t, k.token + 1, least(", "TestShortcuts")
 	pg("a guarded reader is taken out when its time is over", "sql/schema.sql",

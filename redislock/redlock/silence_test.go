@@ -97,14 +97,14 @@ func TestPaceAtSilentNodes(t *testing.T) {
 		}
 		const long = 20 * silence
 		tries := 0
-		for end := driver.Now().Add(long); driver.Now() < end; tries++ {
+		for end := driver.Now().Add(long); driver.Now() < end && tries <= int(long/silence); tries++ {
 			req := request()
 			if g, err := d.TryAcquire(t.Context(), req); err == nil {
 				t.Fatalf("TryAcquire = %v", g)
 			}
 		}
 		if tries > int(long/silence) {
-			t.Errorf("%d attempts in %v", tries, long)
+			t.Fatalf("%d attempts in less than %v", tries, long)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), silence/4)
 		defer cancel()

@@ -73,6 +73,7 @@ func TestRequestsInOneCall(t *testing.T) {
 		}
 		var votes [2*names + 1]Vote
 		atOnce(len(votes), func(i int) {
+			i = (i + names) % len(votes) // that of another program's name is amid the others
 			v, err := node.Propose(t.Context(), Proposal{Name: named(i), Lease: lease(i), Token: uint64(round + 1), TTL: time.Minute})
 			if foreign := i == 2*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
 				t.Errorf("Propose of %s = %v", named(i), err)
@@ -94,6 +95,7 @@ func TestRequestsInOneCall(t *testing.T) {
 		}
 		var had [4*names + 1]bool
 		atOnce(len(had), func(i int) {
+			i = (i + names) % len(had)
 			e := Ending{Name: named(i / 2), Lease: lease(i / 2), Held: true} // each twice
 			h, _, err := node.End(t.Context(), e)
 			if foreign := i == 4*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
