@@ -56,7 +56,7 @@ func (s *shows) by(name string, r result) (missed string) {
 		}
 	}
 	if s.learns && len(said) > 0 {
-		s.want[name] = append(s.want[name], beginning(differs.ReplaceAllString(said[0], "*")))
+		s.want[name] = append(s.want[name], asPattern(said[0]))
 		if err := s.write(); err != nil {
 			return err.Error()
 		}
@@ -87,6 +87,9 @@ func assertions(out string) []string {
 	}
 	return said
 }
+
+// asPattern is what caughtFile has for an assertion.
+func asPattern(said string) string { return beginning(differs.ReplaceAllString(said, "*")) }
 
 // beginning returns the first words, which are the test's own and name the assertion:
 // up to a struct or a list that is printed.

@@ -184,13 +184,15 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 	}
 	// How fast the machine is may decide which assertion comes first. One that is not
 	// written down counts if the test fails with the mutant each time, and never without.
+	var with result
 	for range 3 {
-		with, without := bin.run(m.test, number), bin.run(m.test, 0)
+		with = bin.run(m.test, number)
+		without := bin.run(m.test, 0)
 		if without.failed || !with.failed || len(assertions(with.out)) == 0 {
 			t.Fatalf("%s did not notice:\n%s", m.test, missed)
 		}
 	}
-	t.Logf("caught by an assertion that %s does not have; add it by hand:\n%s", caughtFile, missed)
+	fmt.Fprintf(os.Stderr, "mutants: %s lacks, if it is the assertion that is meant:\n%s\t%s\n", caughtFile, m.name, asPattern(assertions(with.out)[0]))
 }
 
 // A mutant whose source has changed does not fit it any more, or does not compile. This says so in

@@ -85,39 +85,50 @@ func lockAtLast(t *testing.T, f fleet, locks *pawl.Client, name string) *pawl.Le
 // no longer than one request may take, each time that it is made, if they are not.
 func TestServersFallSilent(t *testing.T) {
 	t.Parallel()
-	for _, stopped := range []int{1, 2} {
-		opts := &Options{NodeTimeout: 2 * time.Second}
-		f := startFleet(t, 3, opts)
-		locks, err := Open(t.Context(), f.url(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease := lockAtLast(t, f, locks, name)
-		limit := opts.NodeTimeout
-		if stopped > 1 {
-			limit += 3 * endTimeout // Release, the same again in the background, and once more in Close
-		}
-		for _, r := range f[:stopped] {
-			r.stop()
-		}
-		began := time.Now()
-		err = lease.Release(t.Context())
-		locks.Close()
-		if took := time.Since(began); took > limit+opts.NodeTimeout*3/4 || (err == nil) != (stopped == 1) {
-			t.Errorf("with %d stopped: Release = %v, and with Close it took %v; want %v at most", stopped, err, took, limit)
-		}
-		for _, r := range f[:stopped] {
-			r.cont()
-		}
-		if !eventually(10*time.Second, func() bool { // the requests to end the lease were sent
-			d := openDriver(t, f.url(), opts)
-			g, err := d.TryAcquire(t.Context(), lasting(name, time.Second))
-			if err == nil {
-				g.Release(t.Context())
-			}
-			return err == nil
-		}) {
-			t.Errorf("with %d stopped: the name is not free", stopped)
-		}
+	const nodeTimeout = 2 * time.Second
+	quick := false
+	for try := 0; try < 5 && !quick; try++ { // a busy machine may take a little longer
+		took := endWithSilent(t, 1, nodeTimeout, nodeTimeout)
+		quick = took < nodeTimeout+nodeTimeout/4
 	}
+	if !quick {
+		t.Errorf("with one stopped: Release and Close never took %v only: they wait for it twice", nodeTimeout)
+	}
+	endWithSilent(t, 2, nodeTimeout, nodeTimeout+3*endTimeout) // Release, the same again in the background, and once more in Close
+}
+
+// endWithSilent stops so many of three servers while a lease is held, and returns how long Release and Close take
+// then, which may be little more than limit.
+func endWithSilent(t *testing.T, stopped int, nodeTimeout, limit time.Duration) (took time.Duration) {
+	t.Helper()
+	opts := &Options{NodeTimeout: nodeTimeout}
+	f := startFleet(t, 3, opts)
+	locks, err := Open(t.Context(), f.url(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := lockAtLast(t, f, locks, name)
+	for _, r := range f[:stopped] {
+		r.stop()
+	}
+	began := time.Now()
+	err = lease.Release(t.Context())
+	locks.Close()
+	if took = time.Since(began); took > limit+nodeTimeout*3/4 || (err == nil) != (stopped == 1) {
+		t.Errorf("with %d stopped: Release = %v, and with Close it took %v; want %v at most", stopped, err, took, limit)
+	}
+	for _, r := range f[:stopped] {
+		r.cont()
+	}
+	if !eventually(10*time.Second, func() bool { // the requests to end the lease were sent
+		d := openDriver(t, f.url(), opts)
+		g, err := d.TryAcquire(t.Context(), lasting(name, time.Second))
+		if err == nil {
+			g.Release(t.Context())
+		}
+		return err == nil
+	}) {
+		t.Errorf("with %d stopped: the name is not free", stopped)
+	}
+	return took
 }
