@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// acquireScript runs the script of leases that outlive their process.
+// acquireScript runs the script of leases that outlive their process. All but one last ten minutes.
 func acquireScript(t *testing.T, store string) {
 	t.Helper()
 	p := scripts(func(string) string { return store })
@@ -22,15 +22,15 @@ func acquireScript(t *testing.T, store string) {
 }
 
 func TestAcquireRedis(t *testing.T) {
-	acquireScript(t, newWorld(t).blessed("redis://"+startRedis(t)))
+	acquireScript(t, newWorld(t).blessed("redis://"+startRedis(t)+"?max_ttl=10m"))
 }
 
 func TestAcquireRedisCluster(t *testing.T) {
-	acquireScript(t, newWorld(t).blessed("redis://:s3cret@"+startCluster(t, "--requirepass", "s3cret")))
+	acquireScript(t, newWorld(t).blessed("redis://:s3cret@"+startCluster(t, "--requirepass", "s3cret")+"?max_ttl=10m"))
 }
 
 func TestAcquirePostgres(t *testing.T) {
-	acquireScript(t, newWorld(t).blessed(servers.StartPostgres(t).URL("pawl")))
+	acquireScript(t, newWorld(t).blessed(servers.StartPostgres(t).URL("pawl")+"&max_ttl=10m"))
 }
 
 func TestAcquireEtcd(t *testing.T) {

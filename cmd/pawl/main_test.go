@@ -75,6 +75,7 @@ func scripts(store func(workDir string) string) testscript.Params {
 			"status":  scriptStatus,
 			"waitfor": scriptWaitFor,
 			"elapsed": scriptElapsed,
+			"poll":    scriptPoll,
 		},
 	}
 }
@@ -95,6 +96,16 @@ func scriptWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	path := ts.MkAbs(args[0])
 	if !poll(func() bool { _, err := os.Stat(path); return err == nil }) {
 		ts.Fatalf("%s did not appear", args[0])
+	}
+}
+
+// scriptPoll runs a command until it succeeds: poll CMD...
+func scriptPoll(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: poll CMD...")
+	}
+	if !poll(func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
+		ts.Fatalf("in vain for %v: %q", ample, args)
 	}
 }
 
