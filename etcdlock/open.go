@@ -191,8 +191,23 @@ func (s *store) start(ctx context.Context) error {
 	if _, err := s.client.Get(rctx, s.layout.head, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); err != nil {
 		return s.unrecorded(ctx, err).err
 	}
+	if s.throughProxy(rctx) {
+		return fmt.Errorf("%s: this is etcd's grpc-proxy, which answers renewals by itself: connect to the members of the cluster, or through etcd gateway: %w",
+			s.where, errors.ErrUnsupported)
+	}
 	s.work.Go(s.reconcile)
 	return nil
+}
+
+// throughProxy reports whether an etcd grpc-proxy answers. One that has an address to advertise,
+// which it has unless told otherwise, is its own only member, and names no cluster.
+//
+// It sends keepalives of its own and answers ours with the next answer to one of them, which may have
+// been sent before. So trust would not count from our sending. And it goes on for a TTL after
+// the client has gone.
+func (s *store) throughProxy(ctx context.Context) bool {
+	resp, err := pb.NewClusterClient(s.client.ActiveConnection()).MemberList(ctx, new(pb.MemberListRequest), callOptions...)
+	return err == nil && resp.Header == nil // an error says nothing: a user may lack the right
 }
 
 // dialError returns why there is no connection. A request that does not wait for

@@ -4,6 +4,7 @@ package etcdlock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	// allow 128 unless told otherwise.
 	maxBatch = 32
 	// maxReads is how many such transactions are under way, and maxFull if each asks about
-	// so many.
+	// so many. Those that take longer than requestTimeout are not counted.
 	maxReads = 8
 	maxFull  = 64
 )
@@ -49,14 +50,7 @@ type proof struct {
 func (g *grant) prove(ctx context.Context) (*proof, error) {
 	p := &proof{key: g.key, broken: g.s.brokenKey(g.lease), done: make(chan struct{})}
 	p.deadline, _ = ctx.Deadline()
-	q := &g.s.proofs
-	q.mu.Lock()
-	q.waiting = append(q.waiting, p)
-	if q.readers < maxReads || len(q.waiting) >= maxBatch && q.readers < maxFull {
-		q.readers++
-		go q.serve(g.s)
-	}
-	q.mu.Unlock()
+	g.s.proofs.add(p, g.s.answer)
 	select {
 	case <-p.done:
 	case <-ctx.Done():
@@ -68,8 +62,20 @@ func (g *grant) prove(ctx context.Context) (*proof, error) {
 	return p, g.check(p.own, p.news)
 }
 
-// serve answers until nobody waits.
-func (q *proofs) serve(s *store) {
+func (q *proofs) add(p *proof, answer func([]*proof)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, p)
+	if q.readers < maxReads || len(q.waiting) >= maxBatch && q.readers < maxFull {
+		q.readers++
+		go q.serve(answer)
+	}
+}
+
+// serve has batches answered until nobody waits. An answer that takes longer than
+// requestTimeout may come in time for a lease with a long TTL, and must not keep the others
+// waiting: another serve goes on in its place.
+func (q *proofs) serve(answer func([]*proof)) {
 	for {
 		q.mu.Lock()
 		n := min(len(q.waiting), maxBatch)
@@ -82,23 +88,18 @@ func (q *proofs) serve(s *store) {
 		batch := q.waiting[:n:n]
 		q.waiting = q.waiting[n:]
 		q.mu.Unlock()
-		s.answer(batch)
+		late := time.AfterFunc(requestTimeout, func() { q.serve(answer) })
+		answer(batch)
+		if !late.Stop() {
+			return
+		}
 	}
 }
 
-// until returns when a read for all of batch ends: when none of them has time, and before
-// requestTimeout is over.
-func until(batch []*proof, now time.Time) time.Time {
-	var latest time.Time
-	for _, p := range batch {
-		if p.deadline.After(latest) {
-			latest = p.deadline
-		}
-	}
-	if most := now.Add(requestTimeout); latest.After(most) {
-		return most
-	}
-	return latest
+// until returns when a read for all of batch ends: when none of them has time.
+func until(batch []*proof) time.Time {
+	last := slices.MaxFunc(batch, func(a, b *proof) int { return a.deadline.Compare(b.deadline) })
+	return last.deadline
 }
 
 // answer asks for all of batch.
@@ -107,7 +108,7 @@ func (s *store) answer(batch []*proof) {
 	for _, p := range batch {
 		ops = append(ops, clientv3.OpGet(p.key, clientv3.WithKeysOnly()), clientv3.OpGet(p.broken))
 	}
-	ctx, cancel := context.WithDeadline(s.ctx, until(batch, time.Now()))
+	ctx, cancel := context.WithDeadline(s.ctx, until(batch))
 	defer cancel()
 	sent := driver.Now()
 	resp, err := s.client.Txn(bounded{ctx, context.Background()}).Then(ops...).Commit()

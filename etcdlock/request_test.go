@@ -7,6 +7,7 @@ package etcdlock
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -17,20 +18,54 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestProofEnds: a read that proves renewals has the time of one request, however long the TTLs are:
-// an answer that never comes must not keep the others waiting.
+// TestProofEnds: a read that proves renewals has as much time as the one that has the most.
 func TestProofEnds(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct{ a, b, want time.Duration }{
-		{time.Second, 2 * time.Second, 2 * time.Second},
-		{time.Second, time.Minute, requestTimeout},
+		{time.Second, time.Minute, time.Minute},
 		{-time.Second, -time.Minute, -time.Second},
 	} {
 		batch := []*proof{{deadline: now.Add(c.a)}, {deadline: now.Add(c.b)}}
-		if got := until(batch, now).Sub(now); got != c.want {
+		if got := until(batch).Sub(now); got != c.want {
 			t.Errorf("with %v and %v left it ends in %v; want %v", c.a, c.b, got, c.want)
 		}
 	}
+}
+
+// TestLateProofsMakeRoom: reads whose answers do not come, however long their leases can wait for them,
+// keep the others waiting for the time of one request at most.
+func TestLateProofsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, hang := new(proofs), make(chan struct{})
+		answer := func(batch []*proof) {
+			if batch[0].key == "late" {
+				<-hang
+			}
+			for _, p := range batch {
+				close(p.done)
+			}
+		}
+		for range maxReads {
+			q.add(&proof{key: "late", done: make(chan struct{})}, answer)
+			synctest.Wait()
+		}
+		p := &proof{done: make(chan struct{})}
+		q.add(p, answer)
+		synctest.Wait()
+		if closed(p.done) {
+			t.Errorf("there are more than %d reads: this shows nothing", maxReads)
+		}
+		time.Sleep(requestTimeout)
+		synctest.Wait()
+		if !closed(p.done) {
+			t.Errorf("after %v the others still wait for reads without an answer", requestTimeout)
+		}
+		close(hang)
+		synctest.Wait()
+		if q.readers != 0 {
+			t.Errorf("in the end %d reads are counted", q.readers)
+		}
+	})
 }
 
 // TestRequestEnds with its caller's context, with the time for one request, and with

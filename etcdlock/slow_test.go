@@ -24,6 +24,21 @@ func TestLeaseLivesOnASlowLink(t *testing.T) {
 	})
 }
 
+// An answer that takes longer than other requests have keeps a lease with a long TTL.
+func TestLateProofOfALongLease(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Minute
+	m := startServer(t)
+	g := take(t, openStore(t, m.url()), requestFor("deploy", ttl))
+	m.Stop()
+	defer m.Cont()
+	time.AfterFunc(requestTimeout*6/5, m.Cont)
+	if _, err := g.proveInTime(t.Context(), g.backing); err != nil {
+		t.Errorf("a read whose answer takes %v does not prove a lease with a TTL of %v: %v", requestTimeout*6/5, ttl, err)
+	}
+	release(t, g)
+}
+
 // slowStore opens a participant on a link over which a round trip takes so long.
 func slowStore(t *testing.T, trip time.Duration) *store {
 	t.Helper()

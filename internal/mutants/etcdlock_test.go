@@ -71,8 +71,10 @@ func init() {
 		"[]*pb.Compare{created(g.key, \"\", pb.Compare_EQUAL, g.rev)}", "TestLateRewrite")
 	etcd("an etcd lease that is older than a renewal replaces what was renewed", "rewrite.go",
 		" && !g.newerThan(b)", "", "TestExtendAfterRenewal")
-	etcd("a read that proves renewals lasts as long as the TTLs", "proof.go",
-		"latest.After(most)", "false", "TestProofEnds")
+	etcd("reads without an answer keep the others waiting", "proof.go",
+		"time.AfterFunc(requestTimeout,", "time.AfterFunc(time.Hour,", "TestLateProofsMakeRoom")
+	etcd("a grpc-proxy is taken for a member", "open.go",
+		"return err == nil && resp.Header == nil", "return err == nil && resp == nil", "TestGRPCProxy")
 	etcd("Close forgets the spares", "store.go",
 		"\ts.giveBack(spares)", "\t_ = spares", "TestCloseLeavesNoLease")
 	etcd("requests go on after Close", "request.go",
