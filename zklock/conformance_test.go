@@ -87,7 +87,7 @@ func harness(long time.Duration) drivertest.Harness {
 				Open: func(t testing.TB) driver.Driver {
 					p := openThrough(t, drivertest.NewLink(t, s.Addr), options(suiteTTL))
 					// That of the longest leases, so that nobody waits for it later.
-					if _, err := p.session(context.Background(), long); err != nil {
+					if _, err := p.session(context.Background(), purpose{long, true}); err != nil {
 						t.Fatal(err)
 					}
 					return p

@@ -69,6 +69,26 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// TestWaiterLosesItsRights: a waiter hears soon that the nodes of the name belong to another user now.
+func TestWaiterLosesItsRights(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	d := openURL(t, "zk://alice:s3cret@"+s.Addr+"/rights", time.Minute)
+	take(t, d, request("deploy", time.Minute))
+	w := wait(t, d, request("deploy", time.Minute))
+	if _, err := firstSession(d).conn.SetACL(d.dir("deploy"), zk.DigestACL(zk.PermAll, "bob", "s3cret"), -1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.done:
+		if !errors.Is(w.err, driver.ErrDenied) {
+			t.Errorf("Acquire = %v; want ErrDenied", w.err)
+		}
+	case <-time.After(lookEvery):
+		t.Errorf("after %v the waiter has not heard that it has lost its rights", lookEvery)
+	}
+}
+
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	cert, _, both := servers.Certificate(t)
@@ -184,27 +204,4 @@ func TestOverflow(t *testing.T) {
 		}
 	}
 	release(t, take(t, d, request(name, 5*time.Second)))
-}
-
-// TestNoContainers: servers before 3.5.3 know no containers. Then the last that leaves
-// removes the node of the name.
-func TestNoContainers(t *testing.T) {
-	t.Parallel()
-	s := sharedServer(t)
-	d := openURL(t, s.url()+"/plain", 5*time.Second)
-	d.plain.Store(true)
-	for range 3 {
-		g := take(t, d, request("deploy", 5*time.Second))
-		_, stat, err := firstSession(d).conn.Get("/plain/deploy")
-		if err != nil || stat.EphemeralOwner != 0 {
-			t.Errorf("the node of the name: %+v, %v; want a persistent one", stat, err)
-		}
-		release(t, g)
-		if !eventually(patience, func() bool {
-			found, _, err := firstSession(d).conn.Exists("/plain/deploy")
-			return err == nil && !found
-		}) {
-			t.Error("the node of the name is left")
-		}
-	}
 }

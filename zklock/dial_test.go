@@ -100,3 +100,10 @@ func TestOptionsAreCopied(t *testing.T) {
 		t.Errorf("Ping = %v; want ErrUnavailable, as the options were right when Open was called", err)
 	}
 }
+
+// TestOldServers: what to do about servers that have no container nodes.
+func TestOldServers(t *testing.T) {
+	if err := explain(errors.New(otherAnswer + "-6")); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "3.5.3") {
+		t.Errorf("an unknown kind of request: %v; want the version that it takes", err)
+	}
+}

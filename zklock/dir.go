@@ -11,8 +11,7 @@ import (
 )
 
 // makeDir makes the node of a name, and those above it, as containers: the servers
-// remove them some time after the last child has gone. Servers before 3.5.3 know
-// no containers; what is made there is removed by whoever leaves last.
+// remove them some time after the last child has gone.
 func (s *session) makeDir(ctx context.Context, dir string) error {
 	if up := path.Dir(dir); up != "/" {
 		found, err := call(ctx, s, func() (bool, error) {
@@ -29,26 +28,12 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 		}
 	}
 	_, err := call(ctx, s, func() (string, error) {
-		if !s.store.plain.Load() {
-			_, err := s.conn.CreateContainer(dir, nil, zk.FlagContainer, s.store.acl)
-			if !unimplemented(err) {
-				return "", err
-			}
-			s.store.plain.Store(true)
-		}
-		return s.conn.Create(dir, nil, zk.FlagPersistent, s.store.acl)
+		return s.conn.CreateContainer(dir, nil, zk.FlagContainer, s.store.acl)
 	})
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
 	}
 	return err
-}
-
-// sweep removes the node of a name, if it is no container and has no children.
-func (s *store) sweep(n *session, dir string) {
-	if s.plain.Load() {
-		s.work.Go(func() { n.conn.Delete(dir, -1) }) // it is not empty: then others are there
-	}
 }
 
 type none = struct{}

@@ -26,18 +26,20 @@
 // Nor is the session timeout the time for which a lease can be trusted from there. The
 // server that a client is connected to tells the leader that the client lives only
 // when it is asked, every half tick; so the leader's count may have begun earlier.
-// Sessions are therefore longer than the TTL: by a third of it, and by three ticks at
-// least. The client has a quorum carry out something several times within that margin,
+// A lease is therefore trusted for less than the session lasts: for two ticks less, and some
+// requests. The client has a quorum carry out something several times within that margin,
 // and trusts a transaction only from when the leader must have heard of an earlier one,
-// even if it has paused since.
+// even if it has paused since. From eight ticks up the session lasts for the TTL, so that a
+// holder that is killed keeps others out for no longer. For a shorter TTL, and for leases that
+// are not renewed, which need all of theirs, it lasts longer.
 //
 // # TTL and sessions
 //
-// All leases with one TTL are in one session, which lives on while there is a client.
-// A lease that is not renewed is ended by the client when its TTL has passed; if the
-// client is not there any more, by the servers when the session has ended. A TTL that
-// is longer than the servers' sessions is refused, and so is a renewal for a TTL that
-// is longer than the session's.
+// All leases with one TTL are in one session, but for those that are not renewed, which are in
+// another. It lives on while there is a client. A lease that is not renewed is ended by the
+// client when its TTL has passed; if the client is not there any more, by the servers when the
+// session has ended. A TTL that is longer than the servers' sessions is refused, and so is a
+// renewal for a TTL that is longer than the session's.
 //
 // The exact layout is described in docs/zookeeper-protocol.md, what holds under which
 // assumption in docs/guarantees/zookeeper.md.

@@ -27,6 +27,7 @@ import (
 type doubt struct {
 	dir, prefix string
 	began       driver.Instant
+	floor       int64 // of the attempt that made the first of the nodes
 
 	// Guarded by session.mu.
 	open  int             // attempts that look for their nodes themselves
@@ -49,7 +50,7 @@ func (s *session) suspect(n *node) {
 	key := n.dir + "/" + n.prefix
 	d := s.doubts[key]
 	if d == nil {
-		d = &doubt{dir: n.dir, prefix: n.prefix, kept: make(map[string]bool), going: make(map[string]bool)}
+		d = &doubt{dir: n.dir, prefix: n.prefix, floor: n.floor, kept: make(map[string]bool), going: make(map[string]bool)}
 		s.doubts[key] = d
 	}
 	d.began = driver.Now()

@@ -55,9 +55,6 @@ func lasting(err error) bool {
 	return errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrNoAuth) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errClosed)
 }
 
-// unimplemented reports whether a server does not know the kind of request.
-func unimplemented(err error) bool { return err != nil && err.Error() == otherAnswer+"-6" }
-
 // explain adds to an answer what to do about it.
 func explain(err error) error {
 	hint, kind := "", error(nil)
@@ -72,6 +69,9 @@ func explain(err error) error {
 		hint = "a node above is ephemeral: use another root"
 	case errors.Is(err, zk.ErrInvalidACL):
 		hint = "the servers do not know the user's ACL"
+	case err.Error() == otherAnswer+"-6":
+		kind = errors.ErrUnsupported
+		hint = "the servers know no container nodes: use ZooKeeper 3.5.3 or later"
 	case err.Error() == otherAnswer+"-125":
 		hint = "the quota of the root is used up"
 	default:

@@ -27,11 +27,11 @@ type grant struct {
 	clearing sync.Once // begins clear
 
 	czxid int64 // the transaction that made the node, once it is known
-	floor int64 // that of a grant before the node was asked for; or 0
 
 	// Guarded by session.mu.
 	token   uint64
 	since   driver.Instant
+	there   sending        // when a round was sent that has found the node last
 	expires driver.Instant // when the node is deleted unless renewed
 	timer   *time.Timer    // at expires, and before that when the node is to be watched; nil unless granted
 	watched bool           // or is about to be
@@ -45,7 +45,7 @@ type grant struct {
 
 // newGrant returns a grant whose node is still to be made.
 func (s *session) newGrant(req *driver.Request) *grant {
-	return &grant{s: s, n: s.newNode(req), floor: s.store.seen.Load(), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
+	return &grant{s: s, n: s.newNode(req), kind: kindOf(req), busy: make(chan struct{}, 1), told: make(chan struct{}, 1)}
 }
 
 // watchAfter is how long a lease must be held for its node to be watched, so that the
@@ -120,25 +120,29 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	if most := s.store.longestTTL(s.granted()); ttl > most {
+	if most := s.longestTTL(); ttl > most {
 		return 0, fmt.Errorf("zklock: TTL %v: this lease is in a session of %v, and its TTL can be at most %v: acquire it with the longer one: %w",
 			ttl, s.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
 	}
-	sent, err := s.confirmed(ctx, g.n.path())
-	var since driver.Instant
+	_, err := s.confirmedFor(ctx, g.n.path(), g)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return 0, g.missing(ctx)
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.end(errSession)
-	case err == nil:
-		// However little the leader has heard of the session lately: more is more.
-		if since, err = s.confirm(sent, ttl); err == nil && since <= g.Since() {
-			err = errYoung
-		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// However little the leader has heard of the session lately: more is more.
+	since := g.since
+	if g.there.link != nil && g.there.link == s.link {
+		since = max(since, s.trust(g.there, ttl))
+	}
+	if err == nil && g.there.link != s.link {
+		err = errYoung
+	} else if since > g.since {
+		err = nil // if it is an earlier round that has arrived: this one goes on
+	}
 	switch {
 	case g.loss.Err() != nil:
 		return 0, g.loss.Err()
@@ -149,7 +153,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	case err != nil:
 		return 0, unavailable(explain(err))
 	}
-	g.since = max(g.since, since)
+	g.since = since
 	g.expires = max(g.expires, since.Add(ttl)) // a renewal does not shorten; see expire
 	if at := g.waited; !at.IsZero() {
 		g.waited = time.Time{}

@@ -18,7 +18,9 @@ import (
 )
 
 // usual returns a session to look with.
-func (s *store) usual(ctx context.Context) (*session, error) { return s.session(ctx, s.ttl) }
+func (s *store) usual(ctx context.Context) (*session, error) {
+	return s.session(ctx, purpose{ttl: s.ttl})
+}
 
 // maxReads bounds how many reads are under way at a time.
 const maxReads = 64

@@ -429,7 +429,7 @@ func TestWatchesDoNotAddUp(t *testing.T) {
 	s := sharedServer(t)
 	a, b := openURL(t, s.url(), time.Minute), openURL(t, s.url(), time.Minute)
 	g := take(t, a, request("watched", time.Minute))
-	n, err := b.usual(t.Context())
+	n, err := b.session(t.Context(), purpose{time.Minute, true})
 	if err != nil {
 		t.Fatal(err)
 	}

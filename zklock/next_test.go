@@ -199,8 +199,8 @@ func TestStanding(t *testing.T) {
 	}{
 		{name: "confirmed lately", touched: time.Second, counted: time.Second, set: l, since: time.Second},
 		{name: "the leader may have counted for long", touched: time.Second, counted: 13 * time.Second, set: l, since: 3 * time.Second},
-		{name: "the leader may have counted for too long", touched: time.Second, counted: 20 * time.Second, set: l},
-		{name: "confirmed long ago", touched: 8 * time.Second, counted: 8 * time.Second, set: l},
+		{name: "the leader may have counted for too long", touched: time.Second, counted: 26 * time.Second, set: l},
+		{name: "confirmed long ago", touched: 16 * time.Second, counted: 16 * time.Second, set: l},
 		{name: "never confirmed", counted: time.Second, set: l},
 		{name: "not renewed", touched: time.Second, counted: time.Second, set: l, fixed: true},
 		{name: "something has happened to the node", touched: time.Second, counted: time.Second, set: l, stirred: true},

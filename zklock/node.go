@@ -25,7 +25,8 @@ type node struct {
 	prefix string // of the node's name; contains the id of the lease, so no other attempt's begins so
 	record record
 	ttl    time.Duration
-	renew  bool // the lease will be renewed
+	renew  bool  // the lease will be renewed
+	floor  int64 // the transaction of a grant before any node of the attempt was asked for; or 0
 
 	asked chan made      // gets the answer to a request to make the node, if one is under way
 	early chan listing   // gets the children of the name, asked for right behind that
@@ -52,14 +53,15 @@ type made struct {
 
 func (s *session) newNode(req *driver.Request) *node {
 	n := &node{
-		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), ttl: req.TTL, renew: req.Renewed,
+		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), ttl: req.TTL, renew: req.Renewed, floor: s.store.seen.Load(),
 		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why, Holds: req.Holds}, sure: errYoung,
 	}
 	s.mu.Lock()
 	d := s.doubts[n.dir+"/"+n.prefix]
 	s.mu.Unlock()
 	if d != nil {
-		s.suspect(n) // the attempt is repeated
+		n.floor = d.floor // the node may be one that was made long before
+		s.suspect(n)      // the attempt is repeated
 	}
 	return n
 }
@@ -174,7 +176,6 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		case err == nil:
 			n.settle("")
 			n.s.keepPast(n.dir, n.seen)
-			n.s.store.sweep(n.s, n.dir)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode) && !before:
 			n.settle("")
@@ -196,14 +197,19 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 // brokenBy returns how the lease of a node that is gone was broken, or nil if nobody
 // has left word of that.
 func (n *node) brokenBy(ctx context.Context) (*driver.LostError, error) {
-	data, err := call(ctx, n.s, func() ([]byte, error) {
-		data, _, err := n.s.conn.Get(n.dir)
-		return data, err
-	})
+	data, err := n.dirData(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	return readBroken(data).find(n.name), err
+}
+
+// dirData returns the data of the name's node.
+func (n *node) dirData(ctx context.Context) ([]byte, error) {
+	return call(ctx, n.s, func() ([]byte, error) {
+		data, _, err := n.s.conn.Get(n.dir)
+		return data, err
+	})
 }
 
 // again returns after a pause, and nil, if a request that has failed with err is

@@ -81,7 +81,7 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 			return nil, err
 		}
 		s := d.(*store)
-		if _, err := s.leases(ctx, s.ttl); err != nil {
+		if _, err := s.leases(ctx, purpose{ttl: s.ttl}); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 		return d, nil
@@ -133,7 +133,7 @@ func newStore(p *place) (*store, error) {
 		tick:     cmp.Or(o.TickTime, defaultTick),
 		tickFrom: tickAssumed,
 		timeout:  cmp.Or(o.ConnectTimeout, defaultConnect),
-		sessions: make(map[time.Duration]*session),
+		sessions: make(map[purpose]*session),
 	}
 	if s.ttl < driver.MinTTL || s.tick < time.Millisecond || s.timeout < 0 {
 		return nil, fmt.Errorf("zklock: TTL %v, tick time %v or connect timeout %v is too short", s.ttl, s.tick, s.timeout)

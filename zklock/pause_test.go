@@ -104,7 +104,7 @@ func TestDeafHolder(t *testing.T) {
 		t.Error("the lease is trusted when the next one has begun")
 	}
 	took, most := w.at.Sub(deaf), ttl*3/2+tick+time.Second
-	t.Logf("the next lease began after %v; sessions last %v", took, b.timeoutFor(ttl))
+	t.Logf("the next lease began after %v; sessions last %v", took, b.timeoutFor(purpose{ttl: ttl}))
 	if took > most {
 		t.Errorf("the next lease began %v after the holder went deaf; want at most %v", took, most)
 	}

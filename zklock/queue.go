@@ -73,8 +73,7 @@ func (g *grant) place(ctx context.Context) (line, int, error) {
 	}
 }
 
-// take makes the lease one that holds the name, as soon as it can be trusted, or returns
-// errTooSlow if it cannot within a TTL. If
+// take makes the lease one that holds the name, as soon as it can be trusted. If
 // it did not have to wait, trust may count from the request that made its node; else from what a
 // quorum has confirmed lately of the session, as long as nothing has been heard of the node itself.
 func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
@@ -92,22 +91,12 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	if !now {
 		since, err = g.standing(req.TTL, req.Renewed)
 	}
-	for began := driver.Now(); err != nil; {
-		var sent sending
-		if sent, err = g.s.confirmed(ctx, g.n.path()); err == nil {
-			since, err = g.s.trusted(sent, req.TTL, req.Renewed)
-		}
-		if errors.Is(err, zk.ErrNoNode) {
-			return errGone
-		}
-		if errors.Is(err, errYoung) && driver.Now().Sub(began) > req.TTL {
-			return g.s.tooSlow(req.TTL)
-		}
-		if err != nil {
-			if err := g.s.again(ctx, err); err != nil {
-				return err
-			}
-			g.s.sleep(ctx, g.s.store.tick/4)
+	if err == nil {
+		err = g.s.inTime(since, req) // to learn the czxid may have taken long
+	}
+	if err != nil {
+		if since, err = g.confirm(ctx, req); err != nil {
+			return err
 		}
 	}
 	if err := g.checkOrder(); err != nil {
@@ -116,50 +105,98 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	return g.begin(tokenOf(g.czxid), since, req.TTL, !now)
 }
 
+// confirm has a quorum confirm the node until it shows enough trust, and returns since when. It
+// returns errTooSlow if that takes longer than the TTL.
+func (g *grant) confirm(ctx context.Context, req *driver.Request) (since driver.Instant, err error) {
+	for began := driver.Now(); ; {
+		sent, err := g.s.confirmed(ctx, g.n.path())
+		if err == nil {
+			since, err = g.s.trusted(sent, req.TTL, req.Renewed)
+		}
+		if err == nil {
+			err = g.s.inTime(since, req)
+		}
+		switch {
+		case err == nil:
+			return since, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return 0, errGone
+		case errors.Is(err, errYoung) && driver.Now().Sub(began) > req.TTL:
+			return 0, g.s.tooSlow(req.TTL)
+		}
+		if err := g.s.again(ctx, err); err != nil {
+			return 0, err
+		}
+		g.s.sleep(ctx, g.s.store.tick/4)
+	}
+}
+
 // lookEvery is after how long a waiter looks although nobody has told it anything:
 // package zk does not say if it fails to set its watches on a new connection.
 const lookEvery = 20 * time.Second
 
-// Acquire implements driver.Queuer.
+// rightsEvery is how often a waiter asks whether it still may use the name: no watch tells of a
+// change of rights.
+const rightsEvery = 2 * time.Second
+
+// Acquire implements driver.Queuer. A node that somebody has deleted, or that has gone with its
+// session, is made anew, at the end of the queue.
 func (s *store) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if err := checkKind(kindOf(req)); err != nil {
 		return nil, err
 	}
-	queued := false
+	for queued := false; ; {
+		n, err := s.reach(ctx, req, queued)
+		if err != nil {
+			return nil, err
+		}
+		if g, err := n.acquire(ctx, req, &queued); err != errRejoin {
+			return g, err
+		}
+	}
+}
+
+// reach returns a session. A waiter that has lost its place with the last one bears it for a TTL that
+// there is none.
+func (s *store) reach(ctx context.Context, req *driver.Request, queued bool) (*session, error) {
 	var away driver.Outage
 	for {
 		sent := driver.Now()
-		n, err := s.leases(ctx, req.TTL)
-		if err != nil {
-			if out := away.Failed(sent, req.TTL, err); queued && out != nil && ctx.Err() == nil {
-				return nil, out
-			}
-			if !queued || ctx.Err() != nil || errors.Is(err, errClosed) || lasting(err) {
-				return nil, err
-			}
-			select {
-			case <-time.After(time.Second/2 + rand.N(time.Second/2)):
-			case <-ctx.Done():
-			}
-			continue
+		n, err := s.leases(ctx, purposeOf(req))
+		if err == nil || !queued || ctx.Err() != nil || errors.Is(err, errClosed) || lasting(err) {
+			return n, err
 		}
-		g := n.newGrant(req)
-		waiting, stop := n.bear(ctx, req.TTL)
-		err = g.wait(waiting, req, &queued)
-		stop()
-		if out := new(driver.SilentError); err != nil && queued && ctx.Err() == nil && errors.As(context.Cause(waiting), &out) {
+		if out := away.Failed(sent, req.TTL, err); out != nil {
+			return nil, out
+		}
+		select {
+		case <-time.After(time.Second/2 + rand.N(time.Second/2)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// errRejoin is of a waiter that has lost its place, and is to join the queue again.
+var errRejoin = errors.New("zklock: the place in the queue is lost")
+
+// acquire waits in the queue.
+func (s *session) acquire(ctx context.Context, req *driver.Request, queued *bool) (driver.Grant, error) {
+	g := s.newGrant(req)
+	waiting, stop := s.bear(ctx, req.TTL)
+	defer stop()
+	err := g.wait(waiting, req, queued)
+	g.n.gone = g.n.gone || errors.Is(err, errGone)
+	if err != nil && *queued && ctx.Err() == nil {
+		if out := new(driver.SilentError); errors.As(context.Cause(waiting), &out) {
 			// The node goes with its session, or when it can be deleted.
 			left, _ := g.result(waiting, err)
 			return left, out
 		}
-		g.n.gone = g.n.gone || errors.Is(err, errGone)
-		// A node that somebody has deleted, or that has gone with its session, is made
-		// anew, at the end of the queue.
-		if queued && ctx.Err() == nil && s.ctx.Err() == nil && !g.n.left() && rejoins(err) {
-			continue
+		if s.store.ctx.Err() == nil && !g.n.left() && rejoins(err) {
+			return nil, errRejoin
 		}
-		return g.result(ctx, err)
 	}
+	return g.result(ctx, err)
 }
 
 // bear returns a context that also ends when nothing has been heard of the servers for
@@ -246,19 +283,26 @@ func (g *grant) sleep(ctx context.Context, before line) (gone string, err error)
 			return "", s.again(ctx, err)
 		}
 	}
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
-	select {
-	case e := <-wake:
-		if e.gone {
-			return path.Base(e.path), nil
+	ticker := time.NewTicker(rightsEvery)
+	defer ticker.Stop()
+	for began := driver.Now(); driver.Now().Sub(began) < lookEvery; {
+		select {
+		case e := <-wake:
+			if e.gone {
+				return path.Base(e.path), nil
+			}
+			return "", nil
+		case <-g.told:
+			return "", nil
+		case <-ticker.C:
+			if _, err := g.n.dirData(ctx); errors.Is(err, zk.ErrNoAuth) {
+				return "", explain(err)
+			}
+		case <-s.dead:
+			return "", s.why()
+		case <-ctx.Done():
+			return "", ctx.Err()
 		}
-	case <-g.told:
-	case <-timer.C:
-	case <-s.dead:
-		return "", s.why()
-	case <-ctx.Done():
-		return "", ctx.Err()
 	}
 	return "", nil
 }

@@ -17,6 +17,7 @@ import (
 // next.
 type round struct {
 	paths map[string]bool // false: there is no such node
+	of    []*grant        // those that are renewed
 	done  chan struct{}   // closed when the fields below are set
 	sent  sending         // before the first request
 	err   error
@@ -35,6 +36,12 @@ const (
 // the sending of a request after confirmed was called, which a quorum has carried
 // out. It returns zk.ErrNoNode if the node is not there.
 func (s *session) confirmed(ctx context.Context, path string) (sending, error) {
+	return s.confirmedFor(ctx, path, nil)
+}
+
+// confirmedFor is confirmed for the node of a grant that is renewed. What a round has shown is noted
+// there also if ctx has ended meanwhile: on a slow link the next call is told.
+func (s *session) confirmedFor(ctx context.Context, path string, g *grant) (sending, error) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
@@ -46,6 +53,9 @@ func (s *session) confirmed(ctx context.Context, path string) (sending, error) {
 		s.round = r
 	}
 	r.paths[path] = true
+	if g != nil {
+		r.of = append(r.of, g)
+	}
 	if s.asking < maxRounds {
 		s.asking++
 		s.store.work.Go(s.ask)
@@ -91,7 +101,24 @@ func (s *session) ask() {
 			size += len(path)
 		}
 		r.check(s.conn, paths)
+		if r.err == nil {
+			s.noteRound(r)
+		}
 		close(r.done)
+	}
+}
+
+// noteRound notes what a round has shown of the session and of the leases that it renews.
+func (s *session) noteRound(r *round) {
+	if _, err := s.confirm(r.sent, 0); err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range r.of {
+		if r.paths[g.n.path()] && r.sent.at > g.there.at {
+			g.there = r.sent
+		}
 	}
 }
 

@@ -22,11 +22,10 @@ import (
 // Trust rests on requests that a quorum has carried out for the session; see
 // confirm for how long.
 type session struct {
+	purpose
 	store *store
 	conn  *zk.Conn
-	ttl   time.Duration // the longest TTL of its leases
 	ready chan struct{} // closed when it can be used, and refused is set
-	away  chan struct{} // closed when no server could be reached before
 	dead  chan struct{} // closed when it has ended, with err
 
 	refused error // why there can be no leases in it
@@ -34,6 +33,7 @@ type session struct {
 	mu       sync.Mutex // guards the fields below
 	id       int64
 	timeout  time.Duration // as the servers grant it
+	away     chan struct{} // closed when the attempt that is under way to reach a server has failed
 	err      error         // why it has ended
 	dialErr  error         // why the last attempt to connect has failed
 	link     *link
@@ -59,11 +59,11 @@ var (
 	errClosed  = fmt.Errorf("zklock: %w", driver.ErrClosed)
 )
 
-// newSession begins a session for leases of up to ttl. It is ready later.
-func (s *store) newSession(ttl time.Duration) (*session, error) {
+// newSession begins a session. It is ready later.
+func (s *store) newSession(p purpose) (*session, error) {
 	n := &session{
-		store: s, ttl: ttl, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
-		timeout: s.timeoutFor(ttl), answered: driver.Now(),
+		store: s, purpose: p, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
+		timeout: s.timeoutFor(p), answered: driver.Now(),
 		grants: make(map[*grant]struct{}), watches: make(map[string]*watch), pasts: make(map[string]past),
 		doubts: make(map[string]*doubt),
 	}
@@ -91,7 +91,7 @@ func (silent) Printf(string, ...any) {}
 
 // begin makes the session ready, and keeps it.
 func (s *session) begin() {
-	for away := false; ; {
+	for {
 		err := s.login()
 		if err == nil {
 			break
@@ -99,20 +99,30 @@ func (s *session) begin() {
 		if lasting(err) {
 			s.end(err)
 		}
-		if errors.Is(err, zk.ErrNoServer) && !away {
-			away = true
+		if errors.Is(err, zk.ErrNoServer) {
+			s.mu.Lock()
 			close(s.away)
+			s.away = make(chan struct{})
+			s.mu.Unlock()
 		}
 		if !s.sleep(s.store.ctx, retryPause) {
 			return
 		}
 	}
-	if most := s.store.longestTTL(s.granted()); most < s.ttl {
+	if most := s.longestTTL(); most < s.ttl {
 		s.refused = fmt.Errorf("zklock: TTL %v is too long for these servers, whose sessions last %v (%s): use at most %v, or raise their maxSessionTimeout: %w",
 			s.ttl, s.granted(), s.store.ticks(), most.Truncate(time.Millisecond), errors.ErrUnsupported)
 	}
 	close(s.ready)
 	s.keep()
+}
+
+// failing returns a channel that is closed when the attempt to reach a server that is under way
+// has failed. Callers that try again at once wait for the next one, and so go at its pace.
+func (s *session) failing() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away
 }
 
 // login says who we are, or only asks something.

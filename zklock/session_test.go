@@ -10,8 +10,10 @@ import (
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +27,8 @@ import (
 func TestTrust(t *testing.T) {
 	const ttl = 30 * time.Second
 	st := &store{tick: 2 * time.Second}
-	timeout := st.timeoutFor(ttl)
-	if most := st.longestTTL(timeout); most < ttl || most > ttl+10*time.Millisecond {
+	timeout := st.timeoutFor(purpose{ttl, true})
+	if most := st.longestTTL(timeout, true); most < ttl || most > ttl+10*time.Millisecond {
 		t.Errorf("a session for a TTL of %v has a longest TTL of %v", ttl, most)
 	}
 	now := driver.Now()
@@ -56,8 +58,13 @@ func TestTrust(t *testing.T) {
 	} {
 		l := new(link)
 		s := &session{store: st, timeout: timeout, link: l, counted: ago(c.connected)}
+		short := &session{store: st, timeout: ttl, link: l, counted: ago(c.connected)}
 		for _, d := range c.touches {
 			s.touches = append(s.touches, touch{ago(d), ago(d).Add(answer)})
+		}
+		short.touches = slices.Clone(s.touches)
+		if since, err := short.confirm(sending{now, l}, ttl); err != nil || since != ago(c.counted) {
+			t.Errorf("%s, in a session as long as the TTL: trusted since %v after the sending, %v; want %v", c.name, since.Sub(now), err, -c.counted)
 		}
 		want := min(now, ago(c.counted).Add(timeout-ttl))
 		if since, err := s.confirm(sending{now, l}, ttl); err != nil || since != want {
@@ -73,7 +80,7 @@ func TestTrust(t *testing.T) {
 }
 
 // TestTrustedEnough: a lease that is not renewed begins with its whole TTL, and one that
-// is renewed with half of it if need be.
+// is renewed with a third of it if need be.
 func TestTrustedEnough(t *testing.T) {
 	const ttl = 30 * time.Second
 	st := &store{tick: 2 * time.Second}
@@ -82,10 +89,10 @@ func TestTrustedEnough(t *testing.T) {
 		late           time.Duration // of the leader's count, beyond what the timeout allows for
 		fixed, renewed bool
 	}{
-		{-time.Second, true, true}, {time.Second, false, true}, {9 * time.Second, false, true}, {16 * time.Second, false, false}, {time.Minute, false, false},
+		{-time.Second, true, true}, {time.Second, false, true}, {9 * time.Second, false, true}, {19 * time.Second, false, true}, {21 * time.Second, false, false}, {time.Minute, false, false},
 	} {
 		for _, renewed := range []bool{true, false} {
-			s := &session{store: st, timeout: st.timeoutFor(ttl), link: l}
+			s := &session{store: st, timeout: st.timeoutFor(purpose{ttl, true}), link: l}
 			now := driver.Now()
 			s.counted = now.Add(ttl - s.timeout - c.late)
 			since, err := s.trusted(sending{now, l}, ttl, renewed)
@@ -96,13 +103,22 @@ func TestTrustedEnough(t *testing.T) {
 	}
 }
 
-// TestTimeouts: for any TTL the session is long enough for it.
+// TestTimeouts: for any TTL the session is long enough for it, and no longer than it has to be.
 func TestTimeouts(t *testing.T) {
 	for _, tick := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 10 * time.Second} {
 		st := &store{tick: tick}
 		for ttl := driver.MinTTL; ttl < time.Hour; ttl += ttl/7 + 1 {
-			if most := st.longestTTL(st.timeoutFor(ttl).Truncate(time.Millisecond)); most < ttl {
-				t.Errorf("tick %v, TTL %v: the session of %v is for %v only", tick, ttl, st.timeoutFor(ttl), most)
+			for _, whole := range []bool{false, true} {
+				timeout := st.timeoutFor(purpose{ttl, whole})
+				if most := st.longestTTL(timeout.Truncate(time.Millisecond), whole); most < ttl {
+					t.Errorf("tick %v, TTL %v, whole %v: the session of %v is for %v only", tick, ttl, whole, timeout, most)
+				}
+				if more := timeout - ttl; !whole && ttl >= fewTicks*tick && more > 2*time.Millisecond {
+					t.Errorf("tick %v, TTL %v: who is killed keeps others out for %v more", tick, ttl, more)
+				}
+				if whole && timeout-ttl < st.slack(timeout) {
+					t.Errorf("tick %v, TTL %v: the session of %v leaves no room for two windows", tick, ttl, timeout)
+				}
 			}
 		}
 	}
@@ -156,7 +172,7 @@ func TestRefusedTTL(t *testing.T) {
 func TestManyTTLs(t *testing.T) {
 	t.Parallel()
 	d := openURL(t, sharedServer(t).url(), 3*time.Second)
-	for i := range maxSessions {
+	for i := range maxSessions - 1 { // one is for looking
 		release(t, take(t, d, request("ttls", time.Duration(i+3)*time.Second)))
 	}
 	if g, err := d.TryAcquire(t.Context(), request("ttls", time.Minute)); err == nil {
@@ -268,11 +284,11 @@ func TestCloseBesideAnEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := s.sessionFor(s.ttl)
+		n, err := s.sessionFor(purpose{ttl: s.ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-n.away // from now on it sleeps and tries again
+		<-n.failing() // from now on it sleeps and tries again
 		s.cancel()
 		synctest.Wait()
 		waited := make(chan struct{})
@@ -288,6 +304,55 @@ func TestCloseBesideAnEnd(t *testing.T) {
 		}
 		n.end(errSession)
 		<-waited
+	})
+}
+
+// TestAwayAtThePaceOfConnecting: while no server can be reached, each call fails with an attempt to
+// connect, and not at once with one of before.
+func TestAwayAtThePaceOfConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{addrs: []string{"127.0.0.1:1"}}
+		var dials atomic.Int32
+		p.opts.Dial = func(context.Context, string, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, io.EOF
+		}
+		s, err := newStore(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for range 10 {
+			before := dials.Load()
+			if _, err := s.TryAcquire(t.Context(), request("away", s.ttl)); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+			}
+			if dials.Load() == before {
+				t.Fatal("TryAcquire fails without an attempt to connect")
+			}
+		}
+	})
+}
+
+// TestOutageOfAWaiter: a waiter whose session has ended bears an outage for its TTL, and one that has
+// no place yet hears of it at once.
+func TestOutageOfAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{addrs: []string{"127.0.0.1:1"}}
+		p.opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
+		s, err := newStore(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		req, began := request("away", s.ttl), driver.Now()
+		silent := new(driver.SilentError)
+		if _, err := s.reach(t.Context(), req, false); !errors.Is(err, driver.ErrUnavailable) || errors.As(err, &silent) {
+			t.Errorf("without a place = %v; want ErrUnavailable", err)
+		}
+		if _, err := s.reach(t.Context(), req, true); !errors.As(err, &silent) || driver.Now().Sub(began) < s.ttl {
+			t.Errorf("after the loss of a place = %v after %v; want a SilentError after %v", err, driver.Now().Sub(began), s.ttl)
+		}
 	})
 }
 

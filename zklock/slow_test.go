@@ -26,7 +26,7 @@ func openWith(ttl, tick time.Duration) func(addr string) (*pawl.Client, error) {
 // A lease lives as long as the servers answer within a fifth of the TTL, or a sixth if their
 // ticks are a tenth of it.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
-	const ttl = 6 * time.Second
+	const ttl = 12 * time.Second
 	for name, c := range map[string]struct{ tick, trip time.Duration }{
 		"short ticks": {tick, ttl / 5}, "long ticks": {ttl / 10, ttl * 17 / 100},
 	} {
@@ -67,4 +67,29 @@ func TestTooSlowForTheTTL(t *testing.T) {
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A renewal goes on when its caller has given up, and the next one is told.
+func TestRenewalGoesOn(t *testing.T) {
+	t.Parallel()
+	const trip, limit, ttl = 3 * time.Second, 2 * time.Second, time.Minute
+	link := drivertest.NewLink(t, startServer(t).Addr)
+	link.Slow(trip / 2)
+	g := take(t, openURL(t, "zk://"+link.Addr(), ttl), request("goes-on", ttl))
+	began := driver.Now()
+	renew := func() (driver.Instant, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		return g.Renew(ctx, ttl)
+	}
+	if _, err := renew(); err == nil {
+		t.Fatalf("Renew has taken less than %v; a round trip takes %v", limit, trip)
+	}
+	switch since, err := renew(); {
+	case err != nil:
+		t.Errorf("the second Renew = %v; want what has become of the first", err)
+	case since < began || since > began.Add(limit):
+		t.Errorf("trust counts from %v after the first renewal; want from its sending", since.Sub(began))
+	}
+	release(t, g)
 }

@@ -33,8 +33,7 @@ type store struct {
 	tickFrom string        // how it is known, for people
 	timeout  time.Duration // of connecting
 
-	plain atomic.Bool  // the servers know no containers
-	seen  atomic.Int64 // the transaction of the last grant; see checkOrder
+	seen atomic.Int64 // the transaction of the last grant; see checkOrder
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -42,7 +41,7 @@ type store struct {
 
 	mu       sync.Mutex // guards the fields below
 	closed   bool
-	sessions map[time.Duration]*session // by TTL
+	sessions map[purpose]*session
 }
 
 // Guarantees implements driver.Driver. A restart of the servers loses nothing that
@@ -62,13 +61,13 @@ func (s *store) dir(name string) string {
 	return s.root + "/" + encodeName(name)
 }
 
-// session returns the session for leases with the given TTL, as soon as it can be
-// used. It returns an error that is ErrUnavailable if there is none.
-func (s *store) session(ctx context.Context, ttl time.Duration) (*session, error) {
+// session returns the session for the given purpose, as soon as it can be used. It
+// returns an error that is ErrUnavailable if there is none.
+func (s *store) session(ctx context.Context, p purpose) (*session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.sessionFor(ttl)
+	n, err := s.sessionFor(p)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (s *store) session(ctx context.Context, ttl time.Duration) (*session, error
 		return n, nil
 	case <-n.dead:
 		return nil, unavailable(explain(n.why()))
-	case <-n.away:
+	case <-n.failing():
 	case <-timer.C:
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -93,33 +92,33 @@ func (s *store) session(ctx context.Context, ttl time.Duration) (*session, error
 }
 
 // leases is session, for one that can have leases.
-func (s *store) leases(ctx context.Context, ttl time.Duration) (*session, error) {
-	n, err := s.session(ctx, ttl)
+func (s *store) leases(ctx context.Context, p purpose) (*session, error) {
+	n, err := s.session(ctx, p)
 	if err == nil && n.refused != nil {
 		return nil, n.refused
 	}
 	return n, err
 }
 
-// sessionFor returns the session for a TTL, which may not be ready.
-func (s *store) sessionFor(ttl time.Duration) (*session, error) {
+// sessionFor returns the session for a purpose, which may not be ready.
+func (s *store) sessionFor(p purpose) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, unavailable(errClosed)
 	}
-	if n := s.sessions[ttl]; n != nil {
+	if n := s.sessions[p]; n != nil {
 		return n, nil
 	}
 	if len(s.sessions) == maxSessions {
 		return nil, fmt.Errorf("zklock: TTL %v: a client has a session for each TTL, and this one has used %d: use fewer different TTLs",
-			ttl, maxSessions)
+			p.ttl, maxSessions)
 	}
-	n, err := s.newSession(ttl)
+	n, err := s.newSession(p)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	s.sessions[ttl] = n
+	s.sessions[p] = n
 	return n, nil
 }
 
@@ -127,8 +126,8 @@ func (s *store) sessionFor(ttl time.Duration) (*session, error) {
 func (s *store) forget(n *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[n.ttl] == n {
-		delete(s.sessions, n.ttl)
+	if s.sessions[n.purpose] == n {
+		delete(s.sessions, n.purpose)
 	}
 }
 
@@ -147,7 +146,7 @@ func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Gra
 	if err := checkKind(kindOf(req)); err != nil {
 		return nil, err
 	}
-	n, err := s.leases(ctx, req.TTL)
+	n, err := s.leases(ctx, purposeOf(req))
 	if err != nil {
 		return nil, err
 	}

@@ -38,8 +38,8 @@ var errBack = errors.New("the servers have gone back to an older state, as after
 // checkOrder returns errBack if the node was made by a transaction that is not after one that
 // the servers had counted before it was asked for.
 func (g *grant) checkOrder() error {
-	if g.czxid <= g.floor {
-		return fmt.Errorf("transaction %#x, after %#x: %w", g.czxid, g.floor, errBack)
+	if g.czxid <= g.n.floor {
+		return fmt.Errorf("transaction %#x, after %#x: %w", g.czxid, g.n.floor, errBack)
 	}
 	for seen := &g.s.store.seen; ; {
 		if last := seen.Load(); g.czxid <= last || seen.CompareAndSwap(last, g.czxid) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
@@ -123,4 +125,24 @@ func TestRestoredBackup(t *testing.T) {
 		}
 	}
 	release(t, take(t, openURL(t, s.url(), ttl), request("deploy", ttl)))
+}
+
+// TestOldNodeIsNoRestore: an attempt is repeated after another name was granted, and takes a node
+// of its own that was made before that. The servers have not gone back.
+func TestOldNodeIsNoRestore(t *testing.T) {
+	t.Parallel()
+	server := sharedServer(t)
+	e := startEater(t, server.Addr)
+	const ttl, name = 20 * time.Second, "old-node"
+	d := openURL(t, e.url(), ttl)
+	release(t, take(t, d, request(name, ttl))) // the node of the name is there now
+	s, req := firstSession(d), request(name, ttl)
+	first := s.newNode(req)
+	s.suspect(first) // its answer was lost
+	if _, err := s.conn.Create(first.dir+"/"+first.prefix, nil, zk.FlagEphemeralSequential, d.acl); err != nil {
+		t.Fatal(err)
+	}
+	release(t, take(t, d, request(name+"/another", ttl)))
+	e.eat(opCreate, 0)
+	release(t, take(t, d, req))
 }

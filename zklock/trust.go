@@ -30,15 +30,21 @@ func (s *session) sending() sending {
 type touch struct{ sent, answered driver.Instant }
 
 // pace is how often a quorum is asked something: so often that two windows fit into
-// what the timeout is longer than the TTL, see confirm, with some room; and so
-// often that a connection on which no answer comes can be given up.
+// the slack, see confirm, with some room; and so
+// often that a connection on which no answer comes can be given up. While there is neither a lease
+// nor a waiter, two windows have to fit into half of the TTL: so much of it may have gone when
+// a lease begins, unless it is not renewed.
 func (s *session) pace() time.Duration {
-	timeout := s.granted()
+	tick, timeout := s.store.tick, s.granted()
 	s.mu.Lock()
-	trip := s.trip
+	trip, idle := s.trip, len(s.grants) == 0 && len(s.watches) == 0
 	s.mu.Unlock()
-	room := timeout - s.store.longestTTL(timeout) - 2*s.store.tick - 2*trip
-	return min(max(room*2/5, s.store.tick/4, trip/maxTouching), s.patience()/2)
+	room := s.store.slack(timeout) - 2*tick - 2*trip
+	pace := max(room*2/5, tick/4, trip/maxTouching)
+	if idle && !s.whole {
+		pace = max(pace, s.ttl/4-tick-trip)
+	}
+	return min(pace, s.patience()/2)
 }
 
 // touch has a quorum confirm the session, without a lease. It changes nothing. A client
@@ -81,7 +87,13 @@ func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant
 	}
 	s.trip = now.Sub(sent.at)
 	s.keepTouch(touch{sent.at, now})
-	return min(sent.at, s.counted.Add(s.timeout-ttl)), nil
+	return s.trust(sent, ttl), nil
+}
+
+// trust returns since when a lease with the given TTL may be trusted that was there, with the session,
+// at a sending over the present connection. s.mu is held.
+func (s *session) trust(sent sending, ttl time.Duration) driver.Instant {
+	return min(sent.at, s.counted.Add(s.timeout-ttl))
 }
 
 // before returns the last touch that was answered a window before at.
@@ -109,17 +121,27 @@ func (s *session) keepTouch(t touch) {
 var errYoung = fmt.Errorf("%w: it is not certain yet that the leader has heard of this client", driver.ErrUnavailable)
 
 // trusted is confirm for a lease that begins: it returns errYoung unless enough of the TTL is
-// left. That is all of it for a lease that is not renewed, and else half.
+// left. That is all of it for a lease that is not renewed, and else a third.
 func (s *session) trusted(sent sending, ttl time.Duration, renewed bool) (driver.Instant, error) {
 	since, err := s.confirm(sent, ttl)
 	least := sent.at
 	if renewed {
-		least = least.Add(-ttl / 2)
+		least = least.Add(-ttl * 2 / 3)
 	}
 	if err == nil && since < least {
 		err = errYoung
 	}
 	return since, err
+}
+
+// inTime returns errYoung if a lease that begins now cannot be renewed before it ends.
+func (s *session) inTime(since driver.Instant, req *driver.Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if req.Renewed && since.Add(req.TTL).Sub(driver.Now()) < s.trip*5/4 {
+		return errYoung
+	}
+	return nil
 }
 
 var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
@@ -148,23 +170,49 @@ func (g *grant) standing(ttl time.Duration, renewed bool) (driver.Instant, error
 		return 0, errYoung
 	}
 	since := min(s.touches[n-1].sent, s.counted.Add(s.timeout-ttl))
-	if since < driver.Now().Add(-ttl/4) {
+	if since < driver.Now().Add(-ttl/2) {
 		return 0, errYoung
 	}
 	return since, nil
 }
 
-// timeoutFor returns the session timeout to ask for, for leases of up to ttl.
-func (s *store) timeoutFor(ttl time.Duration) time.Duration {
-	d := ttl + max(ttl/3, 3*s.tick)
+// purpose is what a session is for.
+type purpose struct {
+	ttl time.Duration // the longest TTL of its leases
+	// They are not renewed, and so are trusted for all of their TTL.
+	whole bool
+}
+
+func purposeOf(req *driver.Request) purpose { return purpose{req.TTL, !req.Renewed} }
+
+// slack returns what must be enough for confirm in a session with the given timeout: two ticks,
+// and some requests.
+func (s *store) slack(timeout time.Duration) time.Duration { return max(timeout/4, 3*s.tick) }
+
+// fewTicks is how many ticks a session has to last for the slack to be a part of the TTL: what is left of
+// that is enough to renew.
+const fewTicks = 8
+
+// timeoutFor returns the session timeout to ask for. It is how long a client that was killed keeps
+// others out.
+func (s *store) timeoutFor(p purpose) time.Duration {
+	d := p.ttl + max(p.ttl/3, 3*s.tick)
+	if !p.whole {
+		d = max(p.ttl, min(d, fewTicks*s.tick))
+	}
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond) + time.Millisecond
 }
 
-// longestTTL returns the longest TTL of leases in a session with the given
-// timeout. What is left must be enough for confirm: two ticks, and some requests.
-func (s *store) longestTTL(timeout time.Duration) time.Duration {
-	return timeout - max(timeout/4, 3*s.tick)
+// longestTTL returns the longest TTL of leases in a session with the given timeout.
+func (s *store) longestTTL(timeout time.Duration, whole bool) time.Duration {
+	if !whole && timeout >= fewTicks*s.tick {
+		return timeout
+	}
+	return timeout - s.slack(timeout)
 }
+
+// longestTTL returns the longest TTL that the session can have, as the servers have granted it.
+func (s *session) longestTTL() time.Duration { return s.store.longestTTL(s.granted(), s.whole) }
 
 // silentFor returns for how long nothing has been heard of the servers.
 func (s *session) silentFor() time.Duration { return driver.Now().Sub(s.lastAnswer()) }
