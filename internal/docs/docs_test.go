@@ -47,6 +47,34 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 }
 
+// TestPagesAreListed: the table of contents leads to every page.
+func TestPagesAreListed(t *testing.T) {
+	tr := load(t)
+	for page := range tr.pages {
+		rel, ok := strings.CutPrefix(page, "docs/")
+		if ok && rel != "README.md" && (!strings.HasPrefix(rel, "adr/") || rel == "adr/README.md") && !strings.Contains(tr.pages["docs/README.md"], "("+rel+")") {
+			t.Errorf("docs/README.md does not list %s", rel)
+		}
+	}
+}
+
+// TestPagesAreShort: nobody reads more.
+func TestPagesAreShort(t *testing.T) {
+	tr, all := load(t), 0
+	for page, text := range tr.pages {
+		n := len(strings.Fields(text))
+		if path.Dir(page) == "docs/adr" && path.Base(page) != "README.md" && n > 250 {
+			t.Errorf("%s has %d words: a decision has 250 at most", page, n)
+		}
+		if strings.HasPrefix(page, "docs/") {
+			all += n
+		}
+	}
+	if all > 45000 || all < 20000 {
+		t.Errorf("docs has %d words; want 45,000 at most", all)
+	}
+}
+
 // TestMistakesAreFound: each kind of mistake is told, and what is right is not.
 func TestMistakesAreFound(t *testing.T) {
 	tr := load(t)
