@@ -3,6 +3,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,16 +134,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// However little the leader has heard of the session lately: more is more.
-	since := g.since
-	if g.there.link != nil && g.there.link == s.link {
-		since = max(since, s.trust(g.there, ttl))
-	}
-	if err == nil && g.there.link != s.link {
-		err = errYoung
-	} else if since > g.since {
-		err = nil // if it is an earlier round that has arrived: this one goes on
-	}
+	since, err := g.shown(ttl, err)
 	switch {
 	case g.loss.Err() != nil:
 		return 0, g.loss.Err()
@@ -162,6 +154,19 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		})
 	}
 	return since, nil
+}
+
+// shown returns since when the lease may be trusted by what rounds have shown of it, the last of which
+// has failed with err if that is not nil. An earlier one may have arrived meanwhile. However
+// little the leader has heard of the session lately: more is more. s.mu is held.
+func (g *grant) shown(ttl time.Duration, err error) (driver.Instant, error) {
+	if g.there.link == nil || g.there.link != g.s.link {
+		return g.since, cmp.Or(err, errYoung)
+	}
+	if since := g.s.trust(g.there, ttl); since > g.since {
+		return since, nil
+	}
+	return g.since, err
 }
 
 // over returns why the grant has ended, as far as this participant knows.

@@ -30,7 +30,7 @@ func TestPausedLeader(t *testing.T) {
 	b := openURL(t, e.url(leader, (leader+2)%3), 20*time.Second)
 	release(t, take(t, b, request(name, 20*time.Second))) // the node of the name is there now
 	// The client connected long ago.
-	if !eventually(patience, func() bool { return firstSession(idle).asks() > 10 }) {
+	if !eventually(patience, func() bool { return firstSession(idle).asks() > 3 }) {
 		t.Fatal("an idle client asks the servers nothing")
 	}
 

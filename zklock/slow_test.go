@@ -75,7 +75,9 @@ func TestRenewalGoesOn(t *testing.T) {
 	const trip, limit, ttl = 3 * time.Second, 2 * time.Second, time.Minute
 	link := drivertest.NewLink(t, startServer(t).Addr)
 	link.Slow(trip / 2)
-	g := take(t, openURL(t, "zk://"+link.Addr(), ttl), request("goes-on", ttl))
+	opts := options(ttl)
+	opts.ConnectTimeout = patience
+	g := take(t, openThrough(t, link, opts), request("goes-on", ttl))
 	began := driver.Now()
 	renew := func() (driver.Instant, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
