@@ -16,8 +16,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
-
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
@@ -26,7 +24,7 @@ import (
 // BenchmarkFloor is what SET NX PX and a compare-and-delete cost without us.
 func BenchmarkFloor(b *testing.B) {
 	r := blessedServer(b)
-	client := openLong(b, r).server.(*epoch.Server).Client
+	client := alone(openLong(b, r)).Client
 	unlock := rueidis.NewLuaScript(`if redis.call("GET",KEYS[1]) == ARGV[1] then return redis.call("DEL",KEYS[1]) end return 0`)
 	pair := func(key, id string) {
 		if err := client.Do(b.Context(), client.B().Set().Key(key).Value(id).Nx().PxMilliseconds(30000).Build()).Error(); err != nil {
@@ -108,7 +106,7 @@ func BenchmarkCalls(b *testing.B) {
 					calls = append(calls, callMany(s, acquire, []string{s.id, exclusive, record, "60000", claimMillis, "pawl:client:", "0", ""}, requests),
 						callMany(s, release, []string{claimMillis, "pawl:client:", s.id, exclusive, record, "0", "0"}, requests))
 				}
-				for _, res := range s.server.(*epoch.Server).Client.DoMulti(b.Context(), calls...) {
+				for _, res := range alone(s).Client.DoMulti(b.Context(), calls...) {
 					if err := res.Error(); err != nil {
 						b.Fatal(err)
 					}

@@ -5,49 +5,25 @@
 package redislock
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // heldUp does something before a script is sent, once, as if its caller had been
 // stopped there.
-type heldUp struct {
-	keeper
-	script int
-	before func()
-}
-
-func (h *heldUp) stop(script int) {
-	if before := h.before; script == h.script && before != nil {
-		h.before = nil
-		before()
+func heldUp(s *store, script int, before func()) {
+	s.server.Before = func(now int) {
+		switch {
+		case script == secondRead && now == nextRead:
+			script = nextRead
+		case script == now && before != nil:
+			do := before
+			before = nil
+			do()
+		}
 	}
-}
-
-func (h *heldUp) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
-	h.stop(script)
-	return h.keeper.Run(ctx, script, keys, args)
-}
-
-func (h *heldUp) RunReplicated(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, epoch.Source, *conn.Failure) {
-	h.stop(script)
-	return h.keeper.RunReplicated(ctx, script, keys, args)
-}
-
-func (h *heldUp) Read(ctx context.Context, keys []string, cmds func(rueidis.Builder, string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
-	if h.script == secondRead {
-		h.script = nextRead
-	} else {
-		h.stop(nextRead)
-	}
-	return h.keeper.Read(ctx, keys, cmds)
 }
 
 const nextRead, secondRead = -1, -2 // instead of a script
@@ -60,7 +36,7 @@ func TestInspectBesideHandOver(t *testing.T) {
 	a, b := openLong(t, r), openLong(t, r)
 	reader := take(t, a, reading(long("deploy")))
 	w := wait(t, r, b, long("deploy"))
-	a.server = &heldUp{a.server, secondRead, func() { release(t, reader); w.granted(patience) }}
+	heldUp(a, secondRead, func() { release(t, reader); w.granted(patience) })
 	info, err := a.Inspect(t.Context(), "deploy")
 	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != driver.Token(w.grant.Token()) || info.Holders[0].Expires.IsZero() {
 		t.Errorf("Inspect = %+v, %v; want the writer", info, err)
@@ -81,7 +57,7 @@ func TestDowngradeBeside(t *testing.T) {
 	t.Run("renewal", func(t *testing.T) {
 		a := openLong(t, r)
 		g := take(t, a, long("renewal"))
-		a.server = &heldUp{a.server, extendScript, func() { downgrade(g) }}
+		heldUp(a, extendScript, func() { downgrade(g) })
 		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 			t.Errorf("Renew = %v; want nil", err)
 		}
@@ -90,7 +66,7 @@ func TestDowngradeBeside(t *testing.T) {
 	t.Run("release", func(t *testing.T) {
 		a := openLong(t, r)
 		g := take(t, a, long("release"))
-		a.server = &heldUp{a.server, releaseScript, func() { downgrade(g) }}
+		heldUp(a, releaseScript, func() { downgrade(g) })
 		release(t, g)
 		release(t, take(t, b, long("release")))
 	})

@@ -285,7 +285,7 @@ func reconnected(t testing.TB, a *attempt) {
 	t.Helper()
 	ear := a.waiter.subscription
 	before := ear.Session()
-	r := a.s.server.(*epoch.Server)
+	r := alone(a.s)
 	r.Do(t.Context(), r.Client.B().Arbitrary("QUIT").Build())
 	if !eventually(patience, func() bool { s := ear.Session(); return s != before && s != conn.Session{} }) {
 		t.Fatal("the client does not connect again")
@@ -428,15 +428,13 @@ func TestHandedLate(t *testing.T) {
 	s := openLong(t, blessedServer(t))
 	for _, kind := range []string{exclusive, shared, "3"} {
 		g := take(t, s, long(kind)).(*grant)
-		server := s.server
-		s.server = &heldUp{server, releaseScript, func() {
+		heldUp(s, releaseScript, func() {
 			s.hear(conn.Session{}, fmt.Sprintf("grant %s %s %d 1 1000 run 0 0", g.lease, g.key, g.token))
 			s.work.Wait() // what the message has started
-		}}
+		})
 		if err := g.Release(t.Context()); err != nil {
 			t.Errorf("%s: Release = %v; want nil", kind, err)
 		}
-		s.server = server
 		if len(s.grants) != 0 {
 			t.Errorf("%s: %d grants are kept after their release", kind, len(s.grants))
 		}

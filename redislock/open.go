@@ -107,7 +107,7 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 		if client == nil {
 			return nil, opts, fmt.Errorf("redislock: %s: %w", place.Shown, conn.NotBound(ctx, err).Err)
 		}
-		if err := s.start(ctx, epoch.New(client, conf), conf); !errors.Is(err, epoch.ErrCluster) {
+		if err := s.start(ctx, cluster.One(epoch.New(client, conf)), conf); !errors.Is(err, epoch.ErrCluster) {
 			d, err := s.started(err)
 			return d, opts, err
 		}
@@ -134,7 +134,7 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	if client.Mode() == rueidis.ClientModeCluster {
 		return s.started(s.start(ctx, cluster.New(conn.NodesOf(client), conf), conf))
 	}
-	return s.started(s.start(ctx, epoch.New(client, conf), conf))
+	return s.started(s.start(ctx, cluster.One(epoch.New(client, conf)), conf))
 }
 
 // newStore returns a store without a server.
@@ -191,7 +191,7 @@ func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.
 }
 
 // start binds the store to what keeps its keys and begins to listen.
-func (s *store) start(ctx context.Context, server keeper, conf epoch.Config) error {
+func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
 	defer cancel()
 	if err := server.Bind(ctx); err != nil {
@@ -218,7 +218,7 @@ func (s *store) start(ctx context.Context, server keeper, conf epoch.Config) err
 }
 
 // blessNew blesses a server that has no record of an epoch, and reports whether it has.
-func blessNew(ctx context.Context, server keeper) (bool, error) {
+func blessNew(ctx context.Context, server *cluster.Cluster) (bool, error) {
 	is, err := server.State(ctx)
 	if err != nil || is.Run == "" || is.TTL != 0 {
 		return false, err

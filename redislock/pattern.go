@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/cluster"
 )
 
 // foreignLook is how often the first waiter looks at a lock of another library, which does not
@@ -26,7 +25,7 @@ func (s *store) agree(ctx context.Context) error {
 	if s.mode == Efficiency && errors.Is(err, fs.ErrPermission) {
 		return nil // such a user needs only the locks
 	}
-	if _, many := s.server.(*cluster.Cluster); many && s.layout.Pattern == "" && errors.Is(err, driver.ErrUnavailable) {
+	if s.server.Many() && s.layout.Pattern == "" && errors.Is(err, driver.ErrUnavailable) {
 		return nil // the node with this record is down; each slot that is used has one of its own
 	}
 	return err

@@ -5,6 +5,7 @@
 package redislock
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -17,6 +18,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
+// alone returns the only server of a store.
+func alone(s *store) *epoch.Server {
+	servers, _ := s.server.Servers(context.Background())
+	return servers[0]
+}
+
 // loadMany loads a script that is not bound to a run, and returns its name.
 func loadMany(t testing.TB, s *store, script int) (sha string) {
 	t.Helper()
@@ -24,7 +31,7 @@ func loadMany(t testing.TB, s *store, script int) (sha string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := s.server.(*epoch.Server).Client
+	client := alone(s).Client
 	text := "local boot, publish = '', 'PUBLISH'\n" + string(guard) + scripts[script].Text
 	if sha, err = client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).ToString(); err != nil {
 		t.Fatal(err)
@@ -45,14 +52,14 @@ func callMany(s *store, sha string, common []string, requests [][2]string) rueid
 		args = append(args, r[1])
 	}
 	all := slices.Concat(keys[:]...)
-	return s.server.(*epoch.Server).Client.B().Evalsha().Sha1(sha).Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()
+	return alone(s).Client.B().Evalsha().Sha1(sha).Numkeys(int64(len(all))).Key(all...).Arg(args...).Build()
 }
 
 // runMany returns the code of each answer of such a call, or the error.
 func runMany(t *testing.T, s *store, script int, common []string, requests [][2]string) (codes []string) {
 	t.Helper()
 	call := callMany(s, loadMany(t, s, script), common, requests)
-	replies, err := s.server.(*epoch.Server).Client.Do(t.Context(), call).ToArray()
+	replies, err := alone(s).Client.Do(t.Context(), call).ToArray()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -26,36 +25,9 @@ const claimTTL = time.Second
 
 var claimMillis = epoch.Millis(claimTTL)
 
-// keeper is where the keys are: one server, or a cluster.
-type keeper interface {
-	Bind(context.Context) error
-	Agree(ctx context.Context, record bool) error
-	Bless(context.Context) error
-	Set(context.Context) error
-	State(context.Context) (epoch.State, error)
-	Listen()
-	Hush()
-	Close()
-
-	Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure)
-	RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure)
-	Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure)
-	Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error)
-	Servers(context.Context) ([]*epoch.Server, error)
-
-	// Of the lock with a key:
-	EpochKey(key string) string
-	FloorKey(key string) string
-	ChannelFor(key string) string
-	Subscription(key string) *conn.Subscription
-	Leave(key string)
-	Has(s *epoch.Server, key string) bool
-	Listening(key string) conn.Session
-}
-
 // store is one participant.
 type store struct {
-	server    keeper
+	server    *cluster.Cluster
 	id        string // of this participant; names its channel
 	prefix    string // of all keys but, with a pattern, those of the locks
 	layout    *keys.Layout

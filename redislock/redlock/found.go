@@ -170,7 +170,7 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 	case at > was && (state == isNew || is.set.equal(set)):
 		return nil
 	case is.state == isKept && !slices.Equal(slices.Sorted(slices.Values(is.addrs)), slices.Sorted(slices.Values(n.roster.addrs))):
-		return storekit.Disagreef("a client with other nodes (%s) has begun to use it: name the same nodes, or delete %q there", strings.Join(is.addrs, ", "), n.server.EpochKey("")+nodesSuffix)
+		return storekit.Disagreef("a client with other nodes (%s) has begun to use it: name the same nodes, or delete %q there", strings.Join(is.addrs, ", "), n.server.EpochKey()+nodesSuffix)
 	}
 	return errClaimed
 }
@@ -181,7 +181,7 @@ func (n *redisNode) record(ctx context.Context, was string, next entry, lasts ti
 	if next.self != "" {
 		new = next.text()
 	}
-	reply, _, err := n.run(ctx, nodesScript, []string{n.server.EpochKey("")}, []string{was, new, epoch.Millis(lasts)})
+	reply, _, err := n.run(ctx, nodesScript, []string{n.server.EpochKey()}, []string{was, new, epoch.Millis(lasts)})
 	if err != nil {
 		return entry{}, err
 	}

@@ -108,7 +108,7 @@ func isOdd(err error) bool {
 func (d *Driver) bless(ctx context.Context, nodes []*redisNode) error {
 	errs := make(chan error, len(nodes))
 	for _, n := range nodes {
-		go func() { errs <- n.server.Bless(ctx) }()
+		go func() { errs <- n.router.Bless(ctx) }()
 	}
 	var err error
 	for range nodes {

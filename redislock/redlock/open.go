@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -293,7 +294,7 @@ func (o *Options) params(query string) (rest, scheme string, err error) {
 // forgotten; see redislock.Bless. All of them have to answer. Its errors are those
 // of Open.
 func Bless(ctx context.Context, url string, opts *Options) error {
-	return eachNode(ctx, "bless", url, opts, (*epoch.Server).Bless)
+	return eachNode(ctx, "bless", url, opts, (*cluster.Cluster).Bless)
 }
 
 // SetMaxTTL changes MaxTTL of all masters at url; see redislock.SetMaxTTL. Those that do not
@@ -303,10 +304,10 @@ func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Opti
 	if err != nil {
 		return &pawl.Error{Op: "set MaxTTL", Err: fmt.Errorf("redlock: %w", err)}
 	}
-	return eachNode(ctx, "set MaxTTL", url, opts, (*epoch.Server).Set)
+	return eachNode(ctx, "set MaxTTL", url, opts, (*cluster.Cluster).Set)
 }
 
-func eachNode(ctx context.Context, op, url string, opts *Options, f func(*epoch.Server, context.Context) error) error {
+func eachNode(ctx context.Context, op, url string, opts *Options, f func(*cluster.Cluster, context.Context) error) error {
 	d, err := NewDriver(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
@@ -316,7 +317,7 @@ func eachNode(ctx context.Context, op, url string, opts *Options, f func(*epoch.
 		n := m.Node.(*redisNode)
 		err := n.odd() // clients get nothing from such a node
 		if err == nil {
-			err = f(n.server, ctx)
+			err = f(n.router, ctx)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Addr(), err))

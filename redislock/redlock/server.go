@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -85,6 +86,7 @@ var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
 // redisNode is a Redis server as a Node.
 type redisNode struct {
 	server *epoch.Server
+	router *cluster.Cluster // which is the server
 	layout *keys.Layout
 	roster *roster // nil of a node on its own, in tests
 	at     int     // its number there
@@ -103,6 +105,7 @@ func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout)
 		conf.Scripts = scripts
 	}
 	n.server = epoch.New(client, conf)
+	n.router = cluster.One(n.server)
 	n.server.Listen()
 	return n
 }
@@ -115,10 +118,10 @@ func (n *redisNode) key(name string) string { return n.layout.Lock(name) }
 // run runs a script, and returns also the id of the run of the server. Its error is that
 // of a Node.
 func (n *redisNode) run(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, err error) {
-	reply, boot, fail := n.server.RunOn(ctx, script, keys, args)
+	reply, _, by, fail := n.router.RunBy(ctx, script, keys, args)
 	switch {
 	case fail == nil:
-		return reply, boot, nil
+		return reply, by.Run(), nil
 	case fail.Maybe, errors.Is(fail.Err, driver.ErrUnavailable):
 		return nil, "", fail.Err
 	}
@@ -145,7 +148,7 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 	if p.Queued {
 		mode += " queued"
 	}
-	reply, boot, err := n.granting(ctx, proposeScript, []string{n.server.EpochKey(key), floor, mark, key, listeners, wishes},
+	reply, boot, err := n.granting(ctx, proposeScript, []string{n.server.EpochKey(), floor, mark, key, listeners, wishes},
 		[]string{"", mode, epoch.Bit(p.Shared), epoch.Millis(p.TTL), n.server.ID, p.Record,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
@@ -179,7 +182,7 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had, next bool, err erro
 	if e.Bar || e.News != "" {
 		remember = max(n.server.Limit.Longest(), underWay)
 	}
-	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(key), mark, key, listeners, wishes, floor},
+	reply, _, err := n.run(ctx, endScript, []string{n.server.EpochKey(), mark, key, listeners, wishes, floor},
 		[]string{epoch.Millis(remember), e.News, epoch.Bit(e.Held), n.server.Channel, e.Lease, strconv.FormatUint(e.Next, 10)})
 	if err != nil {
 		return false, false, err
@@ -191,7 +194,7 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had, next bool, err erro
 func (n *redisNode) Enqueue(ctx context.Context, p Place) (State, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
-	reply, _, err := n.granting(ctx, enqueueScript, []string{n.server.EpochKey(key), key, floor, mark, listeners, wishes},
+	reply, _, err := n.granting(ctx, enqueueScript, []string{n.server.EpochKey(), key, floor, mark, listeners, wishes},
 		[]string{"", p.Lease, strconv.FormatUint(p.Place, 10), strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
 	if err != nil {
 		return State{}, err
@@ -294,7 +297,7 @@ func (n *redisNode) Status(ctx context.Context) (Status, error) {
 // waiter would look in vain every other second.
 func (n *redisNode) hears(ctx context.Context) error {
 	for {
-		open, news, refused := n.server.Subscription("").State()
+		open, news, refused := n.server.Subscription().State()
 		if open || refused != nil {
 			return refused
 		}

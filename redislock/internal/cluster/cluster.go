@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster routes requests to the masters of a Redis Cluster: which one has a hash slot, where
-// that is now if it has moved, and where its messages are heard.
+// Package cluster routes requests to Redis servers: to the masters of a Redis Cluster, by which one has
+// a hash slot, where that is now if it has moved, and where its messages are heard; or to one server,
+// which is a cluster with a single slot.
 package cluster
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,20 +22,24 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Cluster is the masters of a Redis Cluster. Each is a Server of its own, with its own
+// Cluster is the masters of a Redis Cluster, or one server. Each is a Server of its own, with its own
 // connection, scripts and run, so that one that hangs does not hold up the others. This
 // package routes keys, and not the client: scripts belong to one run of one node, and
 // must be called by the names that they have there.
 type Cluster struct {
 	conf  epoch.Config // of the Servers
 	nodes conn.Nodes
+	one   *epoch.Server // of a cluster that is one server
+
+	// Before is of tests. It is called before a script is sent, and with -1 before keys are read.
+	Before func(script int)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup // subscriptions, and what is done in the background
 
-	mu            sync.Mutex // guards the fields below
-	owners        [epoch.SlotCount]*node
+	mu            sync.Mutex                // guards the fields below
+	owners        []*node                   // by slot
 	servers       map[string]*node          // by address
 	subscriptions map[int]*slotSubscription // by slot
 	watching      bool                      // the nodes with subscriptions are watched
@@ -41,10 +48,30 @@ type Cluster struct {
 
 // New returns the Cluster that some nodes belong to. It sends nothing.
 func New(nodes conn.Nodes, conf epoch.Config) *Cluster {
-	c := &Cluster{conf: conf, nodes: nodes, servers: make(map[string]*node), subscriptions: make(map[int]*slotSubscription)}
+	c := &Cluster{conf: conf, nodes: nodes, owners: make([]*node, epoch.SlotCount), servers: make(map[string]*node), subscriptions: make(map[int]*slotSubscription)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.conf.Slots = c
 	return c
+}
+
+// One returns one server, with a single slot.
+func One(s *epoch.Server) *Cluster {
+	n := &node{addr: s.Addr, srv: s, dialed: true, ready: make(chan struct{})}
+	close(n.ready)
+	c := &Cluster{conf: s.Config, one: s, owners: []*node{n}, servers: map[string]*node{n.addr: n}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Many reports whether there may be more than one server.
+func (c *Cluster) Many() bool { return c.one == nil }
+
+// slot returns the slot of a key.
+func (c *Cluster) slot(key string) int {
+	if c.one != nil {
+		return 0
+	}
+	return slotOf(key)
 }
 
 // spawn does something in the background, unless the Cluster is closed. Cluster.mu
@@ -150,6 +177,9 @@ func (c *Cluster) bind(ctx context.Context, n *node) error {
 
 // Agree makes sure that all clients have the same pattern, by the record of the slot in which it is.
 func (c *Cluster) Agree(ctx context.Context, record bool) error {
+	if c.one != nil {
+		return c.one.Agree(ctx, record)
+	}
 	return epoch.Agree(ctx, c.Send, c.conf.Layout, c.EpochKey(c.conf.Prefix+"pattern"), record)
 }
 
@@ -169,10 +199,17 @@ func (c *Cluster) Servers(ctx context.Context) ([]*epoch.Server, error) {
 }
 
 // EpochKey is the key of the record of the epoch of a lock's key.
-func (c *Cluster) EpochKey(key string) string { return c.epochKey(slotOf(key)) }
+func (c *Cluster) EpochKey(key string) string { return c.epochKey(c.slot(key)) }
 
-// FloorKey is the key of the floor of the tokens of a lock: one for each slot.
+// floors is how many floors of tokens one server has: enough that two names that many wait for rarely
+// have the same, and a megabyte at most.
+const floors = 8192
+
+// FloorKey is the key of the floor of the tokens of a lock, which others share: those of its slot.
 func (c *Cluster) FloorKey(key string) string {
+	if c.one != nil {
+		return c.conf.Prefix + "token:" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(key))%floors))
+	}
 	return c.conf.Prefix + "token:{" + slotTag(slotOf(key)) + "}"
 }
 
@@ -180,11 +217,11 @@ func (c *Cluster) FloorKey(key string) string {
 func (c *Cluster) Has(s *epoch.Server, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.owners[slotOf(key)]
+	n := c.owners[c.slot(key)]
 	return n != nil && n.now() == s
 }
 
-// Close is as Server.Close.
+// Close ends what was begun in the background, and closes the Servers.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	c.cancel()

@@ -21,7 +21,12 @@ import (
 // soon as one record of a node is missing, records are made for all its slots, so that
 // their quarantines run at the same time, and not each from its first use.
 
-func (c *Cluster) epochKey(slot int) string { return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}" }
+func (c *Cluster) epochKey(slot int) string {
+	if c.one != nil {
+		return c.one.EpochKey()
+	}
+	return c.conf.Prefix + "epoch:{" + slotTag(slot) + "}"
+}
 
 // tell builds the call of the script that begins or joins the epoch of a slot.
 func (c *Cluster) tell(s *epoch.Server, b *epoch.Binding, wire rueidis.CommandClient, slot int, args []string) rueidis.Completed {
@@ -180,8 +185,8 @@ func (c *Cluster) seedOthers(ctx context.Context, s *epoch.Server) {
 func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range epoch.SlotCount {
-		slot := (from + i) % epoch.SlotCount
+	for i := range c.owners {
+		slot := (from + i) % len(c.owners)
 		if n := c.owners[slot]; n != nil && n.now() == s {
 			slots = append(slots, slot)
 		}
@@ -189,14 +194,18 @@ func (c *Cluster) slotsOf(s *epoch.Server, from int) (slots []int) {
 	return slots
 }
 
-// Bless is as Server.Bless, for all slots.
+// Bless ends the quarantine. If the participant has a MaxTTL of its own, the store has that from now on.
 func (c *Cluster) Bless(ctx context.Context) error { return c.change(ctx, epoch.Trust) }
 
-// Set is as Server.Set, for all slots. Slots that it does not reach learn it from
-// clients that have got leases elsewhere.
+// Set makes the participant's own MaxTTL the store's. A longer one takes effect at once. So does a shorter
+// one, but a quarantine still lasts until leases with the longer one have ended. Slots that it does not
+// reach learn it from clients that have got leases elsewhere.
 func (c *Cluster) Set(ctx context.Context) error { return c.change(ctx, epoch.Setting) }
 
 func (c *Cluster) change(ctx context.Context, mode string) error {
+	if c.one != nil {
+		return c.one.Change(ctx, mode)
+	}
 	servers, err := c.Servers(ctx)
 	if err != nil {
 		return conn.NotBound(ctx, err).Err

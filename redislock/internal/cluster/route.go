@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,15 +21,22 @@ const settle = 2 * time.Second
 
 // trip is one request on its way to the node that has its slot.
 type trip struct {
-	c     *Cluster
-	slot  int
-	ask   string         // where to ask next with ASKING; empty for the owner
+	c          *Cluster
+	slot       int
+	ask        string // where to ask next with ASKING; empty for the owner
+	replicated bool   // a reply of 1 counts once the replicas have it
+
 	hops  int            // how often it was sent elsewhere, or told to try again
 	began driver.Instant // when for the first time
+
+	stale     *epoch.Binding // that is of no use any more
+	forgot    int            // how often there was one, or no record of the epoch
+	elsewhere bool           // the connection has led to no master, or to another run
+	fail      *conn.Failure  // why the last attempt was not the last one
 }
 
-func (c *Cluster) trip(key string) *trip {
-	return &trip{c: c, slot: slotOf(key)}
+func (c *Cluster) trip(key string) trip {
+	return trip{c: c, slot: c.slot(key)}
 }
 
 // next returns the node to ask, and whether to ask it with ASKING because it does not
@@ -51,6 +57,9 @@ func (t *trip) next(ctx context.Context) (s *epoch.Server, asking bool, err erro
 // again reports whether the request should be sent again after err, to the node that
 // next returns. It waits if that must not happen at once.
 func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
+	if t.c.one != nil {
+		return false
+	}
 	ret := conn.Refused(err)
 	if ret == nil {
 		t.c.suspect(s)
@@ -86,83 +95,125 @@ func (t *trip) again(ctx context.Context, s *epoch.Server, err error) bool {
 	return ctx.Err() == nil
 }
 
-// Run is as Server.Run. The script runs at the node that has its first key. A script
-// with more than one key does not run while their hash slot moves from one node to
-// another: some of the keys may be here and some there, and it would fail half-way.
+// Run runs a script at the server that has its first key, and returns its reply, whose first element is
+// a number, and the instant before it was sent. Missing scripts are loaded, and a missing epoch is begun,
+// on the way. With a Failure the reply must not be trusted.
 func (c *Cluster) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
 	reply, since, _, fail := c.run(ctx, script, keys, args, false)
 	return reply, since, fail
 }
 
-// RunReplicated is as Server.RunReplicated, with the replicas of that node.
+// RunReplicated is RunBy, and after a reply of 1 it waits until Config.Replicas replicas have what the
+// script has written. It fails with Failure.Behind if they do not confirm within Config.ReplicaTimeout.
 func (c *Cluster) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
 	return c.run(ctx, script, keys, args, true)
 }
 
+// RunBy is Run that also returns the run that has answered.
+func (c *Cluster) RunBy(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+	return c.run(ctx, script, keys, args, false)
+}
+
+// In a cluster a script with more than one key does not run while their hash slot moves from one node to
+// another: some of the keys may be here and some there, and it would fail half-way.
 func (c *Cluster) run(ctx context.Context, script int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+	if c.Before != nil {
+		c.Before(script)
+	}
 	t := c.trip(keys[0])
-	if len(keys) > 1 {
+	t.replicated = replicated
+	if c.one == nil && len(keys) > 1 {
 		keys = append(keys[:len(keys):len(keys)], noKey(c.epochKey(t.slot)))
 	}
-	var stale *epoch.Binding
-	for forgot := 0; forgot < 5; {
-		s, asking, err := t.next(ctx)
-		if err != nil {
-			return nil, 0, epoch.Source{}, conn.NotBound(ctx, err)
-		}
-		b, err := s.Bound(ctx, stale)
-		if err != nil {
-			if t.again(ctx, s, err) {
-				continue
-			}
-			return nil, 0, epoch.Source{}, conn.NotBound(ctx, err)
-		}
-		if again, err := s.Grants(b, script); err != nil {
-			return nil, 0, epoch.Source{}, &conn.Failure{Err: err, Lasting: true}
-		} else if again {
-			stale = b
-			if asking {
-				t.ask = s.Addr
-			}
-			if forgot++; forgot < 5 {
-				continue
-			}
-		}
-		since := driver.Now()
-		reply, err := c.call(ctx, s, b, t.slot, asking, script, keys, args)
-		ret := conn.Refused(err)
-		switch {
-		case err == nil && len(reply) > 0 && epoch.Code(reply) == epoch.BeyondLimit:
-			return nil, 0, epoch.Source{}, s.Beyond(b, reply)
-		case err == nil && len(reply) > 0 && epoch.Code(reply) != epoch.NoEpoch:
-			s.Had(reply)
-			fail := s.Stale(b)
-			if fail == nil && replicated && epoch.Code(reply) == 1 {
-				fail = s.Replicated(ctx, b, c.epochKey(t.slot))
-			}
-			if fail == nil && !asking {
-				fail = c.left(s, t.slot)
-			}
-			return reply, since, epoch.Source{Server: s, Binding: b}, fail
-		case err == nil && s.Differs(b) != nil:
-			return nil, 0, epoch.Source{}, s.Differs(b)
-		case err == nil: // the record of the epoch is gone, is of another run, or has another MaxTTL; see grants
-			b.Joined.Remove(t.slot)
-			forgot++
-		case ret != nil && ret.IsNoScript():
-			stale = b
-			forgot++
-			if asking {
-				t.ask = s.Addr
-			}
-		case t.again(ctx, s, err):
-		default:
-			fail := conn.Classify(ctx, err)
-			fail.Moving = ret != nil && ret.IsTryAgain()
-			return nil, 0, epoch.Source{}, fail
+	for t.forgot < 5 {
+		reply, since, by, fail = t.try(ctx, script, keys, args)
+		if reply != nil || fail != nil {
+			return reply, since, by, fail
 		}
 	}
-	return nil, 0, epoch.Source{}, &conn.Failure{Err: conn.Unavailable(errors.New("the cluster forgets its scripts or its data again and again"))}
+	return nil, 0, epoch.Source{}, t.fail
+}
+
+// try makes one attempt. If it returns neither a reply nor a Failure another one may help.
+func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+	s, asking, err := t.next(ctx)
+	if err != nil {
+		return nil, 0, by, conn.NotBound(ctx, err)
+	}
+	b, err := s.Bound(ctx, t.stale)
+	if err != nil {
+		if t.again(ctx, s, err) {
+			return nil, 0, by, nil
+		}
+		return nil, 0, by, conn.NotBound(ctx, err)
+	}
+	if again, err := s.Grants(b, script); err != nil {
+		return nil, 0, by, &conn.Failure{Err: err, Lasting: true}
+	} else if again {
+		t.anew(s, b, asking, epoch.Forgets())
+		return nil, 0, by, nil
+	}
+	made, since := s.Made(), driver.Now()
+	if reply, err = t.c.call(ctx, s, b, t.slot, asking, script, keys, args); err != nil {
+		return nil, 0, by, t.refused(ctx, s, b, asking, made, err)
+	}
+	switch {
+	case len(reply) == 0 || epoch.Code(reply) == epoch.NoEpoch:
+	case epoch.Code(reply) == epoch.BeyondLimit:
+		return nil, 0, by, s.Beyond(b, reply)
+	default:
+		fail = s.Heard(b, reply)
+		if fail == nil && t.replicated && epoch.Code(reply) == 1 {
+			fail = s.Replicated(ctx, b, t.c.epochKey(t.slot))
+		}
+		if fail == nil && !asking {
+			fail = t.c.left(s, t.slot)
+		}
+		return reply, since, epoch.Source{Server: s, Binding: b}, fail
+	}
+	if fail := s.Differs(b); fail != nil {
+		return nil, 0, by, fail
+	}
+	// The record of the epoch is gone, is of another run, or has another MaxTTL; see Grants.
+	if t.c.one != nil {
+		t.anew(s, b, asking, epoch.Forgets())
+	} else {
+		b.Joined.Remove(t.slot)
+		t.forgot, t.fail = t.forgot+1, epoch.Forgets()
+	}
+	return nil, 0, by, nil
+}
+
+// anew makes the next attempt with another Binding than b.
+func (t *trip) anew(s *epoch.Server, b *epoch.Binding, asking bool, why *conn.Failure) {
+	t.stale, t.fail = b, why
+	t.forgot++
+	if asking {
+		t.ask = s.Addr
+	}
+}
+
+// refused returns why a request has failed, or nil if another attempt may help.
+func (t *trip) refused(ctx context.Context, s *epoch.Server, b *epoch.Binding, asking bool, made int64, err error) *conn.Failure {
+	ret := conn.Refused(err)
+	switch first := t.stale == nil && !t.elsewhere; {
+	case t.c.one != nil:
+		if fail := s.Elsewhere(ctx, first, made, err); fail != nil {
+			if t.anew(s, b, false, fail); !first { // b is for a master: there is no Binding to a replica
+				t.stale = nil
+			}
+			t.elsewhere = true
+			return nil
+		}
+	case ret != nil && ret.IsNoScript():
+		t.anew(s, b, asking, epoch.Forgets())
+		return nil
+	case t.again(ctx, s, err):
+		return nil
+	}
+	fail := conn.Classify(ctx, err)
+	fail.Moving = ret != nil && ret.IsTryAgain()
+	return fail
 }
 
 // left returns why a reply from a node must not be trusted, or nil: the slot has moved
@@ -181,8 +232,12 @@ func (c *Cluster) left(s *epoch.Server, slot int) *conn.Failure {
 // script that has it among its keys, with TRYAGAIN, wherever the other keys are.
 func noKey(key string) string { return key + ":none" }
 
-// call runs a script. With the first one in a slot, the slot's epoch is joined.
+// call runs a script, at one server together with others perhaps. With the first one in a slot of a cluster, the slot's
+// epoch is joined.
 func (c *Cluster) call(ctx context.Context, s *epoch.Server, b *epoch.Binding, slot int, asking bool, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
+	if c.one != nil {
+		return s.Ask(ctx, b, script, keys, args)
+	}
 	run := b.Call(s.Client, script, keys, args)
 	joined := !b.Guarded() || b.Joined.Has(slot)
 	if joined && !asking {

@@ -12,8 +12,12 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Read is as Server.Read, from all nodes that have the keys.
+// Read sends the commands that cmds makes for each key, which change nothing, to the nodes that have the
+// keys, and returns the replies in the order of keys.
 func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
+	if c.Before != nil {
+		c.Before(-1)
+	}
 	type part struct {
 		s    *epoch.Server
 		keys []int
@@ -21,7 +25,7 @@ func (c *Cluster) Read(ctx context.Context, keys []string, cmds func(b rueidis.B
 	var parts []*part
 	byServer := make(map[*epoch.Server]*part)
 	for i, key := range keys {
-		s, err := c.owner(ctx, slotOf(key))
+		s, err := c.owner(ctx, c.slot(key))
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +98,14 @@ func (t *trip) send(ctx context.Context, cmd func(rueidis.Builder) rueidis.Compl
 	}
 }
 
-// Send is as Server.Send, to the node that has the key.
+// Send sends a command about a key that no script of Config is needed for, and returns the answer, which
+// may be nil, and an instant before it was sent.
 func (c *Cluster) Send(ctx context.Context, key string, cmd func(rueidis.Builder) rueidis.Completed) (rueidis.RedisResult, driver.Instant, *conn.Failure) {
+	if c.one != nil {
+		return c.one.Send(ctx, key, cmd)
+	}
 	since := driver.Now()
-	r := c.trip(key).send(ctx, cmd)
+	t := c.trip(key)
+	r := t.send(ctx, cmd)
 	return r, since, epoch.Answered(ctx, r)
 }

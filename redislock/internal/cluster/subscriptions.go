@@ -23,9 +23,14 @@ import (
 const keptIdle = time.Minute
 
 // ChannelFor begins the channels of messages about a lock's key.
-func (c *Cluster) ChannelFor(key string) string { return c.channelOf(slotOf(key)) }
+func (c *Cluster) ChannelFor(key string) string { return c.channelOf(c.slot(key)) }
 
-func (c *Cluster) channelOf(slot int) string { return c.conf.Channel + "{" + slotTag(slot) + "}" }
+func (c *Cluster) channelOf(slot int) string {
+	if c.one != nil {
+		return c.conf.Channel
+	}
+	return c.conf.Channel + "{" + slotTag(slot) + "}"
+}
 
 // slotSubscription is the subscription of one slot. Cluster.mu guards it.
 type slotSubscription struct {
@@ -41,6 +46,9 @@ type slotSubscription struct {
 // Subscription returns the subscription for messages about a lock's key. Leave must be
 // called after it.
 func (c *Cluster) Subscription(key string) *conn.Subscription {
+	if c.one != nil {
+		return c.one.Subscription()
+	}
 	slot := slotOf(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,17 +69,20 @@ func (c *Cluster) Subscription(key string) *conn.Subscription {
 	return e.Subscription
 }
 
-// Listening is Server.Listening, of the node that has the key. Every node passes those messages
-// on.
+// Listening returns the session over which messages to this client come, if there is one: from the node
+// that has the key. Every node passes those messages on.
 func (c *Cluster) Listening(key string) conn.Session {
-	if n := c.ownerNow(slotOf(key)); n != nil && n.now() != nil {
-		return n.now().Listening(key)
+	if n := c.ownerNow(c.slot(key)); n != nil && n.now() != nil {
+		return n.now().Subscription().Session()
 	}
 	return conn.Session{}
 }
 
 // Leave undoes a call of Subscription.
 func (c *Cluster) Leave(key string) {
+	if c.one != nil {
+		return
+	}
 	slot := slotOf(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,8 +209,12 @@ func (c *Cluster) unsubscribe(s *epoch.Server, slot int) {
 	s.Do(ctx, s.Client.B().Sunsubscribe().Channel(c.channelOf(slot)+c.conf.ID).Build())
 }
 
-// Listen does nothing: a subscription to a node begins with the first request to it.
-func (c *Cluster) Listen() {}
+// Listen begins to hear one server. A subscription to a node of a cluster begins with the first request to it.
+func (c *Cluster) Listen() {
+	if c.one != nil {
+		c.one.Listen()
+	}
+}
 
 // Hush ends all subscriptions; see Server.Hush.
 func (c *Cluster) Hush() {

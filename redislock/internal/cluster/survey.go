@@ -29,6 +29,9 @@ type survey struct {
 // survey learns the owners of the slots, from nodes other than suspect if they answer,
 // or waits until another caller has.
 func (c *Cluster) survey(ctx context.Context, suspect *epoch.Server) error {
+	if c.one != nil {
+		return nil
+	}
 	c.mu.Lock()
 	s := c.begin(suspect)
 	c.mu.Unlock()
@@ -198,7 +201,7 @@ func (c *Cluster) take(a answer) error {
 	const unused = time.Minute // after that a node without slots is given up
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.owners = [epoch.SlotCount]*node{}
+	clear(c.owners)
 	for addr, ranges := range a.owners {
 		n := c.at(addr)
 		for _, r := range ranges {

@@ -150,10 +150,8 @@ func (p *Place) address(u *url.URL) error {
 	if strings.Contains(u.Host, ",") {
 		return errors.New("name one host, and further nodes of a cluster, or sentinels, with ?addr=; independent servers are a store of package redlock (redlock://)")
 	}
-	host := cmp.Or(u.Hostname(), "localhost")
-	set := p.client.Sentinel.MasterSet
-	port := "6379"
-	if set != "" {
+	host, port := cmp.Or(u.Hostname(), "localhost"), "6379"
+	if p.client.Sentinel.MasterSet != "" {
 		port = "26379"
 	}
 	p.client.InitAddress = []string{net.JoinHostPort(host, cmp.Or(u.Port(), port))}
@@ -163,26 +161,32 @@ func (p *Place) address(u *url.URL) error {
 		}
 		p.client.InitAddress = append(p.client.InitAddress, addr)
 	}
-	if p.Options.Dial != nil && (u.Scheme == "rediss" || p.TLS != nil) {
-		return errors.New("Dial makes the connections, with TLS if that is needed: use redis://, and no TLS beside it")
-	}
-	if u.Scheme == "rediss" {
-		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-		if p.TLS != nil {
-			p.client.TLSConfig = p.TLS.Clone()
-		}
-		if p.client.TLSConfig.ServerName == "" && set == "" {
-			p.client.TLSConfig.ServerName = host
-		}
-	} else if p.TLS != nil {
-		return errors.New("use rediss:// for TLS")
-	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		n, err := strconv.Atoi(db)
 		if err != nil || n < 0 {
 			return fmt.Errorf("%q is not the number of a database", db)
 		}
 		p.client.SelectDB = n
+	}
+	return p.secure(u.Scheme == "rediss", host)
+}
+
+// secure sets TLS, for connections to host.
+func (p *Place) secure(wanted bool, host string) error {
+	switch {
+	case p.Options.Dial != nil && (wanted || p.TLS != nil):
+		return errors.New("Dial makes the connections, with TLS if that is needed: use redis://, and no TLS beside it")
+	case !wanted && p.TLS != nil:
+		return errors.New("use rediss:// for TLS")
+	case !wanted:
+		return nil
+	case p.TLS != nil:
+		p.client.TLSConfig = p.TLS.Clone()
+	default:
+		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if p.client.TLSConfig.ServerName == "" && p.client.Sentinel.MasterSet == "" {
+		p.client.TLSConfig.ServerName = host
 	}
 	return nil
 }

@@ -84,17 +84,8 @@ type Binding struct {
 	move    int // the number of times that the run had changed
 }
 
-// Bind learns which run of the server this is and loads the scripts for it, unless that
-// has been done. Only a caller that wants to know at once whether the server can be
-// used needs it.
-func (s *Server) Bind(ctx context.Context) error {
-	if _, err := s.Bound(ctx, nil); err != nil {
-		return conn.NotBound(ctx, err).Err
-	}
-	return nil
-}
-
-// Bound returns the present Binding, or a new one if that is stale.
+// Bound returns the present Binding, or a new one if that is stale: it learns which run of the server this is
+// and loads the scripts for it.
 func (s *Server) Bound(ctx context.Context, stale *Binding) (*Binding, error) {
 	s.mu.Lock()
 	b := s.binding

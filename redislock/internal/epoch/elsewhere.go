@@ -101,6 +101,22 @@ func (s *Server) drop(made int64) {
 // errForgets is also for an address that leads to two servers: a client cannot tell them apart.
 var errForgets = errors.New("the server forgets its scripts or its data again and again: is it one server?")
 
+// Elsewhere returns what the refusal of a request means which says that the connection leads elsewhere; else nil. If it
+// is not the first one, the connections that were made before are dropped.
+func (s *Server) Elsewhere(ctx context.Context, first bool, made int64, err error) *conn.Failure {
+	switch {
+	case !leadsElsewhere(err):
+		return nil
+	case first:
+		return conn.NotBound(ctx, err)
+	case !conn.IsReplica(err):
+		err = errForgets
+	}
+	s.astray.vain(err)
+	s.drop(made)
+	return conn.NotBound(ctx, err)
+}
+
 // leadsElsewhere reports whether an error says that a connection leads to no master, or not to the
 // run that a script was loaded for.
 func leadsElsewhere(err error) bool {

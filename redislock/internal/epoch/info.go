@@ -45,29 +45,34 @@ func (s *Server) askServer(ctx context.Context, wire rueidis.CommandClient) (boo
 	}
 	info := ParseInfo(text)
 	clustered := info["cluster_enabled"] == "1" // Valkey has no redis_mode
-	if clustered && s.Slots == nil {
+	switch {
+	case clustered && s.Slots == nil:
 		return "", ErrCluster
-	}
-	if info["role"] == "slave" {
+	case info["role"] == "slave":
 		return "", conn.ErrReplica
+	case s.Unguarded:
+		return runOf(info), nil
 	}
 	// Unlike a restart, eviction is not noticed in time to make up for it: once it has
 	// begun it goes on. Without maxmemory there is none.
-	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" && !s.Unguarded {
+	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" {
 		return "", fmt.Errorf("the server evicts keys when it is short of memory, by maxmemory-policy %s: %w", policy, errEvicts)
 	}
-	// Before Redis 7 a replica, and a restart with an AOF, took the script cache
-	// over, so that the scripts of one run were found in the next.
+	if boot = runOf(info); boot == "" {
+		return "", fmt.Errorf("the server says that it is version %q, run %q, up for %q s: %w",
+			info["redis_version"], info["run_id"], info["uptime_in_seconds"], errUnguarded)
+	}
+	return boot, nil
+}
+
+// runOf returns the run_id if it can be relied on. Before Redis 7 a replica, and a restart with an AOF, took
+// the script cache over, so that the scripts of one run were found in the next.
+func runOf(info map[string]string) string {
 	major, _, _ := strings.Cut(info["redis_version"], ".")
-	version, _ := strconv.Atoi(major)
-	if info["run_id"] != "" && version >= 7 && info["uptime_in_seconds"] != "" {
-		return info["run_id"], nil
+	if version, _ := strconv.Atoi(major); version < 7 || info["uptime_in_seconds"] == "" {
+		return ""
 	}
-	if s.Unguarded {
-		return "", nil
-	}
-	return "", fmt.Errorf("the server says that it is version %q, run %q, up for %q s: %w",
-		info["redis_version"], info["run_id"], info["uptime_in_seconds"], errUnguarded)
+	return info["run_id"]
 }
 
 // unanswered reports whether INFO itself was refused, and not a command with which the

@@ -142,16 +142,8 @@ func readAnswer(r rueidis.RedisResult) (Answer, error) {
 	return s, err
 }
 
-// Bless ends the quarantine. If the participant has a MaxTTL of its own, the store has
-// that from now on.
-func (s *Server) Bless(ctx context.Context) error { return s.change(ctx, Trust) }
-
-// Set makes the participant's own MaxTTL the store's. A longer one takes effect at
-// once. So does a shorter one, but a quarantine still lasts until leases with the
-// longer one have ended.
-func (s *Server) Set(ctx context.Context) error { return s.change(ctx, Setting) }
-
-func (s *Server) change(ctx context.Context, mode string) error {
+// Change calls the script for the epoch in a mode that changes something.
+func (s *Server) Change(ctx context.Context, mode string) error {
 	b, err := s.Bound(ctx, nil)
 	if err == nil && b.boot != "" {
 		var is Answer

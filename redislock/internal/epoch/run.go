@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
@@ -36,79 +35,16 @@ func (s Source) Says(run string) bool {
 	return run != "" && run == s.Run() && s.Stale(s.Binding) == nil
 }
 
-// RunOn is Run that returns the id of the run of the server that has answered, and not the instant.
-func (s *Server) RunOn(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, boot string, fail *conn.Failure) {
-	reply, _, b, fail := s.run(ctx, script, keys, args)
-	if b != nil {
-		boot = b.boot
-	}
-	return reply, boot, fail
+// Heard notes that a script was run, and returns why its reply must not be trusted, or nil.
+func (s *Server) Heard(b *Binding, reply []rueidis.RedisMessage) *conn.Failure {
+	s.astray.useful()
+	s.Had(reply)
+	return s.Stale(b)
 }
 
-// Run runs a script and returns its reply, whose first element is a number, and the
-// instant before it was sent. Missing scripts are loaded, and a missing epoch is begun,
-// on the way. With a Failure the reply must not be trusted.
-func (s *Server) Run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *conn.Failure) {
-	reply, since, _, fail := s.run(ctx, script, keys, args)
-	return reply, since, fail
-}
-
-// RunReplicated is Run, and after a reply of 1 it waits until Config.Replicas replicas
-// have what the script has written. It also returns the run that has answered. It fails
-// with Failure.Behind if the replicas do not confirm within Config.ReplicaTimeout.
-func (s *Server) RunReplicated(ctx context.Context, script int, keys, args []string) (reply []rueidis.RedisMessage, since driver.Instant, by Source, fail *conn.Failure) {
-	reply, since, b, fail := s.run(ctx, script, keys, args)
-	if fail == nil && Code(reply) == 1 {
-		fail = s.Replicated(ctx, b, s.epochKey)
-	}
-	return reply, since, Source{s, b}, fail
-}
-
-func (s *Server) run(ctx context.Context, script int, keys, args []string) ([]rueidis.RedisMessage, driver.Instant, *Binding, *conn.Failure) {
-	var stale *Binding
-	var fail *conn.Failure
-	for tries, refused := 0, 0; tries < 5; tries++ {
-		b, err := s.Bound(ctx, stale)
-		if err != nil {
-			return nil, 0, nil, conn.NotBound(ctx, err)
-		}
-		if again, err := s.Grants(b, script); err != nil {
-			return nil, 0, nil, &conn.Failure{Err: err, Lasting: true}
-		} else if again {
-			stale, fail = b, forgets()
-			continue
-		}
-		made, since := s.Made(), driver.Now()
-		reply, err := s.ask(ctx, b, script, keys, args)
-		switch {
-		case err == nil && len(reply) > 0 && Code(reply) == BeyondLimit:
-			return nil, 0, nil, s.Beyond(b, reply)
-		case err == nil && len(reply) > 0 && Code(reply) != NoEpoch:
-			s.astray.useful()
-			s.Had(reply)
-			return reply, since, b, s.Stale(b)
-		case err == nil && s.Differs(b) != nil:
-			return nil, 0, nil, s.Differs(b)
-		case err == nil:
-			stale, fail = b, forgets()
-		case !leadsElsewhere(err):
-			return nil, 0, nil, conn.Classify(ctx, err)
-		case refused == 0 && stale == nil:
-			stale, fail = b, conn.NotBound(ctx, err)
-			refused++
-		default: // b is for a master: there is no Binding to a replica
-			if !conn.IsReplica(err) {
-				err = errForgets
-			}
-			stale, fail = nil, conn.NotBound(ctx, err)
-			s.astray.vain(err)
-			s.drop(made)
-		}
-	}
-	return nil, 0, nil, fail
-}
-
-func forgets() *conn.Failure {
+// Forgets is why a request was not carried out for which the scripts, or the record of the epoch, were
+// missing each time.
+func Forgets() *conn.Failure {
 	return &conn.Failure{Err: conn.Unavailable(errForgets)}
 }
 
@@ -180,8 +116,8 @@ func (c *call) Call(ctx context.Context, n int, keys, args []string) (replies []
 	return replies, err
 }
 
-// ask runs a script for one request, together with others perhaps.
-func (s *Server) ask(ctx context.Context, b *Binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
+// Ask runs a script for one request, together with others perhaps.
+func (s *Server) Ask(ctx context.Context, b *Binding, script int, keys, args []string) ([]rueidis.RedisMessage, error) {
 	if s.Scripts[script].PerRequest > 0 {
 		return s.requests.Ask(ctx, &b.calls[script], keys, args)
 	}

@@ -9,8 +9,6 @@ package epoch
 
 import (
 	"context"
-	"hash/crc32"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,35 +132,11 @@ func New(client rueidis.Client, conf Config) *Server {
 	return s
 }
 
-// Servers returns the server.
-func (s *Server) Servers(context.Context) ([]*Server, error) { return []*Server{s}, nil }
+// EpochKey is the key of the record of the epoch of a server on its own.
+func (s *Server) EpochKey() string { return s.epochKey }
 
-// Has reports whether a key is in a server that has answered.
-func (s *Server) Has(*Server, string) bool { return true }
-
-// EpochKey is the key of the record of the epoch of a lock's key.
-func (s *Server) EpochKey(string) string { return s.epochKey }
-
-// floors is how many floors of tokens there are: enough that two names that many wait for rarely
-// have the same, and a megabyte at most.
-const floors = 8192
-
-// FloorKey is the key of the floor of the tokens of a lock, which others share.
-func (s *Server) FloorKey(key string) string {
-	return s.Prefix + "token:" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(key))%floors))
-}
-
-// ChannelFor begins the channels of messages about a lock's key.
-func (s *Server) ChannelFor(string) string { return s.Channel }
-
-// Subscription returns the one over which messages about any key come. Leave must be called after it.
-func (s *Server) Subscription(string) *conn.Subscription { return s.subscription }
-
-// Listening returns the session over which messages to this client come, if there is one.
-func (s *Server) Listening(string) conn.Session { return s.subscription.Session() }
-
-// Leave undoes a call of Subscription.
-func (s *Server) Leave(string) {}
+// Subscription returns the one over which messages to this participant come.
+func (s *Server) Subscription() *conn.Subscription { return s.subscription }
 
 // Send sends a command about a key that no script of Config is needed for, and
 // returns the answer, which may be nil, and an instant before it was sent.

@@ -20,7 +20,7 @@ type State struct {
 
 // State asks the server for its state.
 func (s *Server) State(ctx context.Context) (State, error) {
-	return s.StateOf(ctx, []string{s.EpochKey("")})
+	return s.StateOf(ctx, []string{s.epochKey})
 }
 
 // StateOf is State of the epoch with the record of these keys.
