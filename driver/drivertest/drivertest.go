@@ -227,7 +227,10 @@ func slow(test Test) bool {
 // what is known of what the store has.
 func runTest(t testing.TB, h *Harness, test Test) (missing string, has map[string]bool) {
 	e := newEnv(t, h)
-	if missing = e.missing(test.Needs); missing != "" {
+	for e.attempt(func(e *env) { missing = e.missing(test.Needs) }) {
+		e = e.slower()
+	}
+	if missing != "" {
 		return missing, e.has
 	}
 	for e.attempt(test.run) {

@@ -19,8 +19,8 @@ import (
 //     gives up only when the store has answered many requests since (deadline).
 //   - A lease has ended because the test came too late for it, which the clock shows. The test
 //     begins again with twice the TTL (again).
-//   - A client has lost a lease, or given up a request, because answers, or its own goroutines,
-//     were late, which is measured (pulse). The test begins again with twice the TTL as well.
+//   - A lease was lost, or a request given up, because answers, or goroutines, were late, which is
+//     measured (pulse). The test begins again with twice the TTL as well (unlessLate, ending).
 //
 // What speaks of two holders, or of tokens, fails at once. In a bubble nothing is late.
 
@@ -125,14 +125,21 @@ func (e *env) again(format string, args ...any) {
 
 // attempt runs a test, and reports whether it has to begin again.
 func (e *env) attempt(run func(*env)) (again bool) {
+	t := e.TB.(*ending)
+	if e.h.real && 2*e.h.TTL <= e.h.longest {
+		t.excuse(func() bool { return e.pulse.late() > e.h.TTL/6 })
+	}
 	defer func() {
-		switch why := recover().(type) {
+		why := t.excuse(nil)
+		switch late := recover().(type) {
 		case nil:
 		case tooLate:
-			again = !e.Failed()
-			e.Logf("with a TTL of %v: %s", e.h.TTL, why.why)
+			why = late.why
 		default:
-			panic(why)
+			panic(late)
+		}
+		if again = why != "" && !e.Failed(); again {
+			e.Logf("with a TTL of %v: %s", e.h.TTL, why)
 		}
 	}()
 	run(e)
@@ -148,34 +155,6 @@ func (e *env) slower() *env {
 	next := newEnv(e.TB.(*ending).TB, &h)
 	next.has = e.has
 	return next
-}
-
-// ending is a testing.TB whose clean-up is that of one attempt.
-type ending struct {
-	testing.TB
-	mu sync.Mutex
-	do []func()
-}
-
-func (t *ending) Cleanup(f func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.do = append(t.do, f)
-}
-
-// end runs the clean-up, once, also what comes after a function that fails.
-func (t *ending) end() {
-	t.mu.Lock()
-	last := len(t.do) - 1
-	if last < 0 {
-		t.mu.Unlock()
-		return
-	}
-	f := t.do[last]
-	t.do = t.do[:last]
-	t.mu.Unlock()
-	defer t.end()
-	f()
 }
 
 // pulse measures how late a machine is.
