@@ -45,13 +45,14 @@ type Client struct {
 	calls      sync.WaitGroup // of Acquire and TryAcquire; Add under mu, while not closed
 	background sync.WaitGroup // repetitions of Release
 
-	mu     sync.Mutex // guards the fields below
-	closed bool
-	lines  map[string]*queue
-	looks  map[string]*look // those under way, by name
-	habits map[string]*line.Habit
-	grants *grant // the first in the list of those not given back yet
-	dial   *dial  // to the store, under way; nil if none is
+	mu       sync.Mutex // guards the fields below
+	closed   bool
+	lines    map[string]*queue
+	looks    map[string]*look // those under way, by name
+	habits   map[string]*line.Habit
+	grants   *grant         // the first in the list of those not given back yet
+	dial     *dial          // to the store, under way; nil if none is
+	redialAt driver.Instant // before which the next dial does not begin; only the dial under way uses it
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error

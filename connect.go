@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -74,7 +75,18 @@ func (c *Client) ready(ctx context.Context) error {
 	}
 }
 
+// redialEvery is how often a client tries to connect, at most. A refused connection fails at once, and a
+// caller that tries again and again must not make a new client of the store thousands of times.
+const redialEvery = 500 * time.Millisecond
+
 func (c *Client) connect() {
+	if early := c.redialAt.Sub(driver.Now()); early > 0 {
+		select {
+		case <-time.After(early):
+		case <-c.ctx.Done():
+		}
+	}
+	c.redialAt = driver.Now().Add(redialEvery)
 	store, err := c.open(c.ctx)
 	if err == nil {
 		if err = c.use(store); err != nil {

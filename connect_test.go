@@ -102,6 +102,24 @@ func TestConnectsWhenUsed(t *testing.T) {
 	})
 }
 
+// TestConnectsAtAPace: calls that fail because nothing listens are not followed by an attempt to connect
+// at once.
+func TestConnectsAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{down: true}
+		c := connect(t, a, nil)
+		defer c.Close()
+		for began := time.Now(); time.Since(began) < 10*time.Second; {
+			if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, pawl.ErrUnavailable) {
+				t.Fatalf("TryAcquire = %v; want ErrUnavailable", err)
+			}
+			if a.opened > 25 {
+				t.Fatalf("the client has tried to connect %d times in %v", a.opened, time.Since(began))
+			}
+		}
+	})
+}
+
 // TestCauseWhileConnecting: the error of a call whose context ends before the store is there says why it ended.
 func TestCauseWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
