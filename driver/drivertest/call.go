@@ -76,9 +76,15 @@ func (e *env) startWait(d driver.Driver, req *driver.Request) *call {
 // waits checks that the call has not returned.
 func (c *call) waits() {
 	c.e.Helper()
+	c.waitsFor(c.name)
+}
+
+// waitsFor is waits where one of several leases, that with a token, has to end first.
+func (c *call) waitsFor(tokenOrName any) {
+	c.e.Helper()
 	select {
 	case <-c.done:
-		c.e.inTime(c.name, c.err)
+		c.e.inTime(tokenOrName, c.err)
 		c.e.Fatalf("Acquire returned %s, %v; want it to wait", show(c.grant), c.err)
 	default:
 	}

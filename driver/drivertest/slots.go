@@ -236,9 +236,9 @@ func slotExpires(e *env) {
 func slotCrashes(e *env) {
 	name, dead := e.name("deploy"), e.open()
 	kept := e.tryReq(e.open(), e.slot(name, 2))
-	e.tryReq(dead, e.brief(e.slot(name, 2)))
+	g := e.tryReq(dead, e.brief(e.slot(name, 2)))
 	w := e.wait(e.open(), e.slot(name, 2))
-	w.waits()
+	w.waitsFor(g.Token())
 	e.release(w.granted(e.crash(dead)))
 	e.release(kept)
 	e.free(e.open(), name)
