@@ -54,8 +54,9 @@ type attempt struct {
 	req    *driver.Request
 	kind   int
 	record string
-	doubt  bool // a request was sent and its answer did not come
-	asked  bool // once
+	doubt  bool  // a request was sent and its answer did not come
+	asked  bool  // once
+	place  int64 // in the queue, once there
 	waiter waiter
 }
 
@@ -102,7 +103,7 @@ func (a *attempt) ask(ctx context.Context, wait int) (*grant, turn, *failure) {
 	}
 	alone := func() ([][]byte, driver.Instant, *failure) {
 		return s.bound(ctx, s.sql.acquire, a.req.Name, a.req.Lease, s.id, num(int64(a.kind)), a.record,
-			num(a.req.TTL.Microseconds()), claimMicros, num(int64(wait)), num(pollGone.Microseconds()))
+			num(a.req.TTL.Microseconds()), claimMicros, num(int64(wait)), num(pollGone.Microseconds()), num(a.place))
 	}
 	var row [][]byte
 	var sent driver.Instant
@@ -135,6 +136,9 @@ func (a *attempt) ask(ctx context.Context, wait int) (*grant, turn, *failure) {
 	}
 	s.saw(sent, at)
 	t := turn{left: time.Duration(long(row[5])) * time.Microsecond, rank: integer(row[6]), closed: time.Duration(long(row[7])) * time.Microsecond}
+	if len(row[9]) > 0 {
+		a.place = long(row[9])
+	}
 	if len(row[8]) > 0 {
 		t.holders = readHolders(row[8])
 	}

@@ -86,7 +86,7 @@ func TestKeepIdle(t *testing.T) {
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
-			return took < firstLook/2
+			return took < lookEvery/2
 		}) {
 			t.Errorf("%s of another client does not get what nobody uses", what)
 		}

@@ -12,25 +12,26 @@ import (
 )
 
 // Whoever ends a lease gives the name to the first waiter in the queue, and its client
-// hears of that. Everything else here is for cases in which no message comes. The first
-// in the queue looks when the name must be free, and every firstLook. The others look
-// when those before them should have looked and have not, the further back the later, at
-// least every lookEvery. A look repeats the request with which the waiter came; the
-// waiter keeps its place.
+// hears of that. Everything else here is for cases in which no message comes. All waiters
+// look every lookEvery, however long the queue, as all but one may be paused. The first looks
+// when the name must be free, and the others a little later, so that it comes first. A look
+// repeats the request with which the waiter came; the waiter keeps its place.
+//
+// So a name is free for 3 s at most while a waiter reaches the server. The longest case is a
+// holder that has died: a look after that offers the name to the first waiter, and a look
+// after claimTTL finds that this one has not taken it.
 //
 // Without a connection to listen on all of them look: the first every pollFirst, those
 // behind it less often. One that has not looked for pollGone is taken for gone.
 const (
-	firstLook  = 2 * time.Second
-	lookEvery  = time.Minute
-	stagger    = 100 * time.Millisecond // between the looks of the waiters behind the first
-	minLook    = time.Second            // of those behind the first
-	maxStagger = 100
-	maxPause   = time.Second // between attempts while the server is away
+	lookEvery  = 2 * time.Second
+	stagger    = 50 * time.Millisecond // between the looks of the waiters behind the first
+	maxStagger = 10                    // waiters that look one after the other
+	maxPause   = time.Second           // between attempts while the server is away
 
 	pollFirst = 100 * time.Millisecond
-	pollMost  = 2 * time.Second
-	pollGone  = 10 * time.Second
+	pollMost  = time.Second
+	pollGone  = 2 * time.Second
 )
 
 // waiter is a call of Acquire that waits. store.mu guards all but seen.
@@ -173,10 +174,13 @@ func (t turn) next(wait int) time.Duration {
 		return min(pollFirst*time.Duration(t.rank+1), pollMost)/2 + rand.N(pollFirst)
 	}
 	if t.rank == 0 {
-		return min(free, firstLook)
+		return min(free, lookEvery)
 	}
-	// If only those before it keep it out, the first may be dead: it looks soon.
-	return min(max(free, minLook), lookEvery, time.Duration(t.rank+1)*firstLook) + time.Duration(min(t.rank, maxStagger))*stagger + rand.N(stagger/2)
+	behind := time.Duration(min(t.rank, maxStagger)) * stagger
+	if free += behind; free < lookEvery {
+		return free + rand.N(stagger)
+	}
+	return lookEvery - rand.N(lookEvery/4)
 }
 
 // listen returns how a caller waits, once messages can be heard or never will be.

@@ -146,7 +146,7 @@ func TestWhatWaits(t *testing.T) {
 		{"a downgrade", "SELECT 1 / (code = 1)::int FROM pawl.downgrade('x', 'l', 1000000)", "on"},
 		{"the release of a reader", "SELECT 1 / (code = 1)::int FROM pawl.downgrade('x', 'l', 1000000); SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
 		{"a renewal", "SELECT 1 / (code = 1)::int FROM pawl.renew(" + tl + ", 'x', 'l', 0, 20000000)", "on"},
-		{"a request", "UPDATE pawl.lock SET lease = NULL; SELECT 1 / (code = 1)::int FROM pawl.acquire(" + tl + ", 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000)", "on"},
+		{"a request", "UPDATE pawl.lock SET lease = NULL; SELECT 1 / (code = 1)::int FROM pawl.acquire(" + tl + ", 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000, 0)", "on"},
 	} {
 		for _, mode := range []Mode{Durable, Synchronous} {
 			if mode == Synchronous && strings.Contains(is.do, tl) {

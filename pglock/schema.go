@@ -44,7 +44,7 @@ func newStatements(schema string) statements {
 	call := func(s string) string { return "SELECT * FROM " + quote(schema) + "." + s }
 	one := func(s string) string { return "SELECT " + quote(schema) + "." + s } // of one column: costs the server less
 	return statements{
-		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
+		acquire:     call("acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
 		acquireMany: call("acquire_many($1, $2, $3, $4, $5, $6)"),
 		releaseMany: call("release_many($1, $2)"),
 		renew:       call("renew($1, $2, $3, $4, $5)"),

@@ -25,7 +25,7 @@ func TestShortcuts(t *testing.T) {
 	if err := take(t, d, "x", 20*time.Second).Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ask := in("SELECT code FROM pawl.acquire(TL, 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000)")
+	ask := in("SELECT code FROM pawl.acquire(TL, 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000, 0)")
 	many := in("SELECT count(lease) FROM pawl.acquire_many(TL, 'c', '{x}', '{l}', '{{}}', '{20000000}')")
 	many = strings.Replace(many, "'{{}}'", `'{"{}"}'`, 1)
 	const tl = "(SELECT timeline FROM pawl.epoch)"

@@ -135,14 +135,9 @@ BEGIN
   END IF;
   SELECT * INTO e FROM pawl.epoch;
   closed := e.closed; max_ttl := e.max_ttl;
-  IF NOT pawl.present(e, p_timeline) THEN
-    code := -1;
-  ELSIF p_ttl > e.max_ttl THEN
-    code := -5;
-  ELSIF e.mode = 'synchronous' AND (level NOT IN ('on', 'remote_apply') OR current_setting('synchronous_standby_names') = '') THEN
-    code := -6;
-  ELSE
-    code := 1;
+  code := CASE WHEN NOT pawl.present(e, p_timeline) THEN -1 WHEN p_ttl > e.max_ttl THEN -5
+    WHEN e.mode = 'synchronous' AND (level NOT IN ('on', 'remote_apply') OR current_setting('synchronous_standby_names') = '') THEN -6 ELSE 1 END;
+  IF code = 1 THEN
     IF e.on_disk AND current_setting('fsync') <> 'on' THEN
       UPDATE pawl.meta SET on_disk = false;
       UPDATE pawl.epoch SET on_disk = false;
@@ -289,18 +284,11 @@ END $$;
 
 -- wait_left returns in how many us a lease of a kind may be granted if none is renewed.
 CREATE OR REPLACE FUNCTION pawl.wait_left(l pawl.lock, at bigint, k int) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE ends bigint;
 BEGIN
-  IF l.lease IS NOT NULL THEN
-    ends := l.until;
-  ELSIF pawl.fits(l, k) THEN
-    RETURN 0; -- only those before it in the queue keep it out
-  ELSIF k = l.kind THEN -- one of them has to go
-    SELECT min(until) INTO ends FROM pawl.sharer WHERE name = l.name;
-  ELSE
-    SELECT max(until) INTO ends FROM pawl.sharer WHERE name = l.name;
-  END IF;
-  RETURN greatest(ends - at, 100000); -- a guarded lease ends later than it should
+  IF pawl.fits(l, k) THEN RETURN 0; END IF; -- only those before it in the queue keep it out
+  RETURN greatest(100000, -at + CASE WHEN l.lease IS NOT NULL THEN l.until -- a guarded lease ends later than it should
+    WHEN k = l.kind THEN (SELECT min(until) FROM pawl.sharer WHERE name = l.name) -- one of them has to go
+    ELSE (SELECT max(until) FROM pawl.sharer WHERE name = l.name) END);
 END $$;
 
 -- admit goes through the queue from its head. Each waiter that may have the name now
@@ -321,7 +309,7 @@ BEGIN
     END IF;
     last := w.place;
     EXIT WHEN w.lease = me;
-    IF w.looks IS NULL AND NOT pawl.hears(w.client) OR w.looks <= at THEN
+    IF coalesce(w.looks <= at, NOT pawl.hears(w.client)) THEN
       DELETE FROM pawl.waiter WHERE name = l.name AND lease = w.lease;
       l.waiters := l.waiters - 1; moved := true; gone := gone + 1;
       EXIT WHEN gone = 1000;
@@ -337,10 +325,32 @@ BEGIN
     DELETE FROM pawl.waiter WHERE name = l.name AND lease = w.lease;
     l.waiters := l.waiters - 1; moved := true;
     l := pawl.give(l, at, claim, w.lease, w.client, w.kind, w.record);
-    token := l.token; spare := 0;
-    IF w.kind = 0 THEN token := l.tok; spare := l.token - l.tok; END IF;
+    token := CASE w.kind WHEN 0 THEN l.tok ELSE l.token END;
+    spare := l.token - token;
     PERFORM pg_notify('pawl:' || w.client, concat_ws(' ', 'grant', w.lease, token, at, claim,
       pawl.timeline(), spare, (l.waiters > 0)::int, l.name));
+  END LOOP;
+  RETURN l;
+END $$;
+
+-- missed returns when a claim ended that nobody has taken, or null. A claim that was taken has been renewed.
+CREATE OR REPLACE FUNCTION pawl.missed(l pawl.lock, at bigint, claim bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.sharers > 0 AND l.soonest <= at THEN
+    RETURN (SELECT max(s.until) FROM pawl.sharer s WHERE s.name = l.name AND s.until <= at AND s.until = s.since + claim);
+  END IF;
+  RETURN CASE WHEN l.lease IS NOT NULL AND l.until <= at AND l.until = l.since + claim THEN l.until END;
+END $$;
+
+-- pass takes the waiters before a place out of the queue, 100 at most, and tells them to look. Those that can come
+-- back to their places; the others cost nothing until then.
+CREATE OR REPLACE FUNCTION pawl.pass(l pawl.lock, p_place bigint) RETURNS pawl.lock LANGUAGE plpgsql AS $$
+DECLARE w pawl.waiter;
+BEGIN
+  FOR w IN DELETE FROM pawl.waiter d WHERE d.name = l.name AND d.lease = ANY (ARRAY(
+      SELECT q.lease FROM pawl.waiter q WHERE q.name = l.name AND q.place < p_place ORDER BY q.place LIMIT 100)) RETURNING d.* LOOP
+    l.waiters := l.waiters - 1;
+    PERFORM pg_notify('pawl:' || w.client, 'first ' || w.lease || ' 0');
   END LOOP;
   RETURN l;
 END $$;
@@ -400,14 +410,17 @@ BEGIN
 END $$;
 
 -- acquire asks for a lease, claims one that was handed over, and looks again while
--- waiting (p_wait: 0 does not wait, 1 listens, 2 looks every p_pace). Repeating it is
--- harmless. code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4
+-- waiting (p_wait: 0 does not wait, 1 listens, 2 looks every p_pace; p_place is that in the
+-- queue, once it is known). Repeating it is harmless.
+-- If a claim was missed, a waiter that looks takes the name itself, ahead of those before it: one claim after the
+-- other would leave the name free for as long as there are paused waiters at the head of the queue. A caller
+-- that is not in the queue leaves the name to the waiters for as long as they may take to look. code is 1 if the lease is granted; 0 if not; -3 if it has ended already; -4
 -- if token slots are shared out and another number was asked for; or that of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.acquire(p_timeline int, p_name text, p_lease text, p_client text, p_kind int, p_record text,
-  p_ttl bigint, p_claim bigint, p_wait int, p_pace bigint,
-  OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT holders json)
+  p_ttl bigint, p_claim bigint, p_wait int, p_pace bigint, p_place bigint,
+  OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT holders json, OUT place bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE l pawl.lock; was pawl.lock; w pawl.waiter; is_open record;
+DECLARE l pawl.lock; was pawl.lock; w pawl.waiter; first pawl.waiter; is_open record; missed bigint; theirs bool;
 BEGIN
   -- The ordinary case in one statement, as each one costs: the name is free, and nobody
   -- waits. If it has to wait for the row, the time is from before that: then the lease
@@ -437,8 +450,22 @@ BEGIN
     code := is_open.code; token := is_open.max_ttl;
     RETURN;
   END IF;
-  SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
-  IF NOT FOUND THEN l := pawl.row(p_name); END IF;
+  -- A look that would change nothing takes no lock: the waiters look often, and each commit
+  -- of a transaction that has locked a row waits for the disk.
+  IF p_place > 0 AND p_wait = 1 THEN
+    SELECT * INTO l FROM pawl.lock WHERE name = p_name;
+    SELECT * INTO w FROM pawl.waiter q WHERE q.name = p_name AND q.lease = p_lease; -- so the lease is not granted
+    SELECT * INTO first FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1;
+    at := pawl.us();
+    IF w.lease IS NOT NULL AND NOT pawl.fits(l, p_kind)
+      AND (l.lease IS NULL OR l.until BETWEEN at + 1 AND at + is_open.max_ttl AND l.record NOT LIKE '%"keeps":true%')
+      AND (l.sharers = 0 OR l.soonest BETWEEN at + 1 AND at + is_open.max_ttl) AND coalesce(first.looks > at, pawl.hears(first.client)) THEN
+      code := 0; closed := greatest(0, is_open.closed - at); wait_left := pawl.wait_left(l, at, p_kind);
+      rank := (SELECT count(*) FROM (SELECT FROM pawl.waiter q WHERE q.name = p_name AND q.place < w.place LIMIT 100) AS before);
+      RETURN;
+    END IF;
+  END IF;
+  l := pawl.row(p_name);
   at := pawl.us();
   PERFORM 1 FROM pawl.ended WHERE lease = p_lease;
   IF FOUND THEN
@@ -461,25 +488,33 @@ BEGIN
     END IF;
   END IF;
   was := l;
-  l := pawl.sweep(l, at);
+  IF l.waiters > 0 THEN missed := pawl.missed(l, at, p_claim); END IF;
+  theirs := missed > at - 2000000 AND p_place = 0;
+  IF theirs IS NOT TRUE THEN l := pawl.sweep(l, at); END IF;
   SELECT * INTO w FROM pawl.waiter WHERE name = p_name AND lease = p_lease;
-  IF p_kind > 0 AND l.sharers > 0 AND l.kind > 0 AND l.kind <> p_kind AND w.lease IS NULL THEN
+  IF p_kind > 0 AND l.sharers > 0 AND l.kind > 0 AND l.kind <> p_kind AND w.lease IS NULL AND p_place = 0 AND theirs IS NOT TRUE THEN
     code := -4; token := l.kind;
     IF l IS DISTINCT FROM was THEN PERFORM pawl.put(l); END IF;
     RETURN;
   END IF;
 
-  IF closed = 0 THEN
-    IF l.waiters > 0 THEN l := pawl.admit(l, at, p_claim, false, p_lease); END IF;
+  IF closed = 0 AND theirs IS NOT TRUE THEN
+    SELECT * INTO first FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1;
+    IF missed > 0 AND pawl.fits(l, p_kind) AND pawl.fits(l, first.kind) THEN
+      l := pawl.pass(l, CASE p_place WHEN 0 THEN at ELSE p_place END);
+      first := NULL;
+    ELSIF l.waiters > 0 THEN
+      l := pawl.admit(l, at, p_claim, false, p_lease);
+      SELECT * INTO first FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1;
+    END IF;
     -- Its turn has come if nobody is before it in the queue.
-    IF pawl.fits(l, p_kind) AND (l.waiters = 0 OR p_lease = (SELECT q.lease FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1)) THEN
+    IF pawl.fits(l, p_kind) AND (first.lease IS NULL OR first.lease = p_lease) THEN
       IF w.lease IS NOT NULL THEN
         DELETE FROM pawl.waiter WHERE name = p_name AND lease = p_lease;
         l.waiters := l.waiters - 1;
       END IF;
       l := pawl.give(l, at, p_ttl, p_lease, p_client, p_kind, p_record);
-      code := 1; token := l.token; spare := 0;
-      IF p_kind = 0 THEN token := l.tok; spare := l.token - l.tok; END IF;
+      code := 1; token := CASE p_kind WHEN 0 THEN l.tok ELSE l.token END; spare := l.token - token;
       IF l.waiters > 0 THEN l := pawl.admit(l, at, p_claim, true, NULL); END IF;
       waits := l.waiters > 0;
       PERFORM pawl.put(l);
@@ -490,14 +525,17 @@ BEGIN
   code := 0; rank := -1;
   IF p_wait > 0 THEN
     IF w.lease IS NULL THEN
-      SELECT greatest(at, max(q.place) + 1) INTO w.place FROM pawl.waiter q WHERE q.name = p_name;
+      w.place := p_place;
+      IF p_place = 0 OR EXISTS (SELECT FROM pawl.waiter q WHERE q.name = p_name AND q.place = p_place) THEN
+        SELECT greatest(at, max(q.place) + 1) INTO w.place FROM pawl.waiter q WHERE q.name = p_name;
+      END IF;
       INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks)
         VALUES (p_name, p_lease, w.place, p_client, p_kind, p_record, at, CASE p_wait WHEN 2 THEN at + p_pace END);
       l.waiters := l.waiters + 1;
     ELSIF p_wait = 2 OR w.looks IS NOT NULL THEN
       UPDATE pawl.waiter q SET looks = CASE p_wait WHEN 2 THEN at + p_pace END WHERE q.name = p_name AND q.lease = p_lease;
     END IF;
-    SELECT count(*) INTO rank FROM (SELECT 1 FROM pawl.waiter q WHERE q.name = p_name AND q.place < w.place LIMIT 101) AS before;
+    place := w.place; rank := (SELECT count(*) FROM (SELECT FROM pawl.waiter q WHERE q.name = p_name AND q.place < w.place LIMIT 100) AS before);
   END IF;
   -- Waiters have left the queue, and perhaps not all that are gone: it looks again soon.
   IF l.waiters < was.waiters THEN rank := 0; END IF;
@@ -551,9 +589,7 @@ BEGIN
     SELECT l.until INTO found_until FROM pawl.lock l WHERE l.name = p_name AND l.lease = p_lease FOR NO KEY UPDATE;
     at := pawl.us();
     IF found_until > at THEN
-      IF found_until < at + p_ttl THEN
-        UPDATE pawl.lock SET until = at + p_ttl, used = at WHERE name = p_name;
-      END IF;
+      UPDATE pawl.lock SET until = at + p_ttl, used = at WHERE name = p_name AND until < at + p_ttl;
       code := 1;
       RETURN;
     END IF;
@@ -561,9 +597,7 @@ BEGIN
   SELECT s.until INTO found_until FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease FOR NO KEY UPDATE;
   at := pawl.us();
   IF found_until > at THEN
-    IF found_until < at + p_ttl THEN
-      UPDATE pawl.sharer SET until = at + p_ttl WHERE name = p_name AND lease = p_lease;
-    END IF;
+    UPDATE pawl.sharer SET until = at + p_ttl WHERE name = p_name AND lease = p_lease AND until < at + p_ttl;
     code := 1;
     RETURN;
   END IF;
@@ -744,11 +778,7 @@ BEGIN
   code := 0; holders := '[]';
   IF NOT FOUND THEN RETURN; END IF;
   at := pawl.us();
-  IF l.lease = p_lease THEN
-    victim := l.client;
-  ELSE
-    SELECT s.client INTO victim FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease;
-  END IF;
+  victim := CASE WHEN l.lease = p_lease THEN l.client ELSE (SELECT s.client FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease) END;
   r := pawl.finish(l, p_lease, at);
   l := r.l; code := r.code;
   IF l.waiters > 0 AND r.freed THEN l := pawl.go(l, at, p_claim, false); END IF;
@@ -765,8 +795,9 @@ END $$;
 -- guard is for transactions of the user. It fails unless the lease is held and its token
 -- is still the last; if it does not fail, nobody else is granted the name until the
 -- transaction has ended. Going back to a savepoint would take away a lock that came after it, so
--- there must be none: then the lock is that of the transaction, and not of a part of it, or no
--- part has an id.
+-- there must be none: a savepoint after which something was locked has an id. If the transaction has the
+-- mark, it has guarded the lease before there was one. (The row does not tell whose its locks are if other
+-- transactions have some too.)
 CREATE OR REPLACE FUNCTION pawl.guard(p_name text, p_lease text, p_token bigint) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE ends bigint;
 BEGIN
@@ -777,8 +808,9 @@ BEGIN
   IF ends IS NULL OR ends <= pawl.us() THEN
     RAISE 'the lease on % with token % has ended', p_name, p_token USING ERRCODE = 'PAWL1';
   END IF;
-  IF NOT EXISTS (SELECT FROM pawl.lock l WHERE l.name = p_name AND l.xmax = pg_current_xact_id()::xid)
-    AND (SELECT count(*) FROM pg_lock_status() k WHERE k.pid = pg_backend_pid() AND k.locktype = 'transactionid' AND k.mode = 'ExclusiveLock') > 1 THEN
+  IF (SELECT count(*) FILTER (WHERE k.locktype = 'transactionid' AND k.mode = 'ExclusiveLock') > 1
+      AND NOT bool_or(k.locktype = 'advisory' AND k.objsubid = 1 AND k.mode = 'ShareLock' AND k.classid::bigint << 32 | k.objid::bigint = pawl.mark(p_lease))
+      FROM pg_lock_status() k WHERE k.pid = pg_backend_pid()) THEN
     RAISE 'the lease on % would no longer be guarded after a rollback to the savepoint: call Guard on the outermost transaction, before any savepoint', p_name USING ERRCODE = 'PAWL2';
   END IF;
   PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
