@@ -259,6 +259,11 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 	if ctx.Err() != nil {
 		return nil, set, &Error{op, name, left(ctx, nil)}
 	}
+	if set.minHold > 0 {
+		if err := c.checkKept(ctx, set.minHold); err != nil {
+			return nil, set, &Error{op, name, err}
+		}
+	}
 	if c.observer.listens {
 		set.ctx = ctx
 	}

@@ -39,6 +39,8 @@ type Client struct {
 	renewals   *schedule.Workers[*grant]
 	random     *random
 	timeouts   timeouts
+	longest    atomic.Int64 // MaxTTL of the store, a time.Duration, as last heard; 0 before
+	measured   atomic.Bool  // how long an answer takes, as the first grants took long
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc

@@ -24,7 +24,8 @@ import (
 // and not released, is not kept for d: its work may not have been done. Nor can a store keep
 // what it loses or what somebody breaks.
 //
-// Zero is no MinHold. A d that is negative, or longer than MaxHold, is an error. With NoRenew
+// Zero is no MinHold. A d that is negative, or longer than MaxHold or than the MaxTTL of the store,
+// is an error. With NoRenew
 // it is renewed all the same, once it has been released. AcquireAll counts it from the grant of
 // each name.
 func MinHold(d time.Duration) Option { return minHoldOption(d) }
@@ -35,6 +36,26 @@ func (s *settings) checkMinHold() error {
 		return fmt.Errorf("MinHold %v is negative: use a positive duration, or leave it out", s.minHold)
 	case s.maxHold > 0 && s.minHold > s.maxHold:
 		return fmt.Errorf("MinHold %v is longer than MaxHold %v: nobody may hold it for so long; make one of them the other", s.minHold, s.maxHold)
+	}
+	return nil
+}
+
+// checkKept returns an error if no lease in the store can last for d, a MinHold: Close could not
+// leave it to the store.
+func (c *Client) checkKept(ctx context.Context, d time.Duration) error {
+	in, ok := c.driver.(driver.Describer)
+	if !ok || d <= time.Duration(c.longest.Load()) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	info, err := in.Describe(ctx)
+	if err != nil || info.MaxTTL == 0 {
+		return nil // the request for the lease says what is wrong; or no client has set MaxTTL yet
+	}
+	c.longest.Store(int64(info.MaxTTL))
+	if d > info.MaxTTL {
+		return fmt.Errorf("MinHold %v is longer than the MaxTTL of the store: use %v at most, or have the store's MaxTTL raised", d, info.MaxTTL)
 	}
 	return nil
 }

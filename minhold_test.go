@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,28 +122,28 @@ func TestMinHoldOfAClosedClient(t *testing.T) {
 // limited is a driver of a store with a MaxTTL.
 type limited struct {
 	*tapped
-	max time.Duration
+	max atomic.Int64
 }
 
-func (d limited) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *limited) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	g, err := d.tapped.TryAcquire(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return limitedGrant{g, d.max}, nil
+	return limitedGrant{g, d}, nil
 }
 
-func (d limited) Describe(context.Context) (*driver.StoreInfo, error) {
-	return &driver.StoreInfo{MaxTTL: d.max}, nil
+func (d *limited) Describe(context.Context) (*driver.StoreInfo, error) {
+	return &driver.StoreInfo{MaxTTL: time.Duration(d.max.Load())}, nil
 }
 
 type limitedGrant struct {
 	driver.Grant
-	max time.Duration
+	d *limited
 }
 
 func (g limitedGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if ttl > g.max {
+	if int64(ttl) > g.d.max.Load() {
 		return 0, driver.ErrDisagree
 	}
 	return g.Grant.Renew(ctx, ttl)
@@ -153,8 +154,8 @@ func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
 	const ttl, minHold = 6 * time.Second, 20 * time.Second
 	for _, c := range []struct {
 		name     string
-		released bool // before Close
-		maxTTL   time.Duration
+		released bool          // before Close
+		maxTTL   time.Duration // by the time of Close
 		want     time.Duration
 	}{
 		{"released", true, time.Minute, minHold},
@@ -165,10 +166,13 @@ func TestMinHoldIsLongerThanTheTTL(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := new(memlock.Store)
-				mine := open(t, limited{tap(s), c.maxTTL}, &pawl.Options{TTL: ttl})
+				d := &limited{tapped: tap(s)}
+				d.max.Store(int64(time.Minute))
+				mine := open(t, d, &pawl.Options{TTL: ttl})
 				began := time.Now()
 				l := acquire(t, mine, "a", pawl.MinHold(minHold))
 				time.Sleep(time.Second)
+				d.max.Store(int64(c.maxTTL))
 				if c.released {
 					release(t, l)
 				}
@@ -323,10 +327,13 @@ func TestMinHoldIsNotInherited(t *testing.T) {
 }
 
 func TestMinHoldThatCannotBe(t *testing.T) {
-	c := open(t, new(memlock.Store).Driver(), nil)
+	d := &limited{tapped: tap(new(memlock.Store))}
+	d.max.Store(int64(2 * time.Minute))
+	c := open(t, d, nil)
 	for want, opts := range map[string][]pawl.Option{
-		"MinHold -1s is negative":                {pawl.MinHold(-time.Second)},
-		"MinHold 1m0s is longer than MaxHold 1s": {pawl.MinHold(time.Minute), pawl.MaxHold(time.Second)},
+		"MinHold -1s is negative":                                                   {pawl.MinHold(-time.Second)},
+		"MinHold 1m0s is longer than MaxHold 1s":                                    {pawl.MinHold(time.Minute), pawl.MaxHold(time.Second)},
+		"MinHold 2m0.001s is longer than the MaxTTL of the store: use 2m0s at most": {pawl.MinHold(2*time.Minute + time.Millisecond)},
 	} {
 		if _, err := c.TryAcquire(t.Context(), "a", opts...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
