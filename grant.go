@@ -44,6 +44,9 @@ func (c *Client) lease(req *driver.Request, set settings, store driver.Grant) *L
 	}
 	c.tokens.saw(req.Name, store.Token())
 	now := driver.Now()
+	if took := now.Sub(max(store.Since(), set.began)); took > set.ttl/roundTrips && c.guarantees.Expiry {
+		c.measure(req.Name, set.ttl)
+	}
 	g.item.Of, g.present = g, &g.first
 	g.first = Lease{grant: g, token: Token(store.Token()), began: now, asked: set.asked(), trust: trust.Begin(set.terms(), terms, now, c.random.chance())}
 	c.observer.acquired(&g.first, now.Sub(set.began))

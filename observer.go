@@ -3,6 +3,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -244,11 +245,23 @@ func (r *reporter) waited(name string, set settings, err error) {
 func (r *reporter) renewed(l *Lease, waited, left, ttl time.Duration) {
 	e := l.event()
 	e.Waited, e.Left, e.TTL = waited, max(0, left), ttl
-	var warning string
-	if waited > ttl/6 {
-		r.slow.Do(func() { warning = "renewals take more than a sixth of the TTL; use a longer TTL" })
+	r.tell(r.Renewed, e, "")
+	r.answered(waited, ttl)
+}
+
+// answered warns, once, if the store takes too long to answer for leases of ttl. It also tells a program
+// without a log, unless that watches renewals itself.
+func (r *reporter) answered(took, ttl time.Duration) {
+	if took <= ttl/roundTrips || r.log == nil && r.Renewed != nil {
+		return
 	}
-	r.tell(r.Renewed, e, warning, "took", waited.Round(time.Millisecond), "ttl", ttl, "at least", (6 * waited).Round(time.Millisecond))
+	r.slow.Do(func() {
+		log := cmp.Or(r.log, slog.Default())
+		r.tell(func(Event) {
+			log.Warn("pawl: the store takes more than a sixth of the TTL to answer: leases may be lost; use a longer TTL",
+				"took", took.Round(time.Millisecond), "ttl", ttl, "at least", (roundTrips * took).Round(time.Millisecond))
+		}, Event{}, "")
+	})
 }
 
 func (r *reporter) suspect(l *Lease, err error, left time.Duration) {

@@ -122,3 +122,53 @@ func TestNoLogger(t *testing.T) {
 		})
 	}
 }
+
+// slowStore is a store whose answers to grants and reads come late.
+type slowStore struct {
+	*tapped
+	late time.Duration
+}
+
+func (d slowStore) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	defer time.Sleep(d.late)
+	return d.tapped.TryAcquire(ctx, req)
+}
+
+func (d slowStore) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	time.Sleep(d.late)
+	return d.tapped.Driver.(driver.Inspector).Inspect(ctx, name)
+}
+
+func (d slowStore) List(context.Context, string) ([]*driver.Info, error) { return nil, nil }
+
+func (d slowStore) Break(context.Context, string, string, *driver.Holder, string) error { return nil }
+
+// A TTL of less than six answers of the store is logged once, from the first grant on, if need be to
+// the default log.
+func TestSlowStoreIsLogged(t *testing.T) {
+	for _, c := range []struct {
+		late     time.Duration
+		observed bool
+		want     int
+	}{{3 * time.Second, false, 1}, {3 * time.Second, true, 0}, {2 * time.Second, false, 0}} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		defer slog.SetDefault(before)
+		synctest.Test(t, func(t *testing.T) {
+			opts := &pawl.Options{TTL: 15 * time.Second}
+			if c.observed {
+				opts.Observer.Renewed = func(pawl.Event) {}
+			}
+			client := open(t, slowStore{tap(new(memlock.Store)), c.late}, opts)
+			for _, name := range []string{"a", "b"} {
+				release(t, acquire(t, client, name, pawl.NoRenew()))
+				time.Sleep(c.late)
+			}
+			synctest.Wait()
+			if n := strings.Count(log.String(), "\n"); n != c.want || strings.Count(log.String(), "took=3s ttl=15s") != c.want {
+				t.Errorf("with answers after %v, observed %v: logged %q; want %d line", c.late, c.observed, &log, c.want)
+			}
+		})
+	}
+}

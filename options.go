@@ -36,8 +36,9 @@ type Options struct {
 	Holder Holder
 
 	// Logger gets a line for each event that an operator may have to act on. With nil there
-	// is no log: give slog.Default() to have one. Only that the store grants nothing for a while,
-	// as a new one on Redis may do, goes to slog.Default() then, once, unless Observer.Closed is set.
+	// is no log: give slog.Default() to have one. Only two events go to slog.Default() then, once each: that the
+	// store grants nothing for a while, as a new one on Redis may do, unless Observer.Closed is set, and
+	// that it takes more than a sixth of a TTL to answer, unless Observer.Renewed is set.
 	Logger *slog.Logger
 
 	// Observer learns of every event.

@@ -13,6 +13,28 @@ import (
 // maxRenewals bounds the number of a client's renewals that are under way at a time.
 const maxRenewals = 1024
 
+// roundTrips is how many of the store's answers a TTL should have room for: a renewal falls due when a third
+// of it is over, may take two requests, and should be there before the second third is over.
+const roundTrips = 6
+
+// measure warns, once for a client, if an answer takes too long for leases of ttl. It asks for one, as what
+// a grant took may have been spent on a connection, or in a queue.
+func (c *Client) measure(name string, ttl time.Duration) {
+	in, ok := c.driver.(driver.Inspector)
+	if !ok || c.measured.Swap(true) {
+		return
+	}
+	c.background.Go(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, ttl)
+		defer cancel()
+		began := driver.Now()
+		_, err := in.Inspect(ctx, name)
+		if err == nil || ctx.Err() != nil && c.ctx.Err() == nil {
+			c.observer.answered(driver.Now().Sub(began), ttl)
+		}
+	})
+}
+
 // renew makes one attempt to renew, for the lease that has the grant. One that fails is
 // repeated until the deadline; beside one that has no answer yet there may be another.
 func (g *grant) renew() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -29,6 +30,7 @@ func (d *doctor) trips(ctx context.Context) bool {
 	}
 	slices.Sort(list)
 	median, slowest := list[(count-1)/2], list[count-1]
+	d.trip = median
 	d.out.RoundTrip = &tripJSON{millis(median), millis(slowest)}
 	d.tell(tripFinding(median, slowest, d.store.Guarantees().Expiry))
 	return true
@@ -75,7 +77,7 @@ func (d *doctor) grants(ctx context.Context) {
 			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", limit(state), longest),
 			Do:   "add it, in all programs, or lower the store's with pawl max-ttl"})
 	} else {
-		d.tell(driver.Finding{Check: "max-ttl", Text: limit(state)})
+		d.tell(limitFinding(state, longest, d.trip))
 	}
 	if state.Closed == "" {
 		d.tell(driver.Finding{Check: "quarantine", Text: "no restart keeps the store from granting leases"})
@@ -91,6 +93,18 @@ func (d *doctor) grants(ctx context.Context) {
 	d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem,
 		Text: fmt.Sprintf("the store grants nothing for %s, until %s: %s", state.Closed, state.Until.Local().Format(time.TimeOnly), state.Why),
 		Do:   "wait, or, if nobody can hold a lock, see: pawl bless --help"})
+}
+
+// limitFinding says on what longest TTL the clients of the store have agreed, and whether that is enough for
+// answers that take as long as trip: a renewal should get one within a sixth.
+func limitFinding(state *report.State, longest, trip time.Duration) driver.Finding {
+	f := driver.Finding{Check: "max-ttl", Text: limit(state)}
+	if least := (6*trip + time.Second - 1).Truncate(time.Second); longest > 0 && 6*trip > longest {
+		f.Level = driver.Warning
+		f.Text += fmt.Sprintf(", which is less than six round trips of %v: leases may be lost", trip.Round(time.Millisecond))
+		f.Do = fmt.Sprintf("raise it: pawl max-ttl %v", least)
+	}
+	return f
 }
 
 // probe takes a lock, with the longest TTL that the store has, if it is shorter than that of most programs. It is

@@ -61,6 +61,7 @@ type doctor struct {
 	probes   bool
 	store    *store
 	findings []driver.Finding
+	trip     time.Duration // the median
 	out      doctorJSON
 }
 

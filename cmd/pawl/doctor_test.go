@@ -36,6 +36,16 @@ func TestTripFinding(t *testing.T) {
 	}
 }
 
+func TestLimitFinding(t *testing.T) {
+	state := &report.State{MaxTTL: "1s"}
+	if f := limitFinding(state, time.Second, time.Second/6); f.Level != driver.Fine {
+		t.Errorf("%+v", f)
+	}
+	if f := limitFinding(state, time.Second, 200*time.Millisecond); f.Level != driver.Warning || f.Do != "raise it: pawl max-ttl 2s" {
+		t.Errorf("a TTL of five round trips: %+v", f)
+	}
+}
+
 func TestStuck(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {
