@@ -54,7 +54,10 @@ func harness(shared *member) drivertest.Harness {
 				m = startServer(t)
 			}
 			return drivertest.Store{
-				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, m.Addr), opts) },
+				Open: func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, m.Addr), opts) },
+				Late: func(t testing.TB, late time.Duration) driver.Driver {
+					return openThrough(t, drivertest.SlowTo(t, m.Addr, late), opts)
+				},
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { m.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },

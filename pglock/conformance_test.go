@@ -52,7 +52,10 @@ func harness(opts *Options) drivertest.Harness {
 				p = server(t)
 			}
 			return drivertest.Store{
-				Open:  func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, p.Addr), opts) },
+				Open: func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, p.Addr), opts) },
+				Late: func(t testing.TB, late time.Duration) driver.Driver {
+					return openThrough(t, drivertest.SlowTo(t, p.Addr, late), opts)
+				},
 				Crash: func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(t testing.TB) {
 					if err := p.Restart(); err != nil {

@@ -73,7 +73,10 @@ func harness(maxTTL time.Duration) drivertest.Harness {
 				t.Fatal(err)
 			}
 			return drivertest.Store{
-				Open:    func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, s.Addr), opts) },
+				Open: func(t testing.TB) driver.Driver { return openThrough(t, drivertest.NewLink(t, s.Addr), opts) },
+				Late: func(t testing.TB, late time.Duration) driver.Driver {
+					return openThrough(t, drivertest.SlowTo(t, s.Addr, late), opts)
+				},
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { s.restart() },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },

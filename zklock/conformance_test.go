@@ -92,6 +92,9 @@ func harness(long time.Duration) drivertest.Harness {
 					}
 					return p
 				},
+				Late: func(t testing.TB, late time.Duration) driver.Driver {
+					return openThrough(t, drivertest.SlowTo(t, s.Addr, late), options(suiteTTL))
+				},
 				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
 				Restart: func(testing.TB) { s.restart(t) },
 				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },

@@ -104,6 +104,10 @@ type Store struct {
 	// Cut loses all that passes between a participant and the store until Heal.
 	Cut, Heal func(t testing.TB, d driver.Driver)
 
+	// Late opens a participant that hears all answers of the store late, by that much at least: see
+	// SlowTo. Nil: whether trust counts from the request is not checked.
+	Late func(t testing.TB, late time.Duration) driver.Driver
+
 	// Left lists what the store keeps of names that begin with prefix: keys, nodes,
 	// files; but not what it keeps on purpose when nobody holds a name or waits for
 	// it, such as the last token. Nil: it cannot be listed.

@@ -191,6 +191,31 @@ func sinceWithin(e *env) {
 		e.within("Renew", before, since)
 	}
 	e.release(g)
+	if e.store.Late != nil && d.Guarantees().Expiry {
+		e.sinceRequest()
+	}
+}
+
+// sinceRequest has answers come late: trust counts from before the request was sent, not from the answer.
+func (e *env) sinceRequest() {
+	e.Helper()
+	late := e.h.TTL / 4
+	d := e.store.Late(e.TB, late)
+	defer d.Close()
+	sent := func(what string, since driver.Instant) {
+		e.Helper()
+		if before := driver.Now().Sub(since); before < late {
+			e.Errorf("%s was answered %v after it was sent, and Since is %v before the answer: count from before the request", what, late, before)
+		}
+	}
+	g := e.try(d, e.name("late"))
+	sent("TryAcquire", g.Since())
+	since, err := g.Renew(e.ctx, e.long())
+	if err != nil {
+		e.Fatalf("Renew = %v; want nil", err)
+	}
+	sent("Renew", since)
+	e.release(g)
 }
 
 func (e *env) within(what string, before, since driver.Instant) {

@@ -66,6 +66,13 @@ func (d *delay) end() {
 	d.work.Wait()
 }
 
+// SlowTo returns a new link to the server at target over which a round trip takes trip longer.
+func SlowTo(t testing.TB, target string, trip time.Duration) *Link {
+	l := NewLink(t, target)
+	l.Slow((trip + 1) / 2)
+	return l
+}
+
 // SlowLink checks that a lease lives on a link to the server at addr over which a round trip
 // takes as long as given, and that the next client gets the name when it is released. Open
 // returns a client for leases of ttl whose connections go to the address given.

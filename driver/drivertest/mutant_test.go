@@ -74,6 +74,11 @@ func (m *mutant) harness() *Harness {
 					d.all = all
 					return d
 				},
+				Late: func(_ testing.TB, late time.Duration) driver.Driver {
+					d := m.driver(shared)
+					d.late = late
+					return d
+				},
 				Crash: func(_ testing.TB, d driver.Driver) {
 					dead := d.(*mutantDriver)
 					if m.crash != nil {
@@ -101,7 +106,8 @@ type mutantDriver struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	ghosts sync.WaitGroup
-	all    *grantList // nil in tests that need none
+	all    *grantList    // nil in tests that need none
+	late   time.Duration // of answers
 
 	mu   sync.Mutex
 	seen map[string]int // for the mutants' use
@@ -129,7 +135,10 @@ func (d *mutantDriver) Close() error {
 }
 
 func (d *mutantDriver) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return d.do(ctx, req, d.inner.TryAcquire)
+	return d.do(ctx, req, func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+		defer time.Sleep(d.late)
+		return d.inner.TryAcquire(ctx, req)
+	})
 }
 
 func (d *mutantDriver) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
@@ -315,6 +324,7 @@ func (g *mutantGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Inst
 	if g.d.m.renew != nil {
 		return g.d.m.renew(ctx, g, ttl)
 	}
+	defer time.Sleep(g.d.late)
 	return g.fullGrant.Renew(ctx, ttl)
 }
 

@@ -177,6 +177,20 @@ var expiryMutants = []*mutant{
 		since:  func(g *mutantGrant) driver.Instant { return g.fullGrant.Since().Add(-time.Second) },
 	},
 	{
+		name:   "trust counts from the answer",
+		breaks: []string{"since-lies-within-the-call"},
+		since:  func(g *mutantGrant) driver.Instant { return g.began },
+	},
+	{
+		name:   "trust counts from the answer to a renewal",
+		breaks: []string{"since-lies-within-the-call"},
+		renew: func(ctx context.Context, g *mutantGrant, ttl time.Duration) (driver.Instant, error) {
+			_, err := g.fullGrant.Renew(ctx, ttl)
+			time.Sleep(g.d.late)
+			return driver.Now(), err
+		},
+	},
+	{
 		name:   "late renewal revives",
 		breaks: []string{"late-renewal-never-revives", "generated-histories-agree-with-the-model"},
 		renew: func(ctx context.Context, g *mutantGrant, ttl time.Duration) (driver.Instant, error) {

@@ -24,10 +24,16 @@ type participant struct {
 // openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
 func openThrough(t testing.TB, f fleet, opts *Options) *participant {
 	t.Helper()
+	return openSlow(t, f, opts, 0)
+}
+
+// openSlow is openThrough with links over which a round trip takes trip.
+func openSlow(t testing.TB, f fleet, opts *Options, trip time.Duration) *participant {
+	t.Helper()
 	p := new(participant)
 	var addrs []string
 	for _, s := range f {
-		link := drivertest.NewLink(t, s.Addr)
+		link := drivertest.SlowTo(t, s.Addr, trip)
 		p.links = append(p.links, link)
 		addrs = append(addrs, link.Addr())
 	}
@@ -95,6 +101,7 @@ func storeOf(t testing.TB, n int, opts *Options) (fleet, drivertest.Store) {
 	f.name(t, opts)
 	return f, drivertest.Store{
 		Open: func(t testing.TB) driver.Driver { return openThrough(t, f, opts) },
+		Late: func(t testing.TB, late time.Duration) driver.Driver { return openSlow(t, f, opts, late) },
 		Crash: func(_ testing.TB, d driver.Driver) {
 			for _, l := range d.(*participant).links {
 				l.Close()
