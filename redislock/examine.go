@@ -11,11 +11,15 @@ import (
 
 var _ driver.Examiner = (*store)(nil)
 
-// Examine implements driver.Examiner: all masters of a cluster at the same time.
+// Examine implements driver.Examiner: all masters of a cluster at the same time, then the keys of each.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	servers, err := s.server.Servers(ctx)
 	if err != nil {
 		return []driver.Finding{{Check: "server", Level: driver.Problem, Text: "the masters of the cluster are not known: " + err.Error(), Do: "see: redis-cli --cluster check HOST:PORT"}}
 	}
-	return epoch.Examine(ctx, servers)
+	found := epoch.Examine(ctx, servers)
+	for _, srv := range servers {
+		found = append(found, s.foreignKeys(ctx, srv)...)
+	}
+	return found
 }

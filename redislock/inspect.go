@@ -202,6 +202,10 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 		info.Token = info.Holders[0].Token
 	}
 	queue, err := r[2].AsZScores()
+	if isWrongType(err) { // another program's
+		info.Holders = append(info.Holders, parseHeld("?", -1, now))
+		return info, several, nil
+	}
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, false, conn.Lacking(err, "zrange")
 	}

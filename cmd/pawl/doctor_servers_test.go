@@ -78,6 +78,22 @@ func TestDoctorOnRedis(t *testing.T) {
 	w.diagnosis(store, 2, "reachable: ")
 }
 
+// A key of another program that blocks a lock is named, with the command that deletes it.
+func TestDoctorOnForeignKeys(t *testing.T) {
+	w := newWorld(t)
+	s := servers.StartRedis(t)
+	store := "redis://" + s.Addr + "?assume_new=true"
+	w.diagnosis(store, 0)
+	if _, err := s.Do("HSET", "pawl:{deploy}", "by", "hand"); err != nil {
+		t.Fatal(err)
+	}
+	w.diagnosis(store, 2, `keys: the key "pawl:{deploy}" is of another type and of another program: the lock "deploy" cannot be granted`)
+	p := w.pawl("doctor", "-s", store)
+	if p.end(2); !strings.Contains(p.stdout(), "DEL 'pawl:{deploy}'") {
+		t.Errorf("it does not say how to delete the key: %s", p.stdout())
+	}
+}
+
 // What would make locks unsafe or unavailable is named before it does.
 func TestDoctorOnRedisInDanger(t *testing.T) {
 	w := newWorld(t)

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// mostForeign is how many keys are told of. Whatever is wrong with more is wrong with the prefix.
+const mostForeign = 20
+
+// foreignKeys looks for keys under the names of ours that keep a lock from being granted, for ever or until they
+// expire: another program has made them, or somebody by hand.
+func (s *store) foreignKeys(ctx context.Context, srv *epoch.Server) []driver.Finding {
+	var found []driver.Finding
+	for _, pattern := range append(s.layout.Patterns("", queueSuffix), s.prefix+"token:*") {
+		for cursor := uint64(0); ; {
+			page, err := srv.Do(ctx, srv.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+			var some []driver.Finding
+			if err == nil {
+				some, err = s.foreignAmong(ctx, srv, page.Elements)
+			}
+			if err != nil {
+				return append(found, driver.Finding{Check: "keys", Server: srv.Addr, Text: "not all keys under the prefix were looked at: " + err.Error()})
+			}
+			if found = append(found, some...); len(found) > mostForeign {
+				return append(found[:mostForeign], driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem,
+					Text: "there are more such keys", Do: "delete them too, or choose another Prefix (?prefix=)"})
+			}
+			if cursor = page.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	return found
+}
+
+func (s *store) foreignAmong(ctx context.Context, srv *epoch.Server, keys []string) (found []driver.Finding, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	replies, err := srv.Read(ctx, keys, func(b rueidis.Builder, key string) []rueidis.Completed {
+		return []rueidis.Completed{b.Get().Key(key).Build(), b.Pttl().Key(key).Build(), b.Zrange().Key(key).Min("0").Max("0").Build()}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range keys {
+		pttl, err := replies[i][1].AsInt64()
+		if err != nil {
+			return found, err
+		}
+		if pttl == noKey {
+			continue
+		}
+		value, err := replies[i][0].ToString()
+		member, noSet := replies[i][2].AsStrSlice()
+		has := content{value: value, text: err == nil, set: noSet == nil, ends: pttl >= 0}
+		if len(member) > 0 {
+			has.first = member[0]
+		}
+		if wrong := s.wrong(key, has); wrong != "" {
+			f := driver.Finding{Check: "keys", Server: srv.Addr, Level: driver.Problem, Text: fmt.Sprintf("the key %q ", key) + wrong,
+				Do: "see whose it is, then: " + deleteCommand(srv, key)}
+			if has.ends {
+				f.Level, f.Text = driver.Warning, f.Text+fmt.Sprintf("; it expires in %v", (time.Duration(pttl)*time.Millisecond).Round(time.Second))
+			}
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// content is what a key has.
+type content struct {
+	value     string
+	text, set bool   // it is a string, or a sorted set
+	first     string // of the set
+	ends      bool   // it has a TTL
+}
+
+// wrong says what is wrong with a key, or nothing.
+func (s *store) wrong(key string, has content) string {
+	_, number := strconv.ParseInt(has.value, 10, 64)
+	name, isLock := s.layout.Name(key)
+	queueOf, isQueue := s.layout.NameBeside(key, queueSuffix)
+	_, kind, _ := parseAttempt(has.first)
+	switch {
+	case isQueue && !(has.set && kind != ""):
+		return fmt.Sprintf("is of another program: nobody can wait for the lock %q", queueOf)
+	case isQueue:
+	case isLock && (has.text || has.set && kind != "" || s.layout.Pattern != "") && !has.ends:
+		return fmt.Sprintf("has no TTL: the lock %q is held for ever", name)
+	case isLock && !has.text && !(has.set && kind != "") && s.layout.Pattern == "":
+		return fmt.Sprintf("is of another type and of another program: the lock %q cannot be granted", name)
+	case strings.HasPrefix(key, s.prefix+"token:") && (!has.text || number != nil):
+		return "is of another program: no lock can be granted whose tokens it should count"
+	}
+	return ""
+}
+
+// deleteCommand is for a shell. It has no password.
+func deleteCommand(srv *epoch.Server, key string) string {
+	cli := "redis-cli"
+	u, err := url.Parse(srv.Addr)          // or an address
+	for addr := range srv.Client.Nodes() { // the master, where the URL has sentinels
+		if host, port, err := net.SplitHostPort(addr); err == nil {
+			cli += " -h " + quote(host) + " -p " + port
+		} else {
+			cli += " -s " + quote(addr)
+		}
+	}
+	if err == nil && u.Scheme == "rediss" {
+		cli += " --tls"
+	}
+	if err == nil && strings.HasPrefix(u.Scheme, "redis") && len(u.Path) > 1 {
+		cli += " -n " + u.Path[1:]
+	}
+	return cli + " DEL " + quote(key)
+}
+
+// quote makes a text one word of a shell.
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
