@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package redlock
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver/drivertest"
+)
+
+// A lease lives as long as the nodes answer within a quarter of the TTL.
+func TestLeaseLivesOnASlowLink(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	opts := new(Options)
+	opts.TTL, opts.ConnectTimeout = ttl, patience
+	f := startFleet(t, 3, opts)
+	f.name(t, opts)
+	drivertest.SlowLink(t, f[0].Addr, ttl, ttl/4, func(addr string) (*pawl.Client, error) {
+		addrs := []string{addr}
+		for _, s := range f[1:] {
+			other := s.Addr
+			if addr != f[0].Addr {
+				other = drivertest.SlowTo(t, s.Addr, ttl/4).Addr()
+			}
+			addrs = append(addrs, other)
+		}
+		return Open(context.Background(), "redlock://"+strings.Join(addrs, ","), opts)
+	})
+}
