@@ -199,7 +199,7 @@ func sinceWithin(e *env) {
 // sinceRequest has answers come late: trust counts from before the request was sent, not from the answer.
 func (e *env) sinceRequest() {
 	e.Helper()
-	late := e.h.TTL / 4
+	late := e.h.TTL / 5
 	d := e.store.Late(e.TB, late)
 	defer d.Close()
 	sent := func(what string, since driver.Instant) {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// A lease lives as long as the nodes answer within a quarter of the TTL.
+// A lease lives as long as the nodes answer within a fifth of the TTL.
 func TestLeaseLivesOnASlowLink(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
@@ -22,12 +22,12 @@ func TestLeaseLivesOnASlowLink(t *testing.T) {
 	opts.TTL, opts.ConnectTimeout = ttl, patience
 	f := startFleet(t, 3, opts)
 	f.name(t, opts)
-	drivertest.SlowLink(t, f[0].Addr, ttl, ttl/4, func(addr string) (*pawl.Client, error) {
+	drivertest.SlowLink(t, f[0].Addr, ttl, ttl/5, func(addr string) (*pawl.Client, error) {
 		addrs := []string{addr}
 		for _, s := range f[1:] {
 			other := s.Addr
 			if addr != f[0].Addr {
-				other = drivertest.SlowTo(t, s.Addr, ttl/4).Addr()
+				other = drivertest.SlowTo(t, s.Addr, ttl/5).Addr()
 			}
 			addrs = append(addrs, other)
 		}
