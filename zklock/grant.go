@@ -28,6 +28,7 @@ type grant struct {
 	clearing sync.Once // begins clear
 
 	czxid int64 // the transaction that made the node, once it is known
+	young bool  // the node says, or has said, that the lease is not trusted yet
 
 	// Guarded by session.mu.
 	token   uint64
@@ -150,7 +151,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if at := g.waited; !at.IsZero() {
 		g.waited = time.Time{}
 		s.store.work.Go(func() { // for people only: if it fails, so be it
-			g.write(s.store.ctx, func(r *record) { r.Acquired = at })
+			g.write(s.store.ctx, func(r *record) { r.Acquired, r.Young = at, false })
 		})
 	}
 	return since, nil

@@ -78,7 +78,7 @@ func (s *session) inspect(ctx context.Context, name string) (*driver.Info, error
 		if found[i].stat == nil {
 			continue
 		}
-		if i < n {
+		if i < n && !readRecord(c, found[i].data).Young {
 			h := held(c, found[i].data, found[i].stat)
 			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, h.Token)

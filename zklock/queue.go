@@ -102,7 +102,22 @@ func (g *grant) take(ctx context.Context, req *driver.Request, now bool) error {
 	if err := g.checkOrder(); err != nil {
 		return err
 	}
-	return g.begin(tokenOf(g.czxid), since, req.TTL, !now)
+	err = g.begin(tokenOf(g.czxid), since, req.TTL, !now || g.young)
+	if g.young {
+		g.tellYoung()
+	}
+	return err
+}
+
+// tellYoung notes at the node whether the lease is not trusted yet, for people only.
+func (g *grant) tellYoung() {
+	g.s.store.work.Go(func() {
+		_ = g.write(g.s.store.ctx, func(r *record) {
+			g.s.mu.Lock()
+			defer g.s.mu.Unlock()
+			r.Young = g.timer == nil
+		})
+	})
 }
 
 // confirm has a quorum confirm the node until it shows enough trust, and returns since when. It
@@ -123,6 +138,9 @@ func (g *grant) confirm(ctx context.Context, req *driver.Request) (since driver.
 			return 0, errGone
 		case errors.Is(err, errYoung) && driver.Now().Sub(began) > req.TTL:
 			return 0, g.s.tooSlow(req.TTL)
+		case errors.Is(err, errYoung) && !g.young && driver.Now().Sub(began) > g.s.store.tick:
+			g.young = true
+			g.tellYoung()
 		}
 		if err := g.s.again(ctx, err); err != nil {
 			return 0, err

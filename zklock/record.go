@@ -23,6 +23,8 @@ type record struct {
 	// first renewal, as those behind are woken by it; until then, and for leases that
 	// did not have to wait, it is when the node was made.
 	Acquired time.Time `json:"acquired,omitzero"`
+	// Young: the node is one of those that hold the name, but its client may not trust the lease yet.
+	Young bool `json:"young,omitempty"`
 }
 
 func (r record) encode() []byte {

@@ -51,7 +51,11 @@ func (g *grant) refusal(ctx context.Context, req *driver.Request, l line) error 
 	}
 	info := &driver.Info{Name: req.Name, Holders: []driver.Held{}}
 	for i, c := range infos {
-		if c.stat != nil { // it has not left meanwhile
+		switch {
+		case c.stat == nil: // it has left meanwhile
+		case readRecord(holders[i], c.data).Young:
+			info.Waiters = append(info.Waiters, waiter(holders[i], c.data, c.stat))
+		default:
 			h := held(holders[i], c.data, c.stat)
 			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, h.Token)
