@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ func (d *doctor) trips(ctx context.Context) bool {
 		began := time.Now()
 		if _, err := d.store.Inspect(ctx, "pawl-doctor"); err != nil {
 			f := storeFailure(err, d.out.Store)
-			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.text, Do: f.hint})
+			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 			return false
 		}
 		list = append(list, time.Since(began))
@@ -63,7 +64,7 @@ func (d *doctor) grants(ctx context.Context) {
 	switch {
 	case err != nil:
 		f := asFailure(err)
-		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.text, Do: f.hint})
+		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 		return
 	case state == nil:
 		d.probe(ctx, 0)
@@ -128,7 +129,7 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 		d.tell(driver.Finding{Check: "grant", Text: "this user may not take a lock, so none was tried"})
 	default:
 		f := storeFailure(err, d.out.Store)
-		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.text, Do: f.hint})
+		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 	}
 }
 
@@ -142,7 +143,7 @@ func (d *doctor) locks(ctx context.Context) {
 	infos, err := d.store.List(ctx, "")
 	if err != nil {
 		f := storeFailure(err, d.out.Store)
-		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.text, Do: f.hint})
+		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 	}
 	for _, info := range infos {
 		if len(info.Holders) > 0 {

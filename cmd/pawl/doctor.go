@@ -102,7 +102,7 @@ func (d *doctor) run(ctx context.Context) error {
 		if f.code == exitUsage {
 			return err
 		}
-		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.text, Do: cmp.Or(f.hint, "see pawl --help")})
+		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.text, Do: cmp.Or(f.advice, f.hint, "see pawl --help")})
 		if u.scheme == "redlock" {
 			ctx, cancel := context.WithTimeout(ctx, d.connect)
 			defer cancel()

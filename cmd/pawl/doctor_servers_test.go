@@ -73,6 +73,10 @@ func TestDoctorOnRedis(t *testing.T) {
 	w.pawl("bless", "-s", store+"?max_ttl=90m", "--yes").end(0)
 	w.diagnosis(store+"?max_ttl=90m", 0)
 	w.diagnosis("redis://:wrong@"+s.Addr, 2, "reachable: ")
+	p := w.pawl("doctor", "-s", "redis://:wrong@"+s.Addr)
+	if p.end(2); !strings.Contains(p.stdout(), "-> see whether there is such a user: redis-cli ACL GETUSER") {
+		t.Errorf("it does not say what to do at the server: %s", p.stdout())
+	}
 	s.Stop()
 	defer s.Cont()
 	w.diagnosis(store, 2, "reachable: ")

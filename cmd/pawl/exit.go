@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // Exit codes, from sysexits.h where it has a word for the case. 79 is the first
@@ -48,6 +49,8 @@ type failure struct {
 	text string // what happened
 	hint string // what to type next; may be empty if text says it
 	told bool   // the user knows already
+
+	advice string // for an operator, at the server; may be empty
 }
 
 func fail(code int, text, hint string) *failure {
@@ -108,6 +111,12 @@ func unread(err error) bool {
 
 // storeFailure returns the failure for an error of the store.
 func storeFailure(err error, store string) *failure {
+	f := storeError(err, store)
+	f.advice = storekit.Advice(err)
+	return f
+}
+
+func storeError(err error, store string) *failure {
 	text := strings.TrimSuffix(plain(err), ": "+errors.ErrUnsupported.Error())
 	var slots *pawl.SlotsError
 	switch {

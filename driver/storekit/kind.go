@@ -3,6 +3,7 @@
 package storekit
 
 import (
+	"errors"
 	"io/fs"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,6 +25,15 @@ func OfKind(kind, err error) error {
 		return err
 	}
 	return &ofKind{err, kind}
+}
+
+// Advice returns what an operator can do at the server about an error of a store, for "pawl doctor", or nothing.
+func Advice(err error) string {
+	var refusal interface{ Advice() string }
+	if errors.As(err, &refusal) {
+		return refusal.Advice()
+	}
+	return ""
 }
 
 type ofKind struct {

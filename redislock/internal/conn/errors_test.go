@@ -2,7 +2,13 @@
 
 package conn
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver/storekit"
+)
 
 // TestPartial: a script that a command has stopped may have written before, unless it says that it has not.
 func TestPartial(t *testing.T) {
@@ -19,6 +25,20 @@ func TestPartial(t *testing.T) {
 	} {
 		if got := Partial(text); got != want {
 			t.Errorf("Partial(%q) = %v; want %v", text, got, want)
+		}
+	}
+}
+
+// TestReplies: each refusal says what it means, what to do at the server, and, where that is in the URL, what it
+// is with go-redis.
+func TestReplies(t *testing.T) {
+	for _, r := range replies {
+		err, lasting := Explain(errors.New(r.prefix + " and more"))
+		if r.hint == "" || storekit.Advice(err) != r.doctor || r.doctor == "" || lasting != r.lasting {
+			t.Errorf("%s: %v, to do: %q", r.prefix, err, storekit.Advice(err))
+		}
+		if strings.ContainsAny(r.hint, "?") && strings.Contains(r.hint, "=") && r.client == "" {
+			t.Errorf("%s: %q is for URLs, and nothing is there for a go-redis client", r.prefix, r.hint)
 		}
 	}
 }
