@@ -68,7 +68,7 @@ func init() {
 
 		mutate("a round is won below a floor that it heard of", "ask.go", "t.over >= token {", "false {", "TestNoRoundIsWonBelowAFloorHeardOf"),
 		mutate("who has stored a token is not waited for", "ask.go", "min(t.timeout, driver.Now().Sub(since))", "min(0, driver.Now().Sub(since))", "TestNoRoundIsWonBelowAFloorHeardOf"),
-		mutate("tokens beyond 2^53", "ask.go", "case now > MaxToken:", "case now > 2*MaxToken:", "TestClockOfTheYear2256"),
+		mutate("tokens beyond 2^53", "ask.go", "case now > nodewire.MaxToken:", "case now > 2*nodewire.MaxToken:", "TestClockOfTheYear2256"),
 		mutate("scripts store tokens beyond 2^53", "lua/propose.lua", "tonumber(token) <= LARGEST and", "", "TestTokenBeyond"),
 		mutate("scripts heal with tokens beyond 2^53", "lua/propose.lua", "if tonumber(token) > LARGEST then", "if false then", "TestTokenBeyond"),
 		mutate("failed attempts stop healing", "lua/end.lua", "if owner == lease then", "if false then", "TestScriptsDoWhatNodeSays"),

@@ -27,7 +27,7 @@ var stores = []string{"memlock", "filelock", "pglock", "etcdlock", "zklock", "re
 var notProduct = []string{"lab/", "driver/drivertest/", "internal/", "redislock/redlock/nodetest/", "redislock/examples/"}
 
 // product are exceptions from notProduct.
-var product = []string{"internal/trust/", "internal/line/", "internal/schedule/", "internal/participant/"}
+var product = []string{"internal/trust/", "internal/line/", "internal/schedule/", "internal/participant/", "internal/nodewire/"}
 
 const tooComplex = 15
 

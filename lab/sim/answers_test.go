@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/redlock/nodetest"
 )
 
@@ -26,10 +26,10 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 		for ; lines.Scan(); asked++ {
 			var a struct {
 				Closed, Wait time.Duration
-				Propose      *redlock.Proposal
-				End          *redlock.Ending
-				Want         *redlock.Wish
-				Enqueue      *redlock.Place
+				Propose      *nodewire.Proposal
+				End          *nodewire.Ending
+				Want         *nodewire.Wish
+				Enqueue      *nodewire.Place
 				Answer       string
 			}
 			if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
@@ -43,7 +43,7 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 			case a.Closed != 0:
 				// It remembers what has ended for as long as a server does.
 				n = newWorld(Plan{Nodes: 1, Clients: []Script{nil}, TTL: 5 * time.Minute}).nodes[0]
-				n.w.link(1, 1).told = func(redlock.Message) {}
+				n.w.link(1, 1).told = func(nodewire.Message) {}
 				n.mu.Lock()
 				n.closed = a.Closed
 			case a.Wait > 0:
@@ -74,14 +74,14 @@ func TestNodesAnswerAsServersDo(t *testing.T) {
 func TestHealBesideReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newWorld(Plan{Nodes: 1, Clients: []Script{nil}, TTL: time.Minute}).nodes[0]
-		n.w.link(1, 1).told = func(redlock.Message) {}
+		n.w.link(1, 1).told = func(nodewire.Message) {}
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		p := redlock.Proposal{Name: "deploy", Lease: "first", Token: 5, Shared: true, TTL: time.Minute}
+		p := nodewire.Proposal{Name: "deploy", Lease: "first", Token: 5, Shared: true, TTL: time.Minute}
 		n.propose(1, p)
-		n.end(1, redlock.Ending{Name: "deploy", Lease: "first", Held: true}) // as if its lock had expired
-		n.propose(1, redlock.Proposal{Name: "deploy", Lease: "reader", Token: 7, Shared: true, TTL: time.Minute})
-		p.Mode = redlock.Heal
+		n.end(1, nodewire.Ending{Name: "deploy", Lease: "first", Held: true}) // as if its lock had expired
+		n.propose(1, nodewire.Proposal{Name: "deploy", Lease: "reader", Token: 7, Shared: true, TTL: time.Minute})
+		p.Mode = nodewire.Heal
 		if v := n.propose(1, p); !v.Has {
 			t.Error("the first reader is not healed")
 		}
@@ -89,7 +89,7 @@ func TestHealBesideReaders(t *testing.T) {
 }
 
 // shown is what is written down of a vote, as in package redlock's tests.
-func shown(v redlock.Vote) string {
+func shown(v nodewire.Vote) string {
 	closed := v.Closed.Round(time.Millisecond)
 	if v.Has || v.Ended || len(v.Locks) > 0 {
 		closed = 0
@@ -104,7 +104,7 @@ func shown(v redlock.Vote) string {
 	return fmt.Sprint(v.Has, v.Stored, closed, v.Ended, v.News, state)
 }
 
-func seen(s redlock.State) string {
+func seen(s nodewire.State) string {
 	var locks []string
 	for _, l := range s.Locks {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(time.Millisecond), " ", !l.Granted.IsZero()))

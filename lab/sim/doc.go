@@ -4,7 +4,7 @@
 // masters, and looks for what must never happen.
 //
 // What counts votes, time and quorums is the code that runs in production. What
-// stands in for the world is here: masters that follow the text of redlock.Node by
+// stands in for the world is here: masters that follow the text of nodewire.Node by
 // clocks of their own, links that delay, lose, repeat and cut off, crashes that
 // forget, clients that stop for a while, and a resource that looks at tokens.
 //

@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // link is the network between one client and one node, and so the node as that
-// client sees it: a redlock.Node.
+// client sees it: a nodewire.Node.
 type link struct {
 	w      *world
 	client int
 	node   *node
-	told   func(redlock.Message)
+	told   func(nodewire.Message)
 }
 
-var _ redlock.Teller = (*link)(nil)
+var _ nodewire.Teller = (*link)(nil)
 
 var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
 
@@ -120,7 +120,7 @@ func (l *link) push(e *ear) {
 }
 
 // message carries a message from the node to the client. node.mu is held.
-func (l *link) message(m redlock.Message) {
+func (l *link) message(m nodewire.Message) {
 	if f := l.fate(9 + l.w.attempt(m.Lease)); !f.lost {
 		time.AfterFunc(f.delay, func() { l.told(m) })
 		if f.twice > 0 {
@@ -129,27 +129,27 @@ func (l *link) message(m redlock.Message) {
 	}
 }
 
-// Tell implements redlock.Teller. That a lease was broken is not told.
-func (l *link) Tell(f func(redlock.Message)) { l.told = f }
+// Tell implements nodewire.Teller. That a lease was broken is not told.
+func (l *link) Tell(f func(nodewire.Message)) { l.told = f }
 
-// Addr implements redlock.Node.
+// Addr implements nodewire.Node.
 func (l *link) Addr() string { return l.node.lane }
 
-// Propose implements redlock.Node.
-func (l *link) Propose(ctx context.Context, p redlock.Proposal) (redlock.Vote, error) {
+// Propose implements nodewire.Node.
+func (l *link) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.Vote, error) {
 	l.w.asked(l.client, p.Lease)
-	votes := make(chan redlock.Vote, 2)
+	votes := make(chan nodewire.Vote, 2)
 	err := l.carry(ctx, 1+uint64(p.Mode)+l.w.attempt(p.Lease), func() {
 		votes <- l.node.propose(l.client, p)
 	})
 	if err != nil {
-		return redlock.Vote{}, err
+		return nodewire.Vote{}, err
 	}
 	return <-votes, nil
 }
 
-// End implements redlock.Node.
-func (l *link) End(ctx context.Context, e redlock.Ending) (had, next bool, err error) {
+// End implements nodewire.Node.
+func (l *link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err error) {
 	if l.w.plan.Off.Ending && !l.w.watch.knows(e.Lease) {
 		return false, false, nil
 	}
@@ -166,35 +166,35 @@ func (l *link) End(ctx context.Context, e redlock.Ending) (had, next bool, err e
 	return d[0], d[1], nil
 }
 
-// Enqueue implements redlock.Node.
-func (l *link) Enqueue(ctx context.Context, p redlock.Place) (redlock.State, error) {
+// Enqueue implements nodewire.Node.
+func (l *link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	l.w.asked(l.client, p.Lease)
-	states := make(chan redlock.State, 2)
+	states := make(chan nodewire.State, 2)
 	if err := l.carry(ctx, 11+l.w.attempt(p.Lease), func() { states <- l.node.enqueue(l.client, p) }); err != nil {
-		return redlock.State{}, err
+		return nodewire.State{}, err
 	}
 	return <-states, nil
 }
 
-// Want implements redlock.Node.
-func (l *link) Want(ctx context.Context, w redlock.Wish) (redlock.State, error) {
-	states := make(chan redlock.State, 2)
+// Want implements nodewire.Node.
+func (l *link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
+	states := make(chan nodewire.State, 2)
 	if err := l.carry(ctx, 10+uint64(l.w.number(w.Who))<<24, func() { states <- l.node.want(w) }); err != nil {
-		return redlock.State{}, err
+		return nodewire.State{}, err
 	}
 	return <-states, nil
 }
 
-// Read implements redlock.Node.
-func (l *link) Read(ctx context.Context, names []string) ([]redlock.State, error) {
-	states := make(chan []redlock.State, 2)
+// Read implements nodewire.Node.
+func (l *link) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+	states := make(chan []nodewire.State, 2)
 	if err := l.carry(ctx, 5, func() { states <- l.node.read(names) }); err != nil {
 		return nil, err
 	}
 	return <-states, nil
 }
 
-// List implements redlock.Node.
+// List implements nodewire.Node.
 func (l *link) List(ctx context.Context, prefix string) ([]string, error) {
 	names := make(chan []string, 2)
 	if err := l.carry(ctx, 6, func() { names <- l.node.list(prefix) }); err != nil {
@@ -203,16 +203,16 @@ func (l *link) List(ctx context.Context, prefix string) ([]string, error) {
 	return <-names, nil
 }
 
-// Status implements redlock.Node.
-func (l *link) Status(ctx context.Context) (redlock.Status, error) {
-	s := make(chan redlock.Status, 2)
+// Status implements nodewire.Node.
+func (l *link) Status(ctx context.Context) (nodewire.Status, error) {
+	s := make(chan nodewire.Status, 2)
 	if err := l.carry(ctx, 8, func() { s <- l.node.status() }); err != nil {
-		return redlock.Status{}, err
+		return nodewire.Status{}, err
 	}
 	return <-s, nil
 }
 
-// Listen implements redlock.Node. The subscription itself is never lost; the
+// Listen implements nodewire.Node. The subscription itself is never lost; the
 // messages are.
 func (l *link) Listen(name string, wake func()) (stop func()) {
 	e := &ear{client: l.client, wake: wake}
@@ -236,5 +236,5 @@ func (l *link) Listen(name string, wake func()) (stop func()) {
 	}
 }
 
-// Close implements redlock.Node.
+// Close implements nodewire.Node.
 func (l *link) Close() error { return nil }

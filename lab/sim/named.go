@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // named is what a node keeps of one name. Times are by its clock.
@@ -28,7 +28,7 @@ type floor struct {
 	undo                  *floor // what stood before owner
 }
 
-func (f *floor) store(p redlock.Proposal) {
+func (f *floor) store(p nodewire.Proposal) {
 	undo := f.undo
 	if f.owner != p.Lease {
 		undo = &floor{stands: f.stands, writer: f.writer}
@@ -49,7 +49,7 @@ func (f *floor) fail(lease string) {
 
 // lock is one that has not ended.
 type lock struct {
-	redlock.Lock
+	nodewire.Lock
 	granted, ends time.Duration
 }
 
@@ -75,7 +75,7 @@ func (s *named) dequeue(lease string) {
 func (s *named) exclusive() bool { return len(s.locks) > 0 && !s.locks[0].Shared }
 
 // takable says whether there is a lock that the proposal may take. n.mu is held.
-func (n *node) takable(s *named, p redlock.Proposal) bool {
+func (n *node) takable(s *named, p nodewire.Proposal) bool {
 	switch {
 	case p.Shared:
 		return !s.exclusive() || n.w.plan.Off.Writers

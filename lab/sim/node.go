@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-go/pawl/redislock/redlock"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// node is a master: the text of redlock.Node, and what can befall a server.
+// node is a master: the text of nodewire.Node, and what can befall a server.
 type node struct {
 	w    *world
 	id   int    // from 1
@@ -59,7 +59,7 @@ type ear struct {
 
 // place is that of a client in the queue.
 type place struct {
-	redlock.Place
+	nodewire.Place
 	client int
 	ends   time.Duration
 }
@@ -89,9 +89,9 @@ func (n *node) at(name string) *named {
 }
 
 // look returns how the name is, as it is told to clients. n.mu is held.
-func (n *node) look(s *named) redlock.State {
+func (n *node) look(s *named) nodewire.State {
 	now := n.local()
-	st := redlock.State{Floor: s.floor.token, Writer: s.floor.writer, Wishes: len(s.wishes)}
+	st := nodewire.State{Floor: s.floor.token, Writer: s.floor.writer, Wishes: len(s.wishes)}
 	for _, l := range s.locks {
 		l.Left = l.ends - now
 		st.Locks = append(st.Locks, l.Lock)
@@ -121,22 +121,22 @@ func (n *node) wake(s *named) {
 // message tells a waiter that it has the lock, with a token, or that the name may be free if that
 // is 0. n.mu is held.
 func (n *node) message(p *place, token uint64) {
-	n.w.link(p.client, n.id).message(redlock.Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: n.runID()})
+	n.w.link(p.client, n.id).message(nodewire.Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: n.runID()})
 }
 
 // hand gives the lock of a lease to the first of the queue. n.mu is held.
-func (n *node) hand(s *named, e redlock.Ending) bool {
+func (n *node) hand(s *named, e nodewire.Ending) bool {
 	if len(s.ears) > 0 || len(s.queue) == 0 {
 		return false
 	}
 	p, now := s.queue[0], n.local()
 	token := max(e.Next, p.Token)
-	if token <= s.floor.token || token > redlock.MaxToken || n.closed > now {
+	if token <= s.floor.token || token > nodewire.MaxToken || n.closed > now {
 		return false
 	}
 	s.queue = slices.Delete(s.queue, 0, 1)
-	s.floor.store(redlock.Proposal{Lease: p.Lease, Token: token})
-	l := &lock{redlock.Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now + p.TTL}
+	s.floor.store(nodewire.Proposal{Lease: p.Lease, Token: token})
+	l := &lock{nodewire.Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now + p.TTL}
 	s.locks, s.newest = []*lock{l}, now
 	n.tell(Took, p.client, p.Lease, token, n.w.now()+l.ends-now, sharing(false))
 	n.message(p, token)
@@ -144,7 +144,7 @@ func (n *node) hand(s *named, e redlock.Ending) bool {
 }
 
 // enqueue carries out a request to be in the queue, or not. n.mu is held.
-func (n *node) enqueue(client int, p redlock.Place) redlock.State {
+func (n *node) enqueue(client int, p nodewire.Place) nodewire.State {
 	s := n.at(p.Name)
 	if _, over := s.ended[p.Lease]; !over && (s.of(p.Lease) == nil || !s.exclusive()) {
 		s.dequeue(p.Lease)
@@ -163,11 +163,11 @@ func (n *node) enqueue(client int, p redlock.Place) redlock.State {
 }
 
 // propose carries out a proposal of client. The numbers are those of the rules of
-// redlock.Proposal. n.mu is held.
-func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
+// nodewire.Proposal. n.mu is held.
+func (n *node) propose(client int, p nodewire.Proposal) nodewire.Vote {
 	s, now := n.at(p.Name), n.local()
-	v := redlock.Vote{Run: n.runID(), Closed: max(0, n.closed-now)}
-	refused := func(why string) redlock.Vote {
+	v := nodewire.Vote{Run: n.runID(), Closed: max(0, n.closed-now)}
+	refused := func(why string) nodewire.Vote {
 		v.State = n.look(s)
 		n.tell(Refused, client, p.Lease, p.Token, 0, why)
 		return v
@@ -180,19 +180,19 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 	kind := Renews
 	l := s.of(p.Lease)
 	if l == nil {
-		if !n.takable(s, p) || p.Mode == redlock.Extend { // 2
+		if !n.takable(s, p) { // 2
 			return refused(n.whose(s))
 		}
 		overtaken := p.Token < s.floor.stands && !(p.Shared && p.Token >= s.floor.writer)
 		switch { // 3
 		case v.Closed > 0:
 			return refused("it may have forgotten a lock")
-		case p.Mode == redlock.Take && p.Shared && len(s.wishes) > 0 && !n.w.plan.Off.Wishes:
+		case p.Mode == nodewire.Take && p.Shared && len(s.wishes) > 0 && !n.w.plan.Off.Wishes:
 			return refused("a writer waits")
-		case p.Mode == redlock.Heal && overtaken:
+		case p.Mode == nodewire.Heal && overtaken:
 			return refused("the token is too old")
 		}
-		l = &lock{redlock.Lock{Lease: p.Lease, Shared: p.Shared, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now}
+		l = &lock{nodewire.Lock{Lease: p.Lease, Shared: p.Shared, Record: p.Record, Granted: n.w.rec.begin.Add(now)}, now, now}
 		if !p.Shared {
 			s.locks = nil
 		}
@@ -208,7 +208,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 		s.floor.store(p)
 		v.Stored = true
 	}
-	if fits || p.Mode != redlock.Take {
+	if fits || p.Mode != nodewire.Take {
 		l.Token = p.Token
 	}
 	v.State = n.look(s)
@@ -218,7 +218,7 @@ func (n *node) propose(client int, p redlock.Proposal) redlock.Vote {
 }
 
 // end carries out an ending. n.mu is held.
-func (n *node) end(client int, e redlock.Ending) (had, next bool) {
+func (n *node) end(client int, e nodewire.Ending) (had, next bool) {
 	s := n.at(e.Name)
 	if e.Bar || e.News != "" {
 		m := s.ended[e.Lease]
@@ -254,7 +254,7 @@ func (n *node) end(client int, e redlock.Ending) (had, next bool) {
 }
 
 // want carries out a wish. n.mu is held.
-func (n *node) want(w redlock.Wish) redlock.State {
+func (n *node) want(w nodewire.Wish) nodewire.State {
 	s := n.at(w.Name)
 	_, had := s.wishes[w.Who]
 	if w.For > 0 {
@@ -265,8 +265,8 @@ func (n *node) want(w redlock.Wish) redlock.State {
 	return n.look(s)
 }
 
-func (n *node) read(names []string) []redlock.State {
-	states := make([]redlock.State, len(names))
+func (n *node) read(names []string) []nodewire.State {
+	states := make([]nodewire.State, len(names))
 	for i, name := range names {
 		states[i] = n.look(n.at(name))
 	}
@@ -284,8 +284,8 @@ func (n *node) list(prefix string) []string {
 	return names
 }
 
-func (n *node) status() redlock.Status {
-	return redlock.Status{Addr: n.lane, Run: n.runID(), Closed: max(0, n.closed-n.local())}
+func (n *node) status() nodewire.Status {
+	return nodewire.Status{Addr: n.lane, Run: n.runID(), Closed: max(0, n.closed-n.local())}
 }
 
 func (n *node) tell(k Kind, client int, lease string, token uint64, until time.Duration, text string) {
@@ -331,7 +331,7 @@ func (n *node) boot(keep func(granted time.Duration) bool) {
 		}
 	}
 	for _, links := range n.w.links {
-		links[n.id-1].message(redlock.Message{})
+		links[n.id-1].message(nodewire.Message{})
 	}
 }
 

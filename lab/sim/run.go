@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -103,7 +104,7 @@ func (w *world) run() {
 // what is of interest.
 func (w *world) connect(id int) *client {
 	c := &client{w: w, id: id, random: rand.New(rand.NewPCG(w.plan.Seed, uint64(id)))}
-	var nodes []redlock.Node
+	var nodes []nodewire.Node
 	for _, l := range w.links[id-1] {
 		nodes = append(nodes, l)
 	}

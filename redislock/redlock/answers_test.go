@@ -13,17 +13,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/redlock/nodetest"
 )
 
 // asked is one request, or one that starts anew with an empty node or lets time pass.
 type asked struct {
-	Closed  time.Duration `json:",omitempty"` // an empty node that is closed for so long, negative: open
-	Wait    time.Duration `json:",omitempty"`
-	Propose *Proposal     `json:",omitempty"`
-	End     *Ending       `json:",omitempty"`
-	Want    *Wish         `json:",omitempty"`
-	Enqueue *Place        `json:",omitempty"`
+	Closed  time.Duration      `json:",omitempty"` // an empty node that is closed for so long, negative: open
+	Wait    time.Duration      `json:",omitempty"`
+	Propose *nodewire.Proposal `json:",omitempty"`
+	End     *nodewire.Ending   `json:",omitempty"`
+	Want    *nodewire.Wish     `json:",omitempty"`
+	Enqueue *nodewire.Place    `json:",omitempty"`
 	Answer  string
 }
 
@@ -92,19 +93,19 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 	switch n := r.IntN(20); {
 	case n < 11:
 		of := r.IntN(leases)
-		p := &Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of),
+		p := &nodewire.Proposal{Mode: nodewire.Mode(r.IntN(2)), Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of),
 			Queued: r.IntN(2) == 0, Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}
 		return asked{Propose: p}
 	case n < 13:
-		w := &Wish{Name: name, Who: lease()}
+		w := &nodewire.Wish{Name: name, Who: lease()}
 		if r.IntN(2) == 0 {
 			w.For = long()
 		}
 		return asked{Want: w}
 	case n < 14:
-		return asked{Enqueue: &Place{Name: name, Lease: writer(), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
+		return asked{Enqueue: &nodewire.Place{Name: name, Lease: writer(), Place: r.Uint64N(3), For: time.Duration(r.IntN(2)) * long(), Token: 1 + i/20 + r.Uint64N(3), TTL: long(), Record: "{}"}}
 	case n < 16:
-		e := &Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
+		e := &nodewire.Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			e.Next = 1 + i/20 + r.Uint64N(3)
 		}
@@ -119,7 +120,7 @@ func draw(r *rand.Rand, seed, i uint64) asked {
 }
 
 // shown is what has to be the same of two votes, with times rounded.
-func shown(v Vote, unit time.Duration) string {
+func shown(v nodewire.Vote, unit time.Duration) string {
 	closed := v.Closed.Round(unit)
 	if v.Has || v.Ended || len(v.Locks) > 0 { // it makes no difference
 		closed = 0
@@ -135,7 +136,7 @@ func shown(v Vote, unit time.Duration) string {
 }
 
 // seen is what has to be the same of two states, with times rounded.
-func seen(s State, unit time.Duration) string {
+func seen(s nodewire.State, unit time.Duration) string {
 	var locks []string
 	for _, l := range s.Locks {
 		locks = append(locks, fmt.Sprint(l.Lease, " ", l.Shared, " ", l.Token, " ", l.Record, " ", l.Left.Round(unit), " ", !l.Granted.IsZero()))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 const (
@@ -131,7 +132,7 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 			return nil, &failure{kind: final, err: err}
 		}
 		s.sent = since
-		answers := c.propose(Take, token, ttl)
+		answers := c.propose(nodewire.Take, token, ttl)
 		t, v, err := d.count(ctx, s.req.Shared, answers, ttl, (*tally).forGrant)
 		if v == won || v == again {
 			// A round is not won with a token below one that a node has reported in it.
@@ -182,12 +183,12 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 func (s *search) token() (uint64, error) {
 	now := s.d.now()
 	switch {
-	case now > MaxToken:
+	case now > nodewire.MaxToken:
 		return 0, fmt.Errorf("redlock: the clock of this machine says %s, and tokens follow it up to %s: set the clock",
-			s.d.clock().Format(time.RFC3339), time.UnixMicro(MaxToken).UTC().Format(time.RFC3339))
-	case s.floor >= MaxToken:
+			s.d.clock().Format(time.RFC3339), time.UnixMicro(nodewire.MaxToken).UTC().Format(time.RFC3339))
+	case s.floor >= nodewire.MaxToken:
 		return 0, fmt.Errorf("redlock: %q has had the largest token, %d, from a client whose clock was wrong: use another name, or delete %s at all nodes when nobody uses it",
-			driver.Shorten(s.req.Name), uint64(MaxToken), floorSuffix)
+			driver.Shorten(s.req.Name), uint64(nodewire.MaxToken), floorSuffix)
 	}
 	return max(now, s.floor+1), nil
 }
@@ -234,7 +235,7 @@ func (t *tally) failure(name string) *failure {
 func (t *tally) after() time.Duration {
 	var waits []time.Duration
 	for _, s := range slices.Concat(t.others, t.wished) {
-		waits = append(waits, s.wait(t.shared))
+		waits = append(waits, waitOf(s, t.shared))
 	}
 	for _, a := range t.closed {
 		waits = append(waits, a.vote.Closed)
@@ -256,19 +257,19 @@ func (d *Driver) quorumth(waits []time.Duration) time.Duration {
 }
 
 // excludes reports whether locks of others keep out a lease of the kind.
-func (s State) excludes(shared bool) bool {
+func excludes(s nodewire.State, shared bool) bool {
 	return len(s.Locks) > 0 && !(shared && s.Locks[0].Shared)
 }
 
-// wait returns for how long a lease of the kind is kept out.
-func (s State) wait(shared bool) time.Duration {
+// waitOf returns for how long a lease of the kind is kept out.
+func waitOf(s nodewire.State, shared bool) time.Duration {
 	left := time.Duration(0)
 	if shared && s.Wished > 0 {
 		left = s.Wished + time.Millisecond
 	}
 	for _, l := range s.Locks {
 		switch {
-		case !s.excludes(shared):
+		case !excludes(s, shared):
 		case l.Left < 0:
 			left = max(left, lookEvery)
 		default:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 const name = "deploy"
@@ -56,7 +57,7 @@ func try(t *testing.T, d *Driver) *grant {
 func others(all []*master, lease string) {
 	for _, m := range all {
 		m.mu.Lock()
-		m.propose(Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Hour, Record: "{}"})
+		m.propose(nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Hour, Record: "{}"})
 		m.mu.Unlock()
 	}
 }
@@ -182,7 +183,7 @@ func TestOutageWhileWaiting(t *testing.T) {
 				time.Sleep(long)
 				for _, m := range all {
 					m.set(nil)
-					m.End(context.Background(), Ending{Name: name, Lease: "other"})
+					m.End(context.Background(), nodewire.Ending{Name: name, Lease: "other"})
 				}
 			})
 			req := request()
@@ -360,7 +361,7 @@ func TestSplitVote(t *testing.T) {
 		others(all[1:2], "rival2")
 		go func() { // one of them gives up
 			time.Sleep(3 * time.Millisecond)
-			all[0].End(context.Background(), Ending{Name: name, Lease: "rival1"})
+			all[0].End(context.Background(), nodewire.Ending{Name: name, Lease: "rival1"})
 		}()
 		try(t, d)
 		if s := d.Stats(); s.Splits == 0 || s.Rounds < 2 {

@@ -10,14 +10,19 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // cut is a master that one client does not reach.
 type cut struct{ *master }
 
-func (c cut) Propose(context.Context, Proposal) (Vote, error) { return Vote{}, errRefused }
-func (c cut) Enqueue(context.Context, Place) (State, error)   { return State{}, errRefused }
-func (c cut) End(context.Context, Ending) (had, next bool, err error) {
+func (c cut) Propose(context.Context, nodewire.Proposal) (nodewire.Vote, error) {
+	return nodewire.Vote{}, errRefused
+}
+func (c cut) Enqueue(context.Context, nodewire.Place) (nodewire.State, error) {
+	return nodewire.State{}, errRefused
+}
+func (c cut) End(context.Context, nodewire.Ending) (had, next bool, err error) {
 	return false, false, errRefused
 }
 
@@ -27,7 +32,7 @@ type renamed struct{ *master }
 func (r renamed) Addr() string { return "other " + r.addr }
 
 // The nodes of one of them are changed before, and the first node after they have begun.
-func contend(t *testing.T, n int, theirs func(ns []Node), disturb func(bad *master)) (leases int) {
+func contend(t *testing.T, n int, theirs func(ns []nodewire.Node), disturb func(bad *master)) (leases int) {
 	all := masters(n)
 	wan(all, 200*time.Microsecond, 1)
 	d := start(t, all, nil)
@@ -71,12 +76,12 @@ func contend(t *testing.T, n int, theirs func(ns []Node), disturb func(bad *mast
 
 // TestBadNode: a node that is worse than the others does not make hand-overs slower.
 func TestBadNode(t *testing.T) {
-	same, well := func([]Node) {}, func(*master) {}
+	same, well := func([]nodewire.Node) {}, func(*master) {}
 	for _, n := range []int{3, 5} {
 		healthy := 0
 		for _, c := range []struct {
 			what    string
-			theirs  func(ns []Node)
+			theirs  func(ns []nodewire.Node)
 			disturb func(bad *master)
 		}{
 			{"nothing", same, well},
@@ -89,8 +94,8 @@ func TestBadNode(t *testing.T) {
 				m.tells = nil
 			}},
 			{"it is silent", same, func(m *master) { m.set(always(fault{lost: true})) }},
-			{"a client does not reach it", func(ns []Node) { ns[0] = cut{ns[0].(*master)} }, well},
-			{"a client has other names for the nodes", func(ns []Node) {
+			{"a client does not reach it", func(ns []nodewire.Node) { ns[0] = cut{ns[0].(*master)} }, well},
+			{"a client has other names for the nodes", func(ns []nodewire.Node) {
 				for i := range ns {
 					ns[i] = renamed{ns[i].(*master)}
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // claim is what one lease id may have at the nodes: an attempt, and the grant that it
@@ -47,15 +48,15 @@ func (d *Driver) claim(name, lease, record string) *claim {
 // answer is the outcome of one proposal.
 type answer struct {
 	node int
-	vote Vote
+	vote nodewire.Vote
 	err  error
 }
 
 // propose sends a proposal to all nodes at once. The channel gets one answer from each,
 // or an error. It returns nil if the claim was ended: endings that were sent bar only
 // the proposals that were under way by then.
-func (c *claim) propose(mode Mode, token uint64, ttl time.Duration) <-chan answer {
-	p := Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
+func (c *claim) propose(mode nodewire.Mode, token uint64, ttl time.Duration) <-chan answer {
+	p := nodewire.Proposal{Mode: mode, Name: c.name, Lease: c.lease, Token: token, TTL: ttl, Record: c.record}
 	answers := make(chan answer, len(c.d.members))
 	c.mu.Lock()
 	if c.over {
@@ -69,12 +70,12 @@ func (c *claim) propose(mode Mode, token uint64, ttl time.Duration) <-chan answe
 	}
 	c.asked = true
 	c.mu.Unlock()
-	all := c.d.together(len(c.d.members), ttl, mode != Take)
+	all := c.d.together(len(c.d.members), ttl, mode != nodewire.Take)
 	for i, m := range c.d.members {
-		send(m, all, func(ctx context.Context) (v Vote, err error) {
+		send(m, all, func(ctx context.Context) (v nodewire.Vote, err error) {
 			defer m.timed(driver.Now(), &err)
 			return m.Propose(ctx, p)
-		}, func(v Vote, err error) {
+		}, func(v nodewire.Vote, err error) {
 			c.answered(i, v.Has, err)
 			answers <- answer{i, v, err}
 		})
@@ -84,7 +85,7 @@ func (c *claim) propose(mode Mode, token uint64, ttl time.Duration) <-chan answe
 
 // enqueue sends a request to be in the queue to all nodes, at once. The channel gets one
 // reading from each, or an error.
-func (c *claim) enqueue(p Place, ttl time.Duration) <-chan reading {
+func (c *claim) enqueue(p nodewire.Place, ttl time.Duration) <-chan reading {
 	p.Name, p.Lease, p.Record = c.name, c.lease, c.record
 	answers := make(chan reading, len(c.nodes))
 	c.mu.Lock()
@@ -95,12 +96,12 @@ func (c *claim) enqueue(p Place, ttl time.Duration) <-chan reading {
 	c.mu.Unlock()
 	all := c.d.together(len(c.nodes), ttl, false)
 	for i, m := range c.d.members {
-		send(m, all, func(ctx context.Context) (st State, err error) {
+		send(m, all, func(ctx context.Context) (st nodewire.State, err error) {
 			defer m.timed(driver.Now(), &err)
 			return m.Enqueue(ctx, p)
-		}, func(st State, err error) {
+		}, func(st nodewire.State, err error) {
 			c.answered(i, true, err)
-			answers <- reading{node: i, states: []State{st}, err: err}
+			answers <- reading{node: i, states: []nodewire.State{st}, err: err}
 		})
 	}
 	return answers
@@ -165,7 +166,7 @@ func (c *claim) end(news string) <-chan ended {
 		m := c.d.members[i]
 		c.mu.Lock()
 		t := c.nodes[i]
-		e := Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}
+		e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}
 		ttl := c.ttl
 		var quiet chan struct{}
 		if t.pending > 0 && !t.unknown && c.held {

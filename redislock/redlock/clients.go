@@ -4,21 +4,35 @@ package redlock
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/redis/rueidis"
 
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// NodesOf returns the nodes of New for clients that the caller has made, of one master each.
-// Closing the nodes does not close the clients. It ignores options about the connection. The
-// clients should be made as redislock.New says; a master that does not answer within its
-// client's timeouts holds up no other.
+// New returns a pawl client on masters whose clients the caller has made, one for each master. Closing the pawl
+// client does not close them. It ignores options about the connection. The clients should be made as
+// redislock.New says; a master that does not answer within its client's timeouts holds up no other.
 //
 // The address of a master is the first one that its client was given. All clients of
-// the store must have the same ones: see docs/redlock-nodes.md.
-func NodesOf(clients []rueidis.Client, opts *Options) ([]Node, error) {
+// the store must have the same ones: see docs/redlock-nodes.md. The errors are those of Open.
+func New(ctx context.Context, clients []rueidis.Client, opts *Options) (*pawl.Client, error) {
+	nodes, err := nodesOf(clients, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	d, err := NewDriverFor(ctx, nodes, opts)
+	if err != nil {
+		return nil, &pawl.Error{Op: "open", Err: err}
+	}
+	return newClient(d, opts)
+}
+
+func nodesOf(clients []rueidis.Client, opts *Options) ([]nodewire.Node, error) {
 	opts = orDefault(opts)
 	layout, err := opts.layout()
 	if err != nil {
@@ -42,7 +56,7 @@ func NodesOf(clients []rueidis.Client, opts *Options) ([]Node, error) {
 	limit.Note = opts.noted
 	conf := nodeConfig(opts, limit)
 	conf.Owned = false
-	var nodes []Node
+	var nodes []nodewire.Node
 	for i, c := range clients {
 		conf.Addr = addrs[i]
 		nodes = append(nodes, newRedisNode(c, conf, layout))

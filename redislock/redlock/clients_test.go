@@ -28,11 +28,7 @@ func TestOwnClients(t *testing.T) {
 		defer c.Close()
 		clients = append(clients, c)
 	}
-	nodes, err := NodesOf(clients, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks, err := New(t.Context(), nodes, opts)
+	locks, err := New(t.Context(), clients, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +55,7 @@ func TestOwnClients(t *testing.T) {
 			t.Errorf("closing the locks has closed a client: %v", err)
 		}
 	}
-	if _, err := NodesOf(clients[:2], opts); err == nil {
+	if _, err := New(t.Context(), clients[:2], opts); err == nil {
 		t.Error("two masters are accepted")
 	}
 }

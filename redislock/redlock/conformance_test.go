@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // linked is a participant whose links to the masters can be cut. It has its own
@@ -20,7 +21,7 @@ type linked struct {
 	*Driver
 	mu   sync.Mutex
 	cut  bool
-	tell func(Message)
+	tell func(nodewire.Message)
 }
 
 // link is a Node whose requests are lost while its participant is cut off.
@@ -29,15 +30,15 @@ type link struct {
 	of *linked
 }
 
-func (l link) Propose(ctx context.Context, p Proposal) (Vote, error) {
+func (l link) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.Vote, error) {
 	if l.of.isCut() {
 		<-ctx.Done()
-		return Vote{}, ctx.Err()
+		return nodewire.Vote{}, ctx.Err()
 	}
 	return l.master.Propose(ctx, p)
 }
 
-func (l link) End(ctx context.Context, e Ending) (had, next bool, err error) {
+func (l link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err error) {
 	if l.of.isCut() {
 		<-ctx.Done()
 		return false, false, ctx.Err()
@@ -45,23 +46,23 @@ func (l link) End(ctx context.Context, e Ending) (had, next bool, err error) {
 	return l.master.End(ctx, e)
 }
 
-func (l link) Enqueue(ctx context.Context, p Place) (State, error) {
+func (l link) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	if l.of.isCut() {
 		<-ctx.Done()
-		return State{}, ctx.Err()
+		return nodewire.State{}, ctx.Err()
 	}
 	return l.master.Enqueue(ctx, p)
 }
 
-func (l link) Want(ctx context.Context, w Wish) (State, error) {
+func (l link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
 	if l.of.isCut() {
 		<-ctx.Done()
-		return State{}, ctx.Err()
+		return nodewire.State{}, ctx.Err()
 	}
 	return l.master.Want(ctx, w)
 }
 
-func (l link) Read(ctx context.Context, names []string) ([]State, error) {
+func (l link) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
 	if l.of.isCut() {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -70,14 +71,14 @@ func (l link) Read(ctx context.Context, names []string) ([]State, error) {
 }
 
 // Tell implements Teller.
-func (l link) Tell(f func(Message)) {
+func (l link) Tell(f func(nodewire.Message)) {
 	l.of.mu.Lock()
 	l.of.tell = f
 	l.of.mu.Unlock()
 	l.master.Tell(l.of.told)
 }
 
-func (l *linked) told(m Message) {
+func (l *linked) told(m nodewire.Message) {
 	l.mu.Lock()
 	tell, cut := l.tell, l.cut
 	l.mu.Unlock()
@@ -112,7 +113,7 @@ func TestConformanceInMemory(t *testing.T) {
 					return drivertest.Store{
 						Open: func(t testing.TB) driver.Driver {
 							l := new(linked)
-							var ns []Node
+							var ns []nodewire.Node
 							for _, m := range all {
 								ns = append(ns, link{m, l})
 							}

@@ -12,15 +12,16 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // deaf are nodes that ignore wishes.
 type deaf struct{ *master }
 
-func (d deaf) Want(ctx context.Context, w Wish) (State, error) {
+func (d deaf) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
 	s, err := d.Read(ctx, []string{w.Name})
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	return s[0], nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -83,7 +84,7 @@ func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavai
 // NewDriverFor returns the driver of a client on nodes, which its Close closes. If the
 // nodes say that they are not N independent masters, the error says what to do. It is
 // ErrUnavailable if fewer than a quorum answer.
-func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, error) {
+func NewDriverFor(ctx context.Context, nodes []nodewire.Node, opts *Options) (*Driver, error) {
 	opts = orDefault(opts)
 	d := &Driver{
 		quorum:    opts.quorum(len(nodes)),
@@ -108,8 +109,8 @@ func NewDriverFor(ctx context.Context, nodes []Node, opts *Options) (*Driver, er
 	var addrs []string
 	for _, n := range nodes {
 		addrs = append(addrs, n.Addr())
-		if t, ok := n.(Teller); ok {
-			t.Tell(func(m Message) {
+		if t, ok := n.(nodewire.Teller); ok {
+			t.Tell(func(m nodewire.Message) {
 				if m.Run == "" {
 					m.Run = n.Addr() // one that does not know its run has one vote too
 				}

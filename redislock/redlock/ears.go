@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -37,8 +38,8 @@ type ears struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	tell    func(Message)      // nil if Tell was not called
-	hearers map[string]*hearer // by name
+	tell    func(nodewire.Message) // nil if Tell was not called
+	hearers map[string]*hearer     // by name
 }
 
 // hearer is all listeners to a name in this client. It is registered at the server, or
@@ -158,20 +159,20 @@ func (n *redisNode) hear(_ conn.Session, message string) {
 	}
 	if rest, ok := strings.CutPrefix(message, lostLease); ok && tell != nil {
 		lease, news, _ := strings.Cut(rest, " ")
-		tell(Message{Lease: lease, Broken: true, News: news})
+		tell(nodewire.Message{Lease: lease, Broken: true, News: news})
 	}
 	if rest, ok := strings.CutPrefix(message, yourTurn); ok && tell != nil {
 		if f := strings.Fields(rest); len(f) == 4 {
 			seq, err := strconv.Atoi(f[2])
 			if err == nil {
-				tell(Message{Lease: f[0], Token: number(f[1]), Seq: seq, Run: strings.TrimPrefix(f[3], "-")})
+				tell(nodewire.Message{Lease: f[0], Token: number(f[1]), Seq: seq, Run: strings.TrimPrefix(f[3], "-")})
 			}
 		}
 	}
 }
 
 // Tell implements Teller.
-func (n *redisNode) Tell(f func(Message)) {
+func (n *redisNode) Tell(f func(nodewire.Message)) {
 	n.ears.mu.Lock()
 	defer n.ears.mu.Unlock()
 	n.ears.tell = f
@@ -187,6 +188,6 @@ func (n *redisNode) heard(*conn.Subscription) {
 	tell := n.ears.tell
 	n.ears.mu.Unlock()
 	if tell != nil {
-		tell(Message{})
+		tell(nodewire.Message{})
 	}
 }

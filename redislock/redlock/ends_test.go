@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // requests counts requests of one kind at each master.
@@ -84,7 +85,7 @@ func TestUnansweredAreTold(t *testing.T) {
 		others(all[:3], "other")
 		all[3].set(only("propose", fault{silent: true}))
 		c := start(t, all, nil).claim(name, "lease", "{}")
-		answers := c.propose(Take, 2, time.Minute)
+		answers := c.propose(nodewire.Take, 2, time.Minute)
 		for range all {
 			<-answers
 		}

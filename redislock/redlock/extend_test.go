@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 func TestExtendNeedsAQuorum(t *testing.T) {
@@ -84,10 +85,10 @@ func TestHeal(t *testing.T) {
 // the lease is older.
 func TestSinceOfAHealedLease(t *testing.T) {
 	began := time.Now()
-	healed := State{Locks: []Lock{{Lease: "a", Granted: began.Add(time.Minute)}}}
-	other := State{Locks: []Lock{{Lease: "a", Granted: began}}}
-	foreign := State{Locks: []Lock{{Lease: "a"}}} // of another library
-	for _, states := range [][]State{{healed, other, foreign}, {other, foreign, healed}, {foreign, healed, other}} {
+	healed := nodewire.State{Locks: []nodewire.Lock{{Lease: "a", Granted: began.Add(time.Minute)}}}
+	other := nodewire.State{Locks: []nodewire.Lock{{Lease: "a", Granted: began}}}
+	foreign := nodewire.State{Locks: []nodewire.Lock{{Lease: "a"}}} // of another library
+	for _, states := range [][]nodewire.State{{healed, other, foreign}, {other, foreign, healed}, {foreign, healed, other}} {
 		if got := largest(states); !got.Granted.Equal(began) {
 			t.Errorf("it is held since %v, want %v", got.Granted, began)
 		}
@@ -126,7 +127,7 @@ func TestSupersededLeaseLearnsIt(t *testing.T) {
 		d := start(t, all, nil)
 		g := try(t, d)
 		for _, m := range all[:2] {
-			m.End(t.Context(), Ending{Name: name, Lease: g.lease}) // as if it had expired
+			m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease}) // as if it had expired
 		}
 		next := try(t, d)
 		if err := next.Release(t.Context()); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestFailedAttemptsStopNoHealing: all nodes are restarted in turn while somebody tries
@@ -49,7 +50,7 @@ func TestFailedAttemptsStopNoHealing(t *testing.T) {
 			}
 		}
 		for _, m := range all { // as if it had expired: clocks went wrong
-			m.End(t.Context(), Ending{Name: name, Lease: g.lease, Held: true})
+			m.End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease, Held: true})
 		}
 		next := try(t, d)
 		if err := next.Release(t.Context()); err != nil {
@@ -114,7 +115,7 @@ func TestClockOfTheYear2256(t *testing.T) {
 		}
 		d := start(t, all, nil)
 		g := try(t, d)
-		if g.token > MaxToken || d.Stats().Rounds != 1 {
+		if g.token > nodewire.MaxToken || d.Stats().Rounds != 1 {
 			t.Errorf("token %d after %d rounds; want that of the clock", g.token, d.Stats().Rounds)
 		}
 	})

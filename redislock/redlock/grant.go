@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // grant is a lease that a quorum has granted. claim.mu guards what changes.
@@ -54,7 +55,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 
 // heal returns nil if a quorum has the lock, for ttl from now at least.
 func (g *grant) heal(ctx context.Context, ttl time.Duration) error {
-	answers := g.propose(Heal, g.token, ttl)
+	answers := g.propose(nodewire.Heal, g.token, ttl)
 	if answers == nil {
 		return driver.ErrReleased
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 const (
@@ -22,15 +23,15 @@ const (
 // reading is what one node has answered.
 type reading struct {
 	node   int
-	states []State
-	queues [][]*Place // of view alone
+	states []nodewire.State
+	queues [][]*nodewire.Place // of view alone
 	err    error
 }
 
 // sight is what the nodes that were heard have of a name.
 type sight struct {
-	states []State
-	queue  []*Place // of all of them
+	states []nodewire.State
+	queue  []*nodewire.Place // of all of them
 }
 
 // read asks all nodes for the state of names, and with waiters also for their queues. The
@@ -212,7 +213,7 @@ func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holde
 	}
 	states := sights[0].states
 	all := byLease(states)
-	taken := slices.IndexFunc(all, func(l counted) bool { return l.held(time.Time{}).Lease == lease })
+	taken := slices.IndexFunc(all, func(l counted) bool { return heldBy(l.Lock, time.Time{}).Lease == lease })
 	// It may have a quorum although another lease is at more of the nodes that were heard: one that
 	// is asked for, or readers beside a writer that becomes one.
 	info := d.describe(name, sights[0])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // A writer that finds readers leaves a wish at each node, which admits no more readers
@@ -54,7 +55,7 @@ func (s *search) lookOnce(ctx context.Context) *failure {
 
 // view is what nodes have said of a name.
 type view struct {
-	states  []State
+	states  []nodewire.State
 	waits   []time.Duration // of nodes that are not free
 	failed  misses          // they are not free, either
 	free    int
@@ -98,7 +99,7 @@ func (s *search) add(v *view, a reading) {
 	v.states = append(v.states, st)
 	v.waiters = max(v.waiters, st.Waiters)
 	s.floor = max(s.floor, st.Floor)
-	if wait, shut := st.wait(s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
+	if wait, shut := waitOf(st, s.req.Shared), s.closed[a.node].Sub(driver.Now()); wait > 0 {
 		v.waits = append(v.waits, wait)
 	} else if shut > 0 {
 		// This node grants nothing. Asking anyway would fail, and giving back
@@ -142,13 +143,13 @@ func (s *search) states() (<-chan reading, error) {
 // want sends a wish to each node once the node has answered the wish before: the end of
 // a wish must not arrive before the wish.
 func (s *search) want(long time.Duration) <-chan reading {
-	w := Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
+	w := nodewire.Wish{Name: s.req.Name, Who: s.req.Lease, For: long}
 	answers := make(chan reading, len(s.d.members))
 	all := s.d.together(len(s.d.members), s.req.TTL, false)
 	for i, m := range s.d.members {
 		before, answered := s.wants[i], make(chan struct{})
 		s.wants[i] = answered
-		send(m, all, func(ctx context.Context) (State, error) {
+		send(m, all, func(ctx context.Context) (nodewire.State, error) {
 			if before != nil {
 				select {
 				case <-before:
@@ -156,16 +157,16 @@ func (s *search) want(long time.Duration) <-chan reading {
 				}
 			}
 			return m.Want(ctx, w)
-		}, func(st State, err error) {
+		}, func(st nodewire.State, err error) {
 			close(answered)
-			answers <- reading{node: i, states: []State{st}, err: err}
+			answers <- reading{node: i, states: []nodewire.State{st}, err: err}
 		})
 	}
 	return answers
 }
 
 // saw records whether readers were found to keep a writer out.
-func (s *search) saw(states []State) {
+func (s *search) saw(states []nodewire.State) {
 	s.foreign = false
 	for _, st := range states {
 		s.foreign = s.foreign || len(st.Locks) > 0 && st.Locks[0].Record == ""

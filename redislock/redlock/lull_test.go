@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestVotesEndLull: a waiter that pauses takes the lease that it is handed meanwhile.
@@ -17,8 +18,8 @@ func TestVotesEndLull(t *testing.T) {
 		s.turn = &turn{quorum: 2, wake: s.wake, settled: make(chan struct{}, 1)}
 		seq := s.turn.asks()
 		signal(s.wake) // a message of before
-		time.AfterFunc(time.Second, func() { s.turn.told(Message{Token: 7, Seq: seq, Run: "one"}) })
-		time.AfterFunc(time.Second+time.Millisecond, func() { s.turn.told(Message{Token: 7, Seq: seq, Run: "two"}) })
+		time.AfterFunc(time.Second, func() { s.turn.told(nodewire.Message{Token: 7, Seq: seq, Run: "one"}) })
+		time.AfterFunc(time.Second+time.Millisecond, func() { s.turn.told(nodewire.Message{Token: 7, Seq: seq, Run: "two"}) })
 		began := driver.Now()
 		if propose, err := s.lull(t.Context(), time.Minute); !propose || err != nil {
 			t.Errorf("lull = %t, %v; want the votes", propose, err)
@@ -38,10 +39,10 @@ func TestFreshVotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &search{d: start(t, masters(3), nil), req: renewing(), wake: make(chan struct{}, 1)}
 		s.turn = &turn{quorum: 2, wake: s.wake, settled: make(chan struct{}, 1)}
-		s.turn.told(Message{Seq: s.turn.asks()}) // that the name may be free
+		s.turn.told(nodewire.Message{Seq: s.turn.asks()}) // that the name may be free
 		seq := s.turn.asks()
-		s.turn.told(Message{Token: 7, Seq: seq, Run: "one"})
-		time.AfterFunc(time.Millisecond, func() { s.turn.told(Message{Token: 7, Seq: seq, Run: "two"}) })
+		s.turn.told(nodewire.Message{Token: 7, Seq: seq, Run: "one"})
+		time.AfterFunc(time.Millisecond, func() { s.turn.told(nodewire.Message{Token: 7, Seq: seq, Run: "two"}) })
 		if _, err := s.lull(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestPauseOfFarNodes(t *testing.T) {
 		}
 		s := &search{d: d, req: renewing(), wake: make(chan struct{}, 1)}
 		s.turn = &turn{quorum: 2, wake: s.wake, settled: make(chan struct{}, 1)}
-		s.turn.told(Message{Token: 7, Seq: s.turn.asks(), Run: "one"})
+		s.turn.told(nodewire.Message{Token: 7, Seq: s.turn.asks(), Run: "one"})
 		began := driver.Now()
 		if propose, err := s.lull(t.Context(), time.Minute); !propose || err != nil {
 			t.Errorf("lull = %t, %v; want that it proposes", propose, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
@@ -37,7 +38,7 @@ var errBusy = errors.New("the node has too many requests to answer")
 
 // member is one node with what this participant knows of it.
 type member struct {
-	Node
+	nodewire.Node
 	d *Driver
 
 	trip    atomic.Int64 // a round trip, about, in ns; 0 if not known
@@ -55,7 +56,7 @@ type member struct {
 // debt is an ending that the node has not confirmed. It is owed until the lock that it
 // would end has expired, even if the proposal arrived late.
 type debt struct {
-	Ending
+	nodewire.Ending
 	until driver.Instant
 }
 
@@ -111,7 +112,7 @@ func (m *member) strange(why error) {
 }
 
 // owe makes sure that the node gets e, if it answers in time.
-func (m *member) owe(e Ending, ttl time.Duration) {
+func (m *member) owe(e nodewire.Ending, ttl time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.debts {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // master is a node in memory, for tests in fake time: the semantics of Node, word
@@ -31,7 +32,7 @@ type master struct {
 	inside int // requests that have not returned
 	most   int // and how many that were at once
 
-	tells []func(Message)
+	tells []func(nodewire.Message)
 
 	// fault says what happens to a request; nil is a network without faults, in
 	// which a request takes no time.
@@ -57,7 +58,7 @@ type named struct {
 }
 
 type waiter struct {
-	Place
+	nodewire.Place
 	ends time.Time
 }
 
@@ -86,7 +87,7 @@ func (f *floor) fail(lease string) {
 
 // kept is a lock that has not ended.
 type kept struct {
-	Lock
+	nodewire.Lock
 	ends time.Time
 }
 
@@ -105,8 +106,8 @@ func masters(n int) []*master {
 	return all
 }
 
-func nodes(all []*master) []Node {
-	ns := make([]Node, len(all))
+func nodes(all []*master) []nodewire.Node {
+	ns := make([]nodewire.Node, len(all))
 	for i, m := range all {
 		ns[i] = m
 	}
@@ -190,18 +191,18 @@ func (m *master) wake(n *named) {
 		f()
 	}
 	if len(n.queue) > 0 {
-		m.tell(Message{Lease: n.queue[0].Lease, Seq: n.queue[0].Seq, Run: m.runID()})
+		m.tell(nodewire.Message{Lease: n.queue[0].Lease, Seq: n.queue[0].Seq, Run: m.runID()})
 	}
 }
 
-func (m *master) tell(msg Message) {
+func (m *master) tell(msg nodewire.Message) {
 	for _, f := range m.tells {
 		f(msg)
 	}
 }
 
 // Tell implements Teller. All participants get all messages.
-func (m *master) Tell(f func(Message)) {
+func (m *master) Tell(f func(nodewire.Message)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tells = append(m.tells, f)
@@ -219,18 +220,18 @@ func (m *master) hand(n *named, next uint64) bool {
 	}
 	p := n.queue[0]
 	token := max(next, p.Token)
-	if token <= n.token || token > MaxToken || time.Until(m.closed) > 0 {
+	if token <= n.token || token > nodewire.MaxToken || time.Until(m.closed) > 0 {
 		return false
 	}
 	n.queue = slices.Delete(n.queue, 0, 1)
 	n.store(token, p.Lease, false)
-	n.locks = []*kept{{Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: time.Now()}, time.Now().Add(p.TTL)}}
-	m.tell(Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: m.runID()})
+	n.locks = []*kept{{nodewire.Lock{Lease: p.Lease, Token: token, Record: p.Record, Granted: time.Now()}, time.Now().Add(p.TTL)}}
+	m.tell(nodewire.Message{Lease: p.Lease, Token: token, Seq: p.Seq, Run: m.runID()})
 	return true
 }
 
-func (m *master) Enqueue(ctx context.Context, p Place) (State, error) {
-	var s State
+func (m *master) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
+	var s nodewire.State
 	err := m.carry(ctx, "enqueue", func() {
 		n := m.at(p.Name)
 		if _, over := n.ended[p.Lease]; !over && (n.of(p.Lease) == nil || !n.exclusive()) {
@@ -247,18 +248,20 @@ func (m *master) Enqueue(ctx context.Context, p Place) (State, error) {
 		}
 	})
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	return s, nil
 }
 
-func (n *named) look() State {
-	s := State{Floor: n.token, Writer: n.writer, Waiters: len(n.listeners) + len(n.queue), Wishes: len(n.wishes)}
+func (n *named) look() nodewire.State {
+	s := nodewire.State{Floor: n.token, Writer: n.writer, Waiters: len(n.listeners) + len(n.queue), Wishes: len(n.wishes)}
 	for _, l := range n.locks {
 		l.Left = time.Until(l.ends)
 		s.Locks = append(s.Locks, l.Lock)
 	}
-	slices.SortStableFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Lease, b.Lease)) })
+	slices.SortStableFunc(s.Locks, func(a, b nodewire.Lock) int {
+		return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Lease, b.Lease))
+	})
 	for _, ends := range n.wishes {
 		s.Wished = max(s.Wished, time.Until(ends))
 	}
@@ -271,23 +274,23 @@ func (m *master) runID() string { return cmp.Or(m.id, fmt.Sprint(m.addr, ".", m.
 
 // A request that nobody waits for any more may still write its answer, so that is
 // read only if there is no error.
-func (m *master) Propose(ctx context.Context, p Proposal) (Vote, error) {
-	var v Vote
+func (m *master) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.Vote, error) {
+	var v nodewire.Vote
 	err := m.carry(ctx, "propose", func() {
-		if p.Token <= MaxToken {
+		if p.Token <= nodewire.MaxToken {
 			v = m.propose(p)
 		}
 	})
-	if err == nil && p.Token > MaxToken {
+	if err == nil && p.Token > nodewire.MaxToken {
 		err = unavailable(errors.New("a token beyond 2^53"))
 	}
 	if err != nil {
-		return Vote{}, err
+		return nodewire.Vote{}, err
 	}
 	return v, nil
 }
 
-func (m *master) propose(p Proposal) (v Vote) {
+func (m *master) propose(p nodewire.Proposal) (v nodewire.Vote) {
 	n := m.at(p.Name)
 	v.Run = m.runID()
 	v.Closed = max(0, time.Until(m.closed))
@@ -306,12 +309,12 @@ func (m *master) propose(p Proposal) (v Vote) {
 		taken := len(n.locks) > 0 && !(p.Shared && !n.exclusive())
 		overtaken := p.Token < n.stands && !(p.Shared && p.Token >= n.writer)
 		switch {
-		case taken, p.Mode == Extend:
+		case taken:
 			return v
-		case v.Closed > 0, p.Mode == Take && p.Shared && len(n.wishes) > 0, p.Mode == Heal && overtaken:
+		case v.Closed > 0, p.Mode == nodewire.Take && p.Shared && len(n.wishes) > 0, p.Mode == nodewire.Heal && overtaken:
 			return v
 		}
-		l = &kept{Lock{Lease: p.Lease, Shared: p.Shared, Record: p.Record, Granted: time.Now()}, time.Now()}
+		l = &kept{nodewire.Lock{Lease: p.Lease, Shared: p.Shared, Record: p.Record, Granted: time.Now()}, time.Now()}
 		if !p.Shared {
 			n.locks = nil
 		}
@@ -328,13 +331,13 @@ func (m *master) propose(p Proposal) (v Vote) {
 		n.store(p.Token, p.Lease, p.Shared)
 		v.Stored = true
 	}
-	if fits || p.Mode != Take {
+	if fits || p.Mode != nodewire.Take {
 		l.Token = p.Token
 	}
 	return v
 }
 
-func (m *master) End(ctx context.Context, e Ending) (bool, bool, error) {
+func (m *master) End(ctx context.Context, e nodewire.Ending) (bool, bool, error) {
 	var had, handed bool
 	err := m.carry(ctx, "end", func() {
 		n := m.at(e.Name)
@@ -362,7 +365,7 @@ func (m *master) End(ctx context.Context, e Ending) (bool, bool, error) {
 			clear(n.wishes)
 		}
 		if e.News != "" {
-			m.tell(Message{Lease: e.Lease, Broken: true, News: e.News})
+			m.tell(nodewire.Message{Lease: e.Lease, Broken: true, News: e.News})
 		}
 		if len(n.locks) == 0 {
 			if handed = e.Next > 0 && !l.Shared && m.hand(n, e.Next); !handed {
@@ -376,8 +379,8 @@ func (m *master) End(ctx context.Context, e Ending) (bool, bool, error) {
 	return had, handed, nil
 }
 
-func (m *master) Want(ctx context.Context, w Wish) (State, error) {
-	var s State
+func (m *master) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
+	var s nodewire.State
 	err := m.carry(ctx, "want", func() {
 		n := m.at(w.Name)
 		_, had := n.wishes[w.Who]
@@ -389,13 +392,13 @@ func (m *master) Want(ctx context.Context, w Wish) (State, error) {
 		s = n.look()
 	})
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	return s, nil
 }
 
-func (m *master) Read(ctx context.Context, names []string) ([]State, error) {
-	var states []State
+func (m *master) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+	var states []nodewire.State
 	err := m.carry(ctx, "read", func() {
 		for _, name := range names {
 			states = append(states, m.at(name).look())
@@ -422,13 +425,13 @@ func (m *master) List(ctx context.Context, prefix string) ([]string, error) {
 	return names, nil
 }
 
-func (m *master) Status(ctx context.Context) (Status, error) {
-	var s Status
+func (m *master) Status(ctx context.Context) (nodewire.Status, error) {
+	var s nodewire.Status
 	err := m.carry(ctx, "status", func() {
-		s = Status{Addr: m.addr, Run: m.runID(), Closed: max(0, time.Until(m.closed))}
+		s = nodewire.Status{Addr: m.addr, Run: m.runID(), Closed: max(0, time.Until(m.closed))}
 	})
 	if err != nil {
-		return Status{}, err
+		return nodewire.Status{}, err
 	}
 	return s, nil
 }
@@ -484,15 +487,15 @@ func only(op string, f fault) func(string) fault {
 
 // lockOf returns the exclusive lock that the master has now, or the shared one that
 // ends first.
-func (m *master) lockOf(name string) Lock {
+func (m *master) lockOf(name string) nodewire.Lock {
 	if locks := m.stateOf(name).Locks; len(locks) > 0 {
 		return locks[0]
 	}
-	return Lock{}
+	return nodewire.Lock{}
 }
 
 // stateOf returns how the name is now.
-func (m *master) stateOf(name string) State {
+func (m *master) stateOf(name string) nodewire.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at(name).look()

@@ -171,7 +171,8 @@ func (d *Driver) statuses(ctx context.Context) []Status {
 		all[i] = Status{Addr: m.Addr(), Err: errSilent}
 		if !d.background(func() {
 			began := driver.Now()
-			s, err := m.Status(ctx)
+			is, err := m.Status(ctx)
+			s := Status(is)
 			if m.trip.Load() == 0 { // several round trips: too long is better than too short
 				m.timed(began, &err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -122,7 +123,7 @@ func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 // dial makes the nodes, all at once. A node that is down or hangs may take long to
 // fail: once a quorum has answered the others have a node timeout, or as long again.
 // They remain nodes, and connect when they can.
-func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]Node, error) {
+func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.Config) ([]nodewire.Node, error) {
 	layout, err := opts.layout()
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 			defer late.Stop()
 		}
 	}
-	var nodes []Node
+	var nodes []nodewire.Node
 	var failed []error
 	var silent misses
 	for i, c := range clients {

@@ -3,7 +3,6 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -57,16 +56,6 @@ func orDefault(opts *Options) *Options {
 	}
 	own := *opts
 	return &own
-}
-
-// New returns a pawl client on nodes. Closing the client closes them. The errors are
-// those of NewDriverFor and of pawl.New.
-func New(ctx context.Context, nodes []Node, opts *Options) (*pawl.Client, error) {
-	d, err := NewDriverFor(ctx, nodes, opts)
-	if err != nil {
-		return nil, &pawl.Error{Op: "open", Err: err}
-	}
-	return newClient(d, opts)
 }
 
 func newClient(d *Driver, opts *Options) (*pawl.Client, error) {

@@ -73,7 +73,7 @@ func overview(ctx context.Context, url string, opts *Options) ([]Status, int, er
 			defer n.Close()
 			n.roster, n.at, n.deaf = r, i, err != nil
 			if s, err := n.Status(ctx); err == nil {
-				all[i] = s
+				all[i] = Status(s)
 			} else if n.deaf = true; ctx.Err() == nil {
 				all[i].Err = err
 			}

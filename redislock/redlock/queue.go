@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // A waiter for an exclusive lease is in the queues of all nodes. Its place is the
@@ -58,7 +59,7 @@ func (t *turn) asks() int {
 }
 
 // told handles a message.
-func (t *turn) told(m Message) {
+func (t *turn) told(m nodewire.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m.Seq < 0 || m.Seq >= len(t.sent) || m.Token > 0 && m.Token < t.token {
@@ -137,7 +138,7 @@ func (s *search) enqueue() (<-chan reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := Place{Place: s.place, For: s.placeFor(), Token: token, Seq: seq, TTL: min(s.req.TTL, claimFor)}
+	p := nodewire.Place{Place: s.place, For: s.placeFor(), Token: token, Seq: seq, TTL: min(s.req.TTL, claimFor)}
 	return s.standing.enqueue(p, s.req.TTL), nil
 }
 
@@ -152,7 +153,7 @@ func (s *search) leave() {
 }
 
 // told handles a message of a node.
-func (d *Driver) told(m Message) {
+func (d *Driver) told(m nodewire.Message) {
 	if m.Broken {
 		d.broken(m.Lease, m.News)
 		return
@@ -208,7 +209,7 @@ func (d *Driver) takeHandedOver(name string) uint64 {
 // nextToken returns the token of the lease that follows one with token, or 0 if the lock is
 // not to be handed over.
 func (d *Driver) nextToken(token uint64) uint64 {
-	if now := d.now(); now <= MaxToken && token < MaxToken {
+	if now := d.now(); now <= nodewire.MaxToken && token < nodewire.MaxToken {
 		return max(now, token+1)
 	}
 	return 0

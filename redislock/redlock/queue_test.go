@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // renewing is a request of a caller that renews.
@@ -142,8 +143,8 @@ func TestTurnCountsFromTheRequest(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		now := tr.asks()
 		time.Sleep(300 * time.Millisecond)
-		tr.told(Message{Lease: "x", Token: 7, Seq: now, Run: "one"})
-		tr.told(Message{Lease: "x", Token: 7, Seq: old, Run: "two"})
+		tr.told(nodewire.Message{Lease: "x", Token: 7, Seq: now, Run: "one"})
+		tr.told(nodewire.Message{Lease: "x", Token: 7, Seq: old, Run: "two"})
 		token, until, ok := tr.won(10 * time.Second)
 		if want := trust(first, claimFor); !ok || token != 7 || until != want {
 			t.Errorf("won = %d, %v, %t; want 7, %v", token, until-want, ok, want)
@@ -152,13 +153,13 @@ func TestTurnCountsFromTheRequest(t *testing.T) {
 			t.Error("a claim is longer than the TTL")
 		}
 		// Of another server, another token, a request that was not made.
-		for _, m := range []Message{{Token: 9, Seq: now, Run: "one"}, {Token: 9, Seq: now, Run: "one"}, {Token: 8, Seq: now, Run: "two"}, {Token: 9, Seq: 2, Run: "two"}} {
+		for _, m := range []nodewire.Message{{Token: 9, Seq: now, Run: "one"}, {Token: 9, Seq: now, Run: "one"}, {Token: 8, Seq: now, Run: "two"}, {Token: 9, Seq: 2, Run: "two"}} {
 			tr.told(m)
 			if token, _, ok := tr.won(time.Second); ok && token == 9 {
 				t.Errorf("%+v has made a quorum", m)
 			}
 		}
-		tr.told(Message{Token: 9, Seq: now, Run: "two"})
+		tr.told(nodewire.Message{Token: 9, Seq: now, Run: "two"})
 		if token, _, ok := tr.won(time.Second); !ok || token != 9 {
 			t.Errorf("won = %d, %t; want 9", token, ok)
 		}
@@ -170,7 +171,7 @@ func TestTurnCountsFromTheRequest(t *testing.T) {
 func TestSettled(t *testing.T) {
 	for _, votes := range []bool{true, false} {
 		tr := &turn{quorum: 2, wake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
-		m := Message{Token: 7, Seq: tr.asks(), Run: "one"}
+		m := nodewire.Message{Token: 7, Seq: tr.asks(), Run: "one"}
 		tr.told(m)
 		if len(tr.settled) > 0 || !tr.voted() {
 			t.Error("settled by one vote")
@@ -203,7 +204,7 @@ func TestLateTurn(t *testing.T) {
 				for _, m := range all {
 					m.mu.Lock()
 					for i, f := range m.tells {
-						m.tells[i] = func(msg Message) { time.AfterFunc(700*time.Millisecond, func() { f(msg) }) }
+						m.tells[i] = func(msg nodewire.Message) { time.AfterFunc(700*time.Millisecond, func() { f(msg) }) }
 					}
 					m.mu.Unlock()
 				}

@@ -6,6 +6,7 @@ package redlock
 
 import (
 	"fmt"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestQueuesDoWhatNodeSays(t *testing.T) {
 		fleet(f[:1]).oneByOne(t, opts)
 		model, r := masters(1)[0], rand.New(rand.NewPCG(seed, 1))
 		lease := func() string { return fmt.Sprint("lease", r.IntN(5)) }
-		shown := func(n Node) string {
+		shown := func(n nodewire.Node) string {
 			s, err := n.Read(t.Context(), []string{name})
 			if err != nil {
 				t.Fatal(err)
@@ -39,12 +40,12 @@ func TestQueuesDoWhatNodeSays(t *testing.T) {
 			token := uint64(1 + i/6 + r.IntN(6))
 			switch r.IntN(3) {
 			case 0:
-				p := Place{Name: name, Lease: lease(), Place: r.Uint64N(4), For: time.Duration(r.IntN(5)) * time.Minute, Token: token, TTL: time.Minute, Record: "{}"}
+				p := nodewire.Place{Name: name, Lease: lease(), Place: r.Uint64N(4), For: time.Duration(r.IntN(5)) * time.Minute, Token: token, TTL: time.Minute, Record: "{}"}
 				did, queued = p, time.Now()
 				_, _ = model.Enqueue(t.Context(), p)
 				_, err = node.Enqueue(t.Context(), p)
 			case 1:
-				p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Lease: lease(), Queued: r.IntN(4) > 0, Token: token, TTL: time.Minute, Record: "{}"}
+				p := nodewire.Proposal{Mode: nodewire.Mode(r.IntN(2)), Name: name, Lease: lease(), Queued: r.IntN(4) > 0, Token: token, TTL: time.Minute, Record: "{}"}
 				did = p
 				_, _ = model.Propose(t.Context(), p)
 				_, err = node.Propose(t.Context(), p)
@@ -53,7 +54,7 @@ func TestQueuesDoWhatNodeSays(t *testing.T) {
 				if locks := model.stateOf(name).Locks; len(locks) > 0 && r.IntN(2) == 0 {
 					l = locks[0].Lease
 				}
-				e := Ending{Name: name, Lease: l, Bar: r.IntN(9) == 0, Held: r.IntN(2) == 0, Next: token}
+				e := nodewire.Ending{Name: name, Lease: l, Bar: r.IntN(9) == 0, Held: r.IntN(2) == 0, Next: token}
 				did = e
 				_, want, _ := model.End(t.Context(), e)
 				var got bool
@@ -95,17 +96,17 @@ func TestPlacesAtServers(t *testing.T) {
 		t.Helper()
 		f[0].do("del", key, key+":waiters")
 		token := fresh()
-		if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "old", Token: token, TTL: time.Minute}); err != nil || !v.Has {
+		if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "old", Token: token, TTL: time.Minute}); err != nil || !v.Has {
 			t.Fatalf("%s: Propose = %+v, %v", what, v, err)
 		}
 		for i, lease := range []string{"first", "second"} {
-			p := Place{Name: name, Lease: lease, Place: uint64(i), For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}
+			p := nodewire.Place{Name: name, Lease: lease, Place: uint64(i), For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}
 			if _, err := node.Enqueue(t.Context(), p); err != nil {
 				t.Fatalf("%s: Enqueue = %v", what, err)
 			}
 		}
 		change()
-		had, next, err := node.End(t.Context(), Ending{Name: name, Lease: "old", Bar: bar, Held: true, Next: token + 1})
+		had, next, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "old", Bar: bar, Held: true, Next: token + 1})
 		if err != nil || !had || next != want {
 			t.Errorf("%s: End = %t, %t, %v; want that it hands over: %t", what, had, next, err, want)
 		}
@@ -145,7 +146,7 @@ func TestPlacesAtServers(t *testing.T) {
 	}
 	bar = false
 	released("a place that is over, of a waiter with a short TTL", true, func() {
-		p := Place{Name: name, Lease: "short", Place: 9, For: 20 * time.Millisecond, Token: 1, TTL: time.Minute, Record: "{}"}
+		p := nodewire.Place{Name: name, Lease: "short", Place: 9, For: 20 * time.Millisecond, Token: 1, TTL: time.Minute, Record: "{}"}
 		if _, err := node.Enqueue(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -156,16 +157,16 @@ func TestPlacesAtServers(t *testing.T) {
 	if !has("first") {
 		t.Error("the first waiter has not got it beside a place that is over")
 	}
-	released("a clock beyond 2^53", false, func() { set(" 1 60000 ", fmt.Sprintf(" %d 60000 ", uint64(MaxToken+1))) })
+	released("a clock beyond 2^53", false, func() { set(" 1 60000 ", fmt.Sprintf(" %d 60000 ", uint64(nodewire.MaxToken+1))) })
 
 	// A renewal gives a waiter the lock that it has not got here, and it stays in the queue.
 	released("whoever is in the queue itself", true, func() {})
 	token := fresh()
 	f[0].do("del", key)
-	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "second", Token: token, TTL: time.Minute}); err != nil || !v.Has {
+	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "second", Token: token, TTL: time.Minute}); err != nil || !v.Has {
 		t.Fatalf("Propose = %+v, %v", v, err)
 	}
-	if had, next, err := node.End(t.Context(), Ending{Name: name, Lease: "second", Held: true, Next: token + 1}); err != nil || !had || next || f[0].has(name) {
+	if had, next, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "second", Held: true, Next: token + 1}); err != nil || !had || next || f[0].has(name) {
 		t.Errorf("End = %t, %t, %v; want that a lease that is released does not get the name again", had, next, err)
 	}
 
@@ -179,7 +180,7 @@ func TestPlacesAtServers(t *testing.T) {
 
 	// A server without memory tells a waiter how the name is, though it cannot queue.
 	f[0].do("config", "set", "maxmemory", "1")
-	if _, err := node.Enqueue(t.Context(), Place{Name: name, Lease: "late", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
+	if _, err := node.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "late", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
 		t.Errorf("without memory: Enqueue = %v", err)
 	}
 	f[0].do("config", "set", "maxmemory", "0")
@@ -189,10 +190,10 @@ func TestPlacesAtServers(t *testing.T) {
 	value := f[0].do("get", key)
 	f[0].restart()
 	f[0].do("set", key, "old"+value[len("first"):], "px", "60000")
-	if _, err := node.Enqueue(t.Context(), Place{Name: name, Lease: "first", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
+	if _, err := node.Enqueue(t.Context(), nodewire.Place{Name: name, Lease: "first", For: time.Minute, Token: 1, TTL: time.Minute, Record: "{}"}); err != nil {
 		t.Fatal(err)
 	}
-	had, next, err := node.End(t.Context(), Ending{Name: name, Lease: "old", Held: true, Next: uint64(time.Now().UnixMicro())})
+	had, next, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "old", Held: true, Next: uint64(time.Now().UnixMicro())})
 	if err != nil || !had || next {
 		t.Errorf("in quarantine: End = %t, %t, %v; want that it hands over to nobody", had, next, err)
 	}

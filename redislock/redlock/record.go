@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 func newRecord(h *driver.Holder, why string) string {
@@ -21,12 +22,12 @@ func newRecord(h *driver.Holder, why string) string {
 
 // counted is the lock of a lease as several nodes have it.
 type counted struct {
-	Lock
+	nodewire.Lock
 	n int // nodes
 }
 
 // byLease counts the locks of nodes. Those that most nodes have come first.
-func byLease(states []State) []counted {
+func byLease(states []nodewire.State) []counted {
 	var all []counted
 	at := make(map[string]int)
 	for _, s := range states {
@@ -54,7 +55,7 @@ func byLease(states []State) []counted {
 }
 
 // largest returns the lock that most nodes have.
-func largest(states []State) counted {
+func largest(states []nodewire.State) counted {
 	if all := byLease(states); len(all) > 0 {
 		return all[0]
 	}
@@ -63,7 +64,7 @@ func largest(states []State) counted {
 
 // info describes a name from its states at these nodes. Its holder is the lease with
 // the most nodes. If that is shared, so are the other leases that may have a quorum.
-func (d *Driver) info(name string, states []State) *driver.Info {
+func (d *Driver) info(name string, states []nodewire.State) *driver.Info {
 	i := &driver.Info{Name: name, Holders: []driver.Held{}}
 	for _, s := range states {
 		i.Token = max(i.Token, driver.Token(s.Floor))
@@ -74,7 +75,7 @@ func (d *Driver) info(name string, states []State) *driver.Info {
 	all, now := byLease(states), time.Now()
 	for k, l := range all {
 		if k == 0 || all[0].Shared && l.Shared && d.mayHaveQuorum(l, states) {
-			i.Holders = append(i.Holders, l.held(now))
+			i.Holders = append(i.Holders, heldBy(l.Lock, now))
 		}
 	}
 	slices.SortStableFunc(i.Holders, func(a, b driver.Held) int { return cmp.Compare(a.Token, b.Token) })
@@ -82,12 +83,12 @@ func (d *Driver) info(name string, states []State) *driver.Info {
 }
 
 // mayHaveQuorum reports whether a lease has a quorum if the nodes that were not heard have it, too.
-func (d *Driver) mayHaveQuorum(l counted, states []State) bool {
+func (d *Driver) mayHaveQuorum(l counted, states []nodewire.State) bool {
 	return l.n+len(d.members)-len(states) >= d.quorum
 }
 
-// held describes the holder of a lock.
-func (l Lock) held(now time.Time) driver.Held {
+// heldBy describes the holder of a lock.
+func heldBy(l nodewire.Lock, now time.Time) driver.Held {
 	h := driver.Held{Lease: l.Lease, Token: driver.Token(l.Token), Acquired: l.Granted, Shared: l.Shared}
 	if l.Record == "" {
 		h.Who = "a client of another library"

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/redis/rueidis"
 )
 
 // readLock reads the value of a lock: lease, client, token, microseconds since 1970
 // at the grant, record. Anything else is the lock of another library.
-func readLock(value string, left time.Duration, shared bool) Lock {
-	l := Lock{Lease: value, Left: left, Shared: shared}
+func readLock(value string, left time.Duration, shared bool) nodewire.Lock {
+	l := nodewire.Lock{Lease: value, Left: left, Shared: shared}
 	if f := strings.SplitN(value, " ", 5); len(f) == 5 {
 		l.Lease, l.Token, l.Record = f[0], number(f[2]), f[4]
 		l.Granted = time.UnixMicro(int64(number(f[3])))
@@ -23,8 +24,8 @@ func readLock(value string, left time.Duration, shared bool) Lock {
 
 // readStates reads the states of n names as the scripts' function add has appended
 // them.
-func readStates(r []rueidis.RedisMessage, n int) ([]State, error) {
-	states := make([]State, n)
+func readStates(r []rueidis.RedisMessage, n int) ([]nodewire.State, error) {
+	states := make([]nodewire.State, n)
 	for i := range states {
 		const each = 6
 		if len(r) < each || len(r)-each < 2*count(r[0]) {

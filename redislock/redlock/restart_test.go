@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestForgetfulNode: client 1 holds A, B and C; C restarts empty; client 2 must not
@@ -95,7 +96,7 @@ func TestOneClosedNode(t *testing.T) {
 		synctest.Wait()
 		all[2].restart(true)
 		for _, m := range all[3:] {
-			if _, _, err := m.End(t.Context(), Ending{Name: req.Name, Lease: req.Lease}); err != nil {
+			if _, _, err := m.End(t.Context(), nodewire.Ending{Name: req.Name, Lease: req.Lease}); err != nil {
 				t.Fatal(err)
 			}
 		}

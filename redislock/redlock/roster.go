@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // roster is the nodes of one client and what they have recorded. A node whose record does
@@ -43,7 +44,7 @@ func newRoster(quorum int, addrs []string) *roster {
 }
 
 // enroll makes nodes those of one client.
-func enroll(nodes []Node, quorum int) {
+func enroll(nodes []nodewire.Node, quorum int) {
 	var addrs []string
 	for _, n := range nodes {
 		addrs = append(addrs, n.Addr())

@@ -8,27 +8,28 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // tally is the count of one round of proposals.
 type tally struct {
 	d       *Driver
 	timeout time.Duration
-	open    int      // nodes that have not answered
-	heard   []bool   // which have, by index
-	has     votes    // where the lease has the lock
-	stored  votes    // and its token is stored
-	shared  bool     // the claim's kind
-	others  []State  // of nodes where others have what the claim wants
-	wished  []State  // of nodes where a writer waits for the readers to go
-	closed  []answer // nodes that grant nothing now
-	ended   []Vote   // nodes where the lease is among the ended ones
-	free    int      // nodes that would have granted it with a greater token, or without waiters
-	failed  misses   // nodes without an answer
-	floor   uint64   // the largest token seen
-	over    uint64   // the largest of those that the lease's own has to exceed
-	waiters int      // at the node with the most
-	wishes  int      // at the node with the most
+	open    int              // nodes that have not answered
+	heard   []bool           // which have, by index
+	has     votes            // where the lease has the lock
+	stored  votes            // and its token is stored
+	shared  bool             // the claim's kind
+	others  []nodewire.State // of nodes where others have what the claim wants
+	wished  []nodewire.State // of nodes where a writer waits for the readers to go
+	closed  []answer         // nodes that grant nothing now
+	ended   []nodewire.Vote  // nodes where the lease is among the ended ones
+	free    int              // nodes that would have granted it with a greater token, or without waiters
+	failed  misses           // nodes without an answer
+	floor   uint64           // the largest token seen
+	over    uint64           // the largest of those that the lease's own has to exceed
+	waiters int              // at the node with the most
+	wishes  int              // at the node with the most
 }
 
 // votes are counted once for each server, also if two nodes are the same one.
@@ -72,7 +73,7 @@ func (t *tally) add(a answer) {
 		}
 	case v.Ended:
 		t.ended = append(t.ended, v)
-	case v.excludes(t.shared):
+	case excludes(v.State, t.shared):
 		t.others = append(t.others, v.State)
 	case t.shared && v.Wished > 0:
 		t.wished = append(t.wished, v.State)

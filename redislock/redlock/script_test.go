@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // single opens one server as a Node.
@@ -70,7 +71,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 		switch {
 		case r.IntN(4) > 0:
 			of := r.IntN(leases)
-			p := Proposal{Mode: Mode(r.IntN(3)), Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of), Queued: r.IntN(2) == 0, Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			p := nodewire.Proposal{Mode: nodewire.Mode(r.IntN(2)), Name: name, Shared: of < readers, Lease: fmt.Sprint("lease", of), Queued: r.IntN(2) == 0, Token: 1 + r.Uint64N(6), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			want, _ := model.Propose(ctx, p)
 			got, err := real.Propose(ctx, p)
 			if err != nil {
@@ -78,7 +79,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			}
 			same(fmt.Sprintf("%+v", p), shown(want, time.Minute), shown(got, time.Minute))
 		case r.IntN(3) == 0:
-			w := Wish{Name: name, Who: lease()}
+			w := nodewire.Wish{Name: name, Who: lease()}
 			if r.IntN(2) == 0 {
 				w.For = time.Duration(1+2*r.IntN(2)) * time.Minute
 			}
@@ -89,7 +90,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			}
 			same(fmt.Sprintf("%+v", w), seen(want, time.Minute), seen(got, time.Minute))
 		case r.IntN(2) == 0:
-			p := Place{Name: name, Lease: writer(), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
+			p := nodewire.Place{Name: name, Lease: writer(), Place: r.Uint64N(4), For: time.Duration(r.IntN(3)) * time.Minute, Token: 1 + r.Uint64N(6), Seq: r.IntN(9), TTL: time.Duration(1+2*r.IntN(2)) * time.Minute, Record: `{"who":"x y"}`}
 			want, _ := model.Enqueue(ctx, p)
 			got, err := real.Enqueue(ctx, p)
 			if err != nil {
@@ -97,7 +98,7 @@ func compare(t *testing.T, real *redisNode, model *master, seed uint64) {
 			}
 			same(fmt.Sprintf("%+v", p), seen(want, time.Minute), seen(got, time.Minute))
 		default:
-			e := Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0, Next: r.Uint64N(8)}
+			e := nodewire.Ending{Name: name, Lease: lease(), Bar: r.IntN(4) == 0, Held: r.IntN(2) == 0, Next: r.Uint64N(8)}
 			if r.IntN(6) == 0 {
 				e.News = fmt.Sprint("news", r.IntN(3))
 			}
@@ -132,16 +133,16 @@ func TestEqualTokens(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	node := single(t, startFleet(t, 3, opts)[0], opts)
-	propose := func(lease string) Vote {
+	propose := func(lease string) nodewire.Vote {
 		t.Helper()
-		v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: lease, Token: 7, TTL: time.Minute, Record: "{}"})
+		v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: lease, Token: 7, TTL: time.Minute, Record: "{}"})
 		if err != nil || !v.Has {
 			t.Fatalf("Propose = %+v, %v", v, err)
 		}
 		return v
 	}
 	propose("one")
-	if _, _, err := node.End(t.Context(), Ending{Name: name, Lease: "one", Held: true}); err != nil {
+	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "one", Held: true}); err != nil {
 		t.Fatal(err)
 	}
 	if v := propose("two"); v.Stored {
@@ -155,13 +156,13 @@ func TestTokenBeyond(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	node := single(t, startFleet(t, 3, opts)[0], opts)
-	p := Proposal{Name: name, Lease: "wrong", Token: MaxToken + 1, TTL: time.Minute}
-	for _, p.Mode = range []Mode{Take, Heal} {
+	p := nodewire.Proposal{Name: name, Lease: "wrong", Token: nodewire.MaxToken + 1, TTL: time.Minute}
+	for _, p.Mode = range []nodewire.Mode{nodewire.Take, nodewire.Heal} {
 		if v, err := node.Propose(t.Context(), p); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "2^53") {
 			t.Errorf("Propose = %+v, %v; want ErrUnavailable that names the limit", v, err)
 		}
 	}
-	p = Proposal{Name: name, Lease: "right", Token: 1, TTL: time.Minute}
+	p = nodewire.Proposal{Name: name, Lease: "right", Token: 1, TTL: time.Minute}
 	if v, err := node.Propose(t.Context(), p); err != nil || !v.Stored {
 		t.Errorf("Propose after that = %+v, %v; want it stored", v, err)
 	}
@@ -173,23 +174,23 @@ func TestFloorBehindAFailedAttempt(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	node := single(t, startFleet(t, 3, opts)[0], opts)
-	ask := func(mode Mode, lease string, token uint64, held bool) bool {
+	ask := func(mode nodewire.Mode, lease string, token uint64, held bool) bool {
 		t.Helper()
-		v, err := node.Propose(t.Context(), Proposal{Mode: mode, Name: name, Lease: lease, Token: token, TTL: time.Minute})
+		v, err := node.Propose(t.Context(), nodewire.Proposal{Mode: mode, Name: name, Lease: lease, Token: token, TTL: time.Minute})
 		if err == nil && v.Has {
-			_, _, err = node.End(t.Context(), Ending{Name: name, Lease: lease, Held: held})
+			_, _, err = node.End(t.Context(), nodewire.Ending{Name: name, Lease: lease, Held: held})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v.Has
 	}
-	ask(Take, "granted", 3, true)
-	ask(Take, "failed", 5, false)
-	if ask(Heal, "overtaken", 2, true) {
+	ask(nodewire.Take, "granted", 3, true)
+	ask(nodewire.Take, "failed", 5, false)
+	if ask(nodewire.Heal, "overtaken", 2, true) {
 		t.Error("a lease that was overtaken was healed")
 	}
-	if !ask(Heal, "holder", 4, true) {
+	if !ask(nodewire.Heal, "holder", 4, true) {
 		t.Error("a holder was not healed, for the sake of an attempt that failed")
 	}
 }
@@ -199,16 +200,16 @@ func TestWishesEndWithTheWriter(t *testing.T) {
 	t.Parallel()
 	opts := patient()
 	node := single(t, startFleet(t, 3, opts)[0], opts)
-	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "writer", Token: 3, TTL: time.Minute}); err != nil || !v.Has {
+	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "writer", Token: 3, TTL: time.Minute}); err != nil || !v.Has {
 		t.Fatalf("Propose = %+v, %v", v, err)
 	}
-	if st, err := node.Want(t.Context(), Wish{Name: name, Who: "another", For: time.Minute}); err != nil || st.Wishes != 1 {
+	if st, err := node.Want(t.Context(), nodewire.Wish{Name: name, Who: "another", For: time.Minute}); err != nil || st.Wishes != 1 {
 		t.Fatalf("Want = %+v, %v; want one wish", st, err)
 	}
-	if _, _, err := node.End(t.Context(), Ending{Name: name, Lease: "writer", Held: true}); err != nil {
+	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "writer", Held: true}); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "reader", Shared: true, Token: 4, TTL: time.Minute}); err != nil || !v.Has {
+	if v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "reader", Shared: true, Token: 4, TTL: time.Minute}); err != nil || !v.Has {
 		t.Errorf("Propose of a reader = %+v, %v; want that the wish has ended", v, err)
 	}
 }
@@ -225,10 +226,10 @@ func TestFloorsOfFormerVersions(t *testing.T) {
 	none := func() {}
 	attempt := func(lease string) func() {
 		return func() {
-			if v, err := node.Propose(ctx, Proposal{Name: name, Lease: lease, Token: 300, TTL: time.Minute}); err != nil || !v.Stored {
+			if v, err := node.Propose(ctx, nodewire.Proposal{Name: name, Lease: lease, Token: 300, TTL: time.Minute}); err != nil || !v.Stored {
 				t.Fatalf("Propose = %+v, %v; want it stored", v, err)
 			}
-			node.End(ctx, Ending{Name: name, Lease: lease})
+			node.End(ctx, nodewire.Ending{Name: name, Lease: lease})
 		}
 	}
 	for _, test := range []struct {
@@ -238,10 +239,10 @@ func TestFloorsOfFormerVersions(t *testing.T) {
 	}{
 		{"200 old 100", 100, none},
 		{"200 old 100", 100, attempt("other")},
-		{"200 old 100", 100, func() { node.End(ctx, Ending{Name: name, Lease: "old"}) }},
+		{"200 old 100", 100, func() { node.End(ctx, nodewire.Ending{Name: name, Lease: "old"}) }},
 		{"100 old", 100, none},
 		{"100 old", 100, attempt("other")},
-		{"100 old", 100, func() { node.End(ctx, Ending{Name: name, Lease: "old"}) }},
+		{"100 old", 100, func() { node.End(ctx, nodewire.Ending{Name: name, Lease: "old"}) }},
 	} {
 		f[0].do("set", "pawl:redlock:{"+name+"}"+floorSuffix, test.floor)
 		test.then()
@@ -249,14 +250,14 @@ func TestFloorsOfFormerVersions(t *testing.T) {
 			t.Errorf("%q: Read = %+v, %v; want the writers' floor %d", test.floor, s, err, test.writer)
 		}
 		for token, has := range map[uint64]bool{50: false, 99: false, 100: true, 150: true} {
-			p := Proposal{Mode: Heal, Name: name, Shared: true, Lease: fmt.Sprint("reader", token), Token: token, TTL: time.Minute}
+			p := nodewire.Proposal{Mode: nodewire.Heal, Name: name, Shared: true, Lease: fmt.Sprint("reader", token), Token: token, TTL: time.Minute}
 			v, err := node.Propose(ctx, p)
 			if err != nil || v.Has != has {
 				t.Errorf("%q: healing a reader with token %d = %+v, %v; want %t", test.floor, token, v, err, has)
 			}
-			node.End(ctx, Ending{Name: name, Lease: p.Lease, Held: true})
+			node.End(ctx, nodewire.Ending{Name: name, Lease: p.Lease, Held: true})
 		}
-		p := Proposal{Mode: Heal, Name: name, Lease: "writer", Token: 99, TTL: time.Minute}
+		p := nodewire.Proposal{Mode: nodewire.Heal, Name: name, Lease: "writer", Token: 99, TTL: time.Minute}
 		if v, err := node.Propose(ctx, p); err != nil || v.Has {
 			t.Errorf("%q: healing a writer with token 99 = %+v, %v; want nothing", test.floor, v, err)
 		}
@@ -271,11 +272,11 @@ func TestLateProposal(t *testing.T) {
 	opts.TTL, opts.MaxTTL = time.Second, time.Second
 	f := startFleet(t, 3, opts)
 	node := single(t, f[0], opts)
-	if _, _, err := node.End(t.Context(), Ending{Name: name, Lease: "late", Bar: true}); err != nil {
+	if _, _, err := node.End(t.Context(), nodewire.Ending{Name: name, Lease: "late", Bar: true}); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(opts.MaxTTL + 100*time.Millisecond)
-	v, err := node.Propose(t.Context(), Proposal{Name: name, Lease: "late", Token: 1, TTL: time.Second})
+	v, err := node.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: "late", Token: 1, TTL: time.Second})
 	if err != nil || v.Has || !v.Ended {
 		t.Errorf("Propose = %+v, %v; want that the lease has ended", v, err)
 	}
@@ -315,10 +316,10 @@ func TestListen(t *testing.T) {
 	quiet()
 	cycleOn := func(lease string) {
 		t.Helper()
-		if _, err := a.Propose(t.Context(), Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute}); err != nil {
+		if _, err := a.Propose(t.Context(), nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if had, _, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+		if had, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: lease}); !had || err != nil {
 			t.Fatalf("End = %t, %v", had, err)
 		}
 	}
@@ -343,7 +344,7 @@ func TestListen(t *testing.T) {
 	// The last of several readers goes, the last writer gives up its wish.
 	share := func(lease string) {
 		t.Helper()
-		p := Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: true}
+		p := nodewire.Proposal{Name: name, Lease: lease, Token: 1, TTL: time.Minute, Shared: true}
 		if v, err := a.Propose(t.Context(), p); err != nil || !v.Has {
 			t.Fatalf("Propose = %+v, %v", v, err)
 		}
@@ -351,7 +352,7 @@ func TestListen(t *testing.T) {
 	share("four")
 	share("five")
 	for i, lease := range []string{"four", "five"} {
-		if had, _, err := a.End(t.Context(), Ending{Name: name, Lease: lease}); !had || err != nil {
+		if had, _, err := a.End(t.Context(), nodewire.Ending{Name: name, Lease: lease}); !had || err != nil {
 			t.Fatalf("End = %t, %v", had, err)
 		}
 		if i == 0 {
@@ -364,7 +365,7 @@ func TestListen(t *testing.T) {
 	expect("b")
 	quiet()
 	for _, long := range []time.Duration{time.Minute, 0} {
-		if _, err := a.Want(t.Context(), Wish{Name: name, Who: "writer", For: long}); err != nil {
+		if _, err := a.Want(t.Context(), nodewire.Wish{Name: name, Who: "writer", For: long}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
@@ -81,7 +82,7 @@ const (
 // underWay is how long a request may be under way to a server: as in package redislock.
 const underWay = 5 * time.Minute
 
-var modes = [...]string{Take: "take", Extend: "extend", Heal: "heal"}
+var modes = [...]string{nodewire.Take: "take", nodewire.Heal: "heal"}
 
 // redisNode is a Redis server as a Node.
 type redisNode struct {
@@ -95,7 +96,7 @@ type redisNode struct {
 	deaf   bool // it has left the last request unanswered: Close need not wait for it
 }
 
-var _ Teller = (*redisNode)(nil)
+var _ nodewire.Teller = (*redisNode)(nil)
 
 func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout) *redisNode {
 	n := &redisNode{layout: layout, ears: ears{hearers: make(map[string]*hearer)}}
@@ -141,7 +142,7 @@ func (n *redisNode) keysOf(lock, lease string) (floor, mark, listeners, wishes s
 }
 
 // Propose implements Node.
-func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
+func (n *redisNode) Propose(ctx context.Context, p nodewire.Proposal) (nodewire.Vote, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
 	mode := modes[p.Mode]
@@ -152,9 +153,9 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 		[]string{"", mode, epoch.Bit(p.Shared), epoch.Millis(p.TTL), n.server.ID, p.Record,
 			p.Lease, strconv.FormatUint(p.Token, 10)})
 	if err != nil {
-		return Vote{}, err
+		return nodewire.Vote{}, err
 	}
-	v := Vote{Run: boot, Has: epoch.Code(reply) == 1}
+	v := nodewire.Vote{Run: boot, Has: epoch.Code(reply) == 1}
 	if v.Has {
 		v.Floor, v.Stored = p.Token, len(reply) == 1
 		if !v.Stored {
@@ -163,19 +164,19 @@ func (n *redisNode) Propose(ctx context.Context, p Proposal) (Vote, error) {
 		return v, nil
 	}
 	if len(reply) < 4 {
-		return Vote{}, errGarbled
+		return nodewire.Vote{}, errGarbled
 	}
 	v.Closed, v.Ended, v.News = millis(reply[1]), count(reply[2]) == 1, text(reply[3])
 	states, err := readStates(reply[4:], 1)
 	if err != nil {
-		return Vote{}, err
+		return nodewire.Vote{}, err
 	}
 	v.State = states[0]
 	return v, nil
 }
 
 // End implements Node.
-func (n *redisNode) End(ctx context.Context, e Ending) (had, next bool, err error) {
+func (n *redisNode) End(ctx context.Context, e nodewire.Ending) (had, next bool, err error) {
 	key := n.key(e.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, e.Lease)
 	remember := time.Duration(0)
@@ -191,43 +192,43 @@ func (n *redisNode) End(ctx context.Context, e Ending) (had, next bool, err erro
 }
 
 // Enqueue implements Node.
-func (n *redisNode) Enqueue(ctx context.Context, p Place) (State, error) {
+func (n *redisNode) Enqueue(ctx context.Context, p nodewire.Place) (nodewire.State, error) {
 	key := n.key(p.Name)
 	floor, mark, listeners, wishes := n.keysOf(key, p.Lease)
 	reply, _, err := n.granting(ctx, enqueueScript, []string{n.server.EpochKey(), key, floor, mark, listeners, wishes},
 		[]string{"", p.Lease, strconv.FormatUint(p.Place, 10), strconv.FormatUint(p.Token, 10), strconv.Itoa(p.Seq), epoch.Millis(p.TTL), n.server.ID, p.Record, epoch.Millis(p.For)})
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	if len(reply) < 2 {
-		return State{}, errGarbled
+		return nodewire.State{}, errGarbled
 	}
 	states, err := readStates(reply[2:], 1)
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	states[0].Ahead = count(reply[1])
 	return states[0], nil
 }
 
 // Want implements Node.
-func (n *redisNode) Want(ctx context.Context, w Wish) (State, error) {
+func (n *redisNode) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
 	key := n.key(w.Name)
 	by := n.layout.Beside(key)
 	reply, _, err := n.run(ctx, wantScript, []string{key, by + floorSuffix, by + listenersSuffix, by + wishesSuffix},
 		[]string{w.Who, epoch.Millis(w.For), n.server.Channel})
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	states, err := readStates(reply[1:], 1)
 	if err != nil {
-		return State{}, err
+		return nodewire.State{}, err
 	}
 	return states[0], nil
 }
 
 // Read implements Node.
-func (n *redisNode) Read(ctx context.Context, names []string) ([]State, error) {
+func (n *redisNode) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
 	var keys []string
 	for _, name := range names {
 		key := n.key(name)
@@ -268,18 +269,18 @@ func (n *redisNode) List(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // Status implements Node.
-func (n *redisNode) Status(ctx context.Context) (Status, error) {
+func (n *redisNode) Status(ctx context.Context) (nodewire.Status, error) {
 	is, err := n.server.State(ctx)
 	if err != nil {
-		return Status{}, independent(err)
+		return nodewire.Status{}, independent(err)
 	}
 	if err := n.server.Agree(ctx, false); err != nil {
-		return Status{}, err
+		return nodewire.Status{}, err
 	}
 	if err := n.hears(ctx); err != nil {
-		return Status{}, err
+		return nodewire.Status{}, err
 	}
-	s := Status{Addr: n.Addr(), Run: is.Run, Closed: is.Closed, MaxTTL: is.TTL, SetBy: is.Holder()}
+	s := nodewire.Status{Addr: n.Addr(), Run: is.Run, Closed: is.Closed, MaxTTL: is.TTL, SetBy: is.Holder()}
 	if n.roster == nil {
 		return s, nil
 	}

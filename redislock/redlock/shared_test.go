@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // reader is a new attempt to share the name.
@@ -141,7 +142,7 @@ func TestReadersHeal(t *testing.T) {
 		}
 		forget := func() {
 			for _, g := range []*grant{first, second} {
-				if _, _, err := all[0].End(t.Context(), Ending{Name: name, Lease: g.lease}); err != nil {
+				if _, _, err := all[0].End(t.Context(), nodewire.Ending{Name: name, Lease: g.lease}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -154,7 +155,7 @@ func TestReadersHeal(t *testing.T) {
 		}
 		forget()
 		all[0].mu.Lock()
-		all[0].propose(Proposal{Name: name, Lease: "writer", Token: second.token + 1, TTL: time.Second, Record: "{}"})
+		all[0].propose(nodewire.Proposal{Name: name, Lease: "writer", Token: second.token + 1, TTL: time.Second, Record: "{}"})
 		all[0].mu.Unlock()
 		time.Sleep(2 * time.Second)
 		renew(second)

@@ -114,12 +114,21 @@ func TestPaceAtSilentNodes(t *testing.T) {
 	})
 }
 
+// newOn returns a pawl client on masters.
+func newOn(ctx context.Context, all []*master, opts *Options) (*pawl.Client, error) {
+	d, err := NewDriverFor(ctx, nodes(all), opts)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(d, opts)
+}
+
 // TestRenewalOverALongWay: a lease lives as long as its renewals are answered within a third of the TTL, also if
 // that begins at once, and Acquire learns how far away the nodes are.
 func TestRenewalOverALongWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
-		locks, err := New(t.Context(), nodes(all), nil)
+		locks, err := newOn(t.Context(), all, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +160,7 @@ func TestOverloadOfSlowNodes(t *testing.T) {
 		defer time.Sleep(time.Minute) // what is still under way ends
 		opts := &Options{}
 		opts.TTL = 3 * time.Second
-		locks, err := New(t.Context(), nodes(all), opts)
+		locks, err := newOn(t.Context(), all, opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestSilentNode: one node of three takes requests and never answers. No call waits for
@@ -76,7 +77,7 @@ func TestDebtsAreBounded(t *testing.T) {
 		m := d.members[0]
 		all[0].set(always(fault{lost: true}))
 		for range maxDebts + 10 {
-			m.owe(Ending{Name: name, Lease: request().Lease}, time.Second)
+			m.owe(nodewire.Ending{Name: name, Lease: request().Lease}, time.Second)
 		}
 		if n := m.debtCount(); n != maxDebts {
 			t.Errorf("%d debts; want %d", n, maxDebts)
@@ -107,7 +108,7 @@ type refusing struct {
 	lease string
 }
 
-func (r refusing) End(ctx context.Context, e Ending) (bool, bool, error) {
+func (r refusing) End(ctx context.Context, e nodewire.Ending) (bool, bool, error) {
 	if e.Lease == r.lease {
 		return false, false, unavailable(errors.New("OOM command not allowed"))
 	}
@@ -121,7 +122,7 @@ func TestRefusedEnding(t *testing.T) {
 		m := start(t, all, nil).members[0]
 		m.Node = refusing{all[0], "refused"}
 		for _, lease := range []string{"refused", "a", "b"} {
-			m.owe(Ending{Name: name, Lease: lease, Bar: true}, time.Second)
+			m.owe(nodewire.Ending{Name: name, Lease: lease, Bar: true}, time.Second)
 		}
 		time.Sleep(3 * time.Second)
 		if n := m.debtCount(); n != 1 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // scriptCalls returns how many scripts the server has run.
@@ -67,14 +68,14 @@ func TestRequestsInOneCall(t *testing.T) {
 			}
 			return "foreign"
 		}
-		barred := Ending{Name: named(1), Lease: lease(1), Bar: true}
+		barred := nodewire.Ending{Name: named(1), Lease: lease(1), Bar: true}
 		if _, _, err := node.End(t.Context(), barred); err != nil {
 			t.Fatal(err)
 		}
-		var votes [2*names + 1]Vote
+		var votes [2*names + 1]nodewire.Vote
 		atOnce(len(votes), func(i int) {
 			i = (i + names) % len(votes) // that of another program's name is amid the others
-			v, err := node.Propose(t.Context(), Proposal{Name: named(i), Lease: lease(i), Token: uint64(round + 1), TTL: time.Minute})
+			v, err := node.Propose(t.Context(), nodewire.Proposal{Name: named(i), Lease: lease(i), Token: uint64(round + 1), TTL: time.Minute})
 			if foreign := i == 2*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
 				t.Errorf("Propose of %s = %v", named(i), err)
 			}
@@ -90,13 +91,13 @@ func TestRequestsInOneCall(t *testing.T) {
 				t.Fatalf("%s: %+v and %+v; want that %s has it, and the other knows", named(i), has, lost, winner)
 			}
 		}
-		if _, err := node.Want(t.Context(), Wish{Name: named(0), Who: lease(0), For: time.Minute}); err != nil {
+		if _, err := node.Want(t.Context(), nodewire.Wish{Name: named(0), Who: lease(0), For: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		var had [4*names + 1]bool
 		atOnce(len(had), func(i int) {
 			i = (i + names) % len(had)
-			e := Ending{Name: named(i / 2), Lease: lease(i / 2), Held: true} // each twice
+			e := nodewire.Ending{Name: named(i / 2), Lease: lease(i / 2), Held: true} // each twice
 			h, _, err := node.End(t.Context(), e)
 			if foreign := i == 4*names; foreign != errors.Is(err, driver.ErrUncertain) || !foreign && err != nil {
 				t.Errorf("End of %s = %v", e.Name, err)

@@ -138,7 +138,7 @@ func TestSilentMinorityCostsOneNodeTimeout(t *testing.T) {
 func TestHungMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(5)
-		locks, err := New(t.Context(), nodes(all), nil)
+		locks, err := newOn(t.Context(), all, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,24 +12,16 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-// QueueReader is a Node that tells who is in its queues. Inspect and List know no waiters of other nodes.
-type QueueReader interface {
-	Node
-
-	// Queues returns who is in the queues of names, in the same order, and changes nothing.
-	// Of a Place it tells Lease, Place and Record.
-	Queues(ctx context.Context, names []string) ([][]*Place, error)
-}
-
-var _ QueueReader = (*redisNode)(nil)
+var _ nodewire.QueueReader = (*redisNode)(nil)
 
 // queues returns who waits for names, as far as the node tells. It asks only for those that somebody
 // waits for: the ordinary name costs nothing.
-func (m *member) queues(ctx context.Context, names []string, states []State) [][]*Place {
-	all := make([][]*Place, len(names))
-	r, ok := m.Node.(QueueReader)
+func (m *member) queues(ctx context.Context, names []string, states []nodewire.State) [][]*nodewire.Place {
+	all := make([][]*nodewire.Place, len(names))
+	r, ok := m.Node.(nodewire.QueueReader)
 	var some []string
 	var at []int
 	for i, s := range states {
@@ -52,8 +44,8 @@ func (m *member) queues(ctx context.Context, names []string, states []State) [][
 
 // waitersOf describes those who are in the queue of a name at any node, in the order that all nodes have.
 // A holder may still be in the queues of nodes that it has not asked.
-func waitersOf(queue []*Place, holders []driver.Held) (all []driver.Waiter) {
-	slices.SortStableFunc(queue, func(a, b *Place) int {
+func waitersOf(queue []*nodewire.Place, holders []driver.Held) (all []driver.Waiter) {
+	slices.SortStableFunc(queue, func(a, b *nodewire.Place) int {
 		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Lease, b.Lease))
 	})
 	known := make(map[string]bool)
@@ -75,7 +67,7 @@ func waitersOf(queue []*Place, holders []driver.Held) (all []driver.Waiter) {
 }
 
 // Queues implements QueueReader.
-func (n *redisNode) Queues(ctx context.Context, names []string) ([][]*Place, error) {
+func (n *redisNode) Queues(ctx context.Context, names []string) ([][]*nodewire.Place, error) {
 	queues := make([]string, len(names))
 	for i, name := range names {
 		queues[i] = n.layout.Beside(n.key(name)) + waitersSuffix
@@ -86,13 +78,13 @@ func (n *redisNode) Queues(ctx context.Context, names []string) ([][]*Place, err
 	if err != nil {
 		return nil, err
 	}
-	all := make([][]*Place, len(names))
+	all := make([][]*nodewire.Place, len(names))
 	records := make(map[string][]string) // the keys, by the queue that somebody is in
 	var used []string
 	for i, r := range replies {
 		members, _ := r[0].AsZScores()
 		for _, m := range members {
-			all[i] = append(all[i], &Place{Name: names[i], Lease: m.Member, Place: uint64(m.Score)})
+			all[i] = append(all[i], &nodewire.Place{Name: names[i], Lease: m.Member, Place: uint64(m.Score)})
 			records[queues[i]] = append(records[queues[i]], queues[i]+":"+m.Member)
 		}
 		if len(members) > 0 {

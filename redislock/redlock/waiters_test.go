@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestInspectWaiters: whoever looks is told who waits for an exclusive lease, each once and however many
@@ -116,7 +117,7 @@ func TestInspectWaiters(t *testing.T) {
 	d := openDriver(t, f.url(), opts)
 	var want []string
 	for i := range 1000 {
-		p := Place{Name: "many", Lease: fmt.Sprintf("lease%04d.1", i), Place: uint64(1 + i/10), For: time.Minute, Token: 1, TTL: time.Second, Record: newRecord(&driver.Holder{Who: "a b"}, "")}
+		p := nodewire.Place{Name: "many", Lease: fmt.Sprintf("lease%04d.1", i), Place: uint64(1 + i/10), For: time.Minute, Token: 1, TTL: time.Second, Record: newRecord(&driver.Holder{Who: "a b"}, "")}
 		if _, err := d.members[i%3].Enqueue(ctx, p); err != nil {
 			t.Fatal(err)
 		}

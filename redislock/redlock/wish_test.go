@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
 // TestStreamOfReaders: a hundred readers, of whom many hold the name at any time, and a
@@ -52,7 +53,7 @@ func stream(t *testing.T, n int, least time.Duration, wishes bool) {
 			}
 		})
 	}
-	var ns []Node
+	var ns []nodewire.Node
 	for _, m := range all {
 		if wishes {
 			ns = append(ns, m)
@@ -170,7 +171,7 @@ func TestWishOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := masters(3)
 		l := new(linked)
-		var ns []Node
+		var ns []nodewire.Node
 		for _, m := range all {
 			ns = append(ns, link{m, l})
 		}

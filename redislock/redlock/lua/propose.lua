@@ -5,7 +5,7 @@
 -- Gets: now, digits, closed, beyond of guard.lua; common.lua. Its rest, each of each.lua and all of state.lua.
 -- KEYS: epoch; of all locks the floors, then what marks the leases as ended, the locks, the
 -- listeners, the wishes
--- ARGV: what the record of the set of nodes begins with, or ''; mode (take, extend, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), ttl ms, client, record,
+-- ARGV: what the record of the set of nodes begins with, or ''; mode (take, heal; and ' queued' if the leases may be in the queue), shared (1 or 0), ttl ms, client, record,
 -- the leases; their tokens
 -- Returns for each lock {1} if the lease has it, and the token is stored; {1, record of the floor} if the
 -- lease has it; {0, closed ms, ended (1 or 0), news, and as add says}; {-1} if the record of the epoch
@@ -75,7 +75,7 @@ local function ask(lock, floor, mark, listeners, wishes, lease, token)
         has = false
       elseif mode == 'take' then
         has = not shared or wished(wishes, at) == 0
-      elseif mode == 'heal' then
+      else
         has = tonumber(token) >= tonumber(stands) or shared and tonumber(token) >= tonumber(writer)
       end
     end

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redlock
+// Package nodewire is what Redlock asks of its masters. Package redlock has the real ones, and the simulator
+// of package sim brings its own.
+package nodewire
 
 import (
 	"context"
@@ -96,6 +98,15 @@ type Teller interface {
 	Tell(f func(Message))
 }
 
+// QueueReader is a Node that tells who is in its queues. Inspect and List know no waiters of other nodes.
+type QueueReader interface {
+	Node
+
+	// Queues returns who is in the queues of names, in the same order, and changes nothing.
+	// Of a Place it tells Lease, Place and Record.
+	Queues(ctx context.Context, names []string) ([][]*Place, error)
+}
+
 // Message is what a node tells without being asked.
 type Message struct {
 	Lease  string // "" if messages may have been lost
@@ -114,9 +125,8 @@ const MaxToken = 1<<53 - 1
 type Mode int
 
 const (
-	Take   Mode = iota // take one if that is free
-	Extend             // leave it alone
-	Heal               // take one if that is free, and the lease was not overtaken
+	Take Mode = iota // take one if that is free
+	Heal             // take one if that is free, and the lease was not overtaken
 )
 
 // Proposal asks a node for a lock of a name.
@@ -128,7 +138,7 @@ const (
 // MaxToken is refused with an error, ErrUnavailable. The node does, in one step:
 //
 //  1. If the lease is among the ended ones: nothing.
-//  2. If Lease has no lock, and Mode is Extend, or there is no lock to be taken:
+//  2. If Lease has no lock, and there is no lock to be taken:
 //     nothing. To be taken is a free name's, and a shared one if others are shared.
 //  3. If Lease has no lock and the node is closed, or Mode is Take, Shared is set and
 //     there are wishes, or Mode is Heal and the lease is overtaken: nothing.
