@@ -47,11 +47,11 @@ var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 	},
 	{
 		name: "no release on failure",
-		file: ask, old: "\t\tends := c.end(\"\")\n", new: "\t\tvar ends chan ended\n",
+		file: ask, old: "\t\t\tends := c.end(\"\")\n", new: "\t\t\tvar ends chan ended\n",
 	},
 	{
 		name: "no release on a cancelled context",
-		file: ask, old: "\t\tends := c.end(\"\")\n", new: "\t\tvar ends <-chan ended\n\t\tif err == nil {\n\t\t\tends = c.end(\"\")\n\t\t}\n",
+		file: ask, old: "\t\t\tends := c.end(\"\")\n", new: "\t\t\tvar ends <-chan ended\n\t\tif err == nil {\n\t\t\tends = c.end(\"\")\n\t\t}\n",
 	},
 	{
 		name: "released requests not barred",
@@ -63,7 +63,7 @@ var simulated = inSim("TestNothingForbiddenHappens", []mutant{
 	},
 	{
 		name: "endings not owed",
-		file: claim, old: "\t\t\t\tm.owe(owed, ttl)\n", new: "\t\t\t\t_, _ = owed, ttl\n",
+		file: claim, old: "\t\t\t\tm.owe(owed, c.ttl)\n", new: "\t\t\t\t_ = owed\n",
 	},
 	{
 		name: "endings not owed where an answer is awaited",

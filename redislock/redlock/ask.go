@@ -122,7 +122,6 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 		rounds = maxSharedRounds
 	}
 	for round := 1; ; round++ {
-		d.rounds.Add(1)
 		// Before the clock is read, lest the token be from long before the round; and before
 		// the first request: all TTLs begin later.
 		since := driver.Now()
@@ -131,22 +130,7 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 			c.end("")
 			return nil, &failure{kind: final, err: err}
 		}
-		s.sent = since
-		answers := c.propose(nodewire.Take, token, ttl)
-		t, v, err := d.count(ctx, s.req.Shared, answers, ttl, (*tally).forGrant)
-		if v == won || v == again {
-			// A round is not won with a token below one that a node has reported in it.
-			if t.linger(answers, min(t.timeout, driver.Now().Sub(since))); t.over >= token {
-				v = again
-			}
-		}
-		s.floor = max(s.floor, t.floor)
-		if len(d.members)-t.open-len(t.failed) >= d.quorum {
-			d.met.Store(true)
-		}
-		for _, a := range t.closed {
-			s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
-		}
+		t, v, err := s.propose(ctx, c, since, token)
 		left := trust(since, ttl).Sub(driver.Now())
 		if no := t.failed.disagreement(); no != nil { // also if a quorum has granted: it may have forgotten the agreed settings
 			c.end("")
@@ -157,26 +141,53 @@ func (s *search) attempt(ctx context.Context) (*grant, *failure) {
 			d.grants.Add(1)
 			c.grant()
 			return &grant{claim: c, token: token, since: since, until: trust(since, ttl)}, nil
-		case err == nil && v == again && left > 0 && round < rounds:
-			continue
+		case err != nil || v != again || left <= 0 || round == rounds:
+			ends := c.end("")
+			return nil, s.failed(t, ends, left, err)
 		}
-		ends := c.end("")
-		switch {
-		case err != nil:
-			return nil, &failure{kind: final, err: err, ends: ends}
-		case left <= 0:
-			return nil, &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", ttl))}
-		}
-		s.saw(t.others)
-		f := t.failure(s.req.Name)
-		if f.kind == silent {
-			f.ends = ends
-		}
-		if s.wished {
-			f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
-		}
-		return nil, f
 	}
+}
+
+// propose makes one round of proposals, and notes what it tells for later ones.
+func (s *search) propose(ctx context.Context, c *claim, since driver.Instant, token uint64) (*tally, verdict, error) {
+	d := s.d
+	d.rounds.Add(1)
+	s.sent = since
+	answers := c.propose(nodewire.Take, token, s.req.TTL)
+	t, v, err := d.count(ctx, s.req.Shared, answers, s.req.TTL, (*tally).forGrant)
+	if v == won || v == again {
+		// A round is not won with a token below one that a node has reported in it.
+		if t.linger(answers, min(t.timeout, driver.Now().Sub(since))); t.over >= token {
+			v = again
+		}
+	}
+	s.floor = max(s.floor, t.floor)
+	if len(d.members)-t.open-len(t.failed) >= d.quorum {
+		d.met.Store(true)
+	}
+	for _, a := range t.closed {
+		s.closed[a.node] = driver.Now().Add(min(a.vote.Closed, lookEvery)) // not longer, as the node may be blessed
+	}
+	return t, v, err
+}
+
+// failed returns why an attempt has failed that was ended.
+func (s *search) failed(t *tally, ends <-chan ended, left time.Duration, err error) *failure {
+	switch {
+	case err != nil:
+		return &failure{kind: final, err: err, ends: ends}
+	case left <= 0:
+		return &failure{kind: split, err: unavailable(fmt.Errorf("a quorum took so long to answer that nothing is left of the TTL of %v: use a longer one", s.req.TTL))}
+	}
+	s.saw(t.others)
+	f := t.failure(s.req.Name)
+	if f.kind == silent {
+		f.ends = ends
+	}
+	if s.wished {
+		f.waiters = min(f.waiters, t.wishes) // readers wait until the writers have had their turn
+	}
+	return f
 }
 
 // token returns that of the next round: the clock's, or one more than the largest seen.

@@ -217,21 +217,29 @@ func (c *change) idOf(addr string) string {
 	if e := c.seen[addr]; e.self != "" && (e.state == isNew || e.state == isJoining || e.store == c.now.store) {
 		return e.self
 	}
-	id, gen := c.now.idAt(addr), 0
-	if id != "" {
-		return id
-	}
-	for _, e := range c.seen { // the old nodes, once one is open for the new set
+	return cmp.Or(c.now.idAt(addr), c.idBefore(addr), c.idAfter(addr), c.named[addr])
+}
+
+// idBefore returns the id of a node in the latest generation that knows its address: of the old nodes, once one is open
+// for the new set.
+func (c *change) idBefore(addr string) (id string) {
+	gen := 0
+	for _, e := range c.seen {
 		if old := e.idAt(addr); e.founded() && e.store == c.now.store && e.gen > gen && old != "" {
 			id, gen = old, e.gen
 		}
 	}
-	for _, e := range c.seen { // a new node that has lost its data while the old ones are closed
-		if i := slices.Index(e.addrN, addr); id == "" && i >= 0 && i < len(e.next.ids) && e.state == isClosed && e.store == c.now.store {
-			id = e.next.ids[i]
+	return id
+}
+
+// idAfter returns the id of a new node in what closed nodes say: it may have lost its data meanwhile.
+func (c *change) idAfter(addr string) string {
+	for _, e := range c.seen {
+		if i := slices.Index(e.addrN, addr); i >= 0 && i < len(e.next.ids) && e.state == isClosed && e.store == c.now.store {
+			return e.next.ids[i]
 		}
 	}
-	return cmp.Or(id, c.named[addr])
+	return ""
 }
 
 // is reports whether nodes at these addresses are a set, as far as they are known.
@@ -370,7 +378,7 @@ func (c *change) other(addr string, e entry) error {
 const hadLost = "lost-"
 
 // mark closes all nodes that are not closed for this change, and returns the marks by address.
-func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) (marks map[string]string) {
+func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) map[string]string {
 	addrN := c.addrsOf(next)
 	ids := make(map[string]string)
 	for a := range c.nodes {
@@ -395,7 +403,12 @@ func (c *change) mark(ctx context.Context, next nodeSet, over func(entry) bool) 
 		_, err = n.server.State(ctx) // MaxTTL may have been raised until it was closed
 		return is, err
 	})
-	marks = make(map[string]string)
+	return c.marks(next)
+}
+
+// marks returns the marks of the nodes that are closed for the set next, by address.
+func (c *change) marks(next nodeSet) map[string]string {
+	marks := make(map[string]string)
 	for a, e := range c.seen {
 		if e.state == isClosed && e.store == c.now.store && e.gen == c.now.gen && e.next.equal(next) {
 			marks[a] = e.mark
@@ -522,17 +535,7 @@ func (c *change) abort(ctx context.Context) error {
 		return err
 	}
 	latest := c.now
-	next, now, busy := nodeSet{}, entry{}, false
-	for _, e := range c.seen {
-		if e.founded() && e.store == latest.store && c.is(e.set, c.from, c.quor[0]) && (e.gen > now.gen || now.self == "") {
-			now = e
-		}
-		if e.state == isClosed && c.is(e.next, c.to, c.quor[1]) {
-			next = e.next
-		}
-		busy = busy || e.state == isClosed
-	}
-	c.now = now
+	next, busy := c.underWay(latest.store)
 	switch {
 	case c.now.self == "" || latest.gen > c.now.gen && !c.is(latest.set, c.to, c.quor[1]):
 		return fmt.Errorf("no change to these nodes is under way; the store's are %s", strings.Join(latest.addrs, ", "))
@@ -541,36 +544,12 @@ func (c *change) abort(ctx context.Context) error {
 	case latest.gen > c.now.gen:
 		next = latest.set
 	}
-	var ahead []string // open for the new set, but no quorum
-	for a, e := range c.seen {
-		if e.state == isOpen && e.store == latest.store && !e.set.equal(c.now.set) {
-			ahead = append(ahead, a)
-		}
-	}
+	ahead := c.ahead() // before the marks
 	after := entry{store: c.now.store, gen: max(latest.gen, c.now.gen+1) + 1, set: c.now.set, addrs: c.now.addrs}
 	if latest.gen == c.now.gen && c.closedBefore(c.now) { // a change back that did not get to the end
 		after.gen = c.now.gen
-	} else {
-		back := c.now.set
-		marks := c.mark(ctx, back, func(e entry) bool { return !e.next.equal(back) })
-		told, need := unchanged(c.to, marks, marks), len(c.to)-c.quor[1]+1
-		if n := c.opened(entry{gen: latest.gen, set: next}); latest.gen > c.now.gen && n >= next.quorum {
-			return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
-		}
-		if told < need && !c.Force {
-			return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
-				driver.ErrUnavailable, need, told, c.unheard(c.to))
-		}
-		sure := maps.Clone(marks)
-		maps.DeleteFunc(sure, func(_, mark string) bool { return strings.HasPrefix(mark, hadLost) })
-		if unchanged(c.to, sure, sure) < need && !c.Force { // a quorum of the new nodes may have been open
-			if err := c.wait(ctx, "nodes have lost their data"); err != nil {
-				return err
-			}
-			if unchanged(c.to, marks, c.mark(ctx, back, func(e entry) bool { return !e.next.equal(back) })) < need {
-				return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
-			}
-		}
+	} else if err := c.closeBack(ctx, entry{gen: latest.gen, set: next}); err != nil {
+		return err
 	}
 	right := func(e entry) bool { return e.next.equal(c.now.set) || e.gen < after.gen && after.gen == c.now.gen }
 	if err := c.withdraw(ctx, ahead, after, right); err != nil && !c.Force {
@@ -581,6 +560,63 @@ func (c *change) abort(ctx context.Context) error {
 		return fmt.Errorf("%w: %d of the old nodes are open again, and %d have to be: %s; run it again", driver.ErrUnavailable, n, c.quor[0], c.unheard(c.from))
 	}
 	c.Say("the store's nodes are " + strings.Join(after.addrs, ", ") + " as before")
+	return nil
+}
+
+// underWay finds what the old nodes served before the change, and returns the set that it is to, and whether nodes are
+// closed at all.
+func (c *change) underWay(store string) (next nodeSet, busy bool) {
+	now := entry{}
+	for _, e := range c.seen {
+		if e.founded() && e.store == store && c.is(e.set, c.from, c.quor[0]) && (e.gen > now.gen || now.self == "") {
+			now = e
+		}
+		if e.state == isClosed && c.is(e.next, c.to, c.quor[1]) {
+			next = e.next
+		}
+		busy = busy || e.state == isClosed
+	}
+	c.now = now
+	return next, busy
+}
+
+// ahead returns the nodes that are open for the new set, where these are no quorum.
+func (c *change) ahead() (addrs []string) {
+	for a, e := range c.seen {
+		if e.state == isOpen && e.store == c.now.store && !e.set.equal(c.now.set) {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+// closeBack closes the nodes for the old set, in so many that no quorum of the new one, next, can open.
+func (c *change) closeBack(ctx context.Context, next entry) error {
+	back := c.now.set
+	over := func(e entry) bool { return !e.next.equal(back) }
+	marks := c.mark(ctx, back, over)
+	told, need := unchanged(c.to, marks, marks), len(c.to)-c.quor[1]+1
+	switch {
+	case next.gen > c.now.gen && c.opened(next) >= next.set.quorum:
+		return errors.New("the new nodes are open already: to go back, change from the new ones to the old")
+	case c.Force:
+		return nil
+	case told < need:
+		return fmt.Errorf("%w: %d of the new nodes have to know that the change is taken back, and %d do: %s; run it again. If these nodes will not come back, and nobody else is changing the nodes: --force",
+			driver.ErrUnavailable, need, told, c.unheard(c.to))
+	}
+	sure := maps.Clone(marks)
+	maps.DeleteFunc(sure, func(_, mark string) bool { return strings.HasPrefix(mark, hadLost) })
+	if unchanged(c.to, sure, sure) >= need {
+		return nil
+	}
+	// A quorum of the new nodes may have been open.
+	if err := c.wait(ctx, "nodes have lost their data"); err != nil {
+		return err
+	}
+	if unchanged(c.to, marks, c.mark(ctx, back, over)) < need {
+		return fmt.Errorf("%w: too few of the new nodes have stayed closed: %s; run it again", driver.ErrUnavailable, c.unheard(c.to))
+	}
 	return nil
 }
 

@@ -164,19 +164,7 @@ func (c *claim) end(news string) <-chan ended {
 	all := c.d.together(len(told), c.d.ttl, false)
 	for _, i := range told {
 		m := c.d.members[i]
-		c.mu.Lock()
-		t := c.nodes[i]
-		e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}
-		ttl := c.ttl
-		var quiet chan struct{}
-		if t.pending > 0 && !t.unknown && c.held {
-			if t.quiet == nil {
-				t.quiet = make(chan struct{})
-				c.nodes[i].quiet = t.quiet
-			}
-			quiet = t.quiet
-		}
-		c.mu.Unlock()
+		e, t, quiet := c.ending(i, news)
 		send(m, all, func(ctx context.Context) (ended, error) {
 			e := e
 			if quiet != nil {
@@ -188,12 +176,28 @@ func (c *claim) end(news string) <-chan ended {
 			if a.node, a.err = i, err; err != nil && (t.touched || t.pending > 0 || news != "") {
 				owed := e
 				owed.Next = 0 // somebody else may have the others by then
-				m.owe(owed, ttl)
+				m.owe(owed, c.ttl)
 			}
 			answers <- a
 		})
 	}
 	return answers
+}
+
+// ending returns how the claim is ended at a node, what may be there, and what closes when all proposals are answered,
+// if that is waited for.
+func (c *claim) ending(i int, news string) (nodewire.Ending, trace, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.nodes[i]
+	e := nodewire.Ending{Name: c.name, Lease: c.lease, Bar: t.unknown || t.pending > 0, Held: c.held, Next: c.next, News: news}
+	if t.pending == 0 || t.unknown || !c.held {
+		return e, *t, nil
+	}
+	if t.quiet == nil {
+		t.quiet = make(chan struct{})
+	}
+	return e, *t, t.quiet
 }
 
 // late waits until a node has answered all proposals, or has had the time to, and

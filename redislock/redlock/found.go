@@ -166,10 +166,15 @@ func (n *redisNode) advance(ctx context.Context, state string, set nodeSet, addr
 		}
 		at = slices.Index(founding, is.state)
 	}
-	switch {
-	case at > was && (state == isNew || is.set.equal(set)):
+	if at > was && (state == isNew || is.set.equal(set)) {
 		return nil
-	case is.state == isKept && !slices.Equal(slices.Sorted(slices.Values(is.addrs)), slices.Sorted(slices.Values(n.roster.addrs))):
+	}
+	return n.claimed(is)
+}
+
+// claimed is the error of a client beside which another one leads the node through the states.
+func (n *redisNode) claimed(is entry) error {
+	if is.state == isKept && !slices.Equal(slices.Sorted(slices.Values(is.addrs)), slices.Sorted(slices.Values(n.roster.addrs))) {
 		return storekit.Disagreef("a client with other nodes (%s) has begun to use it: name the same nodes, or delete %q there", strings.Join(is.addrs, ", "), n.server.EpochKey()+nodesSuffix)
 	}
 	return errClaimed

@@ -54,35 +54,7 @@ func (o *Options) maxTTL() time.Duration { return cmp.Or(o.MaxTTL, pawl.DefaultT
 // checkNodes asks all nodes for their state. A node that cannot be one of N independent
 // masters counts as down; the error says why if no quorum is left.
 func (d *Driver) checkNodes(ctx context.Context) error {
-	runs := make(map[string]string)
-	var failed, odd misses
-	var alive, unused []*redisNode
-	for i, s := range d.statuses(ctx) {
-		if other := runs[s.Run]; s.Err == nil && s.Run != "" && other != "" {
-			s.Err = &oddNode{fmt.Sprintf("it is the same server as %s (run_id %s)", other, s.Run), "name each server once"}
-		}
-		m := d.members[i]
-		switch r, ok := m.Node.(*redisNode); {
-		case s.Err != nil:
-			failed.add(m, s.Err)
-			if isOdd(s.Err) {
-				odd.add(m, s.Err)
-				m.strange(s.Err)
-			}
-		case ok && r.odd() != nil: // what it grants, and to whom, shows when a lease is asked for
-			if err := r.odd(); !errors.Is(err, driver.ErrDisagree) {
-				m.strange(err)
-			}
-		case ok:
-			alive = append(alive, r)
-			if s.MaxTTL == 0 {
-				unused = append(unused, r)
-			}
-			fallthrough
-		default:
-			runs[s.Run] = s.Addr
-		}
-	}
+	failed, odd, alive, unused := d.sorted(d.statuses(ctx))
 	if len(odd) > len(d.members)-d.quorum {
 		return fmt.Errorf("redlock: %s: %w", odd[0].addr, odd[0].err)
 	}
@@ -96,6 +68,48 @@ func (d *Driver) checkNodes(ctx context.Context) error {
 		return err
 	}
 	return d.bless(ctx, unused)
+}
+
+// sorted sorts the nodes by their states: those that do not answer, and of them the odd ones; those that are good, and of
+// them the ones that nobody has used.
+func (d *Driver) sorted(all []Status) (failed, odd misses, alive, unused []*redisNode) {
+	runs := make(map[string]string)
+	for i, s := range all {
+		m := d.members[i]
+		if other := runs[s.Run]; s.Err == nil && s.Run != "" && other != "" {
+			s.Err = &oddNode{fmt.Sprintf("it is the same server as %s (run_id %s)", other, s.Run), "name each server once"}
+		}
+		if s.Err != nil {
+			failed.add(m, s.Err)
+			if isOdd(s.Err) {
+				odd.add(m, s.Err)
+				m.strange(s.Err)
+			}
+			continue
+		}
+		r, ok := m.Node.(*redisNode)
+		if ok && m.stranger(r) {
+			continue
+		}
+		runs[s.Run] = s.Addr
+		if ok {
+			alive = append(alive, r)
+		}
+		if ok && s.MaxTTL == 0 {
+			unused = append(unused, r)
+		}
+	}
+	return failed, odd, alive, unused
+}
+
+// stranger reports whether the node counts as down although it answers. Whether the client is refused shows when a lease
+// is asked for.
+func (m *member) stranger(r *redisNode) bool {
+	err := r.odd()
+	if err != nil && !errors.Is(err, driver.ErrDisagree) {
+		m.strange(err)
+	}
+	return err != nil
 }
 
 // isOdd reports whether an error is of a node that answers, and that this client cannot use.

@@ -158,6 +158,11 @@ func dial(ctx context.Context, places []*conn.Place, opts *Options, conf epoch.C
 			defer late.Stop()
 		}
 	}
+	return nodesAt(ctx, places, clients, errs, conf, layout, quorum)
+}
+
+// nodesAt makes the nodes of the clients that were made, or returns why that has failed.
+func nodesAt(ctx context.Context, places []*conn.Place, clients []rueidis.Client, errs []error, conf epoch.Config, layout *keys.Layout, quorum int) ([]nodewire.Node, error) {
 	var nodes []nodewire.Node
 	var failed []error
 	var silent misses

@@ -19,7 +19,7 @@ import (
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	opts := &Options{NodeTimeout: time.Second}
-	opts.TTL, opts.MaxTTL = 4*time.Second, 4*time.Second
+	opts.TTL, opts.MaxTTL = 8*time.Second, 8*time.Second
 	f := startFleet(t, 3, opts)
 	holder, err := Open(t.Context(), f.url(), opts)
 	if err != nil {

@@ -115,23 +115,26 @@ func (r *roster) base() (base entry, ok bool) {
 			store = e.store
 		}
 	}
-	if store == "" {
-		return entry{}, false
-	}
+	return r.latest(store).as(""), store != ""
+}
+
+// latest returns what the latest generation of a store is. r.mu is held.
+func (r *roster) latest(store string) (latest entry) {
 	sets := make(map[string]int) // of one generation: one, unless nodes have got back old data
+	key := func(e entry) string { return fmt.Sprint(e.gen, e.set) }
 	if r.last.store == store {
-		base = r.last
+		latest = r.last
 	}
 	for _, e := range r.seen {
 		if !e.founded() || e.store != store {
 			continue
 		}
-		sets[fmt.Sprint(e.gen, e.set)]++
-		if e.gen > base.gen || e.gen == base.gen && sets[fmt.Sprint(e.gen, e.set)] > sets[fmt.Sprint(base.gen, base.set)] {
-			base = e
+		sets[key(e)]++
+		if e.gen > latest.gen || e.gen == latest.gen && sets[key(e)] > sets[key(latest)] {
+			latest = e
 		}
 	}
-	return base.as(""), true
+	return latest
 }
 
 // ready returns what a node has to have recorded for a request of this client, or what it
@@ -177,23 +180,13 @@ func (r *roster) fits(base entry) bool {
 // judge is ready for one node. r.mu is held.
 func (r *roster) judge(node int, base entry) (head string, fix *entry, err error) {
 	is := r.seen[node]
-	odd := func(do, format string, args ...any) error { return &oddNode{fmt.Sprintf(format, args...), do} }
-	const empty = "if its data was copied from there, empty it (FLUSHALL) and it gets its own record back"
-	switch {
+	switch no := r.misfit(node, base); {
 	case r.heard[node] == 0:
 		return "", nil, errUnheard
-	case !r.fits(base):
-		return "", nil, odd("name the store's nodes", "the set of nodes is another one")
-	case is.founded() && is.store != base.store:
-		return "", nil, odd("name the nodes of one store, or empty it (FLUSHALL)", "it belongs to another store than the other nodes (%s)", strings.Join(is.addrs, ", "))
-	case is.founded() && r.twice(node):
-		return "", nil, odd(empty, "it has the record of %s", base.addr(is.self))
-	case is.founded() && !base.set.has(is.self):
-		return "", nil, odd("name the nodes that pawl nodes shows", "it does not belong to the nodes of the store")
-	case is.founded() && is.gen == base.gen && !is.set.equal(base.set):
-		return "", nil, odd("empty it (FLUSHALL) and it gets the record of the others", "it has recorded another set of nodes than the others")
+	case no != nil:
+		return "", nil, no
 	case is.state == isClosed:
-		return "", nil, fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(is.addrN, ", "), is.by)
+		return "", nil, is.changing()
 	case is.state == isOpen && is.gen == base.gen:
 		return is.head(), nil, nil
 	}
@@ -206,11 +199,35 @@ func (r *roster) judge(node int, base entry) (head string, fix *entry, err error
 	}
 	for _, e := range r.seen {
 		if e.state == isClosed && e.store == base.store && (e.gen == base.gen || !e.next.equal(base.set)) { // a change back may be under way
-			return "", nil, fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(e.addrN, ", "), e.by)
+			return "", nil, e.changing()
 		}
 	}
 	told := base.as(id)
 	return "", &told, nil
+}
+
+func (e entry) changing() error {
+	return fmt.Errorf("%w, to %s, by %s", errChanging, strings.Join(e.addrN, ", "), e.by)
+}
+
+// misfit returns why a node does not belong to the store of the client, or nil. r.mu is held.
+func (r *roster) misfit(node int, base entry) error {
+	is := r.seen[node]
+	odd := func(do, format string, args ...any) error { return &oddNode{fmt.Sprintf(format, args...), do} }
+	switch {
+	case !r.fits(base):
+		return odd("name the store's nodes", "the set of nodes is another one")
+	case !is.founded():
+	case is.store != base.store:
+		return odd("name the nodes of one store, or empty it (FLUSHALL)", "it belongs to another store than the other nodes (%s)", strings.Join(is.addrs, ", "))
+	case r.twice(node):
+		return odd("if its data was copied from there, empty it (FLUSHALL) and it gets its own record back", "it has the record of %s", base.addr(is.self))
+	case !base.set.has(is.self):
+		return odd("name the nodes that pawl nodes shows", "it does not belong to the nodes of the store")
+	case is.gen == base.gen && !is.set.equal(base.set):
+		return odd("empty it (FLUSHALL) and it gets the record of the others", "it has recorded another set of nodes than the others")
+	}
+	return nil
 }
 
 // errStranger is why a node that has no record counts as down.

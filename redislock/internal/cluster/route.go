@@ -171,17 +171,22 @@ func (t *trip) try(ctx context.Context, script int, keys, args []string) (reply 
 		}
 		return reply, since, epoch.Source{Server: s, Binding: b}, fail
 	}
+	return nil, 0, by, t.unrecorded(s, b)
+}
+
+// unrecorded makes the next attempt record the epoch anew. The record is gone, is of another run, or has another MaxTTL;
+// see Grants.
+func (t *trip) unrecorded(s *epoch.Server, b *epoch.Binding) *conn.Failure {
 	if fail := s.Differs(b); fail != nil {
-		return nil, 0, by, fail
+		return fail
 	}
-	// The record of the epoch is gone, is of another run, or has another MaxTTL; see Grants.
 	if t.c.one != nil {
-		t.anew(s, b, asking, epoch.Forgets())
+		t.stale = b
 	} else {
 		b.Joined.Remove(t.slot)
-		t.forgot, t.fail = t.forgot+1, epoch.Forgets()
 	}
-	return nil, 0, by, nil
+	t.forgot, t.fail = t.forgot+1, epoch.Forgets()
+	return nil
 }
 
 // anew makes the next attempt with another Binding than b.
