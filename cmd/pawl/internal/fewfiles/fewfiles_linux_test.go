@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 	started := false
 	for _, limit := range []int{few, 5, 6, 7, 8, 9, 10, 12, 16, many} {
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0"`, limit), self)
-		cmd.Env = append(os.Environ(), child+"=1")
+		cmd.Env = append(os.Environ(), child+"=1", "GORACE=atexit_sleep_ms=0")
 		out, err := cmd.CombinedOutput()
 		code := 0
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
