@@ -22,6 +22,7 @@ func TestLateCommand(t *testing.T) {
 	for _, stop := range []time.Duration{300 * time.Millisecond, 8 * time.Second} { // the link is up, given up
 		t.Run(stop.String(), func(t *testing.T) {
 			t.Parallel()
+			slow := drivertest.Late(t)
 			r := blessedServer(t)
 			locks, err := Open(t.Context(), r.url(), longOptions())
 			if err != nil {
@@ -39,7 +40,7 @@ func TestLateCommand(t *testing.T) {
 			if l, err := locks.Acquire(ctx, "wait", pawl.TTL(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Acquire = %v, %v; want the context's error", l, err)
 			}
-			if d := time.Since(began); d > 2*time.Second {
+			if d := time.Since(began); d > 2*time.Second+slow() {
 				t.Errorf("the calls returned after %v; their context ended after 100ms", d)
 			}
 			time.Sleep(stop - time.Since(began))
@@ -63,6 +64,7 @@ func TestLateCommand(t *testing.T) {
 // is stopped for longer than the TTL, and all go on when it does.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
+	slow := drivertest.Late(t)
 	r := startServer(t)
 	bless(t, r)
 	a, err := Open(t.Context(), r.url(), testOptions())
@@ -97,7 +99,7 @@ func TestStoppedServer(t *testing.T) {
 	case <-time.After(testMaxTTL + patience):
 		t.Error("the lease outlives its deadline")
 	}
-	if late := time.Since(held.Deadline()); late > 500*time.Millisecond {
+	if late := time.Since(held.Deadline()); late > 500*time.Millisecond+slow() {
 		t.Errorf("the lease ended %v after its deadline", late)
 	}
 	time.Sleep(testMaxTTL / 2)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -80,6 +81,7 @@ const beating = `trap 'date +%s.%N >term' TERM; touch in; while :; do date +%s.%
 // A lease that cannot be renewed: TERM one grace before its end, and nothing is
 // alive when it ends.
 func TestCutOff(t *testing.T) {
+	slow := drivertest.Late(t)
 	w := newWorld(t)
 	p := w.pawl("run", "-s", "memory://", "--ttl", "6s", "--grace", "2s", "--events", "ev", "x", "--", "sh", "-c", beating)
 	w.appears("in")
@@ -88,10 +90,10 @@ func TestCutOff(t *testing.T) {
 	p.end(exitLost)
 	// The last renewal was before the cut, so the lease ended 6 s after it, or
 	// earlier, and TERM comes 2 s before that.
-	if d := w.instant("term").Sub(cut); d > 5*time.Second {
+	if d := w.instant("term").Sub(cut); d > 5*time.Second+slow() {
 		t.Errorf("TERM came %v after the cut", d)
 	}
-	if d := w.instant("alive").Sub(cut); d > 6*time.Second {
+	if d := w.instant("alive").Sub(cut); d > 6*time.Second+slow() {
 		t.Errorf("alive %v after the cut", d)
 	}
 	for _, e := range []string{"suspect", "lost", "failed"} {
@@ -106,6 +108,7 @@ func TestCutOff(t *testing.T) {
 
 // As above, with a wrapper that can do nothing.
 func TestStoppedWhileRenewing(t *testing.T) {
+	slow := drivertest.Late(t)
 	w := newWorld(t)
 	p := w.pawl("run", "-s", "memory://", "--ttl", "6s", "--grace", "1500ms", "x", "--", "sh", "-c", beating)
 	w.appears("in")
@@ -115,7 +118,7 @@ func TestStoppedWhileRenewing(t *testing.T) {
 		// And the lease is over, or the wrapper could renew it.
 		return time.Since(w.instant("alive")) > 500*time.Millisecond && time.Since(stopped) > 6*time.Second
 	})
-	if d := w.instant("alive").Sub(stopped); d > 6*time.Second {
+	if d := w.instant("alive").Sub(stopped); d > 6*time.Second+slow() {
 		t.Errorf("alive %v after the last renewal", d)
 	}
 	p.signal(syscall.SIGCONT)

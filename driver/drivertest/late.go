@@ -183,6 +183,17 @@ func (p *pulse) beat(ctx context.Context) {
 	}
 }
 
+// Late measures how late goroutines are until the test ends. The function that it returns is for limits
+// that a machine in time keeps: ten times the longest delay so far, as much as some steps of a test and
+// of servers may have had on the same machine.
+func Late(t testing.TB) func() time.Duration {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	p := new(pulse)
+	go p.beat(ctx)
+	return func() time.Duration { return 10 * p.late() }
+}
+
 // unlessLate begins again if goroutines or answers were so late in this test that a client need
 // not have kept a lease of Harness.TTL, nor had an answer in time.
 func (e *env) unlessLate(format string, args ...any) {
