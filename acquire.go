@@ -83,7 +83,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 	if req.Lease == "" {
 		req.Lease = newID()
 	}
-	if c.keeps(req.Name, set) {
+	if set.keepIdle > 0 {
 		req.Keeps, req.Renewed = true, false // what is left of a claim is too little to be kept
 	}
 	grant, req, err := c.ask(ctx, req)
@@ -165,7 +165,7 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 			return nil, ctx.Err()
 		}
 	}
-	req.Lease, req.Keeps = newID(), c.keeps(req.Name, set)
+	req.Lease, req.Keeps = newID(), set.keepIdle > 0
 	grant, req, err := c.recall(ctx, req)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/line"
 	"github.com/pawl-go/pawl/internal/schedule"
 )
 
@@ -51,10 +50,9 @@ type Client struct {
 	closed   bool
 	lines    map[string]*queue
 	looks    map[string]*look // those under way, by name
-	habits   map[string]*line.Habit
-	grants   *grant         // the first in the list of those not given back yet
-	dial     *dial          // to the store, under way; nil if none is
-	redialAt driver.Instant // before which the next dial does not begin; only the dial under way uses it
+	grants   *grant           // the first in the list of those not given back yet
+	dial     *dial            // to the store, under way; nil if none is
+	redialAt driver.Instant   // before which the next dial does not begin; only the dial under way uses it
 
 	ended    chan struct{} // closed when Close has ended, with closeErr
 	closeErr error
@@ -102,7 +100,6 @@ func newClient(opts *Options) (*Client, error) {
 		ended:    make(chan struct{}),
 		lines:    make(map[string]*queue),
 		looks:    make(map[string]*look),
-		habits:   make(map[string]*line.Habit),
 		sched:    schedule.New((*grant).wake),
 		renewals: schedule.NewWorkers(maxRenewals, (*grant).renew),
 	}

@@ -23,7 +23,6 @@ type grant struct {
 	item       schedule.Item[*grant]
 
 	mu      sync.Mutex    // guards the fields below, and those of all its leases
-	reused  bool          // it was kept, and used again
 	present *Lease        // which has the grant now
 	free    chan struct{} // closed when the request under way has ended; nil if nobody waits for that
 
@@ -38,9 +37,7 @@ func (c *Client) lease(req *driver.Request, set settings, store driver.Grant) *L
 		terms.Tokens, terms.Others = r.Reserved()
 	}
 	if _, ok := store.(driver.Recallable); ok && req.Keeps {
-		if g.keeps, terms.Recalls = true, true; terms.Others {
-			c.recalled(req.Name)
-		}
+		g.keeps, terms.Recalls = true, true
 	}
 	c.tokens.saw(req.Name, store.Token())
 	now := driver.Now()

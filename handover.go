@@ -102,7 +102,6 @@ func (l *Lease) heir(set settings) *Lease {
 		return nil
 	}
 	h := &Lease{grant: g, token: l.token + 1, began: now, asked: set.asked(), trust: t, reused: l.idle}
-	g.reused = g.reused || l.idle
 	g.present = h
 	l.finish()
 	if l.idle {

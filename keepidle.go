@@ -21,8 +21,7 @@ import (
 // with the next token, only while more than half of its TTL is left, for at most a TTL after
 // the grant, and by a call with the same Why and no longer TTL; else the client gives it back
 // and asks the store. If the message is lost, or the process ends or is stopped, the others
-// wait until the lease ends, as for a holder: at most one TTL. A lease of a name that others
-// mostly want next is not kept.
+// wait until the lease ends, as for a holder: at most one TTL.
 //
 // TryAcquire of another client asks again for a tenth of a second and the time of four
 // requests, 1.1 s at most, before it returns ErrHeld because of a lease that may be kept. The first lease of a new client may not be kept, as
@@ -102,13 +101,9 @@ func (c *Client) reuse(ln *queue, set settings) *Lease {
 	if idle == nil || !idle.idle || set.kind() != line.Exclusive || !ln.Quiet(idle) || !idle.grant.reserves() {
 		return nil
 	}
-	again := idle.grant.reused // only changed with Client.mu held
 	l := idle.heir(set)
 	if l == nil {
 		return nil
-	}
-	if !again {
-		c.reusedOnce(l.grant.name)
 	}
 	ln.Hold(l)
 	c.observer.acquired(l, l.began.Sub(set.began))
@@ -121,44 +116,30 @@ func (c *Client) heed(l *Lease) {
 		return
 	}
 	r := l.grant.store.(driver.Recallable)
-	r.OnWanted(func(how driver.Recall) {
-		unused := l.grant.wanted(how)
+	r.OnWanted(func(driver.Recall) {
+		unused := l.grant.wanted()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		switch {
-		case c.closed: // Close gives everything back
-		case unused != nil:
+		if unused != nil && !c.closed { // Close gives everything back
 			c.returnLater(unused)
-		case how == driver.Asks:
-			c.background.Go(func() {
-				ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
-				defer cancel()
-				_ = r.InUse(ctx) // without it, whoever asks takes longer
-			})
 		}
 	})
 }
 
 // wanted notes that others want the name. It returns the lease that has the grant if nobody
 // uses it.
-func (g *grant) wanted(how driver.Recall) *Lease {
+func (g *grant) wanted() *Lease {
 	g.mu.Lock()
-	l := g.present
-	news, unused := l.trust.Wanted(driver.Now())
-	reused := g.reused
-	g.mu.Unlock()
-	if news && !reused && how != driver.Unheard {
-		g.client.recalled(g.name)
-	}
-	if unused {
-		return l
+	defer g.mu.Unlock()
+	if g.present.trust.Wanted(driver.Now()) {
+		return g.present
 	}
 	return nil
 }
 
 // recallWithin is how long TryAcquire asks for a lease that may be kept, besides the time of
-// four requests, but a second at most, before it takes it for held. Its client gives it
-// back, or says that it is in use, in the time of two.
+// four requests, but a second at most, before it takes it for held. If nobody uses it, its
+// client gives it back in the time of two.
 const recallWithin = 100 * time.Millisecond
 
 // recall is attempt, but does not take a lease for held that nobody uses.
@@ -198,43 +179,5 @@ func (c *Client) showIdle(info *Info) {
 	for i := range info.Holders {
 		h := &info.Holders[i]
 		h.Idle = h.Lease == ln.Holder().grant.id
-	}
-}
-
-// maxHabits bounds the names of which a client knows that others often want them.
-const maxHabits = 10_000
-
-// keeps reports whether the next grant of a call is to be kept.
-func (c *Client) keeps(name string, set settings) bool {
-	if set.keepIdle == 0 {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.habits[name]
-	return h == nil || h.Keep()
-}
-
-// recalled notes that others wanted a name before this client used it again.
-func (c *Client) recalled(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.habits[name]
-	if h == nil {
-		if len(c.habits) >= maxHabits {
-			clear(c.habits) // it is learnt again
-		}
-		h = new(line.Habit)
-		c.habits[name] = h
-	}
-	h.Recalled()
-}
-
-// reusedOnce notes that a grant was kept and used again. The caller holds Client.mu.
-func (c *Client) reusedOnce(name string) {
-	if h := c.habits[name]; h != nil {
-		if h.Reused(); h.None() {
-			delete(c.habits, name)
-		}
 	}
 }

@@ -174,13 +174,13 @@ type Recaller interface {
 	Recalls() bool
 }
 
-// Recall is why a Recallable is to be given back, unless it is in use.
+// Recall is why a Recallable is to be given back.
 type Recall int
 
 const (
 	// Waits: somebody waits for the name in the store's queue.
 	Waits Recall = iota
-	// Asks: somebody was refused and is going to ask again soon, which an InUse spares.
+	// Asks: somebody was refused, and may ask again soon.
 	Asks
 	// Unheard: one of these may have been, unheard.
 	Unheard
@@ -193,9 +193,6 @@ type Recallable interface {
 	// has refused somebody because of this grant or has put somebody into its queue, from
 	// the beginning of the grant on. OnWanted is called at most once.
 	OnWanted(f func(Recall))
-
-	// InUse removes Held.Keeps from what the store shows of the grant.
-	InUse(ctx context.Context) error
 }
 
 // Adopter is a Driver whose grants are tied to no participant: Close, and the end of the

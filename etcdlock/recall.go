@@ -4,7 +4,6 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -151,48 +150,6 @@ func (r *recall) hear(kv *mvccpb.KeyValue) (again bool) {
 	return again
 }
 
-// InUse implements driver.Recallable. It does not wait for a renewal, nor keep one waiting:
-// it writes on condition that nothing has been written since, and so do they. It asks for
-// the record after it has learnt the revision, so that it undoes nothing that was written.
-func (g *grant) InUse(ctx context.Context) error {
-	if err := g.over(); err != nil || g.recall == nil {
-		return err
-	}
-	rctx, cancel := g.s.request(ctx)
-	defer cancel()
-	for range maxProofs {
-		mod := g.recall.seen()
-		g.s.mu.Lock()
-		record := g.record
-		g.s.mu.Unlock()
-		if !record.Keeps {
-			return nil
-		}
-		record.Keeps = false
-		value := record.String()
-		resp, err := g.s.client.Txn(rctx).
-			If(clientv3.Compare(clientv3.ModRevision(g.key), "=", mod)).
-			Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).
-			Else(clientv3.OpGet(g.key), clientv3.OpGet(g.s.brokenKey(g.lease))).Commit()
-		if err != nil {
-			return g.s.classify(ctx, err).err
-		}
-		if resp.Succeeded {
-			g.recall.wrote(value, resp.Header.Revision)
-			g.s.mu.Lock()
-			defer g.s.mu.Unlock()
-			g.record.Keeps = false
-			return nil
-		}
-		own := resp.Responses[0].GetResponseRange().Kvs
-		if err := g.check(own, resp.Responses[1].GetResponseRange().Kvs); err != nil {
-			return err
-		}
-		g.recall.hear(own[0])
-	}
-	return unavailable(errors.New("etcdlock: others have put the key meanwhile, again and again"))
-}
-
 // seen returns the last mod revision of the holder's key that was heard of, or 0.
 func (r *recall) seen() int64 {
 	if r == nil {
@@ -201,13 +158,4 @@ func (r *recall) seen() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.mod
-}
-
-// wrote notes what InUse has written.
-func (r *recall) wrote(value string, mod int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if mod > r.mod {
-		r.value, r.mod = value, mod
-	}
 }

@@ -3,8 +3,6 @@
 package memlock
 
 import (
-	"context"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -42,20 +40,6 @@ func (g recallable) OnWanted(f func(driver.Recall)) {
 		go f(how)
 	}
 	g.early = nil
-}
-
-// InUse implements driver.Recallable.
-func (g recallable) InUse(ctx context.Context) error {
-	g.owner.store.mu.Lock()
-	defer g.owner.store.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := g.check(driver.Now()); err != nil {
-		return err
-	}
-	g.keeps = false
-	return nil
 }
 
 // recall tells the holders that may keep the name that somebody else wants it.

@@ -190,7 +190,7 @@ func TestKeepIdleWaits(t *testing.T) {
 }
 
 // TestKeepIdleOfOthers: a lease whose record has the words in a text is not one that is
-// kept, and InUse spares a lease of another name with the same id.
+// kept.
 func TestKeepIdleOfOthers(t *testing.T) {
 	t.Parallel()
 	p := server(t)
@@ -204,43 +204,8 @@ func TestKeepIdleOfOthers(t *testing.T) {
 	if got := sql(t, p, `SELECT count(*) FROM pawl.lock WHERE name = 'with words' AND record LIKE '%"keeps":true%'`); got != "0" {
 		t.Errorf("%s leases look as if they were kept", got)
 	}
-	if err := g.(driver.Recallable).InUse(t.Context()); err != nil {
-		t.Error(err)
-	}
 	if info, err := b.Inspect(t.Context(), "with words"); err != nil || len(info.Holders) != 1 || info.Holders[0].Why != req.Why {
 		t.Errorf("%+v, %v", info, err)
-	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestKeepIdleInUseLate: InUse of a lease that has ended, of which its client does not know,
-// spares the next one.
-func TestKeepIdleInUseLate(t *testing.T) {
-	t.Parallel()
-	p := server(t)
-	a, b := open(t, p.URL("pawl"), wide), open(t, p.URL("pawl"), wide)
-	req := request("in use late", time.Minute)
-	req.Keeps = true
-	g, err := a.TryAcquire(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	late := &grant{s: a, name: req.Name, lease: req.Lease}
-	if err := g.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	req = request("in use late", time.Minute)
-	req.Keeps = true
-	if g, err = b.TryAcquire(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
-	if err := late.InUse(t.Context()); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("InUse of a lease that has ended = %v; want ErrLost", err)
-	}
-	if info, err := a.Inspect(t.Context(), req.Name); err != nil || len(info.Holders) != 1 || !info.Holders[0].Keeps {
-		t.Errorf("after it: %+v, %v", info, err)
 	}
 	if err := g.Release(t.Context()); err != nil {
 		t.Error(err)

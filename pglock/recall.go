@@ -3,8 +3,6 @@
 package pglock
 
 import (
-	"context"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
@@ -93,19 +91,4 @@ func (g *grant) OnWanted(f func(driver.Recall)) {
 		return
 	}
 	g.recall.To(func(how driver.Recall) { go f(how) })
-}
-
-// InUse implements driver.Recallable.
-func (g *grant) InUse(ctx context.Context) error {
-	if err := g.over(); err != nil {
-		return err
-	}
-	row, _, f := g.s.call(ctx, g.s.sql.inUse, g.name, g.lease)
-	if f != nil {
-		return f.err
-	}
-	if integer(row[0]) != 1 {
-		return driver.ErrLost
-	}
-	return nil
 }

@@ -37,7 +37,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireMany, releaseMany, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, inUse, news, shut, describe, examine string
+	acquire, acquireMany, releaseMany, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, news, shut, describe, examine string
 }
 
 func newStatements(schema string) statements {
@@ -57,7 +57,6 @@ func newStatements(schema string) statements {
 		change:      call("change($1, $2, $3)"),
 		tidy:        call("tidy($1, $2, $3)"),
 		guard:       "SELECT " + quote(schema) + ".guard($1, $2, $3)",
-		inUse:       call("in_use($1, $2)"),
 		news:        "SELECT news FROM " + quote(schema) + ".ended WHERE lease OPERATOR(pg_catalog.=) $1",
 		shut:        call("shut($1)"),
 		describe:    call("describe()"),

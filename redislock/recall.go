@@ -3,12 +3,9 @@
 package redislock
 
 import (
-	"context"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // A lease that its client may keep when nobody uses it says so in its record. The script
@@ -74,19 +71,4 @@ func (g *grant) OnWanted(f func(driver.Recall)) {
 		return
 	}
 	g.recall.To(func(how driver.Recall) { go f(how) })
-}
-
-// InUse implements driver.Recallable.
-func (g *grant) InUse(ctx context.Context) error {
-	if err := g.over(); err != nil {
-		return err
-	}
-	reply, _, fail := g.s.server.Run(ctx, inuseScript, []string{g.key}, []string{g.lease})
-	if fail != nil {
-		return fail.Err
-	}
-	if epoch.Code(reply) != 1 {
-		return driver.ErrLost
-	}
-	return nil
 }

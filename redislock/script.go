@@ -23,8 +23,6 @@ var (
 	breakLua string
 	//go:embed lua/downgrade.lua
 	downgradeLua string
-	//go:embed lua/inuse.lua
-	inuseLua string
 	//go:embed lua/adopted.lua
 	adoptedLua string
 	//go:embed lua/check.lua
@@ -38,7 +36,6 @@ const (
 	releaseScript
 	breakScript
 	downgradeScript
-	inuseScript
 	adoptedScript
 )
 
@@ -48,6 +45,5 @@ var scripts = []epoch.Script{
 	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, queueLua), PerRequest: 1},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
-	inuseScript:     {Text: leaseLua + inuseLua},
 	adoptedScript:   {Text: leaseLua + queueLua + adoptedLua, Grants: true},
 }

@@ -61,15 +61,6 @@ func (g *faultyGrant) OnWanted(f func(driver.Recall)) {
 	}
 }
 
-// InUse implements driver.Recallable.
-func (g *faultyGrant) InUse(ctx context.Context) error {
-	r, ok := g.inner.(driver.Recallable)
-	if !ok || g.f.isCut() {
-		return fmt.Errorf("drivertest: %T is cut off, or no driver.Recallable: %w", g.inner, driver.ErrUnavailable)
-	}
-	return r.InUse(ctx)
-}
-
 type faultyNotifier struct {
 	f     *Faulty
 	inner driver.Notifier

@@ -39,7 +39,6 @@ type mutant struct {
 	list    func([]*driver.Info) []*driver.Info
 	breakIt func(ctx context.Context, d *mutantDriver, name, lease string, by *driver.Holder, why string) error
 	wanted  func(g *mutantGrant, r driver.Recallable, f func(driver.Recall)) // OnWanted
-	inUse   func(ctx context.Context, g *mutantGrant, r driver.Recallable) error
 	adopt   func(ctx context.Context, d *mutantDriver, name, lease string) (driver.Grant, error)
 }
 
@@ -291,13 +290,6 @@ func (g recallingGrant) OnWanted(f func(driver.Recall)) {
 		return
 	}
 	g.recall.OnWanted(f)
-}
-
-func (g recallingGrant) InUse(ctx context.Context) error {
-	if g.d.m.inUse != nil {
-		return g.d.m.inUse(ctx, g.mutantGrant, g.recall)
-	}
-	return g.recall.InUse(ctx)
 }
 
 // reservingGrant is a mutantGrant with tokens set aside.

@@ -3,8 +3,6 @@
 package drivertest
 
 import (
-	"context"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -28,14 +26,14 @@ var recallMutants = []*mutant{
 	},
 	{
 		name:   "a keeper is always told that somebody waits",
-		breaks: []string{"kept-lease-hears-of-who-was-refused", "lease-in-use-is-not-asked-for"},
+		breaks: []string{"kept-lease-hears-of-who-was-refused"},
 		wanted: func(_ *mutantGrant, r driver.Recallable, f func(driver.Recall)) {
 			r.OnWanted(func(driver.Recall) { f(driver.Waits) })
 		},
 	},
 	{
 		name:    "nothing is kept",
-		breaks:  []string{"kept-lease-hears-of-a-waiter", "kept-lease-has-reserved-tokens", "in-use-of-an-ended-lease-spares-its-successor"},
+		breaks:  []string{"kept-lease-hears-of-a-waiter", "kept-lease-has-reserved-tokens"},
 		request: func(req *driver.Request) { req.Keeps = false },
 	},
 	{
@@ -47,40 +45,5 @@ var recallMutants = []*mutant{
 		name:   "a keeper has one token",
 		breaks: []string{"kept-lease-has-reserved-tokens"},
 		aside:  func(*mutantGrant) uint64 { return 0 },
-	},
-	{
-		name:   "InUse does nothing",
-		breaks: []string{"lease-in-use-is-not-asked-for"},
-		inUse:  func(context.Context, *mutantGrant, driver.Recallable) error { return nil },
-	},
-	{
-		name:   "InUse ends a lease",
-		breaks: []string{"in-use-leaves-a-lease-its-end", "lease-in-use-is-not-asked-for"},
-		inUse: func(ctx context.Context, g *mutantGrant, r driver.Recallable) error {
-			if err := r.InUse(ctx); err != nil {
-				return err
-			}
-			return g.fullGrant.Release(ctx)
-		},
-	},
-	{
-		name:   "InUse lengthens a lease",
-		breaks: []string{"in-use-leaves-a-lease-its-end"},
-		inUse: func(ctx context.Context, g *mutantGrant, r driver.Recallable) error {
-			_, _ = g.fullGrant.Renew(ctx, 10*g.req.TTL)
-			return r.InUse(ctx)
-		},
-	},
-	{
-		name:   "InUse is for whatever lease holds",
-		breaks: []string{"in-use-of-an-ended-lease-spares-its-successor"},
-		inUse: func(ctx context.Context, g *mutantGrant, _ driver.Recallable) error {
-			for _, other := range g.d.all.on(g.req.Name) {
-				if r, ok := other.(driver.Recallable); ok {
-					_ = r.InUse(ctx)
-				}
-			}
-			return driver.ErrLost
-		},
 	},
 }

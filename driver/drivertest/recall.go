@@ -18,10 +18,7 @@ var recallTests = []Test{
 	{Name: "kept-lease-hears-of-who-was-refused", Needs: recaller, run: recallAsks},
 	{Name: "kept-lease-that-was-waited-for-hears-of-others", Needs: []string{"Recaller", "Queuer"}, run: recallHandedOver},
 	{Name: "kept-lease-has-reserved-tokens", Needs: recaller, run: recallReserves},
-	{Name: "lease-in-use-is-not-asked-for", Needs: recaller, run: recallInUse},
 	{Name: "lease-that-is-not-kept-is-not-asked-for", Needs: recaller, run: recallNotKept},
-	{Name: "in-use-leaves-a-lease-its-end", Needs: recaller, run: recallInUseEnds},
-	{Name: "in-use-of-an-ended-lease-spares-its-successor", Needs: recaller, run: recallInUseLate},
 	{Name: "name-that-nobody-uses-goes-to-whoever-asks", Needs: []string{"Recaller", "Queuer"}, run: recallClients},
 }
 
@@ -45,14 +42,6 @@ func (e *env) recallable(g driver.Grant) *recalls {
 		}
 	})
 	return k
-}
-
-func (e *env) inUse(k *recalls) {
-	e.Helper()
-	if err := k.Grant.(driver.Recallable).InUse(e.ctx); err != nil {
-		e.inTime(k.Token(), err)
-		e.Fatalf("InUse = %v; want nil", err)
-	}
 }
 
 // keep takes what req asks for, to keep it. A participant may not hear yet that others want
@@ -164,33 +153,6 @@ func recallReserves(e *env) {
 	e.release(k)
 }
 
-func recallInUse(e *env) {
-	a, b := e.open(), e.open()
-	k, req := e.keepName(a, e.name("deploy"))
-	e.refusedBy(b, req.Name)
-	k.hears(e, driver.Asks)
-	e.inUse(k)
-	e.inUse(k) // once more
-	k.drain(e) // what was sent before may come late, and twice
-	if e.refusedBy(b, req.Name) {
-		e.Error("HeldError says that the client may keep the name, although it is in use")
-	}
-	e.silent(k)
-	e.release(k)
-	e.free(b, req.Name)
-}
-
-// drain forgets what k is told until nothing more comes.
-func (k *recalls) drain(e *env) {
-	for {
-		select {
-		case <-k.told:
-		case <-time.After(e.h.TTL/8 + e.h.Pause):
-			return
-		}
-	}
-}
-
 // silent checks that k is told nothing.
 func (e *env) silent(k *recalls) {
 	e.Helper()
@@ -216,31 +178,6 @@ func recallNotKept(e *env) {
 	}
 	e.silent(k)
 	e.release(k)
-}
-
-func recallInUseEnds(e *env) {
-	a, b := e.open(), e.open()
-	k, req := e.keep(a, func() *driver.Request { return e.short(e.name("brief")) })
-	e.inUse(k)
-	e.notBefore(b, req.Name, k.Since())
-	e.free(b, req.Name)
-	k, req = e.keepName(a, e.name("deploy"))
-	e.inUse(k)
-	e.expire()
-	e.held(b, req.Name)
-	e.release(k)
-}
-
-func recallInUseLate(e *env) {
-	a, b := e.open(), e.open()
-	k, req := e.keepName(a, e.name("deploy"))
-	e.release(k)
-	next, _ := e.keepName(b, req.Name)
-	e.ended("InUse of a lease that was released", k.Grant.(driver.Recallable).InUse(e.ctx))
-	if !e.refusedBy(a, req.Name) {
-		e.Error("InUse of a lease that has ended changed the next one")
-	}
-	e.release(next)
 }
 
 // recallClients: what a client keeps costs it no grant, and others get it at once, also with

@@ -310,9 +310,8 @@ func (w *world) letGo() error {
 // want is news from the store, true or not.
 func (w *world) want() error {
 	before := *w.present()
-	news, unused := w.present().Wanted(w.now)
-	if unused != w.idles || news && w.wanted {
-		return fmt.Errorf("others want it: %v, %v", news, unused)
+	if unused := w.present().Wanted(w.now); unused != w.idles {
+		return fmt.Errorf("others want it: %v", unused)
 	}
 	if w.wanted = true; *w.present() == before {
 		return nil

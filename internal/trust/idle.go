@@ -27,11 +27,10 @@ func (l *Lease) Idle(now driver.Instant) (idle Lease, ok bool) {
 
 // Wanted notes that others want the name, or may want it. It is a hint: what it does not
 // reach ends by itself. From now on the grant is not kept, and goes to other leases only for
-// a short time. It reports whether that is new, and whether nobody has the lease, so that
-// the caller has to give it back.
-func (l *Lease) Wanted(now driver.Instant) (news, unused bool) {
-	news = l.alone
+// a short time. It reports whether nobody has the lease, so that the caller has to give it
+// back.
+func (l *Lease) Wanted(now driver.Instant) (unused bool) {
 	l.alone = false
 	l.turn = min(l.turn, now.Add(shortTurn))
-	return news, l.idle
+	return l.idle
 }

@@ -816,16 +816,6 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(pawl.mark(p_lease));
 END $$;
 
--- in_use removes from the record of a lease that its client may keep it when nobody uses
--- it, so that nobody asks for it any more. It returns 1, or 0 if the lease has ended. The
--- lease does not depend on it, so no commit waits for a disk.
-CREATE OR REPLACE FUNCTION pawl.in_use(p_name text, p_lease text) RETURNS int LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
-  UPDATE pawl.lock SET record = replace(record, '"keeps":true', '"keeps":null') WHERE name = p_name AND lease = p_lease AND until > pawl.us();
-  RETURN FOUND::int;
-END $$;
-
 -- look describes names as JSON, one a row: p_name alone, or those that begin with
 -- p_prefix and have a holder or a waiter. The leases are those of pawl.holders; guards is
 -- read once, and only if one of them is over.
