@@ -48,38 +48,9 @@ func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 // Deadlocks uses Waiter.Holds, and reports what is certain: a waiter for one of several slots
 // waits for any of their holders, so it is in no cycle because of them.
 func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
-	stood := make(map[[2]string]bool)
-	for _, info := range before {
-		if len(info.Waiters) == 0 {
-			continue
-		}
-		for _, w := range info.Waiters {
-			stood[[2]string{info.Name, "waiter " + w.Lease}] = true
-		}
-		for _, h := range info.Holders {
-			stood[[2]string{info.Name, "holder " + h.Lease}] = true
-		}
-	}
-	g := waitGraph{make(map[string][]*Blocked), make(map[string][]string)}
-	var order []string
-	for _, info := range after {
-		for _, w := range info.Waiters {
-			if w.Lease == "" || len(w.Holds) == 0 || !stood[[2]string{info.Name, "waiter " + w.Lease}] {
-				continue
-			}
-			for _, h := range info.Holders {
-				if inTheWay(&h, &w) && stood[[2]string{info.Name, "holder " + h.Lease}] {
-					g.waits[w.Lease] = append(g.waits[w.Lease], &Blocked{w, info.Name, h})
-				}
-			}
-			for _, h := range w.Holds {
-				g.held[h.Lease] = append(g.held[h.Lease], w.Lease)
-			}
-			order = append(order, w.Lease)
-		}
-	}
+	g, waiters := graphOf(before, after)
 	told := make(map[string]bool)
-	for _, first := range order {
+	for _, first := range waiters {
 		if told[first] {
 			continue
 		}
@@ -97,6 +68,40 @@ func Deadlocks(before, after []*Info) (cycles [][]Blocked) {
 type waitGraph struct {
 	waits map[string][]*Blocked // what is in the way of a waiter
 	held  map[string][]string   // the waiters that hold a lease
+}
+
+// graphOf returns what is in both answers, and the waiters that hold leases in order.
+func graphOf(before, after []*Info) (g waitGraph, waiters []string) {
+	stood := make(map[[2]string]bool)
+	for _, info := range before {
+		if len(info.Waiters) == 0 {
+			continue
+		}
+		for _, w := range info.Waiters {
+			stood[[2]string{info.Name, "waiter " + w.Lease}] = true
+		}
+		for _, h := range info.Holders {
+			stood[[2]string{info.Name, "holder " + h.Lease}] = true
+		}
+	}
+	g = waitGraph{make(map[string][]*Blocked), make(map[string][]string)}
+	for _, info := range after {
+		for _, w := range info.Waiters {
+			if w.Lease == "" || len(w.Holds) == 0 || !stood[[2]string{info.Name, "waiter " + w.Lease}] {
+				continue
+			}
+			for _, h := range info.Holders {
+				if inTheWay(&h, &w) && stood[[2]string{info.Name, "holder " + h.Lease}] {
+					g.waits[w.Lease] = append(g.waits[w.Lease], &Blocked{w, info.Name, h})
+				}
+			}
+			for _, h := range w.Holds {
+				g.held[h.Lease] = append(g.held[h.Lease], w.Lease)
+			}
+			waiters = append(waiters, w.Lease)
+		}
+	}
+	return g, waiters
 }
 
 // cycle returns a way from the waiter at to a lease that first holds, or nil. It avoids the

@@ -43,14 +43,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 	if err := c.ready(ctx); err != nil {
 		return c.opError(ctx, "elect", driver.Shorten(name), err)
 	}
-	set, err := c.settings(opts)
-	if err == nil && (set.shared || set.hasSlots) {
-		err = errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")
-	}
-	if err == nil && set.keepIdle > 0 {
-		err = errors.New("with KeepIdle a leader that has resigned would seem to lead: leave it out")
-	}
-	if err != nil {
+	if err := c.checkElect(opts); err != nil {
 		return &Error{Op: "elect", Name: driver.Shorten(name), Err: err}
 	}
 	pause, contact := minPause, false
@@ -64,8 +57,7 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 			return err
 		case ctx.Err() != nil:
 			return c.opError(ctx, "elect", name, left(ctx, nil))
-		case err != nil && (c.ctx.Err() != nil ||
-			!errors.Is(err, ErrUncertain) && !(contact && errors.Is(err, ErrUnavailable))):
+		case err != nil && !c.outlasts(err, contact):
 			return err
 		}
 		if time.Since(began) > time.Minute {
@@ -77,6 +69,26 @@ func (c *Client) Elect(ctx context.Context, name string, lead func(ctx context.C
 		}
 		pause = min(2*pause, maxPause)
 	}
+}
+
+// checkElect returns an error if the options make no sense for a leader.
+func (c *Client) checkElect(opts []Option) error {
+	set, err := c.settings(opts)
+	switch {
+	case err != nil:
+		return err
+	case set.shared || set.hasSlots:
+		return errors.New("with Shared or Slots there would be several leaders: leave it out, or use Acquire for as many workers as there are slots")
+	case set.keepIdle > 0:
+		return errors.New("with KeepIdle a leader that has resigned would seem to lead: leave it out")
+	}
+	return nil
+}
+
+// outlasts reports whether Elect goes on after an error of Acquire. contact: the store has
+// answered before.
+func (c *Client) outlasts(err error, contact bool) bool {
+	return c.ctx.Err() == nil && (errors.Is(err, ErrUncertain) || contact && errors.Is(err, ErrUnavailable))
 }
 
 // term waits for a lease and leads once. It reports whether lead has ended the term. If
