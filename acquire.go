@@ -126,41 +126,29 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 			}
 		}
 	}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, ErrClosed
+	here, err := c.enter(req.Name, set)
+	if err != nil {
+		return nil, err
 	}
-	c.calls.Add(1)
 	defer c.calls.Done()
-	var mine, kept *Lease
-	var returned <-chan struct{}
-	waiting := false
-	if ln := c.lines[req.Name]; ln != nil {
-		kept, mine, waiting = c.reuse(ln, set), ln.Holder(), ln.Waiting()
-		if kept == nil && mine != nil && mine.idle { // and it does not fit
-			returned = c.returnLater(mine)
-		}
-	}
-	c.mu.Unlock()
 	switch {
-	case kept != nil:
-		return kept, nil
-	case returned != nil:
-	case mine != nil && mine.Err() == nil:
-		return nil, mine.heldError()
+	case here.kept != nil:
+		return here.kept, nil
+	case here.returned != nil:
+	case here.mine != nil && here.mine.Err() == nil:
+		return nil, here.mine.heldError()
 	}
 	if c.guarantees.CrossHost { // it may take long, and Close waits for it
 		var cancel context.CancelFunc
 		ctx, cancel = c.untilClose(ctx)
 		defer cancel()
 	}
-	if waiting {
+	if here.waiting {
 		return nil, c.heldBefore(ctx, req.Name)
 	}
-	if returned != nil {
+	if here.returned != nil {
 		select {
-		case <-returned:
+		case <-here.returned:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -173,6 +161,31 @@ func (c *Client) try(ctx context.Context, req *driver.Request, set settings) (*L
 	l := c.lease(req, set, grant)
 	c.settle(l)
 	return l, nil
+}
+
+// inClient is what this client has of a name.
+type inClient struct {
+	kept, mine *Lease          // for this call; the holder in the line
+	returned   <-chan struct{} // closed when a kept lease that does not fit has been given back
+	waiting    bool
+}
+
+// enter lets a call in that does not wait. The caller has to call calls.Done unless it returns
+// an error.
+func (c *Client) enter(name string, set settings) (here inClient, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return here, ErrClosed
+	}
+	c.calls.Add(1)
+	if ln := c.lines[name]; ln != nil {
+		here.kept, here.mine, here.waiting = c.reuse(ln, set), ln.Holder(), ln.Waiting()
+		if here.kept == nil && here.mine != nil && here.mine.idle { // and it does not fit
+			here.returned = c.returnLater(here.mine)
+		}
+	}
+	return here, nil
 }
 
 // heldBefore returns the error of a call that must not overtake the waiters of this

@@ -334,7 +334,7 @@ var mutants = []mutant{
 	{
 		name: "TryAcquire overtakes the line",
 		file: "acquire.go",
-		old:  "if waiting {", new: "if waiting && false {",
+		old:  "if here.waiting {", new: "if here.waiting && false {",
 		pkg: ".", test: "TestTryAcquireDoesNotOvertakeTheLine",
 	},
 	{

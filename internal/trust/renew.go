@@ -187,20 +187,25 @@ func (l *Lease) Answer(a Answer, now driver.Instant, chance float64) (do Action)
 	case !a.Own && a.TTL < l.terms.TTL: // less than it was told that it has
 		l.renewAt = now
 	default:
-		if a.Own {
-			l.terms.TTL = a.TTL
-		}
-		l.silent, l.heard, l.took = 0, now, now.Sub(a.Sent)
-		l.confirm(a.Since, now, chance)
-		if l.renewAt != Never { // a Since of long ago must not make renewals follow each other
-			l.renewAt = max(l.renewAt, now.Add(l.Deadline().Sub(now)/16))
-		}
+		l.renewed(a, now, chance)
 		do.Renewed = true
 	}
 	if l.waits {
 		l.renewSoon(now) // Extend goes first
 	}
 	return do
+}
+
+// renewed notes that the store has confirmed the lease.
+func (l *Lease) renewed(a Answer, now driver.Instant, chance float64) {
+	if a.Own {
+		l.terms.TTL = a.TTL
+	}
+	l.silent, l.heard, l.took = 0, now, now.Sub(a.Sent)
+	l.confirm(a.Since, now, chance)
+	if l.renewAt != Never { // a Since of long ago must not make renewals follow each other
+		l.renewAt = max(l.renewAt, now.Add(l.Deadline().Sub(now)/16))
+	}
 }
 
 // fail notes that a request has failed. It returns why the lease has become suspect by
