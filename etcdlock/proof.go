@@ -38,6 +38,10 @@ type proof struct {
 	deadline    time.Time
 	done        chan struct{}
 
+	// Guarded by proofs.mu.
+	reads int  // under way
+	ended bool // done is closed
+
 	// Set before done is closed.
 	own, news []*mvccpb.KeyValue
 	term      uint64
@@ -50,7 +54,7 @@ type proof struct {
 func (g *grant) prove(ctx context.Context) (*proof, error) {
 	p := &proof{key: g.key, broken: g.s.brokenKey(g.lease), done: make(chan struct{})}
 	p.deadline, _ = ctx.Deadline()
-	g.s.proofs.add(p, g.s.answer)
+	g.s.proofs.add(p, g.s.readProofs)
 	select {
 	case <-p.done:
 	case <-ctx.Done():
@@ -62,20 +66,23 @@ func (g *grant) prove(ctx context.Context) (*proof, error) {
 	return p, g.check(p.own, p.news)
 }
 
-func (q *proofs) add(p *proof, answer func([]*proof)) {
+// reader reads for a batch, and returns how to fill in what it has read for one of it.
+type reader = func(batch []*proof) (fill func(i int, p *proof), err error)
+
+func (q *proofs) add(p *proof, read reader) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, p)
 	if q.readers < maxReads || len(q.waiting) >= maxBatch && q.readers < maxFull {
 		q.readers++
-		go q.serve(answer)
+		go q.serve(read)
 	}
 }
 
-// serve has batches answered until nobody waits. An answer that takes longer than
-// requestTimeout may come in time for a lease with a long TTL, and must not keep the others
-// waiting: another serve goes on in its place.
-func (q *proofs) serve(answer func([]*proof)) {
+// serve reads in batches until nobody waits. An answer that takes longer than requestTimeout may
+// come in time for a lease with a long TTL, or never: the member may be stuck. So another serve
+// goes on in the place of this one, and asks again, perhaps another member.
+func (q *proofs) serve(read reader) {
 	for {
 		q.mu.Lock()
 		n := min(len(q.waiting), maxBatch)
@@ -87,12 +94,50 @@ func (q *proofs) serve(answer func([]*proof)) {
 		}
 		batch := q.waiting[:n:n]
 		q.waiting = q.waiting[n:]
+		for _, p := range batch {
+			p.reads++
+		}
 		q.mu.Unlock()
-		late := time.AfterFunc(requestTimeout, func() { q.serve(answer) })
-		answer(batch)
+		late := time.AfterFunc(requestTimeout, func() {
+			q.repeat(batch)
+			q.serve(read)
+		})
+		fill, err := read(batch)
+		q.settle(batch, fill, err)
 		if !late.Stop() {
 			return
 		}
+	}
+}
+
+// repeat has those of a batch read again that have no answer yet.
+func (q *proofs) repeat(batch []*proof) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range batch {
+		if !p.ended {
+			q.waiting = append(q.waiting, p)
+		}
+	}
+}
+
+// settle ends those of a batch that had no answer yet, unless the read has failed and another one is
+// under way.
+func (q *proofs) settle(batch []*proof, fill func(int, *proof), err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, p := range batch {
+		p.reads--
+		switch {
+		case p.ended, err != nil && p.reads > 0:
+			continue
+		case err != nil:
+			p.err = err
+		default:
+			fill(i, p)
+		}
+		p.ended = true
+		close(p.done)
 	}
 }
 
@@ -102,8 +147,8 @@ func until(batch []*proof) time.Time {
 	return last.deadline
 }
 
-// answer asks for all of batch.
-func (s *store) answer(batch []*proof) {
+// readProofs asks for all of batch.
+func (s *store) readProofs(batch []*proof) (fill func(int, *proof), err error) {
 	ops := make([]clientv3.Op, 0, 2*len(batch))
 	for _, p := range batch {
 		ops = append(ops, clientv3.OpGet(p.key, clientv3.WithKeysOnly()), clientv3.OpGet(p.broken))
@@ -113,16 +158,14 @@ func (s *store) answer(batch []*proof) {
 	sent := driver.Now()
 	resp, err := s.client.Txn(bounded{ctx, context.Background()}).Then(ops...).Commit()
 	s.ended(ctx, sent)
-	if err == nil {
-		s.term.Store(resp.Header.RaftTerm)
-		s.saw(resp.Header.Revision)
+	if err != nil {
+		return nil, err
 	}
-	for i, p := range batch {
-		if p.err = err; err == nil {
-			p.own = resp.Responses[2*i].GetResponseRange().Kvs
-			p.news = resp.Responses[2*i+1].GetResponseRange().Kvs
-			p.term = resp.Header.RaftTerm
-		}
-		close(p.done)
-	}
+	s.term.Store(resp.Header.RaftTerm)
+	s.saw(resp.Header.Revision)
+	return func(i int, p *proof) {
+		p.own = resp.Responses[2*i].GetResponseRange().Kvs
+		p.news = resp.Responses[2*i+1].GetResponseRange().Kvs
+		p.term = resp.Header.RaftTerm
+	}, nil
 }

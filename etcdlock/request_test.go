@@ -33,24 +33,29 @@ func TestProofEnds(t *testing.T) {
 }
 
 // TestLateProofsMakeRoom: reads whose answers do not come, however long their leases can wait for them,
-// keep the others waiting for the time of one request at most.
+// keep the others waiting for the time of one request at most. They are repeated then.
 func TestLateProofsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, hang := new(proofs), make(chan struct{})
-		answer := func(batch []*proof) {
-			if batch[0].key == "late" {
+		q, hang, asked := new(proofs), make(chan struct{}), make(map[*proof]int)
+		read := func(batch []*proof) (func(int, *proof), error) {
+			q.mu.Lock()
+			asked[batch[0]]++
+			first := asked[batch[0]] == 1
+			q.mu.Unlock()
+			if batch[0].key == "late" && first {
 				<-hang
+				return nil, errUnproven
 			}
-			for _, p := range batch {
-				close(p.done)
-			}
+			return func(int, *proof) {}, nil
 		}
-		for range maxReads {
-			q.add(&proof{key: "late", done: make(chan struct{})}, answer)
+		late := make([]*proof, maxReads)
+		for i := range late {
+			late[i] = &proof{key: "late", done: make(chan struct{})}
+			q.add(late[i], read)
 			synctest.Wait()
 		}
 		p := &proof{done: make(chan struct{})}
-		q.add(p, answer)
+		q.add(p, read)
 		synctest.Wait()
 		if closed(p.done) {
 			t.Errorf("there are more than %d reads: this shows nothing", maxReads)
@@ -59,6 +64,11 @@ func TestLateProofsMakeRoom(t *testing.T) {
 		synctest.Wait()
 		if !closed(p.done) {
 			t.Errorf("after %v the others still wait for reads without an answer", requestTimeout)
+		}
+		for _, p := range late {
+			if !closed(p.done) || p.err != nil {
+				t.Fatal("a read without an answer is not repeated")
+			}
 		}
 		close(hang)
 		synctest.Wait()
