@@ -56,9 +56,8 @@ func (s *store) classify(ctx context.Context, err error) *failure {
 // notSent reports whether a statement has certainly not reached the server, or has found a
 // session that had ended because it was idle.
 func notSent(err error) bool {
-	var before *unsent
 	var pe *pgconn.PgError
-	return errors.As(err, &before) || pgconn.SafeToRetry(err) ||
+	return pgconn.SafeToRetry(err) ||
 		errors.As(err, &pe) && pe.Severity == "FATAL" && (pe.Code == "57P05" || pe.Message == "client_idle_timeout")
 }
 

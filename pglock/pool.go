@@ -245,15 +245,11 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 	case c.pooled:
 		res = c.ExecParams(ctx, sql, values, nil, nil, nil).Read()
 	default:
-		prepared := c.known[sql]
-		if prepared == nil {
-			if prepared, err = c.Prepare(ctx, "pawl"+strconv.Itoa(len(c.known)), sql, nil); err != nil {
-				return nil, sent, &unsent{err}
-			}
-			c.known[sql] = prepared
-			sent = driver.Now()
+		if prepared := c.known[sql]; prepared != nil {
+			res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // does not ask for the columns again
+		} else {
+			res = c.first(ctx, sql, values)
 		}
-		res = c.ExecStatement(ctx, prepared, values, nil, nil).Read() // does not ask for the columns again
 	}
 	if res.Err == nil && c.notes.unconfirmed != "" {
 		return nil, sent, errors.New(c.notes.unconfirmed)
@@ -261,8 +257,29 @@ func (c *conn) exec(ctx context.Context, sql string, args []*string) (rows [][][
 	return res.Rows, sent, res.Err
 }
 
-// unsent is the error of something that came before the statement.
-type unsent struct{ err error }
-
-func (e *unsent) Error() string { return e.err.Error() }
-func (e *unsent) Unwrap() error { return e.err }
+// first prepares a statement and runs it in one round trip: a renewal has no time for two, though it may be
+// the first on its connection.
+func (c *conn) first(ctx context.Context, sql string, values [][]byte) *pgconn.Result {
+	name := "pawl" + strconv.Itoa(len(c.known))
+	p := c.StartPipeline(ctx)
+	p.SendPrepare(name, sql, nil)
+	p.SendQueryPrepared(name, values, nil, nil)
+	res := &pgconn.Result{Err: p.Sync()}
+	for range 2 {
+		if res.Err != nil {
+			break
+		}
+		var next any
+		switch next, res.Err = p.GetResults(); next := next.(type) {
+		case *pgconn.StatementDescription:
+			next.Name, next.SQL = name, sql
+			c.known[sql] = next // also if the statement fails
+		case *pgconn.ResultReader:
+			res = next.Read()
+		}
+	}
+	if err := p.Close(); res.Err == nil {
+		res.Err = err // of the commit
+	}
+	return res
+}
