@@ -311,7 +311,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
-	const name, ttl = "expired-waiter", time.Second
+	const name, ttl = "expired-waiter", 5 * time.Second
 	p := openURL(t, e.url(), ttl)
 	other := openURL(t, s.url(), 20*time.Second)
 	c := clientOf(t, other, 20*time.Second)
