@@ -290,7 +290,7 @@ func (c *Client) request(ctx context.Context, op, name string, opts []Option) (*
 // heldError describes the lease as somebody else would see it.
 func (l *Lease) heldError() *HeldError {
 	held := driver.Held{Holder: *l.grant.client.holder, Lease: l.grant.id, Token: l.token}
-	switch k := l.kind(); {
+	switch k := l.asked.kind; {
 	case k == line.Shared:
 		held.Shared = true
 	case k > 0:

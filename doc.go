@@ -50,9 +50,9 @@ the TTL minus the time elapsed minus the clock drift.
 
 A lease is exclusive unless the call says otherwise. [Shared] leases are held
 together, as by readers, and keep out all others; [Slots] lets n hold the name at a
-time. A writer may become a reader without letting go, by [Lease.Downgrade]; a
-reader cannot become a writer, as two of them would wait for each other for
-ever. [Reentrant] lets a holder acquire again what it holds, [Client.AcquireAll]
+time. [Lease.Downgrade] gives a writer a reader's lease without letting go in
+between. There is no upgrade: two readers would wait for each other for ever.
+[Reentrant] lets a holder acquire again what it holds, [Client.AcquireAll]
 takes several names without danger of deadlock, and [Client.Elect] keeps one
 leader.
 

@@ -126,7 +126,7 @@ var doubts = map[string]string{
 	"acquire":   "the store may have recorded the grant",
 	"try":       "the store may have recorded the grant",
 	"extend":    "the store may have extended the lease",
-	"downgrade": "others may see the lease as shared",
+	"downgrade": "the store may have either lease, and the client gives both back",
 	"release":   "the store may still have the lease",
 	"break":     "the lease may have ended",
 }

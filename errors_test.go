@@ -67,8 +67,10 @@ func (g *failingGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Ins
 	return g.Grant.Renew(ctx, ttl)
 }
 func (g *failingGrant) Release(context.Context) error           { return g.d.err }
-func (g *failingGrant) Downgrade(context.Context) error         { return g.d.err }
 func (g *failingGrant) Guard(context.Context, any, error) error { return g.d.err }
+func (g *failingGrant) Downgrade(context.Context, *driver.Request) (driver.Grant, error) {
+	return nil, g.d.err
+}
 
 // TestOutcomesAreDisjoint: whatever a store returns, every error of this package is one outcome.
 func TestOutcomesAreDisjoint(t *testing.T) {
@@ -111,7 +113,8 @@ func disjoint(t *testing.T, err error) {
 	_, got = c.Acquire(few, "a")
 	want("Acquire", errors.Join(got, errNet))
 	want("Extend", leases[1].Extend(ctx, time.Minute))
-	want("Downgrade", leases[2].Downgrade(ctx))
+	_, lowered := leases[2].Downgrade(ctx)
+	want("Downgrade", lowered)
 	want("Guard", leases[3].Guard(ctx, nil))
 	want("Release", leases[4].Release(ctx))
 	_, got = c.Inspect(ctx, "a")
@@ -186,9 +189,10 @@ func TestNothingPanics(t *testing.T) {
 			t.Errorf("%s without a function: %v", what, err)
 		}
 	}
+	lowered := func(l *pawl.Lease) error { _, err := l.Downgrade(ctx); return err }
 	for _, l := range []*pawl.Lease{nil, {}} {
 		for what, err := range map[string]error{
-			"Err": l.Err(), "Progress": l.Progress(), "Extend": l.Extend(ctx, time.Minute), "Downgrade": l.Downgrade(ctx),
+			"Err": l.Err(), "Progress": l.Progress(), "Extend": l.Extend(ctx, time.Minute), "Downgrade": lowered(l),
 			"Guard": l.Guard(ctx, nil), "Release": l.Release(ctx),
 		} {
 			if !errors.Is(err, pawl.ErrReleased) {

@@ -29,16 +29,18 @@ func ExampleLease_Downgrade() {
 	_, err = locks.TryAcquire(ctx, "report", pawl.Shared())
 	fmt.Println("a reader beside the writer:", errors.Is(err, pawl.ErrHeld))
 
-	if err := writer.Downgrade(ctx); err != nil {
+	own, err := writer.Downgrade(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
+	defer own.Release(ctx)
 	reader, err := locks.TryAcquire(ctx, "report", pawl.Shared())
 	fmt.Println("a reader beside a reader:", err)
-	fmt.Println("tokens grow:", reader.Token() > writer.Token(), reader.Release(ctx))
+	fmt.Println("tokens grow:", writer.Token() < own.Token(), own.Token() < reader.Token(), reader.Release(ctx))
 	// Output:
 	// a reader beside the writer: true
 	// a reader beside a reader: <nil>
-	// tokens grow: true <nil>
+	// tokens grow: true true <nil>
 }
 
 // Two at a time, wherever they are.

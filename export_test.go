@@ -41,7 +41,7 @@ func (c *Client) HoldRenewals() (release func()) { return c.renewals.Hold() }
 func (c *Client) Look(ctx context.Context, name string) error { return c.look(ctx, name) }
 
 // Lower is the first step of a Downgrade after the check that the lease is held.
-func (l *Lease) Lower() error { return l.lower() }
+func (l *Lease) Lower() error { _, err := l.lower(); return err }
 
 // NextLook returns how long it is until the scheduler looks at the leases next.
 func NextLook(c *Client) time.Duration { return c.sched.NextLook().Sub(driver.Now()) }

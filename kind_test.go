@@ -5,6 +5,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -235,7 +236,8 @@ func TestKindsThatCannotBeAreRefused(t *testing.T) {
 		wantIs(t, err, errors.ErrUnsupported)
 	}
 	l := acquire(t, plain, "a")
-	wantIs(t, l.Downgrade(context.Background()), errors.ErrUnsupported)
+	_, err := l.Downgrade(context.Background())
+	wantIs(t, err, errors.ErrUnsupported)
 	release(t, l)
 }
 
@@ -260,94 +262,191 @@ func TestDowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		s := new(memlock.Store)
-		c, other, third := open(t, s.Driver(), nil), open(t, s.Driver(), nil), open(t, s.Driver(), nil)
-		l := acquire(t, c, "a")
-		own, reader, writer := want(t, c), want(t, other, pawl.Shared()), want(t, third)
-		for range 2 {
-			if err := l.Downgrade(ctx); err != nil {
-				t.Fatal(err)
-			}
+		var told []string
+		tell := func(what string) func(pawl.Event) {
+			return func(e pawl.Event) { told = append(told, fmt.Sprintf("%s %d, shared %v", what, e.Token, e.Shared)) }
 		}
+		c, other, third := open(t, s.Driver(), &pawl.Options{Observer: pawl.Observer{Acquired: tell("acquired"), Released: tell("released")}}),
+			open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		l := acquire(t, c, "a")
+		within, cancel := l.Context(ctx)
+		defer cancel()
+		own, reader, writer := want(t, c), want(t, other, pawl.Shared()), want(t, third)
+		shared, err := l.Downgrade(within)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantIs(t, context.Cause(within), pawl.ErrReleased)
+		if shared.ID() == l.ID() || shared.Token() <= l.Token() || shared.Err() != nil || !errors.Is(l.Err(), pawl.ErrReleased) {
+			t.Errorf("%v, %v in place of %v, %v; want a lease of its own", shared, shared.Err(), l, l.Err())
+		}
+		if want := []string{"acquired 1, shared false", "released 1, shared false", "acquired 2, shared true"}; !slices.Equal(told, want) {
+			t.Errorf("the observer was told %q; want %q", told, want)
+		}
+		release(t, l) // again
 		theirs := reader.lease(t)
-		// No pass: the lease is no longer exclusive, and other clients' waiters came
-		// first.
-		release(t, l)
 		writer.waits(t)
 		own.waits(t)
+		release(t, shared)
+		writer.waits(t)
 		release(t, theirs)
 		release(t, writer.lease(t))
 		release(t, own.lease(t))
-
-		wantIs(t, l.Downgrade(ctx), pawl.ErrReleased)
-		l = acquire(t, c, "a", pawl.Slots(2))
-		wantIs(t, l.Downgrade(ctx), errors.ErrUnsupported)
-		if err := l.Err(); err != nil {
-			t.Error(err)
-		}
-		release(t, l)
-		l = acquire(t, c, "a", pawl.NoRenew())
-		time.Sleep(pawl.DefaultTTL)
-		wantIs(t, l.Downgrade(ctx), pawl.ErrLost)
 		if n := c.Lines(); n != 0 {
 			t.Errorf("%d lines are left", n)
 		}
 	})
 }
 
-// brokenDowngrade is a store that carries out a Downgrade, or does not, and always
-// returns an error.
-type brokenDowngrade struct {
+// TestDowngradeIsRefused: a lease that cannot be downgraded goes on as it is.
+func TestDowngradeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c := open(t, new(memlock.Store).Driver(), nil)
+		refused := func(ctx context.Context, l *pawl.Lease, want error) {
+			t.Helper()
+			before := l.Err()
+			if shared, err := l.Downgrade(ctx); shared != nil || !errors.Is(err, want) {
+				t.Errorf("Downgrade = %v, %v; want %v", shared, err, want)
+			}
+			if before == nil {
+				wantIs(t, l.Err(), nil)
+			}
+			_ = l.Release(ctx)
+		}
+		refused(ctx, acquire(t, c, "a", pawl.Slots(2)), errors.ErrUnsupported)
+		refused(ctx, acquire(t, c, "a", pawl.Shared()), errors.ErrUnsupported)
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		refused(over, acquire(t, c, "a"), context.Canceled)
+		l := acquire(t, c, "a")
+		release(t, l)
+		refused(ctx, l, pawl.ErrReleased)
+		l = acquire(t, c, "a", pawl.NoRenew())
+		time.Sleep(pawl.DefaultTTL)
+		refused(ctx, l, pawl.ErrLost)
+		release(t, acquire(t, c, "a"))
+	})
+}
+
+// TestDowngradeKeepsOptions: MaxHold and MinHold count from the grant of the exclusive lease.
+func TestDowngradeKeepsOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
+		lower := func(l *pawl.Lease) *pawl.Lease {
+			t.Helper()
+			time.Sleep(time.Second)
+			shared, err := l.Downgrade(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return shared
+		}
+		began := time.Now()
+		l := lower(acquire(t, c, "a", pawl.MaxHold(time.Hour), pawl.MinHold(time.Minute), pawl.Why("to test")))
+		info, err := other.Inspect(t.Context(), "a")
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Why != "to test" || info.Holders[0].Lease != l.ID() {
+			t.Errorf("Inspect = %+v, %v", info, err)
+		}
+		<-l.Done()
+		if held := time.Since(began); held != time.Hour {
+			t.Errorf("it was held for %v; want an hour", held)
+		}
+		wantIs(t, l.Err(), pawl.ErrLost)
+		_ = l.Release(t.Context())
+		began = time.Now()
+		release(t, lower(acquire(t, c, "a", pawl.MinHold(time.Minute))))
+		writer := want(t, other)
+		l = <-writer.got
+		if kept := time.Since(began); kept != time.Minute {
+			t.Errorf("it was kept for %v; want a minute", kept)
+		}
+		release(t, l)
+	})
+}
+
+// lowering is a store whose grants are downgraded by a function.
+type lowering struct {
 	driver.Driver
-	does bool
+	lower func(context.Context, driver.Downgrader, *driver.Request) (driver.Grant, error)
 }
 
-type brokenGrant struct {
+type loweringGrant struct {
 	driver.Grant
-	d *brokenDowngrade
+	d *lowering
 }
 
-func (d *brokenDowngrade) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+func (d *lowering) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	g, err := d.Driver.TryAcquire(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return brokenGrant{g, d}, nil
+	return loweringGrant{g, d}, nil
 }
 
-func (g brokenGrant) Downgrade(ctx context.Context) error {
-	if g.d.does {
-		_ = g.Grant.(driver.Downgrader).Downgrade(ctx)
-	}
-	return errNet
+func (g loweringGrant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	return g.d.lower(ctx, g.Grant.(driver.Downgrader), req)
 }
 
-func (g brokenGrant) Reserved() (uint64, bool) { return 9, false }
-
+// TestDowngradeWithoutAnAnswer: whether the store has carried it out or not, the client gives
+// everything back.
 func TestDowngradeWithoutAnAnswer(t *testing.T) {
 	for _, does := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(memlock.Store)
-			c, other := open(t, &brokenDowngrade{s.Driver(), does}, nil), open(t, s.Driver(), nil)
+			other := open(t, s.Driver(), nil)
+			c := open(t, &lowering{s.Driver(), func(ctx context.Context, g driver.Downgrader, req *driver.Request) (driver.Grant, error) {
+				var left driver.Grant
+				if does {
+					left, _ = g.Downgrade(ctx, req)
+				}
+				return left, fmt.Errorf("%w: %w", errNet, driver.ErrUncertain)
+			}}, nil)
 			l := acquire(t, c, "a")
-			next := want(t, c)
-			reader := want(t, other, pawl.Shared())
-			wantIs(t, l.Downgrade(context.Background()), errNet)
-			if err := l.Err(); err != nil {
-				t.Errorf("the lease is lost: %v", err)
+			next := want(t, other)
+			shared, err := l.Downgrade(context.Background())
+			if shared != nil {
+				t.Errorf("Downgrade = %v", shared)
 			}
-			if !does {
-				reader.waits(t)
-			} else {
-				release(t, reader.lease(t))
-			}
+			wantIs(t, err, errNet)
+			wantIs(t, err, pawl.ErrUncertain)
+			wantIs(t, l.Err(), pawl.ErrReleased)
 			release(t, l)
-			if !does {
-				release(t, reader.lease(t))
-			}
-			time.Sleep(time.Second) // this client polls
 			release(t, next.lease(t))
 		})
 	}
+}
+
+// TestDowngradeEndsFirst: when the store may let readers in, the writer has ended. Meanwhile
+// nobody relies on it, and a Close waits.
+func TestDowngradeEndsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memlock.Store)
+		asked, answer := make(chan struct{}), make(chan struct{})
+		c := open(t, &lowering{s.Driver(), func(ctx context.Context, g driver.Downgrader, req *driver.Request) (driver.Grant, error) {
+			close(asked)
+			<-answer
+			return g.Downgrade(context.WithoutCancel(ctx), req)
+		}}, nil)
+		l := acquire(t, c, "a")
+		within, cancel := l.Context(t.Context())
+		defer cancel()
+		done := make(chan error)
+		go func() { _, err := l.Downgrade(t.Context()); done <- err }()
+		<-asked
+		wantIs(t, l.Err(), pawl.ErrReleased)
+		_, err := c.Acquire(within, "a", pawl.Reentrant(), pawl.Shared())
+		wantIs(t, err, context.Canceled)
+		closed := make(chan error)
+		go func() { closed <- c.Close() }()
+		synctest.Wait()
+		close(answer)
+		wantIs(t, <-done, pawl.ErrClosed)
+		wantIs(t, <-closed, nil)
+		release(t, acquire(t, open(t, s.Driver(), nil), "a"))
+	})
 }
 
 // TestLinesOfEveryKind has goroutines of two clients ask for leases of every kind
@@ -409,8 +508,10 @@ func holdRandomKind(t *testing.T, r *rand.Rand, c *pawl.Client, inside *[3]atomi
 		inside[0].Add(-1)
 		inside[1].Add(1)
 		kind = 1
-		if err := l.Downgrade(context.Background()); err != nil {
+		var err error
+		if l, err = l.Downgrade(context.Background()); err != nil {
 			t.Errorf("Downgrade = %v", err)
+			return
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -428,7 +529,8 @@ func TestWriterBehindADowngrade(t *testing.T) {
 		c, other := open(t, s.Driver(), nil), open(t, s.Driver(), nil)
 		l := acquire(t, c, "a")
 		writer := want(t, c)
-		if err := l.Downgrade(t.Context()); err != nil {
+		l, err := l.Downgrade(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -251,55 +251,6 @@ func (l *Lease) Progress() error {
 	return l.Err()
 }
 
-// Downgrade makes an exclusive lease a shared one without letting go in between, so
-// that nobody can change what the writer has written before it has read that. Waiting
-// readers are granted the name. The token stays the same. On a shared lease it does
-// nothing.
-//
-// It returns ErrLost or ErrReleased if the lease has ended, an error that wraps
-// errors.ErrUnsupported if the lease is one of several slots or the store cannot
-// downgrade, an error if it has several holds, and ctx.Err() if ctx ends first. After
-// any other error the lease is still held, and others may see it as exclusive or as
-// shared: call Downgrade again.
-func (l *Lease) Downgrade(ctx context.Context) error {
-	if l.zero() {
-		return errZero
-	}
-	ctx = present(ctx)
-	if err := l.downgrade(ctx); err != nil {
-		return l.grant.client.opError(ctx, "downgrade", l.grant.name, err)
-	}
-	return nil
-}
-
-func (l *Lease) downgrade(ctx context.Context) error {
-	l.check()
-	if err := l.ended(); err != nil {
-		return err
-	}
-	c := l.grant.client
-	d, ok := l.grant.store.(driver.Downgrader)
-	switch k := l.kind(); {
-	case k == line.Shared:
-		return nil
-	case k > 0:
-		return fmt.Errorf("it is one of %d slots: only an exclusive lease can become shared: %w", k, errors.ErrUnsupported)
-	case !ok || !c.guarantees.Shared:
-		return fmt.Errorf("this store cannot make a lease shared: %w", errors.ErrUnsupported)
-	}
-	if err := l.lower(); err != nil {
-		return err
-	}
-	ctx, cancel := c.untilClose(ctx)
-	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	// From now on the lease is not handed over: it may be shared at the store even if
-	// the answer is lost.
-	c.leave(l)
-	return l.lowered(d.Downgrade(ctx))
-}
-
 // Release gives the lease back and returns when the store knows. It works even if ctx
 // has ended: it uses only the values of ctx, and takes at most five seconds.
 //

@@ -84,7 +84,7 @@ func (s *settings) kind() line.Kind {
 func (s *settings) asked() asked { return asked{s.ctx, s.kind(), s.waits, s.behind} }
 
 func (s *settings) terms() trust.Terms {
-	return trust.Terms{Kind: s.kind(), TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, MinHold: s.minHold, Progress: s.progress, Idle: s.keepIdle, Why: s.why}
+	return trust.Terms{TTL: s.ttl, NoRenew: s.noRenew, MaxHold: s.maxHold, MinHold: s.minHold, Progress: s.progress, Idle: s.keepIdle, Why: s.why}
 }
 
 type (

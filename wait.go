@@ -116,7 +116,7 @@ func (c *Client) answered(name string) {
 	c.advance(name, ln)
 }
 
-// leave takes l, which is no longer exclusive, out of its line.
+// leave takes l, which has ended, out of its line.
 func (c *Client) leave(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *Client) keep(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := l.grant
-	if l.trust.Kind() == line.Exclusive {
+	if l.asked.kind == line.Exclusive {
 		c.line(g.name).Hold(l)
 	}
 	if g.next = c.grants; g.next != nil {

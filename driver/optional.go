@@ -115,15 +115,20 @@ type Notifier interface {
 	OnLost(f func(error))
 }
 
-// Downgrader is an exclusive Grant that can become a shared one without
+// Downgrader is an exclusive Grant in whose place its store can put a shared one, without
 // letting go in between.
 type Downgrader interface {
-	// Downgrade makes the grant a shared one, with the same token and TTL, and grants
-	// the name to the shared waiters that come next. It returns ErrLost or ErrReleased
-	// if the grant has ended. After another error, and after success, it may be called
-	// again. The caller treats the grant as shared from the first call on. Package pawl
-	// calls it only if Guarantees.Shared is true.
-	Downgrade(ctx context.Context) error
+	// Downgrade ends the grant and grants its name to req in one step, and then to the shared
+	// waiters that come next. Req is an attempt of its own: it is Shared, and has the same
+	// Name and another Lease.
+	//
+	// After success the grant has ended as released: Renew returns ErrReleased, Release does
+	// nothing, and nothing is told to OnLost. If the grant had ended before, the error is ErrLost
+	// or ErrReleased. Other errors, and the Grant that may come with them, are those of TryAcquire;
+	// then the grant may have ended, and the caller releases it. A request that is carried out
+	// after that changes nothing. Package pawl calls Downgrade only if
+	// Guarantees.Shared is true.
+	Downgrade(ctx context.Context, req *Request) (Grant, error)
 }
 
 // Inheriter is a Grant that lives as long as any process has its files open.

@@ -4,7 +4,6 @@ package memlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -92,23 +91,21 @@ func (g *grant) Release(context.Context) error {
 
 // Downgrade implements driver.Downgrader. Waiting readers come in, up to the
 // first writer.
-func (g *grant) Downgrade(ctx context.Context) error {
+func (g *grant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	s := g.owner.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
+	if err := g.owner.usable(ctx); err != nil {
+		return nil, err
 	}
 	now := driver.Now()
 	if err := g.check(now); err != nil {
-		return err
+		return nil, err
 	}
-	if g.slots > 0 {
-		return errors.New("memlock: a slot cannot become a shared lease")
-	}
-	g.shared = true
+	g.released, g.notify, g.lock.holders = true, nil, nil
+	shared := g.lock.grant(g.owner, req, now)
 	g.lock.admit(now)
-	return nil
+	return shared.shown(), nil
 }
 
 // OnLost implements driver.Notifier.

@@ -14,8 +14,7 @@ import (
 var _ driver.Adopter = (*store)(nil)
 
 // Adopt implements driver.Adopter. The grant is not among those of the store: the messages
-// about it go to the participant that has got it. The functions find a lease of any kind if
-// they are told that it is exclusive.
+// about it go to the participant that has got it.
 func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, error) {
 	info, err := s.Inspect(ctx, name)
 	if err != nil {
@@ -27,7 +26,9 @@ func (s *store) Adopt(ctx context.Context, name, lease string) (driver.Grant, er
 	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease && h.Transaction == nil })
 	if i >= 0 {
-		return adopted{&grant{s: s, name: name, lease: lease, token: uint64(info.Holders[i].Token), since: 1}, s}, nil
+		h := info.Holders[i]
+		kind := kindOf(&driver.Request{Shared: h.Shared, Slots: h.Slots})
+		return adopted{&grant{s: s, name: name, lease: lease, kind: kind, token: uint64(h.Token), since: 1}, s}, nil
 	}
 	rows, _, f := s.exec(ctx, s.sql.news, lease)
 	if f != nil {

@@ -34,7 +34,7 @@ func (g *grant) confirm(ctx context.Context) (done bool) {
 	if g.over() != nil {
 		return true
 	}
-	row, _, f := g.s.bound(ctx, g.s.sql.renew, g.name, g.lease, num(int64(g.kindNow())), "1")
+	row, _, f := g.s.bound(ctx, g.s.sql.renew, g.name, g.lease, num(int64(g.kind)), "1")
 	if f != nil {
 		return false
 	}

@@ -4,7 +4,8 @@ package pglock
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
@@ -16,7 +17,7 @@ type grant struct {
 	s      *store
 	name   string
 	lease  string
-	kind   int // as in the store; becomes shared with the first call of Downgrade
+	kind   int // as in the store
 	token  uint64
 	spare  uint64 // reserved tokens after it
 	others bool   // the name had waiters when it was granted
@@ -65,12 +66,6 @@ func (g *grant) over() error {
 	return nil
 }
 
-func (g *grant) kindNow() int {
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	return g.kind
-}
-
 // Release implements driver.Grant.
 //
 // A request for the lease that was given up may still be carried out, and long after the
@@ -108,7 +103,7 @@ func (g *grant) release(ctx context.Context) (found bool, err error) {
 	}
 	var row [][]byte
 	var f *failure
-	if g.kindNow() == 0 && !g.unsure && !g.doubt {
+	if g.kind == 0 && !g.unsure && !g.doubt {
 		row, _, f = g.s.gives.ask(ctx, []string{g.name, g.lease}, alone, g.s.giveAll)
 	} else {
 		row, _, f = alone()
@@ -124,33 +119,42 @@ func (g *grant) release(ctx context.Context) (found bool, err error) {
 	return false, f.err
 }
 
-// Downgrade implements driver.Downgrader. From the first call on the store may have the
-// lease in either form, and every function finds it in both.
-func (g *grant) Downgrade(ctx context.Context) error {
+// Downgrade implements driver.Downgrader.
+func (g *grant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	s := g.s
 	if err := g.over(); err != nil {
-		return err
+		return nil, err
 	}
-	s.mu.Lock()
-	if g.kind > 0 {
-		s.mu.Unlock()
-		return errors.New("pglock: a slot cannot become a shared lease")
+	if err := s.usable(ctx, req); err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
-	row, _, f := s.call(ctx, s.sql.downgrade, g.name, g.lease, claimMicros)
+	a := s.attempt(req)
+	row, sent, f := s.bound(ctx, s.sql.downgrade, g.name, g.lease, req.Lease, s.id, a.record, num(req.TTL.Microseconds()), claimMicros, boolean(g.doubt))
 	if f != nil {
-		return f.err
+		a.doubt = f.maybe
+		return a.undo(f)
 	}
 	switch integer(row[0]) {
 	case 1:
-		s.mu.Lock()
-		g.kind = shared
-		s.mu.Unlock()
-		return nil
 	case closedNow:
-		return unavailable(errGuarded)
+		return nil, s.closedFor(time.Duration(long(row[1])) * time.Microsecond)
+	case notAtOnce:
+		return nil, unavailable(errGuarded)
+	case tombstone:
+		return nil, errEnded
+	case tooLong:
+		return nil, fmt.Errorf("pglock: %w", s.limit.tooLong(req.TTL, time.Duration(long(row[1]))*time.Microsecond))
+	default:
+		return nil, g.gone(string(row[3]))
 	}
-	return g.gone(string(row[1]))
+	s.mu.Lock()
+	g.ended = true
+	g.loss.Hush()
+	delete(s.grants, g.lease)
+	s.mu.Unlock()
+	shared := a.granted(uint64(long(row[1])), sent)
+	s.saw(sent, long(row[2]))
+	return shared, nil
 }
 
 // gone returns the *LostError for an answer that says that the lease has ended. news

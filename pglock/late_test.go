@@ -6,6 +6,8 @@ package pglock
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,5 +104,55 @@ func TestLateAttempt(t *testing.T) {
 	}
 	if err := take(t, d, "late", time.Minute).Release(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDowngradeWithoutAnswer: the answer to Downgrade is lost. Whether the store has carried it out or not,
+// the release of both leases, in any order, frees the name, and a request that comes after that changes nothing.
+func TestDowngradeWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	a, b := open(t, server(t).URL("pawl"), wide), open(t, server(t).URL("pawl"), wide)
+	for _, done := range []bool{false, true} {
+		for _, first := range []bool{false, true} {
+			name := fmt.Sprint("downgrade ", done, first)
+			g, err := a.TryAcquire(t.Context(), request(name, time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := request(name, time.Minute)
+			req.Shared = true
+			lost := a.attempt(req)
+			lost.doubt = true
+			asks := func() int {
+				row, _, f := a.bound(t.Context(), a.sql.downgrade, name, g.(*grant).lease, req.Lease, a.id, lost.record, num(req.TTL.Microseconds()), claimMicros, "false")
+				if f != nil {
+					t.Fatal(f.err)
+				}
+				return integer(row[0])
+			}
+			if done && asks() != 1 {
+				t.Error("it is not carried out")
+			}
+			left, _ := lost.undo(&failure{err: driver.ErrUncertain, maybe: true})
+			both := []driver.Grant{g, left}
+			if first {
+				slices.Reverse(both)
+			}
+			for _, g := range both {
+				if err := g.Release(t.Context()); err != nil && !errors.Is(err, driver.ErrLost) {
+					t.Errorf("Release = %v; want nil or ErrLost", err)
+				}
+				if asks() == 1 {
+					t.Error("it is carried out after a release")
+				}
+			}
+			next, err := b.TryAcquire(t.Context(), request(name, time.Minute))
+			if err != nil {
+				t.Fatalf("TryAcquire when both were released = %v", err)
+			}
+			if err := next.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

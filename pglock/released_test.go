@@ -128,8 +128,9 @@ func TestWhatWaits(t *testing.T) {
 	t.Parallel()
 	_, in, c := ownSchema(t, "waits")
 	const (
-		tl     = "pawl.timeline()"
-		waiter = "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks) VALUES ('x', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1; "
+		tl        = "pawl.timeline()"
+		downgrade = "SELECT 1 / (code = 1)::int FROM pawl.downgrade(" + tl + ", 'x', 'l', 'r', 'c', '{}', 20000000, 1000000, false)"
+		waiter    = "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks) VALUES ('x', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1; "
 	)
 	// What is to be there before is in another transaction, or in the same one.
 	for _, is := range []struct{ what, do, waits string }{
@@ -143,8 +144,8 @@ func TestWhatWaits(t *testing.T) {
 		{"a release with a tombstone", "SELECT pawl.release('x', 'l', 1000000, false, true)", "on"},
 		{"a waiter that leaves", waiter + "SELECT pawl.release('x', 'w', 1000000, true, false)", "on"},
 		{"a break", "SELECT 1 / (code = 1)::int FROM pawl.break('x', 'l', 1000000, '{}', 0)", "on"},
-		{"a downgrade", "SELECT 1 / (code = 1)::int FROM pawl.downgrade('x', 'l', 1000000)", "on"},
-		{"the release of a reader", "SELECT 1 / (code = 1)::int FROM pawl.downgrade('x', 'l', 1000000); SELECT pawl.release('x', 'l', 1000000, false, false)", "on"},
+		{"a downgrade", downgrade, "on"},
+		{"the release of a reader", downgrade + "; SELECT pawl.release('x', 'r', 1000000, false, false)", "on"},
 		{"a renewal", "SELECT 1 / (code = 1)::int FROM pawl.renew(" + tl + ", 'x', 'l', 0, 20000000)", "on"},
 		{"a request", "UPDATE pawl.lock SET lease = NULL; SELECT 1 / (code = 1)::int FROM pawl.acquire(" + tl + ", 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000, 0)", "on"},
 	} {

@@ -33,7 +33,6 @@ type renewals struct {
 // renewal is that of one lease.
 type renewal struct {
 	g    *grant
-	kind int
 	ttl  time.Duration
 	ends time.Time // after which nobody waits for the answer; zero if that is not known
 	done chan struct{}
@@ -52,7 +51,7 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	row, sent, f := g.s.renew(ctx, &renewal{g: g, kind: g.kindNow(), ttl: ttl})
+	row, sent, f := g.s.renew(ctx, &renewal{g: g, ttl: ttl})
 	if f != nil {
 		g.s.mu.Lock()
 		g.term = storekit.Term{}
@@ -90,7 +89,7 @@ func (s *store) renew(ctx context.Context, r *renewal) (row [][]byte, sent drive
 			return r.row, r.sent, r.fail
 		}
 	}
-	return s.bound(ctx, s.sql.renew, r.g.name, r.g.lease, num(int64(r.kind)), num(r.ttl.Microseconds()))
+	return s.bound(ctx, s.sql.renew, r.g.name, r.g.lease, num(int64(r.g.kind)), num(r.ttl.Microseconds()))
 }
 
 // add reports whether a renewal goes with others: then send is called for them soon.
@@ -143,7 +142,7 @@ func (s *store) renewAll(all []*renewal) {
 	rows, sent, f := s.boundRows(ctx, s.sql.renewAll,
 		array(all, func(r *renewal) string { return r.g.name }),
 		array(all, func(r *renewal) string { return r.g.lease }),
-		array(all, func(r *renewal) string { return num(int64(r.kind)) }),
+		array(all, func(r *renewal) string { return num(int64(r.g.kind)) }),
 		array(all, func(r *renewal) string { return num(r.ttl.Microseconds()) }))
 	if f == nil && len(rows) != len(all) {
 		f = s.strange(rows)

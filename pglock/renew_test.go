@@ -26,7 +26,7 @@ func TestRenewTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &renewal{g: g.(*grant), kind: kindOf(req), ttl: ttl, done: make(chan struct{})}
+		return &renewal{g: g.(*grant), ttl: ttl, done: make(chan struct{})}
 	}
 	exclusive, reader, slot := request("", time.Minute), request("", time.Minute), request("", time.Minute)
 	reader.Shared, slot.Slots = true, 2
@@ -36,7 +36,9 @@ func TestRenewTogether(t *testing.T) {
 		one("downgraded", request("", time.Minute), time.Minute),
 		one("released", request("", time.Minute), time.Minute), one("blocked", request("", time.Minute), time.Minute),
 	}
-	if err := all[4].g.Downgrade(t.Context()); err != nil {
+	shared := request("together/downgraded", time.Minute)
+	shared.Shared = true
+	if _, err := all[4].g.Downgrade(t.Context(), shared); err != nil {
 		t.Fatal(err)
 	}
 	if err := all[5].g.Release(t.Context()); err != nil {
@@ -61,7 +63,8 @@ func TestRenewTogether(t *testing.T) {
 	var calls sync.WaitGroup
 	for i := range all {
 		calls.Go(func() {
-			if _, err := all[i].g.Renew(t.Context(), time.Minute); errors.Is(err, driver.ErrReleased) != (i == 5) || i != 5 && err != nil {
+			over := i == 4 || i == 5
+			if _, err := all[i].g.Renew(t.Context(), time.Minute); errors.Is(err, driver.ErrReleased) != over || !over && err != nil {
 				t.Errorf("%s: Renew = %v", all[i].g.name, err)
 			}
 			if err := all[i].g.Release(t.Context()); err != nil {

@@ -50,7 +50,7 @@ func newStatements(schema string) statements {
 		renew:       call("renew($1, $2, $3, $4, $5)"),
 		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
 		release:     one("release($1, $2, $3, $4, $5)"),
-		downgrade:   call("downgrade($1, $2, $3)"),
+		downgrade:   call("downgrade($1, $2, $3, $4, $5, $6, $7, $8, $9)"),
 		brk:         call("break($1, $2, $3, $4, $5)"),
 		look:        call("look($1, $2)"),
 		bind:        call("bind($1, $2, $3)"),

@@ -50,7 +50,7 @@ type adopted struct {
 	attempt string // among the leases that hold the lock together; empty if it has the lock alone
 }
 
-// look reports whether the lease holds the lock, and reads in which form.
+// look reports whether the lease holds the lock, and reads its token and in which form it is.
 func (a *adopted) look(ctx context.Context) (there bool, err error) {
 	replies, err := a.grant.s.server.Read(ctx, []string{a.grant.key}, func(b rueidis.Builder, key string) []rueidis.Completed {
 		return []rueidis.Completed{
@@ -67,8 +67,8 @@ func (a *adopted) look(ctx context.Context) (there bool, err error) {
 		return false, readError(ctx, conn.Lacking(err, "get"))
 	}
 	if f := strings.SplitN(value, " ", 5); len(f) == 5 && f[0] == a.grant.lease {
-		a.attempt = ""
-		return a.is(uint64(parseHeld(value, -1, time.Time{}).Token)), nil
+		a.grant.token = uint64(parseHeld(value, -1, time.Time{}).Token)
+		return true, nil
 	}
 	members, err := replies[0][1].AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) && !isWrongType(err) {
@@ -87,16 +87,8 @@ func (a *adopted) look(ctx context.Context) (there bool, err error) {
 	if i < 0 || j < 0 {
 		return false, nil
 	}
-	a.attempt = members[j].Member
-	return a.is(uint64(held[i].Token)), nil
-}
-
-// is notes the token, which a lease keeps in each form.
-func (a *adopted) is(token uint64) bool {
-	if a.grant.token == 0 {
-		a.grant.token = token
-	}
-	return true
+	a.attempt, a.grant.token = members[j].Member, uint64(held[i].Token)
+	return true, nil
 }
 
 // Token implements driver.Grant.
@@ -105,8 +97,7 @@ func (a *adopted) Token() uint64 { return a.grant.token }
 // Since implements driver.Grant.
 func (a *adopted) Since() driver.Instant { return 1 }
 
-// Renew implements driver.Grant. The lease may have been downgraded since Adopt: then it
-// has another form.
+// Renew implements driver.Grant.
 func (a *adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
 	g := a.grant
 	if err := g.s.checkTTL(ttl); err != nil {
@@ -115,27 +106,18 @@ func (a *adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant,
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	for {
-		attempt := a.attempt
-		renewed, since, err := a.ask(ctx, ttl)
-		if err != nil {
-			return 0, err
-		}
-		if renewed {
-			return since, nil
-		}
-		there, err := a.look(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if !there || a.attempt == attempt {
-			return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
-		}
+	renewed, since, err := a.ask(ctx, ttl)
+	if err == nil && !renewed {
+		err = g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
+	if err != nil {
+		return 0, err
+	}
+	return since, nil
 }
 
 // ask renews the lease, or only looks at it with a TTL of 0, and reports whether it was
-// there in the form that is known. It returns a *ClosedError while the server is closed.
+// there. It returns a *ClosedError while the server is closed.
 func (a *adopted) ask(ctx context.Context, ttl time.Duration) (there bool, since driver.Instant, err error) {
 	g := a.grant
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, adoptedScript,

@@ -69,17 +69,6 @@ func (c *crowd) saw(l *pawl.Lease, alone bool, how string) {
 	}
 }
 
-// lowers records that a writer may have become a reader, before it is one.
-func (c *crowd) lowers(l *pawl.Lease) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, m := range c.leases {
-		if m.Lease == l {
-			c.leases[i].alone = false
-		}
-	}
-}
-
 func (c *crowd) takeTurns(ctx context.Context, client *pawl.Client) {
 	for ctx.Err() == nil {
 		patient := 2 * time.Second
@@ -125,13 +114,11 @@ func (c *crowd) turn(ctx context.Context, client *pawl.Client) {
 		c.saw(l, true, "of a writer")
 		sleep(l)
 		if how == 3 {
-			c.lowers(l)
-			if l.Downgrade(ctx) == nil {
-				c.mu.Lock()
-				c.n["lowered"]++
-				c.mu.Unlock()
+			if shared, err := l.Downgrade(ctx); err == nil {
+				c.saw(shared, false, "lowered")
+				sleep(shared)
+				_ = shared.Release(ctx)
 			}
-			sleep(l)
 		}
 		_ = l.Release(ctx)
 		return

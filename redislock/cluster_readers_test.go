@@ -20,12 +20,16 @@ func clusterMovedReaders(t *testing.T, c *testCluster) {
 	name := c.nameOn(0, "readers")
 	writer := take(t, a, long(name))
 	w := wait(t, c.masters[0], b, reading(long(name)))
+	readers := []driver.Grant{writer}
 	lower := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		return writer.(driver.Downgrader).Downgrade(ctx)
+		g, err := writer.(driver.Downgrader).Downgrade(ctx, reading(long(name)))
+		if err == nil {
+			readers[0] = g
+		}
+		return err
 	}
-	readers := []driver.Grant{writer}
 	renew := func() {
 		t.Helper()
 		for _, g := range readers {

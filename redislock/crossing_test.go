@@ -5,6 +5,7 @@
 package redislock
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -43,31 +44,20 @@ func TestInspectBesideHandOver(t *testing.T) {
 	}
 }
 
-// TestDowngradeBeside: the lease becomes a shared one while a renewal, or the release, is
-// on its way that was begun before.
-func TestDowngradeBeside(t *testing.T) {
+// TestDowngradeBesideARenewal: a renewal that was begun before does not revive the exclusive lease.
+func TestDowngradeBesideARenewal(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	b := openLong(t, r)
-	downgrade := func(g driver.Grant) {
-		if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
-			t.Errorf("Downgrade = %v; want nil", err)
-		}
+	a, b := openLong(t, r), openLong(t, r)
+	g := take(t, a, long("deploy"))
+	var shared driver.Grant
+	heldUp(a, extendScript, func() { shared = lowered(t, g, long("deploy")) })
+	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrReleased) {
+		t.Errorf("Renew = %v; want ErrLost or ErrReleased", err)
 	}
-	t.Run("renewal", func(t *testing.T) {
-		a := openLong(t, r)
-		g := take(t, a, long("renewal"))
-		heldUp(a, extendScript, func() { downgrade(g) })
-		if _, err := g.Renew(t.Context(), time.Minute); err != nil {
-			t.Errorf("Renew = %v; want nil", err)
-		}
-		release(t, g)
-	})
-	t.Run("release", func(t *testing.T) {
-		a := openLong(t, r)
-		g := take(t, a, long("release"))
-		heldUp(a, releaseScript, func() { downgrade(g) })
-		release(t, g)
-		release(t, take(t, b, long("release")))
-	})
+	release(t, g)
+	reader := take(t, b, reading(long("deploy")))
+	release(t, shared)
+	release(t, reader)
+	release(t, take(t, b, long("deploy")))
 }

@@ -20,7 +20,7 @@ type grant struct {
 	s      *store
 	key    string
 	lease  string
-	kind   string // as in the store; becomes shared with the first call of Downgrade
+	kind   string // as in the store
 	record string // empty if not known
 	token  uint64
 	spare  uint64 // reserved tokens after it
@@ -68,9 +68,8 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 	if err := g.over(); err != nil {
 		return 0, err
 	}
-	shares := g.shares()
 	reply, since, by, fail := g.s.server.RunReplicated(ctx, extendScript,
-		[]string{g.key}, append([]string{g.lease, epoch.Millis(ttl), shares, g.s.server.EpochKey(g.key)}, g.claimed()...))
+		[]string{g.key}, append([]string{g.lease, epoch.Millis(ttl), g.shares(), g.s.server.EpochKey(g.key)}, g.claimed()...))
 	if fail != nil {
 		g.s.mu.Lock()
 		g.term = storekit.Term{}
@@ -78,9 +77,6 @@ func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, e
 		return 0, fail.Err
 	}
 	if epoch.Code(reply) != 1 || len(reply) != 3 {
-		if g.shares() != shares { // a Downgrade came in between, and the store was asked for the wrong form
-			return g.Renew(ctx, ttl)
-		}
 		g.s.saw(by, since, reply) // a step of the clock may be why the lease is gone
 		return 0, g.gone(g.s.broken(ctx, g.key, g.lease))
 	}
@@ -154,17 +150,14 @@ func (g *grant) Release(ctx context.Context) error {
 }
 
 func (g *grant) release(ctx context.Context) (found bool, err error) {
-	s, kind := g.s, g.kindNow()
+	s := g.s
 	said := struct { // both in one allocation
 		keys [5]string
 		args [8]string
-	}{s.keysOf(g.key, g.lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), g.lease}}
+	}{s.keysOf(g.key, g.lease), [...]string{claimMillis, s.server.ChannelFor(g.key), s.id, g.kind, g.record, epoch.Bit(g.unsure), epoch.Bit(g.doubt), g.lease}}
 	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
 	if fail == nil {
-		if found = epoch.Code(reply) == 1; !found && g.kindNow() != kind {
-			return g.release(ctx) // as in Renew
-		}
-		return found, nil
+		return epoch.Code(reply) == 1, nil
 	}
 	if fail.Maybe {
 		s.mu.Lock()

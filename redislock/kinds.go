@@ -5,7 +5,7 @@ package redislock
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
@@ -103,60 +104,57 @@ func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	return readSharers(members, time.Time{})
 }
 
-// attempt returns the text by which the store knows the grant among others, or "" if it
-// is not known here.
-func (g *grant) attempt() string {
-	if g.record == "" {
-		return ""
-	}
-	return attemptText(g.lease, g.s.id, g.kindNow(), g.record)
-}
-
-func (g *grant) kindNow() string {
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	return g.kind
-}
-
-// shares is attempt if others may hold the lock too, or else "".
+// shares returns the text by which the store knows the grant among others, or "" if it has
+// the lock for itself, or if that text is not known here.
 func (g *grant) shares() string {
-	if g.kindNow() == exclusive {
+	if g.kind == exclusive || g.record == "" {
 		return ""
 	}
-	return g.attempt()
+	return attemptText(g.lease, g.s.id, g.kind, g.record)
 }
 
-// Downgrade implements driver.Downgrader. From the first call on the store may have
-// the lease in either form, and every script finds it in both.
-func (g *grant) Downgrade(ctx context.Context) error {
+// Downgrade implements driver.Downgrader.
+func (g *grant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	s := g.s
 	if err := g.over(); err != nil {
-		return err
+		return nil, err
+	}
+	if err := s.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	a := s.attempt(req)
+	reply, since, by, fail := g.lower(ctx, a)
+	if fail != nil {
+		a.doubt = fail.Maybe
+		return a.undo(ctx, fail)
+	}
+	switch code := epoch.Code(reply); {
+	case code == ended:
+		return nil, errEnded
+	case code == closedNow && len(reply) == 2:
+		ms, _ := reply[1].AsInt64()
+		return nil, closedFor(time.Duration(ms) * time.Millisecond)
+	case code != 1 || len(reply) != 3:
+		return nil, g.gone(s.broken(ctx, g.key, g.lease))
+	}
+	token, err := reply[1].AsUint64()
+	if err != nil {
+		a.doubt = true
+		return a.undo(ctx, &conn.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true})
 	}
 	s.mu.Lock()
-	if slotsOf(g.kind) > 0 {
-		s.mu.Unlock()
-		return errors.New("redislock: a slot cannot become a shared lease")
-	}
-	g.kind = shared
+	g.ended = true
+	g.loss.Hush()
+	delete(s.grants, g.lease)
 	s.mu.Unlock()
-	by := s.layout.Beside(g.key)
-	reply, _, fail := s.server.Run(ctx, downgradeScript,
-		[]string{g.key, s.server.FloorKey(g.key), by + queueSuffix, s.server.EpochKey(g.key), by + brokenSuffix},
-		[]string{g.attempt(), claimMillis, s.server.ChannelFor(g.key)})
-	if fail != nil {
-		return fail.Err
-	}
-	if epoch.Code(reply) == 1 {
-		return nil
-	}
-	return g.gone(secondText(reply))
+	shared := a.granted(token, since)
+	s.saw(by, since, reply)
+	return shared, nil
 }
 
-func secondText(reply []rueidis.RedisMessage) string {
-	if len(reply) < 2 {
-		return ""
-	}
-	s, _ := reply[1].ToString()
-	return s
+// lower asks for a in place of g.
+func (g *grant) lower(ctx context.Context, a *attempt) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
+	s := g.s
+	return s.server.RunReplicated(ctx, downgradeScript, append(a.keys[:], s.keysOf(g.key, g.lease)[2]),
+		[]string{s.id, a.kind, a.record, epoch.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), a.req.Lease, g.lease, epoch.Bit(g.doubt)})
 }

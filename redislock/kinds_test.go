@@ -244,7 +244,7 @@ func TestTwoCounts(t *testing.T) {
 }
 
 // TestReadersWithoutMemory: a server that has no memory left takes shared leases back, lets the next
-// in, and makes an exclusive lease a shared one.
+// in, and grants a shared lease in place of an exclusive one.
 func TestReadersWithoutMemory(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -257,9 +257,14 @@ func TestReadersWithoutMemory(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // so that the scripts look at the role of the server again
 	release(t, g)
 	release(t, w.granted(patience))
-	if !eventually(patience, func() bool { return lower.(driver.Downgrader).Downgrade(t.Context()) == nil }) {
+	var shared driver.Grant
+	if !eventually(patience, func() bool {
+		got, err := lower.(driver.Downgrader).Downgrade(t.Context(), reading(long("other")))
+		shared = got
+		return err == nil
+	}) {
 		t.Fatal("Downgrade does not succeed")
 	}
-	release(t, lower)
+	release(t, shared)
 	release(t, reader.granted(patience))
 }

@@ -49,9 +49,8 @@ func (g *grant) confirm(ctx context.Context) (done bool) {
 
 // there asks the store for the lease, and makes it no longer than it is.
 func (g *grant) there(ctx context.Context) (there, known bool) {
-	shares := g.shares()
-	reply, _, fail := g.s.server.Run(ctx, extendScript, []string{g.key}, []string{g.lease, "1", shares, g.s.server.EpochKey(g.key)})
-	if fail != nil || g.shares() != shares {
+	reply, _, fail := g.s.server.Run(ctx, extendScript, []string{g.key}, []string{g.lease, "1", g.shares(), g.s.server.EpochKey(g.key)})
+	if fail != nil {
 		return false, false
 	}
 	return epoch.Code(reply) == 1, true

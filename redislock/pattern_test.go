@@ -234,10 +234,6 @@ func TestClusterPattern(t *testing.T) {
 		req.Shared = true
 		g := take(t, s, req)
 		release(t, g)
-		g = take(t, s, long(name))
-		if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
-			t.Errorf("Downgrade = %v", err)
-		}
-		release(t, g)
+		release(t, lowered(t, take(t, s, long(name)), long(name)))
 	}
 }

@@ -107,11 +107,7 @@ func TestFailoverOfReaders(t *testing.T) {
 	for range 3 {
 		readers = append(readers, take(t, s.store, reading(lasting("deploy"))))
 	}
-	lower := take(t, s.store, lasting("other"))
-	if err := lower.(driver.Downgrader).Downgrade(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	readers = append(readers, lower)
+	readers = append(readers, lowered(t, take(t, s.store, lasting("other")), lasting("other")))
 	if !eventually(patience, func() bool { return replica.do("zcard", lockKey(defaultPrefix, "other")) == "2" }) {
 		t.Fatal("the replica lacks a lease")
 	}

@@ -44,6 +44,6 @@ var scripts = []epoch.Script{
 	extendScript:    {Text: leaseLua + epoch.Whole(extendLua, queueLua), Renews: true},
 	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, queueLua), PerRequest: 1},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
-	downgradeScript: {Text: leaseLua + queueLua + downgradeLua},
+	downgradeScript: {Text: leaseLua + queueLua + downgradeLua, Grants: true},
 	adoptedScript:   {Text: leaseLua + queueLua + adoptedLua, Grants: true},
 }

@@ -21,7 +21,6 @@ var adoptTests = []Test{
 	{Name: "adopted-lease-that-is-broken-tells-who-and-why", Needs: []string{"Adopter", "Inspector"}, run: adoptBroken},
 	{Name: "adopted-reader-is-one-of-several", Needs: []string{"Adopter", "Shared"}, run: func(e *env) { e.adoptOne(e.reader) }},
 	{Name: "adopted-slot-is-one-of-several", Needs: []string{"Adopter", "Slots"}, run: func(e *env) { e.adoptOne(e.threeSlots) }},
-	{Name: "adopted-lease-may-be-downgraded", Needs: []string{"Adopter", "Downgrader"}, run: adoptDowngraded},
 }
 
 // adopt has d take over the lease of req, which g is.
@@ -189,19 +188,4 @@ func (e *env) adoptOne(ask func(string) *driver.Request) {
 	e.adoptRefused(b, name, req.Lease)
 	e.release(second)
 	e.free(b, name)
-}
-
-func adoptDowngraded(e *env) {
-	a, b := e.open(), e.open()
-	req := e.short(e.name("deploy"))
-	first := e.tryReq(a, req)
-	g := e.adopt(b, req, first)
-	e.downgrade(first)
-	e.outlasts(g)
-	e.held(b, req.Name)
-	reader := e.tryReq(b, e.reader(req.Name))
-	e.release(e.adopt(b, req, first))
-	e.held(a, req.Name)
-	e.release(reader)
-	e.free(b, req.Name)
 }

@@ -33,13 +33,12 @@ func (g *faultyGrant) Release(ctx context.Context) error {
 
 // Downgrade implements driver.Downgrader. A grant that is none says that it
 // cannot, as package pawl would.
-func (g *faultyGrant) Downgrade(ctx context.Context) error {
+func (g *faultyGrant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	d, ok := g.inner.(driver.Downgrader)
 	if !ok {
-		return fmt.Errorf("drivertest: %T is no driver.Downgrader: %w", g.inner, errors.ErrUnsupported)
+		return nil, fmt.Errorf("drivertest: %T is no driver.Downgrader: %w", g.inner, errors.ErrUnsupported)
 	}
-	_, err := g.f.call(ctx, Downgrade, g.name, d.Downgrade)
-	return err
+	return g.f.acquire(ctx, Downgrade, req, d.Downgrade)
 }
 
 // Reserved implements driver.Reserver. A grant that is none has no tokens but its own.

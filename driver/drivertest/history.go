@@ -62,7 +62,7 @@ func (o operation) String() string {
 		doCancel:    fmt.Sprintf("cancel #%d", o.ref),
 		doRenew:     fmt.Sprintf("renew #%d for %v", o.ref, o.d),
 		doRelease:   fmt.Sprintf("release #%d", o.ref),
-		doDowngrade: fmt.Sprintf("downgrade #%d", o.ref),
+		doDowngrade: fmt.Sprintf("downgrade #%d for %v", o.ref, o.d),
 		doBreak:     fmt.Sprintf("p%d break #%d of %q", o.who, o.ref, o.name),
 		doInspect:   fmt.Sprintf("p%d inspect %q", o.who, o.name),
 		doCrash:     fmt.Sprintf("p%d crash", o.who),
@@ -115,7 +115,7 @@ func (e *env) generate(seed uint64, weight map[action]int) []operation {
 			d: e.h.TTL * time.Duration([]int{1, 1, 3}[r.IntN(3)]),
 		}
 		switch ops[i].do {
-		case doTry, doWait:
+		case doTry, doWait, doDowngrade:
 			asked = append(asked, i)
 		}
 		if weight[doSleep] == 0 {

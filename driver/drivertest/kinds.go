@@ -55,13 +55,16 @@ func (e *env) otherSlots(d driver.Driver, req *driver.Request, held int) {
 	}
 }
 
-// downgrade makes g, which must be exclusive and held, a shared lease.
-func (e *env) downgrade(g driver.Grant) {
+// downgrade has the store grant req, which is shared, in place of g, which must be exclusive and held.
+func (e *env) downgrade(g driver.Grant, req *driver.Request) driver.Grant {
 	e.Helper()
-	if err := g.(driver.Downgrader).Downgrade(e.ctx); err != nil {
+	shared, err := g.(driver.Downgrader).Downgrade(e.ctx, req)
+	if err != nil {
 		e.inTime(g.Token(), err)
 		e.Fatalf("Downgrade = %v; want nil", err)
 	}
+	e.ends.set(req.Name, shared.Token(), shared.Since().Add(req.TTL))
+	return shared
 }
 
 // grantedInSteps grants the waiters of each step in turn: they must all be

@@ -31,8 +31,8 @@ type mutant struct {
 	since   func(*mutantGrant) driver.Instant
 	renew   func(context.Context, *mutantGrant, time.Duration) (driver.Instant, error)
 	release func(context.Context, *mutantGrant) error
-	aside   func(*mutantGrant) uint64                 // Reserved, if reserve is set
-	lower   func(context.Context, *mutantGrant) error // Downgrade
+	aside   func(*mutantGrant) uint64                                                            // Reserved, if reserve is set
+	lower   func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) // Downgrade
 	onLost  func(*mutantGrant, func(error))
 
 	inspect func(*driver.Info, error) (*driver.Info, error)
@@ -327,11 +327,11 @@ func (g *mutantGrant) Release(ctx context.Context) error {
 	return g.fullGrant.Release(ctx)
 }
 
-func (g *mutantGrant) Downgrade(ctx context.Context) error {
+func (g *mutantGrant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if g.d.m.lower != nil {
-		return g.d.m.lower(ctx, g)
+		return g.d.m.lower(ctx, g, req)
 	}
-	return g.fullGrant.Downgrade(ctx)
+	return g.d.grant(req)(g.fullGrant.Downgrade(ctx, req))
 }
 
 func (g *mutantGrant) OnLost(f func(error)) {

@@ -74,7 +74,7 @@ var adoptMutants = []*mutant{
 	},
 	{
 		name:   "an adopted lease is not renewed",
-		breaks: []string{"adopted-lease-outlives-its-participant", "adopted-reader-is-one-of-several", "adopted-slot-is-one-of-several", "adopted-lease-may-be-downgraded"},
+		breaks: []string{"adopted-lease-outlives-its-participant", "adopted-reader-is-one-of-several", "adopted-slot-is-one-of-several"},
 		adopt: adopting(func(_ *mutantDriver, _, _ string, g *adoptedMutant) {
 			g.renew = func(context.Context, time.Duration) (driver.Instant, error) { return driver.Now(), nil }
 		}),
@@ -99,7 +99,7 @@ var adoptMutants = []*mutant{
 	},
 	{
 		name:   "no lease can be adopted",
-		breaks: []string{"adopted-lease-outlives-its-participant", "adopted-lease-may-be-downgraded"},
+		breaks: []string{"adopted-lease-outlives-its-participant"},
 		adopt: func(context.Context, *mutantDriver, string, string) (driver.Grant, error) {
 			return nil, &driver.LostError{Reason: driver.Gone}
 		},

@@ -142,7 +142,7 @@ var sharedMutants = []*mutant{
 	},
 	{
 		name:   "break ends all",
-		breaks: []string{"break-of-one-reader-spares-the-others", "break-of-one-slot-spares-the-others", "downgraded-lease-can-be-broken"},
+		breaks: []string{"break-of-one-reader-spares-the-others", "break-of-one-slot-spares-the-others", "broken-lease-is-that-of-the-downgrade"},
 		breakIt: func(ctx context.Context, d *mutantDriver, name, lease string, by *driver.Holder, why string) error {
 			err := d.inner.Break(ctx, name, lease, by, why)
 			if err == nil {
@@ -204,59 +204,66 @@ var downgradeMutants = []*mutant{
 	{
 		name:   "downgrade does nothing",
 		breaks: []string{"downgrade-lets-readers-in-and-keeps-writers-out", "downgrade-wakes-readers-up-to-the-first-writer", "client-downgrade-lets-readers-in"},
-		lower:  func(context.Context, *mutantGrant) error { return nil },
+		lower:  func(_ context.Context, g *mutantGrant, _ *driver.Request) (driver.Grant, error) { return g, nil },
 	},
 	{
 		name:   "downgrade releases",
-		breaks: []string{"downgrade-lets-readers-in-and-keeps-writers-out", "downgrade-keeps-token-and-ttl", "generated-histories-agree-with-the-model"},
-		lower:  func(ctx context.Context, g *mutantGrant) error { return g.fullGrant.Release(ctx) },
-	},
-	{
-		name:   "downgrade lets go in between",
-		breaks: []string{"downgrade-keeps-token-and-ttl", "downgrade-wakes-readers-up-to-the-first-writer"},
-		lower:  func(ctx context.Context, g *mutantGrant) error { return g.again(ctx) },
-	},
-	{
-		name:   "downgrade revives",
-		breaks: []string{"downgrade-after-release-never-revives", "late-downgrade-never-revives"},
-		lower: func(ctx context.Context, g *mutantGrant) error {
-			err := g.fullGrant.Downgrade(ctx)
-			if err != nil && ctx.Err() == nil {
-				return g.again(ctx)
-			}
-			return err
+		breaks: []string{"downgrade-lets-readers-in-and-keeps-writers-out", "generated-histories-agree-with-the-model"},
+		lower: func(ctx context.Context, g *mutantGrant, _ *driver.Request) (driver.Grant, error) {
+			return g, g.fullGrant.Release(ctx)
 		},
 	},
 	{
-		name:   "second downgrade is a release",
-		breaks: []string{"repeated-downgrade-is-harmless"},
-		lower: func(ctx context.Context, g *mutantGrant) error {
-			if g.d.count(g.req.Lease, 1) > 1 {
-				return g.fullGrant.Release(ctx)
+		name:   "downgrade lets go in between",
+		breaks: []string{"downgrade-wakes-readers-up-to-the-first-writer"},
+		lower: func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) {
+			return g.again(ctx, req)
+		},
+	},
+	{
+		name:   "downgrade revives",
+		breaks: []string{"downgrade-after-the-end-never-revives", "late-downgrade-never-revives"},
+		lower: func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) {
+			next, err := g.fullGrant.Downgrade(ctx, req)
+			if err != nil && ctx.Err() == nil {
+				return g.again(ctx, req)
 			}
-			return g.fullGrant.Downgrade(ctx)
+			return next, err
+		},
+	},
+	{
+		name:   "downgrade keeps the token",
+		breaks: []string{"downgrade-grants-another-lease"},
+		lower: func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) {
+			next, err := g.fullGrant.Downgrade(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			return sameToken{next, g.Token()}, nil
 		},
 	},
 	{
 		name:   "downgraded lease lasts",
-		breaks: []string{"downgraded-lease-expires"},
-		lower: func(ctx context.Context, g *mutantGrant) error {
-			_, _ = g.fullGrant.Renew(ctx, 100*time.Hour)
-			return g.fullGrant.Downgrade(ctx)
+		breaks: []string{"downgrade-begins-a-ttl"},
+		lower: func(ctx context.Context, g *mutantGrant, req *driver.Request) (driver.Grant, error) {
+			longer := *req
+			longer.TTL = 100 * time.Hour
+			return g.fullGrant.Downgrade(ctx, &longer)
 		},
 	},
 }
 
-// again ends g and takes a shared lease for it.
-func (g *mutantGrant) again(ctx context.Context) error {
+type sameToken struct {
+	driver.Grant
+	token uint64
+}
+
+func (g sameToken) Token() uint64 { return g.token }
+
+// again ends g and asks for req.
+func (g *mutantGrant) again(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	_ = g.fullGrant.Release(ctx)
-	req := newLease(g.req)
-	req.Shared = true
-	next, err := g.d.inner.TryAcquire(ctx, req)
-	if err == nil {
-		g.fullGrant = next.(fullGrant)
-	}
-	return err
+	return g.d.inner.TryAcquire(ctx, req)
 }
 
 var slotsMutants = []*mutant{

@@ -13,7 +13,7 @@ var reserveMutants = []*mutant{
 		name:    "reserved tokens are given to others",
 		reserve: 7,
 		breaks: []string{"reserved-tokens-go-to-no-other-grant", "reserved-tokens-go-to-no-waiter",
-			"reserved-tokens-go-to-no-reader-and-no-slot", "reserved-tokens-stay-so-after-downgrade",
+			"reserved-tokens-go-to-no-reader-and-no-slot", "downgrade-grants-another-lease",
 			"reserved-tokens-stay-so-after-break",
 			"reserved-tokens-stay-so-after-expiry", "reserved-tokens-stay-so-after-a-crash",
 			"inspect-shows-the-first-of-reserved-tokens"},
@@ -60,17 +60,6 @@ var reserveMutants = []*mutant{
 		reserve: 7,
 		breaks:  []string{"repeated-attempt-keeps-the-reserved-tokens"},
 		token:   func(g *mutantGrant) uint64 { return g.fullGrant.Token()*8 + min(6, g.nth-1) },
-	},
-	{
-		name:    "nothing of what is reserved stays so after downgrade",
-		reserve: 7,
-		breaks:  []string{"reserved-tokens-stay-so-after-downgrade"},
-		aside: func(g *mutantGrant) uint64 {
-			if info, err := g.d.inner.Inspect(g.d.ctx, g.req.Name); err == nil && len(info.Holders) > 0 && info.Holders[0].Shared {
-				return 0
-			}
-			return 7
-		},
 	},
 	{
 		name:    "the last of the reserved tokens is shown",

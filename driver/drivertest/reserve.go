@@ -20,7 +20,6 @@ var reserveTests = []Test{
 	{Name: "repeated-attempt-keeps-the-reserved-tokens", Needs: reserver, run: reservedRepeated},
 	{Name: "reserved-tokens-go-to-no-waiter", Needs: []string{"Reserver", "Queuer"}, run: reservedQueue},
 	{Name: "reserved-tokens-go-to-no-reader-and-no-slot", Needs: []string{"Reserver", "Shared", "Slots"}, run: reservedKinds},
-	{Name: "reserved-tokens-stay-so-after-downgrade", Needs: []string{"Reserver", "Downgrader"}, run: reservedDowngrade},
 	{Name: "reserved-tokens-stay-so-after-break", Needs: []string{"Reserver", "Inspector"}, run: reservedBreak},
 	{Name: "reserved-tokens-stay-so-after-expiry", Needs: []string{"Reserver", "Expiry"}, run: reservedExpiry},
 	{Name: "reserved-tokens-stay-so-after-a-crash", Needs: []string{"Reserver", "Crash"}, run: reservedCrash},
@@ -150,23 +149,6 @@ func reservedKinds(e *env) {
 			e.release(second)
 		}
 	}
-}
-
-func reservedDowngrade(e *env) {
-	name := e.name("deploy")
-	g := e.try(e.open(), name)
-	last := e.last(g)
-	e.downgrade(g)
-	if now := e.last(g); now != last {
-		e.Errorf("after Downgrade the last token is %d; it was %d", now, last)
-	}
-	reader := e.tryReq(e.open(), e.reader(name))
-	last = e.beyond(last, "a reader", reader)
-	e.release(g)
-	e.release(reader)
-	g = e.try(e.open(), name)
-	e.beyond(last, "the next writer", g)
-	e.release(g)
 }
 
 func reservedBreak(e *env) {

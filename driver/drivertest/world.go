@@ -37,7 +37,6 @@ type made struct {
 	call  *call        // waiting, until it is done
 	grant driver.Grant // once granted
 	over  bool         // released, broken, or its participant is dead
-	lower bool         // to be taken for shared, since a Downgrade
 }
 
 func (e *env) newWorld(s Store) *world {
@@ -135,9 +134,10 @@ func (w *world) do(op operation) string {
 		return w.breakLease(op, m)
 	case op.do == doCancel:
 		return w.cancel(m)
-	case m.grant == nil,
-		op.do == doDowngrade && m.req.Slots > 0:
+	case m.grant == nil:
 		return "-"
+	case op.do == doDowngrade:
+		return w.downgrade(op, m)
 	}
 	return w.use(op, m)
 }
@@ -187,24 +187,38 @@ func (w *world) count(what string) {
 func (w *world) use(op operation, m *made) string {
 	over := m.over
 	var err error
-	done := map[action]string{doRenew: "renewed", doRelease: "released", doDowngrade: "shared"}[op.do]
+	done := map[action]string{doRenew: "renewed", doRelease: "released"}[op.do]
 	switch op.do {
 	case doRenew:
 		_, err = m.grant.Renew(w.e.ctx, op.d)
 	case doRelease:
 		err = m.grant.Release(w.e.ctx)
 		m.over = true
-	case doDowngrade:
-		err = m.grant.(driver.Downgrader).Downgrade(w.e.ctx)
-		if err == nil && !m.lower && !m.req.Shared {
-			w.count("downgraded")
-		}
-		m.lower = true // for its caller, whatever has become of it
 	}
 	if over && (op.do == doRelease && err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrReleased)) {
 		return "it is over" // stores need not know how it ended
 	}
 	return outcome(err, done)
+}
+
+// downgrade puts a shared grant in place of that of m.
+func (w *world) downgrade(op operation, m *made) string {
+	if m.req.Shared || m.req.Slots > 0 {
+		return "-"
+	}
+	op.name, op.shared, op.slots = m.req.Name, true, 0
+	n := &made{who: m.who, req: w.request(op)}
+	g, err := m.grant.(driver.Downgrader).Downgrade(w.e.ctx, n.req)
+	if m.over && (errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrReleased)) {
+		return "it is over"
+	}
+	if err == nil {
+		m.over = true
+		w.made[op.id] = n
+		w.got(n, g)
+		w.count("downgraded")
+	}
+	return outcome(err, "shared")
 }
 
 func (w *world) cancel(m *made) string {

@@ -11,7 +11,7 @@ const (
 
 // Mistakes in what decides, each of which the enumeration of all events has to find.
 func init() {
-	trust, renew, kinds, line := pureTrust+"/trust.go", pureTrust+"/renew.go", pureTrust+"/kinds.go", pureLine+"/line.go"
+	trust, renew, line := pureTrust+"/trust.go", pureTrust+"/renew.go", pureLine+"/line.go"
 	for _, m := range []mutant{
 		{name: "enumerated: trust for longer than the store", file: trust, old: "l.since.Add(l.terms.TTL - driver.Drift(l.terms.TTL))", new: "l.since.Add(l.terms.TTL)"},
 		{name: "enumerated: an end that is left again", file: trust, old: "\tif l.cause != nil {\n\t\treturn false\n\t}\n\tl.state, l.cause", new: "\tl.state, l.cause"},
@@ -23,8 +23,7 @@ func init() {
 		{name: "enumerated: an heir that believes what it has not asked for", file: renew, old: "case !a.Own && l.terms.NoRenew:", new: "case false:"},
 		{name: "enumerated: more heirs than tokens", file: trust, old: "tokens: l.tokens - 1", new: "tokens: l.tokens"},
 		{name: "enumerated: heirs without an end", file: trust, old: "now < l.turn && ", new: ""},
-		{name: "enumerated: an heir of what may be shared", file: trust, old: "l.state == Held && !l.lowering", new: "l.state == Held"},
-		{name: "enumerated: an heir of what is suspect", file: trust, old: "l.state == Held && !l.lowering", new: "!l.lowering"},
+		{name: "enumerated: an heir of what is suspect", file: trust, old: "now < l.Deadline() && l.state == Held\n", new: "now < l.Deadline()\n"},
 		{name: "enumerated: an heir with a longer TTL than the store knows", file: trust, old: " || t.TTL > l.terms.TTL", new: ""},
 		{name: "enumerated: a holder that is stuck is trusted", file: trust, old: "return min(l.limit, l.stuck,", new: "return min(l.limit,"},
 		{name: "enumerated: an heir that is never stuck", file: trust, old: "\their.Report(now)\n", new: ""},
@@ -37,10 +36,11 @@ func init() {
 		{name: "enumerated: a grant that is given back twice", file: trust, old: "\t\tl.holds = 0\n", new: ""},
 		{name: "enumerated: nobody renews after a failure", file: renew, old: "\tif !l.terms.NoRenew {\n\t\tpause", new: "\tif false {\n\t\tpause"},
 		{name: "enumerated: nobody looks at the deadline", file: trust, old: "due := min(l.Deadline(), l.renewAt)", new: "due := l.renewAt"},
-		{name: "enumerated: a hold of what is being shared", file: kinds, old: "k == now && !(k == line.Exclusive && l.lowering) ||", new: "k == now ||"},
+		{name: "enumerated: a downgrade of what others count on", file: trust, old: "if l.cause != nil || l.holds != 1 {", new: "if l.cause != nil || l.holds < 1 {"},
+		{name: "enumerated: a downgrade begins a MaxHold anew", file: trust, old: "if l.limit != Never {", new: "if false {"},
 		{name: "enumerated: an heir of what a child has", file: trust, old: "\tl.tokens = 0\n", new: ""},
 		{name: "enumerated: a child gets what is another's by now", file: trust, old: "\tif l.cause != nil {\n\t\treturn false\n\t}\n\tl.tokens = 0\n", new: "\tl.tokens = 0\n"},
-		{name: "enumerated: a hold of what has ended", file: kinds, old: "!l.Serves(k) || l.cause != nil || l.holds == 0", new: "!l.Serves(k) || l.holds == 0"},
+		{name: "enumerated: a hold of what has ended", file: trust, old: "if l.cause != nil || l.holds == 0 {", new: "if l.holds == 0 {"},
 	} {
 		m.pkg, m.test = pureTrust, allEvents
 		mutants = append(mutants, m)

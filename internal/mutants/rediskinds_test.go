@@ -31,7 +31,7 @@ func init() {
 	lua("slots of any number", "acquire.lua",
 		"if slots and place == ''", "if slots and place == 'never'", "TestConformance/slots-of-another-number-are-refused")
 	lua("a reader that asks again is another one", "acquire.lua",
-		"if shares and shut == 0 and stay(lock, mine, ttl, at) then", "if false then", "TestLostReplyOfAReader")
+		"if shares and shut == 0 and stay(lock, me, ttl, at) then", "if false then", "TestLostReplyOfAReader")
 	lua("readers get in before forgotten leases have ended", "acquire.lua",
 		"if not value and shut == 0 then", "if not value and (shut == 0 or kind == 'shared') then", "TestForgottenReaders/FLUSHALL")
 	lua("a reader's renewal trips over its successor", "extend.lua",
@@ -39,20 +39,15 @@ func init() {
 	lua("a reader that nobody waits for stays", "release.lua",
 		"if attempt == '' then attempt = find(lock, lease) or '' end", "", "TestGrantToNobody")
 	lua("downgrade without a look at whose lock it is", "downgrade.lua",
-		"if owned(value, lease) then", "if value then", "TestConformance/late-downgrade-never-revives")
+		"if not owned(known[4], old) then", "if not known[4] then", "TestConformance/late-downgrade-never-revives")
+	lua("a downgrade that was given up is carried out late", "downgrade.lua",
+		"if known[3] then return {-3} end", "", "TestDowngradeWithoutAnswer")
+	lua("a downgrade forgets that the writer may ask late", "downgrade.lua",
+		"if doubt == '1' then", "if false then", "TestLateLookAfterDowngrade")
 	lua("downgrade lets no reader in", "downgrade.lua",
 		"if redis.call('EXISTS', queue) == 1 then", "if false then", "TestConformance/downgrade-wakes-readers-up-to-the-first-writer")
-	lua("a late look of a writer that has become a reader queues", "acquire.lua",
-		"kind == 'exclusive' and join(lease, client, 'shared', record) or me", "me", "TestLateLookOfAReader")
 	lua("the key outlives the last reader that Efficiency has left", "../internal/efficiency/lua/break.lua",
 		"if last then --", "if false then --", "TestKeyEndsWithTheLast")
-	grant := func(name, old, new, test string) {
-		mutants = append(mutants, mutant{name: name, file: "redislock/grant.go", old: old, new: new, pkg: "redislock", test: test})
-	}
-	grant("a renewal does not see the downgrade beside it",
-		"if g.shares() != shares {", "if false {", "TestDowngradeBeside/renewal")
-	grant("a release does not see the downgrade beside it",
-		"!found && g.kindNow() != kind", "!found && false", "TestDowngradeBeside/release")
 	mutants = append(mutants, mutant{name: "Inspect takes a hand-over for a free lock", file: "redislock/inspect.go", pkg: "redislock",
 		old: "value := text(replies[0][2]); value != \"\"", new: "value := text(replies[0][2]); false", test: "TestInspectBesideHandOver"})
 	lua("Efficiency trips over readers", "../internal/efficiency/lua/extend.lua",

@@ -316,7 +316,7 @@ var mutants = []mutant{
 	{
 		name: "writer waits at home for readers of its client",
 		file: "wait.go",
-		old:  "if l.trust.Kind() == line.Exclusive {", new: "if true {",
+		old:  "if l.asked.kind == line.Exclusive {", new: "if true {",
 		pkg: ".", test: "TestWriterBehindItsOwnReadersIsNotStarved",
 	},
 	{
@@ -351,9 +351,21 @@ var mutants = []mutant{
 	},
 	{
 		name: "a writer behind a downgrade has no place in the queue",
-		file: "lease.go",
-		old:  "\tc.leave(l)\n\treturn l.lowered", new: "\treturn l.lowered",
+		file: "kinds.go",
+		old:  "\tc.leave(l)\n\tc.observer", new: "\tc.observer",
 		pkg: ".", test: "TestWriterBehindADowngrade",
+	},
+	{
+		name: "a writer is trusted while it is downgraded",
+		file: "kinds.go",
+		old:  "\tterms, ok := l.trust.Lower(driver.Now())\n", new: "\tcopied := l.trust\n\tterms, ok := copied.Lower(driver.Now())\n",
+		pkg: ".", test: "TestDowngradeEndsFirst",
+	},
+	{
+		name: "a downgrade without an answer leaves the writer",
+		file: "kinds.go",
+		old:  "back = c.giveBack(", new: "_ = func(context.Context, driver.Grant) error { return nil }(",
+		pkg: ".", test: "TestDowngradeWithoutAnAnswer",
 	},
 	{
 		name: "newcomer overtakes the queue",
@@ -519,15 +531,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "shared leases that become exclusive",
-		file: "internal/trust/kinds.go",
-		old:  "return k == now && !(k == line.Exclusive && l.lowering) || k == line.Shared && now == line.Exclusive", new: "_ = now\n\treturn true",
+		file: "kinds.go",
+		old:  "serves := k == mine || k == line.Shared && mine == line.Exclusive", new: "serves := true",
 		pkg: ".", test: "TestReentrantRefuses",
-	},
-	{
-		name: "holds of a lease that is about to be shared",
-		file: "internal/trust/kinds.go",
-		old:  "k == now && !(k == line.Exclusive && l.lowering) ||", new: "k == now ||",
-		pkg: ".", test: "TestReentrantWhileItIsDowngraded",
 	},
 	{
 		name: "extension beyond MaxHold",
@@ -663,8 +669,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "downgrade of a grant that is another's by now",
-		file: "internal/trust/kinds.go",
-		old:  "if l.cause != nil || l.holds > 1 && !l.lowering {", new: "if l.holds > 1 && !l.lowering {",
+		file: "internal/trust/trust.go",
+		old:  "if l.cause != nil || l.holds != 1 {", new: "if l.holds != 1 && l.cause == nil {",
 		pkg: ".", test: "TestDowngradeOfAGrantThatIsPassedOn",
 	},
 	{

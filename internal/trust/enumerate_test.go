@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/line"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -34,7 +33,6 @@ type world struct {
 	queued bool       // for a worker that renews
 	asked  [2]request // in the order of their sending
 	kept   bool       // a child process has the files
-	shared bool       // the store may take the grant for a shared one
 	handed int        // over
 	given  int        // back to the store
 	rests  bool       // it was released before its MinHold was over
@@ -258,7 +256,7 @@ func (w *world) idle(before, idle trust.Lease) error {
 		return errors.New("what is kept is kept again")
 	case w.wanted:
 		return errors.New("a grant is kept that others want")
-	case w.kept || w.shared || w.handed >= tokens || before.State() != trust.Held:
+	case w.kept || w.handed >= tokens || before.State() != trust.Held:
 		return errors.New("a grant is kept that has no heirs")
 	case half <= 0:
 		return errors.New("a grant is kept with half of its TTL or less")
@@ -351,8 +349,6 @@ func (w *world) inherit(before, heir trust.Lease, t trust.Terms) error {
 		return errors.New("an heir with a MinHold has less than a TTL")
 	case w.kept:
 		return errors.New("a lease is handed over whose files a child has")
-	case w.shared:
-		return errors.New("a lease is handed over that the store may take for a shared one")
 	case t.Why != w.terms[w.n-1].Why:
 		return errors.New("handed over under another purpose")
 	case heir.Deadline().Sub(w.now) < need && t.MaxHold == 0 && t.Progress == 0:
@@ -395,45 +391,44 @@ func (w *world) keep(i int) error {
 	return nil
 }
 
+// lower is a Downgrade of lease i.
 func (w *world) lower(i int) error {
-	if i >= w.n {
+	if i >= w.n || w.idles || w.rests {
 		return errSame
 	}
 	l := &w.leases[i]
-	holds, before := l.Holds(), w.shared
-	if !l.Lower() {
+	l.Look(w.now)
+	before := *l
+	t, ok := l.Lower(w.now)
+	if !ok {
+		if *l != before {
+			return errors.New("it was not lowered, but has changed")
+		}
 		return nil
 	}
-	if l.Ended() != nil || holds > 1 && !before {
-		return errors.New("a lease is lowered that has ended, or others count on")
-	}
-	w.shared = true
-	return nil
-}
-
-// lowered is the store's answer to a Downgrade.
-func (w *world) lowered() error {
-	if !w.shared || w.n > 1 {
-		return errSame
-	}
-	w.leases[0].Lowered()
-	if ended := w.leases[0].Ended() != nil; !ended && w.leases[0].Kind() != line.Shared {
-		return errors.New("it is lowered and not shared")
+	w.given++
+	switch {
+	case before.Ended() != nil || before.Holds() != 1 || l.State() != trust.Released || l.Holds() != 0:
+		return errors.New("a lease is lowered that has ended or that others count on, or it has not ended")
+	case t.Idle != 0 || t.MinHold > 0 && w.now.Add(t.MinHold) != w.began.Add(w.terms[i].MinHold):
+		return errors.New("the lease that shares is kept for a time of its own")
+	case t.MaxHold > 0 && w.now.Add(t.MaxHold) > w.got[i].Add(w.terms[i].MaxHold):
+		return errors.New("the lease that shares has a MaxHold of its own")
 	}
 	return nil
 }
 
-func (w *world) hold(k line.Kind) error {
+func (w *world) hold() error {
 	l := w.present()
 	if w.idles {
 		return errSame
 	}
 	holds := l.Holds()
-	if !l.Hold(k) {
+	if !l.Hold() {
 		return nil
 	}
-	if l.Ended() != nil || holds == 0 || k == line.Exclusive && w.shared {
-		return errors.New("a hold of a lease that has ended, was given back or is shared")
+	if l.Ended() != nil || holds == 0 {
+		return errors.New("a hold of a lease that has ended or was given back")
 	}
 	return nil
 }
@@ -545,10 +540,9 @@ var events = []event{
 	{"progress", (*world).report},
 	{"files", func(w *world) error { return w.keep(w.n - 1) }},
 	{"files of the first", func(w *world) error { return w.keep(0) }},
-	{"downgrade", func(w *world) error { return w.lower(0) }},
-	{"downgraded", (*world).lowered},
-	{"again", func(w *world) error { return w.hold(line.Exclusive) }},
-	{"again, shared", func(w *world) error { return w.hold(line.Shared) }},
+	{"downgrade", func(w *world) error { return w.lower(w.n - 1) }},
+	{"downgrade of the first", func(w *world) error { return w.lower(0) }},
+	{"again", (*world).hold},
 }
 
 // walk does every event in w, and every event after that, n deep. It returns how many
@@ -566,7 +560,7 @@ func (w world) walk(n int) (sequences int, err error) {
 		if err == nil {
 			err = next.check(&w)
 		}
-		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued && next.kept == w.kept && next.shared == w.shared && next.wanted == w.wanted {
+		if err == nil && next.leases == w.leases && next.now == w.now && next.asked == w.asked && next.queued == w.queued && next.kept == w.kept && next.wanted == w.wanted {
 			continue // it is as before
 		}
 		var below int

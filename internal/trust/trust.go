@@ -21,6 +21,7 @@
 //	Keep       no heirs
 //	Release    one hold less, or the end, which the caller makes by HandOver or End
 //	HandOver   released; the grant is another lease's, the heir
+//	Lower      released; the store puts a shared lease in its place
 //	Rest       released; the grant is kept until MinHold is over
 //	Idle       released; the grant is kept for the next call of this client
 //	Wanted     not kept; or, if nobody uses it, given back
@@ -38,7 +39,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/line"
 )
 
 const (
@@ -72,7 +72,6 @@ const (
 
 // Terms are what a lease was asked for.
 type Terms struct {
-	Kind    line.Kind
 	TTL     time.Duration
 	NoRenew bool
 	MaxHold time.Duration // 0: for ever
@@ -104,11 +103,9 @@ type Lease struct {
 	least driver.Instant // the grant is not given back before
 	holds int32          // how often it is held; 0 when Release has been called for each
 
-	expires  bool // the store ends it when its TTL has passed
-	lowering bool // a Downgrade has begun
-	lowered  bool // and was confirmed: it is shared
-	resting  bool // it only waits for least
-	idle     bool // and its grant may go to the next call of this client until then
+	expires bool // the store ends it when its TTL has passed
+	resting bool // it only waits for least
+	idle    bool // and its grant may go to the next call of this client until then
 
 	// Of its grant.
 	asking  int8           // requests that renew are under way
@@ -261,6 +258,32 @@ func (l *Lease) Release() Giving {
 	return Fewer
 }
 
+// Hold adds one hold, unless the lease has ended or is about to be given back.
+func (l *Lease) Hold() bool {
+	if l.cause != nil || l.holds == 0 {
+		return false
+	}
+	l.holds++
+	return true
+}
+
+// Lower ends the lease before the store is asked to put a shared one in its place, and returns
+// the terms of that, with what is left of MaxHold and MinHold. It does nothing and returns
+// false if the lease has ended (its grant may be another lease's by now), or has not one hold.
+func (l *Lease) Lower(now driver.Instant) (Terms, bool) {
+	if l.cause != nil || l.holds != 1 {
+		return Terms{}, false
+	}
+	t := l.terms
+	t.Idle, t.MinHold = 0, max(l.least.Sub(now), 0)
+	if l.limit != Never {
+		t.MaxHold = max(l.limit.Sub(now), 1)
+	}
+	l.holds = 0
+	l.End()
+	return t, true
+}
+
 // HandOver ends the lease, which is being released or is idle, and returns that of a
 // waiter, which has its grant and its trust window from then on. It does nothing and
 // returns false if the waiter needs a grant of its own: its Why differs, no tokens are
@@ -300,7 +323,7 @@ func (l *Lease) HandOver(t Terms, now driver.Instant, chance float64) (heir Leas
 
 // hasHeirs reports whether the grant may go to another lease without the store.
 func (l *Lease) hasHeirs(now driver.Instant) bool {
-	return l.tokens > 0 && now < l.turn && now < l.Deadline() && l.state == Held && !l.lowering
+	return l.tokens > 0 && now < l.turn && now < l.Deadline() && l.state == Held
 }
 
 // Early reports whether the lease has a MinHold that is not over: the store is to keep its

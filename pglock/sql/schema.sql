@@ -605,8 +605,8 @@ BEGIN
 END $$;
 
 -- renew_all renews several leases, and waits for none of their rows: code is -7 for one
--- whose row another request has, or that has ended, or taken another form: it has to be
--- renewed by itself. One row a lease, in their order, or only one with that of pawl.open.
+-- whose row another request has, or that has ended: it has to be renewed by itself. One row
+-- a lease, in their order, or only one with that of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.renew_all(p_timeline int, p_names text[], p_leases text[], p_kinds int[], p_ttls bigint[])
 RETURNS TABLE (code int, at bigint, news text, max_ttl bigint) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -740,31 +740,42 @@ BEGIN
     RETURNING (k.until > t)::int, m.lease;
 END $$;
 
--- downgrade makes an exclusive lease a shared one, with the same token and TTL, and lets
--- in the readers at the head of the queue. code is 1; 0 if the lease has ended; -2 if a
--- transaction still guards it.
-CREATE OR REPLACE FUNCTION pawl.downgrade(p_name text, p_lease text, p_claim bigint, OUT code int, OUT news text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE l pawl.lock; at bigint; ends bigint;
+-- downgrade ends the lease p_old, which is exclusive, and grants its name to p_lease, which is
+-- shared, in one step; then it lets in the readers at the head of the queue. With p_doubt a request
+-- for p_old may still be under way: it comes to nothing. code is 1; 0 if p_old has ended; -2 if nothing
+-- is granted for token us; -3 if p_lease has ended already; -7 if a transaction guards p_old; or that of pawl.open.
+CREATE OR REPLACE FUNCTION pawl.downgrade(p_timeline int, p_name text, p_old text, p_lease text, p_client text, p_record text, p_ttl bigint, p_claim bigint, p_doubt bool,
+  OUT code int, OUT token bigint, OUT at bigint, OUT news text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE l pawl.lock; is_open record;
 BEGIN
+  is_open := pawl.open(p_timeline, p_ttl);
+  code := is_open.code; token := is_open.max_ttl;
+  IF code <> 1 THEN RETURN; END IF;
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
-  at := pawl.us();
-  code := 0;
-  IF l.lease = p_lease AND l.until > at THEN
-    PERFORM 1 FROM pawl.lock WHERE name = p_name FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-      code := -2;
-      RETURN;
-    END IF;
-    INSERT INTO pawl.sharer(name, lease, client, kind, token, until, since, record) VALUES (p_name, p_lease, l.client, -1, l.tok, l.until, l.since, l.record);
-    l.lease := NULL; l.sharers := 1; l.kind := -1; l.soonest := l.until;
-  ELSE
-    SELECT s.until INTO ends FROM pawl.sharer s WHERE s.name = p_name AND s.lease = p_lease AND s.kind = -1;
-    IF ends IS NULL OR ends <= at THEN
-      SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
-      RETURN;
-    END IF;
+  at := pawl.us(); code := 0;
+  PERFORM 1 FROM pawl.ended WHERE lease = p_lease;
+  IF FOUND THEN
+    code := -3;
+    RETURN;
   END IF;
-  code := 1;
+  IF l.lease IS DISTINCT FROM p_old OR l.until <= at THEN
+    SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_old;
+    RETURN;
+  END IF;
+  IF is_open.closed > at THEN
+    code := -2; token := is_open.closed - at;
+    RETURN;
+  END IF;
+  PERFORM 1 FROM pawl.lock WHERE name = p_name FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    code := -7;
+    RETURN;
+  END IF;
+  IF p_doubt THEN
+    INSERT INTO pawl.ended(lease, until) VALUES (p_old, at + 300000000) ON CONFLICT DO NOTHING;
+  END IF;
+  l := pawl.give(l, at, p_ttl, p_lease, p_client, -1, p_record);
+  code := 1; token := l.token;
   IF l.waiters > 0 THEN l := pawl.go(l, at, p_claim, false); END IF;
   PERFORM pawl.put(l);
 END $$;

@@ -55,11 +55,9 @@ local function ask(lock, floor, queue, ended, lease)
   if value then
     s.n, s.kind = 1, 'exclusive'
   elseif redis.call('EXISTS', lock) == 1 then
-    -- A writer's lease is here if it has been downgraded.
-    local mine = kind == 'exclusive' and join(lease, client, 'shared', record) or me
     s.n, s.kind = sharers(lock, at)
-    shares = redis.call('ZSCORE', lock, '@' .. mine)
-    if shares and shut == 0 and stay(lock, mine, ttl, at) then
+    shares = redis.call('ZSCORE', lock, '@' .. me)
+    if shares and shut == 0 and stay(lock, me, ttl, at) then
       redis.call('ZREM', queue, me)
       return {1, digits(-shares), 0, 1, at}
     end

@@ -1,26 +1,26 @@
 -- SPDX-License-Identifier: Apache-2.0
--- downgrade makes an exclusive lease a shared one, with the same token and TTL, and
+-- downgrade ends an exclusive lease and grants its lock to a shared one, in one step, and
 -- lets in the readers at the head of the queue.
--- Gets: now, digits of guard.lua; lease.lua and queue.lua.
--- KEYS: lock, floor, queue, epoch, broken
--- ARGV: the attempt as a shared one, claim ms, channel
--- Returns {1}, or {0, who broke the lease or ''}.
+-- Gets: now, closed of guard.lua; lease.lua and queue.lua.
+-- KEYS: as of acquire, for one lock; what marks the exclusive lease as ended
+-- ARGV: client, kind, record, ttl ms, claim ms, channel, the shared lease, the exclusive one, 1 if a
+-- request for that was not answered, or 0
+-- Returns {1, token, server time}; {0} if the exclusive lease does not hold the lock; {-2, for how many
+-- more ms the server is closed}; or {-1}, {-3} or {-5, ttl}, as acquire.
 
-local lock, floor, queue, epoch, broken = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local attempt, claim, channel = unpack(ARGV)
-local lease = parse(attempt)
+local epoch, floor, ended, lock, queue, oldEnded = unpack(KEYS)
+local client, kind, record, ttl, claim, channel, lease, old, doubt = unpack(ARGV)
 
-local value, at = alone(lock), now()
-if owned(value, lease) then
-  local left = redis.call('PTTL', lock)
-  redis.call('DEL', lock)
-  redis.call('ZADD', lock, digits(at + left * 1000), attempt, '-' .. string.match(value, '^%S+ %S+ (%S+)'), '@' .. attempt)
-  redis.call('PEXPIRE', lock, left)
-elseif value or tonumber(redis.call('ZSCORE', lock, attempt) or 0) <= at then
-  local news = redis.call('GET', broken)
-  return {0, owned(news, lease) and string.sub(news, #lease + 2) or ''}
-end
-if redis.call('EXISTS', queue) == 1 then
-  go(lock, floor, queue, epoch, claim, channel, at, false)
-end
-return {1}
+local known, at = redis.call('MGET', epoch, floor, ended, lock), now()
+local shut = closed(epoch, known[1], at, ttl)
+if shut < 0 then return {shut, ttl} end
+if known[3] then return {-3} end
+if not owned(known[4], old) then return {0} end
+if shut > 0 then return {-2, math.ceil(shut / 1000)} end
+local s = state(lock, floor, queue, at, highest(known[2]), claim, channel)
+-- DEL needs no memory, and after it a server without memory accepts the rest.
+redis.call('DEL', lock)
+local token = give(s, ttl, lease, client, kind, record)
+if doubt == '1' then redis.call('SET', oldEnded, '', 'PX', ENDED) end
+if redis.call('EXISTS', queue) == 1 then admit(s, false) end
+return {1, token, at}

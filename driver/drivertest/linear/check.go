@@ -34,7 +34,7 @@ var model = porcupine.Model{
 func check(ops []operation, fencing bool, patience time.Duration) error {
 	var tokens []uint64
 	for _, o := range ops {
-		if o.do == granted {
+		if o.do == granted || o.do == downgraded {
 			tokens = append(tokens, o.token)
 		}
 	}

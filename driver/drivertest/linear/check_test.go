@@ -26,6 +26,10 @@ func grant(lease int, k kind) operation {
 	return operation{do: granted, lease: lease, kind: k, token: uint64(100 + lease)}
 }
 
+func lower(lease, heir int) operation {
+	return operation{do: downgraded, lease: lease, heir: heir, kind: shared, token: uint64(100 + heir)}
+}
+
 func of(lease int, do action) operation { return operation{do: do, lease: lease} }
 
 func no(k kind) operation { return operation{do: refused, kind: k} }
@@ -52,14 +56,12 @@ func TestGoodHistories(t *testing.T) {
 		"waiting":           at(grant(1, exclusive), of(1, released), from(2, grant(2, exclusive))),
 		"waiters, the second first": at(grant(1, exclusive), of(1, released),
 			from(3, token(103, grant(2, exclusive))), from(4, token(102, grant(3, exclusive))), from(13, of(3, released))),
-		"downgrade":             at(grant(1, exclusive), of(1, downgraded), grant(2, shared), of(1, downgraded), no(exclusive)),
-		"expiry":                at(grant(1, exclusive), of(1, trusted), from(12, of(1, mayEnd)), grant(2, exclusive), of(1, missed)),
-		"broken":                at(grant(1, shared), grant(2, shared), of(1, broke), of(1, missed), of(2, trusted), of(2, released), grant(3, 2)),
-		"slots in doubt":        at(grant(1, 2), grant(2, 2), of(1, mayEnd), grant(3, 2), of(1, released), of(2, released), of(3, trusted)),
-		"seen when in doubt":    at(grant(1, shared), of(1, mayEnd), grant(2, shared), of(1, trusted), of(1, missed)),
-		"release in doubt":      at(grant(1, exclusive), of(1, mayEnd), no(exclusive), grant(2, exclusive)),
-		"downgrade in doubt":    at(grant(1, exclusive), late(of(1, mayLower)), no(shared), grant(2, shared)),
-		"downgrade of no lease": at(grant(1, exclusive), of(1, released), of(1, mayLower), grant(2, exclusive), no(shared)),
+		"downgrade":          at(grant(1, exclusive), lower(1, 2), grant(3, shared), of(2, trusted), no(exclusive), of(2, released), of(3, released), grant(4, exclusive)),
+		"expiry":             at(grant(1, exclusive), of(1, trusted), from(12, of(1, mayEnd)), grant(2, exclusive), of(1, missed)),
+		"broken":             at(grant(1, shared), grant(2, shared), of(1, broke), of(1, missed), of(2, trusted), of(2, released), grant(3, 2)),
+		"slots in doubt":     at(grant(1, 2), grant(2, 2), of(1, mayEnd), grant(3, 2), of(1, released), of(2, released), of(3, trusted)),
+		"seen when in doubt": at(grant(1, shared), of(1, mayEnd), grant(2, shared), of(1, trusted), of(1, missed)),
+		"release in doubt":   at(grant(1, exclusive), of(1, mayEnd), no(exclusive), grant(2, exclusive)),
 		"release during a break that comes too late": at(grant(1, exclusive), of(1, released), from(12, of(1, missed))),
 	} {
 		if err := check(ops, true, patience); err != nil {
@@ -95,10 +97,12 @@ func TestBadHistories(t *testing.T) {
 		"refused by slots of its number": at(grant(1, 2), slotsHeld(2, 2)),
 		"refused by other slots":         at(grant(1, 2), slotsHeld(3, 2)),
 		"refused by slots of nobody":     at(grant(1, 2), of(1, released), slotsHeld(2, 3)),
-		"writer after a downgrade":       at(grant(1, exclusive), of(1, downgraded), grant(2, exclusive)),
-		"reader refused after one":       at(grant(1, exclusive), of(1, downgraded), no(shared)),
-		"downgraded after its release":   at(grant(1, exclusive), of(1, released), of(1, downgraded)),
-		"downgrade of a slot":            at(grant(1, 2), of(1, downgraded)),
+		"writer after a downgrade":       at(grant(1, exclusive), lower(1, 2), grant(3, exclusive)),
+		"reader refused after one":       at(grant(1, exclusive), lower(1, 2), no(shared)),
+		"trusted after its downgrade":    at(grant(1, exclusive), lower(1, 2), of(1, trusted)),
+		"downgraded after its release":   at(grant(1, exclusive), of(1, released), lower(1, 2)),
+		"downgraded twice":               at(grant(1, exclusive), lower(1, 2), lower(1, 3)),
+		"downgrade of a slot":            at(grant(1, 2), lower(1, 2)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := check(ops, true, patience)

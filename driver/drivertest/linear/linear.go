@@ -27,6 +27,7 @@ package linear
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"slices"
@@ -111,6 +112,8 @@ type run struct {
 	ttl       time.Duration
 	inspector bool
 	recalls   bool
+	// downgrades: an exclusive lease can become a shared one. Behind faults every grant seems to.
+	downgrades bool
 
 	clock  clock
 	calls  atomic.Int64
@@ -126,6 +129,7 @@ func start(t testing.TB, h drivertest.Harness) *run {
 		k, ok := d.(driver.Recaller)
 		r.recalls = ok && k.Recalls()
 		r.sure = d.Guarantees()
+		r.downgrades = r.downgrades || i == 0 && r.sure.Shared && isDowngrader(t, d, h.TTL)
 		link := drivertest.NewFaulty(d)
 		c, err := pawl.New(link.Driver(), &pawl.Options{TTL: h.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", i)}})
 		if err != nil {
@@ -139,6 +143,17 @@ func start(t testing.TB, h drivertest.Harness) *run {
 		r.drivers, r.links, r.clients = append(r.drivers, d), append(r.links, link), append(r.clients, c)
 	}
 	return r
+}
+
+// isDowngrader finds out with a lease whether grants of d are Downgraders.
+func isDowngrader(t testing.TB, d driver.Driver, ttl time.Duration) bool {
+	g, err := d.TryAcquire(t.Context(), &driver.Request{Name: "linear-" + rand.Text(), Lease: rand.Text(), TTL: ttl, Holder: new(driver.Holder)})
+	if err != nil {
+		return false
+	}
+	defer func() { _ = g.Release(context.Background()) }()
+	_, ok := g.(driver.Downgrader)
+	return ok
 }
 
 // kinds returns what is asked for on the i-th name: exclusive leases only, or one or

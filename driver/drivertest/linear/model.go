@@ -36,16 +36,15 @@ const (
 	otherSlots               // nobody was: slots of another number are held
 	released                 // the lease was held until its holder gave it back
 	trusted                  // the lease was held: its holder looked, or extended it
-	downgraded               // the lease was held, and is shared from then on
+	downgraded               // the lease was held until heir, a shared one, was granted in its place
 	broke                    // the lease was held until somebody broke it
 	missed                   // the lease was not held: it could not be broken
 	mayEnd                   // from then on the lease may end unseen, or may have ended
-	mayLower                 // the lease is shared from some moment on, if it is held
 )
 
 func (a action) String() string {
 	return [...]string{"granted", "refused", "other slots are held", "released", "trusted", "downgraded", "broken",
-		"not there to be broken", "may end", "may become shared"}[a]
+		"not there to be broken", "may end"}[a]
 }
 
 // operation is one step of a history of one name. It has happened, all at once, at
@@ -53,6 +52,7 @@ func (a action) String() string {
 type operation struct {
 	do     action
 	lease  int    // number of the lease that it is about
+	heir   int    // with downgraded: that of the lease in its place
 	kind   kind   // what was asked for
 	held   kind   // with otherSlots: those that are held
 	token  uint64 // of what was granted
@@ -75,6 +75,8 @@ func (o operation) String() string {
 		return s + fmt.Sprintf("%v refused", o.kind)
 	case otherSlots:
 		return s + fmt.Sprintf("%v refused: %v is held", o.kind, o.held)
+	case downgraded:
+		return s + fmt.Sprintf("#%d downgraded to #%d, token %d", o.lease, o.heir, o.token)
 	}
 	return s + fmt.Sprintf("#%d %v", o.lease, o.do)
 }
@@ -139,12 +141,11 @@ func (s state) step(o operation) (bool, state) {
 		s.kind, s.loose = k, insert(s.loose, o.lease)
 		return true, s
 	}
-	// Downgraded. Of a lease that is neither exclusive nor shared it cannot be.
-	ok := s.has(o.lease) && s.kind <= exclusive
-	if ok {
-		s.kind = shared
+	// Downgraded.
+	if !s.has(o.lease) || s.kind != exclusive {
+		return false, s
 	}
-	return ok || o.do == mayLower, s
+	return s.without(o.lease).step(operation{do: granted, lease: o.heir, kind: shared, rank: o.rank})
 }
 
 // with returns s with the lease that o grants. Leases that cannot be held beside it

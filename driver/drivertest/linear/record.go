@@ -95,6 +95,17 @@ func (h *history) attempt(at span, worker int, k kind, l *pawl.Lease, err error)
 	return nil
 }
 
+// downgraded notes that l was granted in place of g, and returns it.
+func (h *history) downgraded(at span, g *held, l *pawl.Lease) *held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := &held{Lease: l, n: len(h.known) + 1, kind: shared, worker: g.worker, seen: at, over: never}
+	h.known = append(h.known, n)
+	h.ops = append(h.ops, operation{do: downgraded, lease: g.n, heir: n.n, kind: shared, token: uint64(l.Token()), worker: g.worker, call: at.call, ret: at.ret})
+	g.over = at.ret
+	return n
+}
+
 // conditions are those of a run, by which operations mean more or less.
 type conditions struct {
 	sure      driver.Guarantees

@@ -20,8 +20,9 @@ func (r *run) work(ctx context.Context, h *history, worker int, c *pawl.Client) 
 		g := r.get(ctx, h, worker, c)
 		took := min(time.Since(began), 20*time.Millisecond)
 		if g != nil {
-			r.hold(ctx, h, g, took)
-			r.give(h, g)
+			if g = r.hold(ctx, h, g, took); g != nil {
+				r.give(h, g)
+			}
 		}
 		switch {
 		case !r.calm:
@@ -92,22 +93,23 @@ func slow(err error) bool {
 }
 
 // hold holds a lease for a while, as long as it takes to ask the store, and looks at
-// it again and again.
-func (r *run) hold(ctx context.Context, h *history, g *held, took time.Duration) {
+// it again and again. It returns what it has in the end, or nil.
+func (r *run) hold(ctx context.Context, h *history, g *held, took time.Duration) *held {
 	until := time.Now().Add(rand.N(time.Millisecond + took))
 	if !r.calm && rand.IntN(3) == 0 {
 		until = time.Now().Add(rand.N(3 * r.ttl / 2)) // longer than a client that is cut off may trust it
 	}
 	first := rand.IntN(2) == 0
 	if first {
-		r.change(ctx, h, g)
+		g = r.change(ctx, h, g)
 	}
-	for r.look(g) && ctx.Err() == nil && time.Now().Before(until) {
+	for g != nil && r.look(g) && ctx.Err() == nil && time.Now().Before(until) {
 		time.Sleep(min(r.ttl/200, time.Until(until)))
 	}
 	if !first {
-		r.change(ctx, h, g)
+		g = r.change(ctx, h, g)
 	}
+	return g
 }
 
 // look reports whether the holder may still trust the lease.
@@ -121,14 +123,15 @@ func (r *run) look(g *held) bool {
 	return true
 }
 
-// change extends or downgrades a lease, now and then.
-func (r *run) change(ctx context.Context, h *history, g *held) {
+// change extends or downgrades a lease, now and then, and returns the one that there is then.
+func (r *run) change(ctx context.Context, h *history, g *held) *held {
 	switch {
 	case rand.IntN(4) == 0 && h.begin():
 		r.extend(ctx, h, g)
-	case rand.IntN(2) == 0 && g.kind == exclusive && r.sure.Shared && h.begin():
-		r.downgrade(ctx, h, g)
+	case rand.IntN(2) == 0 && g.kind == exclusive && r.downgrades && h.begin():
+		return r.downgrade(ctx, h, g)
 	}
+	return g
 }
 
 func (r *run) extend(ctx context.Context, h *history, g *held) {
@@ -144,18 +147,18 @@ func (r *run) extend(ctx context.Context, h *history, g *held) {
 	}
 }
 
-func (r *run) downgrade(ctx context.Context, h *history, g *held) {
+// downgrade returns the lease in place of g, or nil: then both have ended, or are about to.
+func (r *run) downgrade(ctx context.Context, h *history, g *held) *held {
+	deadline := g.Deadline()
 	at := span{call: r.clock.now()}
-	err := g.Downgrade(ctx)
+	l, err := g.Downgrade(ctx)
 	at.ret = r.clock.now()
 	r.calls.Add(1)
-	o := operation{do: downgraded, lease: g.n, worker: g.worker}
-	if err != nil {
-		// The store may have carried it out, or may do so later, even if the lease has
-		// ended meanwhile: a reader that was let in does not wait for the answer.
-		o.do, at.ret = mayLower, never
+	if err == nil {
+		return h.downgraded(at, g, l)
 	}
-	h.add(at, o)
+	r.ended(h, g, at, deadline, g.Release(context.Background()))
+	return nil
 }
 
 // give releases a lease. What is lost may still be held in the store, for a while.
@@ -165,6 +168,11 @@ func (r *run) give(h *history, g *held) {
 	err := g.Release(context.Background())
 	at.ret = r.clock.now()
 	r.calls.Add(1)
+	r.ended(h, g, at, deadline, err)
+}
+
+// ended notes what a release has returned.
+func (r *run) ended(h *history, g *held, at span, deadline time.Time, err error) {
 	var lost *pawl.LostError
 	why := driver.Gone
 	if errors.As(err, &lost) {
