@@ -88,10 +88,11 @@ lab: deps schedules
 schedules:
 	GOMAXPROCS=1 SIM_SCHEDULES=20000 go test -count=1 -timeout 30m -run TestNothingForbiddenHappens ./lab/sim
 
-# The simulator's mutants compute, and would make the others late.
+# The simulator's mutants compute, and would make the others late. Without a package name go test prints what
+# happens while it happens.
 mutants: deps
-	go test -timeout 30m -parallel 3 -run TestSimulator ./internal/mutants
-	go test -timeout 60m -skip TestSimulator ./internal/mutants
+	cd internal/mutants && go test -timeout 15m -parallel 3 -run TestSimulator
+	cd internal/mutants && go test -timeout 40m -skip TestSimulator
 
 proof: deps
 	go run ./lab/proof -quick

@@ -273,11 +273,18 @@ func TestStuckLeaderCostsNoLease(t *testing.T) {
 		t.Fatal("the leader has changed before the test began")
 	}
 	s.leases = wire
-	renewed := func() bool {
+	old := s.term.Load()
+	if !eventually(patience, func() bool { // a read at one of the others tells of the new term
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+		_, err := g.prove(ctx)
+		return err == nil && s.term.Load() > old
+	}) {
+		t.Fatal("no read has told of the new leader")
+	}
+	renewed := func() bool {
 		b := *g.backing
-		return g.verify(ctx, &b, 0) == nil // one that runs beside another has a stream of its own
+		return b.keepAlive(t.Context(), s, 0) == nil && b.term == s.term.Load() // one that runs beside another has a stream of its own
 	}
 	if !eventually(patience, renewed) {
 		t.Error("the lease cannot be renewed, although two members of three are well")

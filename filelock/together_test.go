@@ -267,6 +267,21 @@ func TestJoin(t *testing.T) {
 	t.Parallel()
 	s := open(t, memoryDir(t))
 	first := s.take(t, "deploy", "shared")
+	leave, err := s.gate(t.Context(), encode("deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := make(chan *grant)
+	go func() { joined <- s.take(t, "deploy", "shared") }()
+	select {
+	case g := <-joined:
+		t.Error("one joins while another is in the gate")
+		leave()
+		release(t, g)
+	case <-time.After(100 * time.Millisecond):
+		leave()
+		release(t, <-joined)
+	}
 	var mu sync.Mutex
 	tokens := make(map[uint64]bool)
 	var all sync.WaitGroup

@@ -178,9 +178,18 @@ var eventually = servers.Eventually
 // TestRenewalsGoOnInQuarantine restarts a server that keeps its data.
 func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	t.Parallel()
+	const ttl = patience // it must not end before the server is back
+	opts := &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
+	request := func(name string) *driver.Request {
+		req := request(name)
+		req.TTL = ttl
+		return req
+	}
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
-	bless(t, s)
-	a := open(t, s.url(), testOptions())
+	if err := Bless(t.Context(), s.url(), opts); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, s.url(), opts)
 	g, other := take(t, a, request("deploy")), take(t, a, request("other"))
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := make(chan error)
@@ -190,7 +199,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond)
 	s.restart()
-	if !eventually(5*time.Second, func() bool { _, err := g.Renew(t.Context(), testMaxTTL); return err == nil }) {
+	if !eventually(patience, func() bool { _, err := g.Renew(t.Context(), ttl); return err == nil }) {
 		t.Fatal("a lease that the server still knows is not renewed")
 	}
 	if _, err := a.TryAcquire(t.Context(), request("new")); !errors.Is(err, driver.ErrUnavailable) {
@@ -198,7 +207,7 @@ func TestRenewalsGoOnInQuarantine(t *testing.T) {
 	}
 	// A lock that is released now may have been released before, and granted to a
 	// client that the server no longer knows: it must not be handed on yet.
-	if !eventually(testMaxTTL, func() bool { open, _, _ := a.server.Subscription("").State(); return open && queueLen(s, "other") == 1 }) {
+	if !eventually(patience, func() bool { open, _, _ := a.server.Subscription("").State(); return open && queueLen(s, "other") == 1 }) {
 		t.Fatal("the waiter does not come back")
 	}
 	if err := other.Release(t.Context()); err != nil {

@@ -97,6 +97,26 @@ func TestOtherServer(t *testing.T) {
 	}
 }
 
+// TestNewToOtherServer: the address leads to a server that nobody has used, and the first that comes
+// there has not had the lease.
+func TestNewToOtherServer(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second // longer than it takes to come to the other server
+	opts := &Options{MaxTTL: ttl, Options: pawl.Options{TTL: ttl}}
+	first, second := startServer(t), startServer(t)
+	grownUp(t, ttl, first, second)
+	link := drivertest.NewLink(t, first.Addr)
+	a, b := open(t, first.url(), opts), openThrough(t, link, opts)
+	if _, err := b.store.Inspect(t.Context(), "deploy"); err != nil { // it knows the first server
+		t.Fatal(err)
+	}
+	req := request("deploy")
+	req.TTL = ttl
+	held := take(t, a, req)
+	link.Redirect(second.Addr)
+	notBefore(t, b.store, held, ttl)
+}
+
 // TestLateArrival: a client that comes back after the quarantine, or after Bless has
 // ended it, does not start another one.
 func TestLateArrival(t *testing.T) {

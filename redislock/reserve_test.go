@@ -6,6 +6,7 @@ package redislock
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -25,6 +26,10 @@ func TestReserved(t *testing.T) {
 	g := take(t, a, long("deploy"))
 	if n, others := reserved(t, g); n != 4000 || others {
 		t.Errorf("Reserved of a free lock = %d, %v; want 4000, false", n, others)
+	}
+	floor, err := strconv.ParseUint(r.do("get", a.server.FloorKey(g.(*grant).key)), 10, 64)
+	if err != nil || floor < g.Token()+4000 {
+		t.Errorf("the server goes on from token %d, %v; want one after those that are reserved behind %d", floor, err, g.Token())
 	}
 	w := wait(t, r, b, long("deploy"))
 	last := wait(t, r, b, long("deploy"))

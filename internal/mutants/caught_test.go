@@ -72,7 +72,7 @@ var (
 	// What t.Error and its kind print, and what the runtime says of itself.
 	assertion = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: (.*)$|^(?:panic|fatal error): (.*)$|^(WARNING: DATA RACE)$|^ +(FAIL: testdata/script/.*)$`)
 	differs   = regexp.MustCompile(`(?:drivertest|history)-[A-Z2-7]+|[0-9][0-9A-Za-zµ.:_+-]*|/tmp/[^ ,;:"')]*|\b[A-Z2-7]{20,}\b|\b[0-9a-f]{16,}\b`)
-	setUp     = regexp.MustCompile(`test timed out after|connect: connection refused|address already in use|^WORK=`)
+	setUp     = regexp.MustCompile(`test timed out after|^\d+ schedules, \d+ leases, |bless: store unavailable: CLUSTERDOWN|connect: connection refused|address already in use|^WORK=`)
 )
 
 // assertions returns what a test says that has failed. Time-outs of the test and servers
@@ -116,10 +116,18 @@ func like(pattern, text string) bool {
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(text)
 }
 
-// write is called with mu held, after each addition: a run may be broken off.
+// write is called with mu held, after each addition: a run may be broken off. It leaves out mutants that
+// are gone.
 func (s *shows) write() error {
+	there := make(map[string]bool)
+	for _, m := range everyMutant() {
+		there[m.name] = true
+	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.want)) {
+		if !there[name] {
+			continue
+		}
 		for _, want := range s.want[name] {
 			fmt.Fprintf(&b, "%s\t%s\n", name, want)
 		}

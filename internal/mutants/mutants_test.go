@@ -198,7 +198,12 @@ func (b *binaries) mustCatch(t *testing.T, caught *shows, m mutant) {
 // A mutant whose source has changed does not fit it any more, or does not compile. This says so in
 // a moment.
 func TestEveryMutantFits(t *testing.T) {
-	_, b := prepare(t)
+	caught, b := prepare(t)
+	if *update {
+		if err := caught.write(); err != nil {
+			t.Error(err)
+		}
+	}
 	for number, err := range b.build.broken {
 		t.Errorf("%s: %v", everyMutant()[number-1].name, err)
 	}

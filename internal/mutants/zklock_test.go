@@ -94,7 +94,7 @@ func init() {
 		zk("a round confirms what is gone", "round.go",
 			"r.paths[paths[i]] = false", "_ = r.paths[paths[i]]", "TestRoundTellsWhoIsGone"),
 		zk("trust counts from the end of a round", "round.go",
-			"\t\tclose(r.done)", "\t\tr.sent = s.sending()\n\t\tclose(r.done)", "TestTrustFromSending"),
+			"\t\tif r.err == nil {\n\t\t\ts.noteRound", "\t\tr.sent = s.sending()\n\t\tif r.err == nil {\n\t\t\ts.noteRound", "TestTrustFromSending"),
 		zk("trust counts from the answer to create", "node.go",
 			"n.since, n.sure = m.since, m.sure", "n.since, n.sure = driver.Now(), m.sure", "TestTrustFromSending"),
 		zk("reserved tokens are others' too", "token.go",
