@@ -115,6 +115,9 @@ type Request struct {
 	Shared bool // held together with other shared leases
 	Slots  int  // if positive, held by at most this many at a time
 
+	// Queue is for a Store: join the queue, or keep the place there.
+	Queue bool
+
 	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL),
 	// and soon if Since is long ago. The store may then begin with less than the TTL;
 	// Since is earlier by the difference. A driver may ignore it.

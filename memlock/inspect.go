@@ -12,14 +12,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Inspector.
-func (p *participant) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	s := p.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := p.usable(ctx); err != nil {
+// Inspect implements driver.Store.
+func (w *wire) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	if err := w.enter(ctx); err != nil {
 		return nil, err
 	}
+	s := w.store
+	defer s.mu.Unlock()
 	l := s.locks[name]
 	if l == nil {
 		return &driver.Info{Name: name}, nil
@@ -29,14 +28,13 @@ func (p *participant) Inspect(ctx context.Context, name string) (*driver.Info, e
 	return l.info(now, true), nil
 }
 
-// List implements driver.Inspector.
-func (p *participant) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	s := p.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := p.usable(ctx); err != nil {
+// List implements driver.Store.
+func (w *wire) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if err := w.enter(ctx); err != nil {
 		return nil, err
 	}
+	s := w.store
+	defer s.mu.Unlock()
 	now := driver.Now()
 	var list []*driver.Info
 	for name, l := range s.locks {
@@ -52,29 +50,29 @@ func (p *participant) List(ctx context.Context, prefix string) ([]*driver.Info, 
 	return list, nil
 }
 
-// Break implements driver.Inspector.
-func (p *participant) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	s := p.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := p.usable(ctx); err != nil {
+// Break implements driver.Store.
+func (w *wire) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	if err := w.enter(ctx); err != nil {
 		return err
 	}
+	s := w.store
+	defer s.mu.Unlock()
 	l := s.locks[name]
 	if l == nil {
 		return driver.ErrReleased
 	}
 	now := driver.Now()
 	s.settle(l, now)
-	g := l.holder(lease)
+	h := l.holder(lease)
 	switch {
 	case len(l.holders) == 0:
 		return driver.ErrReleased
-	case g == nil:
+	case h == nil:
 		return &driver.HeldError{Info: l.info(now, false)}
 	}
-	g.lose(&driver.LostError{Reason: driver.Broken, By: by, Why: why})
-	l.remove(g, now)
+	l.broken = &broken{lease, &driver.LostError{Reason: driver.Broken, By: by, Why: why}}
+	h.lose(l.broken.loss)
+	l.remove(h, now)
 	return nil
 }
 
@@ -84,15 +82,15 @@ func (l *lock) info(now driver.Instant, queue bool) *driver.Info {
 	wall := time.Now().Round(0)
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
 	info := &driver.Info{Name: l.name, Token: driver.Token(l.token)}
-	for _, g := range l.holders {
-		h := driver.Held{
-			Holder: *g.holder, Lease: g.lease, Token: driver.Token(g.token), Why: g.why, Acquired: at(g.acquired),
-			Shared: g.shared, Slots: g.slots, Keeps: g.keeps,
+	for _, h := range l.holders {
+		held := driver.Held{
+			Holder: *h.holder, Lease: h.lease, Token: driver.Token(h.token), Why: h.why, Acquired: at(h.acquired),
+			Shared: h.shared, Slots: h.slots, Keeps: h.keeps,
 		}
-		if !g.owner.store.NoExpiry {
-			h.Renewed, h.Expires = at(g.since), at(g.expires())
+		if !h.owner.store.NoExpiry {
+			held.Renewed, held.Expires = at(h.since), at(h.expires())
 		}
-		info.Holders = append(info.Holders, h)
+		info.Holders = append(info.Holders, held)
 	}
 	if queue {
 		for w := l.head; w != nil; w = w.next {

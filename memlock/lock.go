@@ -4,6 +4,7 @@ package memlock
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -12,15 +13,64 @@ import (
 //
 // Whoever ends a lease, and whoever leaves the queue, lets in those waiters who
 // fit now in the same critical section. So at any other time the first waiter
-// does not fit, nobody can come in between, and TryAcquire cannot overtake the
+// does not fit, nobody can come in between, and a request cannot overtake the
 // queue: it has only to look whether there is one.
 //
 // It is never deleted, because it keeps the token, and is therefore small.
 type lock struct {
 	name       string
-	token      uint64   // the largest granted so far
-	holders    []*grant // in the order of tokens; some may have expired without anybody having looked
+	token      uint64    // the largest granted so far
+	holders    []*holder // in the order of tokens; some may have expired without anybody having looked
 	head, tail *waiter
+	broken     *broken // the last lease that was ended by force
+}
+
+// broken is a lease that was ended by force, and by whom.
+type broken struct {
+	lease string
+	loss  *driver.LostError
+}
+
+// loss returns why a lease that holds l no longer has ended.
+func (l *lock) loss(lease string) *driver.LostError {
+	if l != nil && l.broken != nil && l.broken.lease == lease {
+		return l.broken.loss
+	}
+	return &driver.LostError{Reason: driver.Gone}
+}
+
+// holder is one lease. A client may hold a hundred thousand, so it has no timer.
+type holder struct {
+	owner    *wire
+	lock     *lock
+	lease    string
+	holder   *driver.Holder
+	why      string
+	shared   bool
+	slots    int
+	token    uint64
+	spare    uint64 // tokens after its own that are its own too
+	waited   bool   // somebody was waiting when it was granted
+	keeps    bool   // its client may keep it when nobody uses it
+	acquired driver.Instant
+	since    driver.Instant // when the TTL began
+	ttl      time.Duration
+}
+
+// reserved is how many tokens a lease that may be kept has after its own.
+const reserved = 4000
+
+func (h *holder) expires() driver.Instant { return h.since.Add(h.ttl) }
+
+func (h *holder) answer() driver.Answer {
+	return driver.Answer{Granted: true, Token: h.token, Spare: h.spare, Waited: h.waited, Since: h.since, Session: h.owner.store, Handle: h}
+}
+
+// lose tells the client of a lease that somebody else has ended it.
+func (h *holder) lose(why *driver.LostError) {
+	if !h.owner.crashed {
+		h.owner.tell(driver.Event{Kind: driver.Lost, Name: h.lock.name, Lease: h.lease, Loss: why})
+	}
 }
 
 // fits reports whether req may be held together with the present holders, which
@@ -48,12 +98,12 @@ func (s *Store) settle(l *lock, now driver.Instant) {
 	}
 	ended := false
 	for i := 0; i < len(l.holders); {
-		g := l.holders[i]
-		if now < g.expires() {
+		h := l.holders[i]
+		if now < h.expires() {
 			i++
 			continue
 		}
-		g.lose(&driver.LostError{Reason: driver.Expired})
+		h.lose(&driver.LostError{Reason: driver.Expired})
 		l.holders = slices.Delete(l.holders, i, i+1)
 		ended = true
 	}
@@ -62,21 +112,14 @@ func (s *Store) settle(l *lock, now driver.Instant) {
 	}
 }
 
-// ask grants l to req if it fits and nobody waits, or if req is a repetition of
-// an attempt that holds it. The repetition gets the old grant with the old Since.
-// If there is neither a grant nor an error, the name is held.
-func (s *Store) ask(p *participant, l *lock, req *driver.Request, now driver.Instant) (*grant, error) {
+// find returns the holder that ref names, or nil.
+func (s *Store) find(ref driver.Ref, now driver.Instant) *holder {
+	l := s.locks[ref.Name]
+	if l == nil {
+		return nil
+	}
 	s.settle(l, now)
-	if g := l.holder(req.Lease); g != nil {
-		return g, nil
-	}
-	if err := l.otherSlots(req); err != nil {
-		return nil, err
-	}
-	if l.admits(req) {
-		return l.grant(p, req, now), nil
-	}
-	return nil, nil
+	return l.holder(ref.Lease)
 }
 
 // admits reports whether req may be granted now: it does not overtake.
@@ -90,10 +133,10 @@ func (l *lock) otherSlots(req *driver.Request) error {
 }
 
 // holder returns the holder with the given lease, or nil.
-func (l *lock) holder(lease string) *grant {
-	for _, g := range l.holders {
-		if g.lease == lease {
-			return g
+func (l *lock) holder(lease string) *holder {
+	for _, h := range l.holders {
+		if h.lease == lease {
+			return h
 		}
 	}
 	return nil
@@ -108,25 +151,25 @@ func (l *lock) slots() int {
 }
 
 // grant makes req a holder.
-func (l *lock) grant(p *participant, req *driver.Request, now driver.Instant) *grant {
+func (l *lock) grant(w *wire, req *driver.Request, now driver.Instant) *holder {
 	l.token++
-	g := &grant{
-		owner: p, lock: l,
+	h := &holder{
+		owner: w, lock: l,
 		lease: req.Lease, holder: req.Holder, why: req.Why, shared: req.Shared, slots: req.Slots,
 		token: l.token, acquired: now, since: now, ttl: req.TTL,
-		others: l.head != nil, keeps: req.Keeps,
+		waited: l.head != nil, keeps: req.Keeps,
 	}
 	if req.Keeps {
-		g.spare = reserved
+		h.spare = reserved
 		l.token += reserved
 	}
-	l.holders = append(l.holders, g)
-	return g
+	l.holders = append(l.holders, h)
+	return h
 }
 
-// remove takes the name from g, if it is a holder, and lets in the waiters that fit now.
-func (l *lock) remove(g *grant, now driver.Instant) {
-	if i := slices.Index(l.holders, g); i >= 0 {
+// remove takes the name from h, if it is a holder, and lets in the waiters that fit now.
+func (l *lock) remove(h *holder, now driver.Instant) {
+	if i := slices.Index(l.holders, h); i >= 0 {
 		l.holders = slices.Delete(l.holders, i, i+1)
 		l.admit(now)
 	}
@@ -138,19 +181,31 @@ func (l *lock) remove(g *grant, now driver.Instant) {
 func (l *lock) admit(now driver.Instant) {
 	for w := l.head; w != nil && l.fits(&w.req); w = l.head {
 		l.leave(w)
-		w.grant = l.grant(w.owner, &w.req, now)
-		w.wake()
+		h := l.grant(w.owner, &w.req, now)
+		w.owner.tell(driver.Event{Kind: driver.Granted, Name: l.name, Lease: h.lease, Grant: h.answer()})
 	}
-	if l.head != nil {
-		l.head.wake()
+	if w := l.head; w != nil {
+		w.owner.tell(driver.Event{Kind: driver.Look, Name: l.name, Lease: w.req.Lease, Grant: driver.Answer{Free: w.owner.store.free(l, now)}})
 	}
 }
 
-// nextEnd returns when the first of the leases ends unless it is renewed.
-func (l *lock) nextEnd() driver.Instant {
-	first := l.holders[0].expires()
-	for _, g := range l.holders[1:] {
-		first = min(first, g.expires())
+// free returns the time until the first of the leases ends unless it is renewed.
+func (s *Store) free(l *lock, now driver.Instant) time.Duration {
+	if s.NoExpiry || len(l.holders) == 0 {
+		return -1
 	}
-	return first
+	first := l.holders[0].expires()
+	for _, h := range l.holders[1:] {
+		first = min(first, h.expires())
+	}
+	return first.Sub(now)
+}
+
+// recall tells the clients that may keep a lease that somebody else wants its name.
+func (l *lock) recall(waits bool) {
+	for _, h := range l.holders {
+		if h.keeps && !h.owner.crashed {
+			h.owner.tell(driver.Event{Kind: driver.Wanted, Name: l.name, Lease: h.lease, Waits: waits})
+		}
+	}
 }

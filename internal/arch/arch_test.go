@@ -31,6 +31,7 @@ var layers = []struct {
 	{packages: []string{"internal/schedule", "internal/line"}}, // of package pawl
 	{packages: []string{"internal/trust"}},
 	{packages: []string{"internal/nodewire"}}, // of redislock/redlock and the simulator
+	{packages: []string{"internal/participant"}},
 	{packages: []string{""}},
 	{packages: []string{"fence"}},
 	{packages: []string{"adapt"}},

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Store is the wire to one lock service, and one participant in it: two Stores that are opened on the
+// same service exclude each other. Each method but Listen and Hear is one request. A Store keeps no record
+// of the leases of its client: package participant does that, once for all stores.
+//
+// All methods are safe for concurrent use. An error that is no *Failure leaves open whether the
+// request was carried out.
+type Store interface {
+	// Caps says what the store promises and what it can do. It is constant.
+	Caps() Caps
+
+	// Ask asks for the lease r.Lease on r.Name. If the lease holds the name already, it is granted
+	// again, with the same token. If r.Queue is set and the name is not granted, the lease is in the
+	// queue from then on; a repetition keeps its place.
+	Ask(ctx context.Context, r *Request) (Answer, error)
+
+	// Renew makes the TTL of a lease start anew. It never shortens what a lease has left: a ttl of a
+	// microsecond asks whether the lease still holds the name. It returns a *LostError if the
+	// lease has ended, and never revives it. A store that cannot give a lease a longer TTL than it
+	// was asked for with returns errors.ErrUnsupported and changes nothing.
+	Renew(ctx context.Context, l Ref, ttl time.Duration) (Renewal, error)
+
+	// End ends a lease, or takes it out of the queue, by compare and delete. It reports whether the
+	// lease was there. An End with Unsure or Doubt also has an effect on requests for the lease that
+	// the service receives later: they grant nothing.
+	End(ctx context.Context, l Ref, how End) (found bool, err error)
+
+	// Listen makes the store call f with each event from then on. It is called once, before
+	// any request. f does not block and calls no method of the store. Several goroutines may
+	// call it at a time.
+	Listen(f func(Event))
+
+	// Hear makes events about name arrive until stop is called. ready is closed as soon as
+	// they do, or the store knows why they cannot; then Ask with Queue says it.
+	Hear(name string) (ready <-chan struct{}, stop func())
+
+	// Inspect describes a name. A name that nobody holds has an Info without holders.
+	Inspect(ctx context.Context, name string) (*Info, error)
+
+	// List describes the names that have a holder or a waiter and begin with prefix, sorted by
+	// name.
+	List(ctx context.Context, prefix string) ([]*Info, error)
+
+	// Break ends the lease of any participant. If that lease does not hold name, it changes nothing
+	// and returns a *HeldError if another lease does, or if a transaction keeps the name, and
+	// else ErrReleased. The participant that had the lease gets a Lost event with by and why.
+	Break(ctx context.Context, name, lease string, by *Holder, why string) error
+
+	// Describe returns what all clients of the service have agreed on, and changes nothing.
+	Describe(ctx context.Context) (*StoreInfo, error)
+
+	// Examine asks each server how it is, and changes nothing.
+	Examine(ctx context.Context) []Finding
+
+	// Close frees what the store itself opened. Requests under way return soon.
+	Close() error
+}
+
+// Caps is what a store promises, and what it can do.
+type Caps struct {
+	Guarantees
+
+	// Queue: Ask may join a queue, and Granted and Look events tell who has its turn.
+	Queue bool
+	// Look is how often a waiter in the queue looks although it has heard nothing. 0: no event is
+	// lost, and a waiter looks only when the first lease before it must have ended.
+	Look time.Duration
+	// Keeps: Wanted events tell the client of a lease that others want its name.
+	Keeps bool
+	// Adopts: a lease is tied to no participant. Who knows its id can renew and end it, and it outlives
+	// the Store that has got it.
+	Adopts bool
+	// LongerTTL: Renew may give a lease a longer TTL than it was asked for with.
+	LongerTTL bool
+}
+
+// Answer is the answer to a request for a lease.
+type Answer struct {
+	Granted bool
+	Token   uint64  // of the lease
+	Spare   uint64  // how many tokens after it are set aside for the lease
+	Waited  bool    // another participant was waiting for the name, or may have been
+	Since   Instant // the latest one that is certainly not after the start of the TTL
+	Handle  any     // goes into the lease's Ref
+
+	// If the lease was not granted:
+	Holders []Held        // may be missing if the request was for the queue
+	Rank    int           // in the queue: 0 is first
+	Free    time.Duration // until the lease may be granted, if nobody renews; negative: unknown
+	Closed  time.Duration // for how much longer the store grants nothing, as it may have forgotten leases
+	Session any           // comparable: over what events about the name arrive; nil: they do not
+
+	Clock
+}
+
+// Renewal is the answer to a renewal.
+type Renewal struct {
+	Since Instant // as in Answer
+	Kept  bool    // the lease has a longer TTL already, which stays
+	Clock
+}
+
+// Clock is what the clock of a server has shown in an answer. The zero Clock is of a store without one.
+type Clock struct {
+	Server string
+	Sent   Instant       // before the request was sent
+	At     time.Duration // since 1970; 0: no clock
+}
+
+// Ref names a lease.
+type Ref struct {
+	Name, Lease string
+	Shared      bool
+	Slots       int
+	Handle      any // from the Answer or the Event that granted the lease; nil for a lease of another Store
+}
+
+// End is how a lease is ended.
+type End struct {
+	Unsure bool // the lease may not have been granted, and be in the queue
+	Doubt  bool // a request for the lease had no answer, and the service may receive it yet
+}
+
+// EventKind says which fields of an Event are set.
+type EventKind int
+
+const (
+	// Granted: the service has granted Name to the waiter Lease. Grant says what it is worth.
+	Granted EventKind = iota + 1
+	// Look: Lease is first in the queue now, and its name may be free after Grant.Free.
+	Look
+	// Lost: Lease was ended by somebody else. Loss says why, if that is known.
+	Lost
+	// Wanted: Lease was in the way of somebody who now Waits, or who was refused.
+	Wanted
+	// Missed: events about the names that Concerns accepts may have been lost.
+	Missed
+	// Told: News.
+	Told
+)
+
+// Event is something that a service has told its client unasked. Events may be late, repeated or lost.
+type Event struct {
+	Kind     EventKind
+	Name     string
+	Lease    string
+	Grant    Answer                 // Granted: Token, Spare, Waited, Handle, Session, and Since or Clock
+	For      time.Duration          // Granted without Since: the lease has the name for so long after Grant.At
+	Heard    Instant                // Granted without Since: when the message was read
+	Loss     *LostError             // Lost
+	Waits    bool                   // Wanted
+	Concerns func(name string) bool // Missed; nil: all names
+	News     News                   // Told
+}
+
+// Failure is an error of a request, with what is known of the request.
+type Failure struct {
+	Err     error // what the caller gets
+	Maybe   bool  // the service may have carried the request out, or may do so yet
+	Lasting bool  // a repetition will fail as well
+	Silent  bool  // there was no answer
+	Passing bool  // nothing is wrong: the request has to be repeated
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns f.Err.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// FailureOf returns what is known of a request that has failed with err.
+func FailureOf(err error) Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return *f
+	}
+	return Failure{Err: err, Maybe: true}
+}
+
+// Basic has the methods of a Store that does without a queue, events and a look from outside. Embed it in
+// a Store.
+type Basic struct{}
+
+var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Listen implements Store: there are no events.
+func (Basic) Listen(func(Event)) {}
+
+// Hear implements Store: there is nothing to wait for.
+func (Basic) Hear(string) (<-chan struct{}, func()) { return ready, func() {} }
+
+// Inspect implements Store with errors.ErrUnsupported.
+func (Basic) Inspect(context.Context, string) (*Info, error) { return nil, errors.ErrUnsupported }
+
+// List implements Store with errors.ErrUnsupported.
+func (Basic) List(context.Context, string) ([]*Info, error) { return nil, errors.ErrUnsupported }
+
+// Break implements Store with errors.ErrUnsupported.
+func (Basic) Break(context.Context, string, string, *Holder, string) error {
+	return errors.ErrUnsupported
+}
+
+// Describe implements Store: there is nothing to agree on.
+func (Basic) Describe(context.Context) (*StoreInfo, error) { return &StoreInfo{}, nil }
+
+// Examine implements Store: there is nothing to see.
+func (Basic) Examine(context.Context) []Finding { return nil }
+
+// Close implements Store.
+func (Basic) Close() error { return nil }

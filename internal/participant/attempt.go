@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// attempt is a request on its way to a lease.
+type attempt struct {
+	*lease
+	req  driver.Request
+	seen look // the last answer that did not grant
+}
+
+// look is an answer that did not grant, and over what events about the name arrived when the request
+// was sent.
+type look struct {
+	storekit.Look
+	session any
+}
+
+// attempt begins an attempt. Events find its lease from then on: they may come before the answer.
+func (p *Participant) attempt(req *driver.Request) *attempt {
+	l := &lease{p: p, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL}
+	if req.Keeps {
+		l.wanted = new(wanted)
+		_, l.wanted.stop = p.store.Hear(req.Name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if again := p.leases[req.Lease]; again != nil { // the call is repeated
+		l.doubt = again.doubt
+	}
+	p.leases[req.Lease] = l
+	return &attempt{lease: l, req: *req}
+}
+
+// ask asks the store once and records a grant.
+func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
+	a.req.Queue = queue
+	ans, err := a.p.store.Ask(ctx, &a.req)
+	heard := driver.Now()
+	if err != nil {
+		f := worded(driver.FailureOf(err))
+		a.p.mu.Lock()
+		a.doubt = a.doubt || f.Maybe
+		f.Maybe = a.doubt // the store may receive an earlier request yet
+		a.p.mu.Unlock()
+		return ans, &f
+	}
+	a.p.saw(ans.Clock, heard)
+	if !ans.Granted {
+		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, ans.Session}
+		return ans, nil
+	}
+	a.p.mu.Lock()
+	defer a.p.mu.Unlock()
+	if a.state != held { // else an event was faster
+		a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
+	}
+	return ans, nil
+}
+
+// maxRepeats bounds how often a request is repeated at once.
+const maxRepeats = 5
+
+// TryAcquire implements driver.Driver. It does not overtake waiters.
+func (p *Participant) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	a := p.attempt(req)
+	ans, err := a.ask(ctx, false)
+	for range maxRepeats {
+		if err != nil || ans.Granted || ans.Rank > 0 || len(ans.Holders) > 0 || ans.Closed > 0 {
+			break
+		}
+		ans, err = a.ask(ctx, false) // waiters that had gone were in the way
+	}
+	switch {
+	case err != nil:
+		return a.giveUp(driver.FailureOf(err))
+	case ans.Granted:
+		return a.grant(), nil
+	}
+	p.mu.Lock()
+	a.forget()
+	p.mu.Unlock()
+	if ans.Closed > 0 && len(ans.Holders) == 0 {
+		return nil, p.closedFor(ctx, ans)
+	}
+	return nil, &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}
+}
+
+// closedFor returns the error of a store that grants nothing at present.
+func (p *Participant) closedFor(ctx context.Context, ans driver.Answer) error {
+	err := &driver.ClosedError{Left: ans.Closed}
+	if info, no := p.store.Describe(ctx); no == nil {
+		err.MaxTTL, err.SetBy = info.MaxTTL, info.SetBy
+	}
+	return err
+}
+
+func infoOf(name string, holders []driver.Held) *driver.Info {
+	info := &driver.Info{Name: name, Holders: holders}
+	for _, h := range holders {
+		info.Token = max(info.Token, h.Token)
+	}
+	return info
+}
+
+// giveUp ends an attempt that has failed. If the store may have carried it out, it returns a grant whose
+// release undoes it, or undoes it at once where a request costs nothing.
+func (a *attempt) giveUp(f driver.Failure) (driver.Grant, error) {
+	p := a.p
+	p.mu.Lock()
+	a.waiter = nil
+	maybe := f.Maybe || a.state == held
+	if a.state = unsure; !maybe {
+		a.forget()
+	}
+	p.mu.Unlock()
+	switch {
+	case !maybe:
+		return nil, f.Err
+	case p.caps.CrossHost:
+		return a.lease, f.Err
+	}
+	if err := a.lease.Release(context.WithoutCancel(p.ctx)); err != nil && !errors.Is(err, driver.ErrLost) {
+		return a.lease, f.Err
+	}
+	return nil, f.Err
+}
+
+// lossOf returns err if it says that a lease is lost.
+func lossOf(err error) *driver.LostError {
+	var lost *driver.LostError
+	switch {
+	case errors.As(err, &lost):
+		return lost
+	case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrReleased):
+		return &driver.LostError{Reason: driver.Gone}
+	}
+	return nil
+}

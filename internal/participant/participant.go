@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package participant is the client half of a lock, written once for all stores.
+//
+// A driver.Store sends requests and reports events. A Participant keeps what the client knows of its
+// leases and its places in queues. It decides when a waiter looks, what a message that hands a name over
+// is worth, what an answer that did not come may have left in the store, for how long an outage is
+// borne, and when a lease is lost.
+//
+// Participant.mu guards all leases. No method of the store is called while it is held, and events take
+// it, so a store may report events while it holds a lock of its own.
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// Participant is one client of a store.
+type Participant struct {
+	store  driver.Store
+	caps   driver.Caps
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // what runs in the background
+
+	news storekit.Outbox[driver.News]
+
+	mu     sync.Mutex
+	leases map[string]*lease // from the first request on, by id
+	clocks map[string]*clock // by server
+	random *rand.Rand
+}
+
+// clock is that of a server.
+type clock struct{ storekit.ServerTime }
+
+// New returns the client half of a store. It owns the store and closes it. Its pauses are as random as
+// source; nil is a source of its own, which is the same in every run in a bubble of fake time.
+func New(store driver.Store, source rand.Source) *Participant {
+	if source == nil {
+		source = rand.NewPCG(uint64(time.Now().UnixNano()), 0)
+	}
+	p := &Participant{
+		store: store, caps: store.Caps(),
+		leases: make(map[string]*lease), clocks: make(map[string]*clock), random: rand.New(source),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	store.Listen(p.hear)
+	return p
+}
+
+// Store returns the wire of the participant.
+func (p *Participant) Store() driver.Store { return p.store }
+
+// Guarantees implements driver.Driver.
+func (p *Participant) Guarantees() driver.Guarantees { return p.caps.Guarantees }
+
+// Recalls implements driver.Recaller.
+func (p *Participant) Recalls() bool { return p.caps.Keeps }
+
+// OnNews implements driver.Reporter.
+func (p *Participant) OnNews(f func(driver.News)) { p.news.To(f) }
+
+// Inspect implements driver.Inspector.
+func (p *Participant) Inspect(ctx context.Context, name string) (*driver.Info, error) {
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	return p.store.Inspect(ctx, name)
+}
+
+// List implements driver.Inspector.
+func (p *Participant) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	return p.store.List(ctx, prefix)
+}
+
+// Break implements driver.Inspector.
+func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
+	if err := p.usable(ctx); err != nil {
+		return err
+	}
+	return p.store.Break(ctx, name, lease, by, why)
+}
+
+// Describe implements driver.Describer.
+func (p *Participant) Describe(ctx context.Context) (*driver.StoreInfo, error) {
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	return p.store.Describe(ctx)
+}
+
+// Examine implements driver.Examiner.
+func (p *Participant) Examine(ctx context.Context) []driver.Finding { return p.store.Examine(ctx) }
+
+// Close implements driver.Driver. Calls that wait return driver.ErrClosed; leases stay as they are.
+func (p *Participant) Close() error {
+	p.mu.Lock() // no work begins after this, beside Wait
+	closed := p.ctx.Err() != nil
+	p.cancel()
+	p.mu.Unlock()
+	if closed {
+		return nil
+	}
+	p.work.Wait()
+	return p.store.Close()
+}
+
+// spread returns a random duration in [0, d).
+func (p *Participant) spread(d time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Duration(p.random.Int64N(int64(max(d, 1))))
+}
+
+// errClosed is the error of calls of a closed participant.
+var errClosed = fmt.Errorf("%w: %w", driver.ErrUnavailable, driver.ErrClosed)
+
+func (p *Participant) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.ctx.Err() != nil {
+		return errClosed
+	}
+	return nil
+}
+
+// inBackground runs f, unless the participant is closed. The caller holds mu.
+func (p *Participant) inBackground(f func()) {
+	if p.ctx.Err() == nil {
+		p.work.Go(f)
+	}
+}
+
+// certain reports whether err says by itself what has become of a request.
+func certain(err error) bool {
+	for _, known := range []error{
+		driver.ErrHeld, driver.ErrLost, driver.ErrReleased, driver.ErrUnavailable, driver.ErrUncertain, driver.ErrDisagree,
+		driver.ErrDenied, errors.ErrUnsupported, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	var slots *driver.SlotsError
+	return errors.As(err, &slots)
+}
+
+// worded returns f with an error that says what has become of the request.
+func worded(f driver.Failure) driver.Failure {
+	switch {
+	case certain(f.Err):
+	case f.Maybe:
+		f.Err = fmt.Errorf("%w: %w", driver.ErrUncertain, f.Err)
+	default:
+		f.Err = fmt.Errorf("%w: %w", driver.ErrUnavailable, f.Err)
+	}
+	return f
+}

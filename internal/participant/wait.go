@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// waiter is a call of Acquire that waits. Participant.mu guards it.
+type waiter struct {
+	wake    chan struct{} // has room for one: something below has changed, or the lease is held
+	now     bool          // look at once
+	free    time.Duration // look after this, if soon is set
+	soon    bool
+	granted *driver.Event // what hands the name over, until the waiter has decided
+}
+
+func (w *waiter) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Acquire implements driver.Queuer. It polls a store without a queue.
+func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	if err := p.usable(ctx); err != nil {
+		return nil, err
+	}
+	a := p.attempt(req)
+	ready, stop := p.store.Hear(req.Name)
+	defer stop()
+	if f := a.enter(ctx, ready); f != nil {
+		return a.giveUp(*f)
+	}
+	p.mu.Lock()
+	if a.state == asking {
+		a.waiter = &waiter{wake: make(chan struct{}, 1)}
+	}
+	p.mu.Unlock()
+	if f := a.wait(ctx); f != nil {
+		return a.giveUp(*f)
+	}
+	return a.grant(), nil
+}
+
+// enter asks once, if events cannot be heard yet: a caller that need not wait needs none. Then it waits
+// until they can.
+func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Failure {
+	select {
+	case <-ready:
+		return nil
+	default:
+	}
+	ans, err := a.ask(ctx, false)
+	if f := driver.FailureOf(err); err != nil && !f.Passing {
+		return &f
+	}
+	if ans.Granted {
+		return nil
+	}
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return &driver.Failure{Err: ctx.Err()}
+	case <-a.p.ctx.Done():
+		return &driver.Failure{Err: errClosed}
+	}
+}
+
+// wait looks until the name is granted. Before the attempt is in the queue, wait returns a failure to the
+// caller. After that it goes on through every failure that may pass, except a silence of the store for a
+// whole TTL.
+func (a *attempt) wait(ctx context.Context) *driver.Failure {
+	queued, pause := false, minPause
+	var outage driver.Outage
+	for !a.isHeld() {
+		began := driver.Now()
+		ans, err := a.look(ctx, queued)
+		var next time.Duration
+		switch f := driver.FailureOf(err); {
+		case err == nil && ans.Granted:
+			return nil
+		case err == nil:
+			queued, pause = a.p.caps.Queue, minPause
+			outage.Over()
+			next = a.p.next(ans)
+		case !queued && !f.Passing, f.Lasting, ctx.Err() != nil, a.p.ctx.Err() != nil:
+			f.Maybe = f.Maybe || queued
+			return &f
+		default:
+			next, pause = pause/2+a.p.spread(pause/2), min(2*pause, maxPause)
+			if !f.Silent {
+				outage.Over()
+			} else if err := outage.Failed(began, a.ttl, f.Err); err != nil {
+				return &driver.Failure{Err: err, Maybe: true}
+			}
+		}
+		if f := a.sleep(ctx, next); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (a *attempt) isHeld() bool {
+	a.p.mu.Lock()
+	defer a.p.mu.Unlock()
+	return a.state == held
+}
+
+// look asks with a place in the queue. It waits for the answer for no longer than a store may be silent.
+func (a *attempt) look(ctx context.Context, queued bool) (driver.Answer, error) {
+	if !queued || !a.p.caps.CrossHost {
+		return a.ask(ctx, a.p.caps.Queue)
+	}
+	lctx, cancel := context.WithTimeout(ctx, a.ttl)
+	defer cancel()
+	ans, err := a.ask(lctx, true)
+	if err != nil && ctx.Err() == nil && lctx.Err() != nil {
+		f := driver.FailureOf(err)
+		f.Silent = true
+		return ans, &f
+	}
+	return ans, err
+}
+
+// sleep returns when it is time to look again, or when the name was handed over.
+func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		heard := a.heard()
+		switch {
+		case heard.held, heard.now:
+			return nil
+		case heard.soon:
+			timer.Reset(a.p.next(driver.Answer{Free: heard.free}))
+		}
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return &driver.Failure{Err: ctx.Err(), Maybe: a.p.caps.Queue}
+		case <-a.p.ctx.Done():
+			return &driver.Failure{Err: errClosed, Maybe: a.p.caps.Queue, Lasting: true}
+		case <-heard.wake:
+		}
+	}
+}
+
+// heard is what events have said to a waiter since it looked last.
+type heard struct {
+	held, now, soon bool
+	free            time.Duration
+	wake            <-chan struct{}
+}
+
+// heard returns that, and takes the name if an event has handed it over.
+func (a *attempt) heard() heard {
+	a.p.mu.Lock()
+	defer a.p.mu.Unlock()
+	w := a.waiter
+	if w == nil {
+		return heard{held: a.state == held}
+	}
+	h := heard{now: w.now, soon: w.soon, free: w.free, wake: w.wake}
+	w.now, w.soon = false, false
+	if e := w.granted; e != nil {
+		w.granted = nil
+		h.held = a.take(e)
+		h.now = !h.held
+	}
+	return h
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// wire is one participant's way to the store.
+type wire struct {
+	driver.Basic
+	store   *Store
+	tell    func(driver.Event)
+	crashed bool
+}
+
+var errCrashed = &driver.Failure{Err: errors.New("memlock: crashed"), Lasting: true}
+
+// Caps implements driver.Store.
+func (w *wire) Caps() driver.Caps {
+	return driver.Caps{
+		Guarantees: driver.Guarantees{Fencing: true, FIFO: true, Expiry: !w.store.NoExpiry, Shared: true, Slots: true},
+		Queue:      true, Keeps: true, Adopts: true, LongerTTL: true,
+	}
+}
+
+// Listen implements driver.Store.
+func (w *wire) Listen(f func(driver.Event)) { w.tell = f }
+
+// enter locks the store for a request.
+func (w *wire) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &driver.Failure{Err: err}
+	}
+	w.store.mu.Lock()
+	if w.crashed {
+		w.store.mu.Unlock()
+		return errCrashed
+	}
+	return nil
+}
+
+// Ask implements driver.Store.
+func (w *wire) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	if err := w.enter(ctx); err != nil {
+		return driver.Answer{}, err
+	}
+	s := w.store
+	defer s.mu.Unlock()
+	now, l := driver.Now(), s.lock(req.Name)
+	s.settle(l, now)
+	if h := l.holder(req.Lease); h != nil {
+		return h.answer(), nil
+	}
+	if err := l.otherSlots(req); err != nil {
+		return driver.Answer{}, &driver.Failure{Err: err, Lasting: true}
+	}
+	if l.admits(req) {
+		return l.grant(w, req, now).answer(), nil
+	}
+	if s.waiters[req.Lease] == nil {
+		l.recall(req.Queue)
+		if !req.Queue {
+			return driver.Answer{Holders: l.info(now, false).Holders, Rank: 1}, nil
+		}
+		l.enqueue(w, req, now)
+	}
+	ans := driver.Answer{Free: s.free(l, now), Session: s}
+	if l.head.req.Lease != req.Lease {
+		ans.Rank = 1 // that it is not the first is all that counts
+	}
+	return ans, nil
+}
+
+// Renew implements driver.Store.
+func (w *wire) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if err := w.enter(ctx); err != nil {
+		return driver.Renewal{}, err
+	}
+	defer w.store.mu.Unlock()
+	now := driver.Now()
+	h := w.store.find(ref, now)
+	if h == nil {
+		return driver.Renewal{}, w.store.locks[ref.Name].loss(ref.Lease)
+	}
+	kept := now.Add(ttl) <= h.expires()
+	if !kept {
+		h.since, h.ttl = now, ttl
+	}
+	return driver.Renewal{Since: now, Kept: kept}, nil
+}
+
+// End implements driver.Store. It does not look at ctx: there is nothing to wait for.
+func (w *wire) End(_ context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
+	if err := w.enter(context.Background()); err != nil {
+		return false, err
+	}
+	defer w.store.mu.Unlock()
+	now := driver.Now()
+	h := w.store.find(ref, now)
+	l := w.store.locks[ref.Name]
+	switch {
+	case h != nil:
+		l.remove(h, now)
+		if h.owner != w {
+			h.lose(nil)
+		}
+		return true, nil
+	case l != nil && w.store.quit(l, ref.Lease):
+		l.admit(now) // those behind it may fit with the holders
+		return true, nil
+	}
+	return false, nil
+}
