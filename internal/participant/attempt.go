@@ -5,6 +5,7 @@ package participant
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
@@ -21,6 +22,7 @@ type attempt struct {
 // was sent.
 type look struct {
 	storekit.Look
+	took    time.Duration // until the answer came
 	session any
 }
 
@@ -55,7 +57,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	a.p.saw(ans.Clock, heard)
 	if !ans.Granted {
-		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, ans.Session}
+		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, heard.Sub(ans.Sent), ans.Session}
 		return ans, nil
 	}
 	a.p.mu.Lock()

@@ -3,7 +3,9 @@
 package participant
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
@@ -27,7 +29,7 @@ func (p *Participant) hear(e driver.Event) {
 			return
 		}
 		if w := l.waiter; w != nil { // it looks, and finds out
-			w.granted, w.now = nil, true
+			w.granted, w.lost, w.now = nil, true, true
 			w.poke()
 		} else { // perhaps before the answer that has granted it
 			l.lose(orGone(e.Loss))
@@ -67,7 +69,7 @@ func (p *Participant) handed(l *lease, e *driver.Event) {
 	switch {
 	case l == nil: // its caller has gone
 		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
-	case l.waiter != nil:
+	case l.waiter != nil && !l.waiter.lost: // else the event is late
 		l.waiter.granted = e
 		l.waiter.poke()
 	}
@@ -81,9 +83,13 @@ func (p *Participant) decline(l driver.Ref) {
 	_, _ = p.store.End(ctx, l, driver.End{})
 }
 
+// tripsOfClaim is how many requests have to fit into what is left of a claim.
+const tripsOfClaim = 3
+
 // take makes the lease one that is held, as an event has granted it. It reports false if the waiter has to
 // look: if the caller does not renew and so needs the whole TTL, if the event came over something else
-// than the last answer, or if too little is left of the claim. The caller holds mu.
+// than the last answer, or if so little is left of the claim that a renewal could come too late. The
+// caller holds mu.
 func (a *attempt) take(e *driver.Event) bool {
 	if e.Grant.Since != 0 {
 		a.hold(&e.Grant, storekit.Term{Sent: e.Grant.Since, Heard: driver.Now(), TTL: a.ttl}, e.Grant.Since)
@@ -93,17 +99,20 @@ func (a *attempt) take(e *driver.Event) bool {
 		return false
 	}
 	claim := storekit.Claim{At: e.Grant.At, For: e.For, Heard: e.Heard}
-	t, ok := claim.Term(a.seen.Look, a.ttl, driver.Now())
-	if ok {
-		a.hold(&e.Grant, t, t.Since(a.ttl))
+	now := driver.Now()
+	t, ok := claim.Term(a.seen.Look, a.ttl, now)
+	since := t.Since(a.ttl)
+	if !ok || since.Add(a.ttl).Sub(now) < tripsOfClaim*a.seen.took {
+		return false
 	}
-	return ok
+	a.hold(&e.Grant, t, since)
+	return true
 }
 
-// missed makes the waiters look and asks for the leases whose events may have been lost. The caller holds
-// mu.
+// missed makes the waiters look, in the order in which they came, and asks for the leases whose events may
+// have been lost. The caller holds mu.
 func (p *Participant) missed(concerns func(name string) bool) {
-	var all []*lease
+	var waiters, leases []*lease
 	for _, l := range p.leases {
 		if concerns != nil && !concerns(l.ref.Name) {
 			continue
@@ -113,15 +122,20 @@ func (p *Participant) missed(concerns func(name string) bool) {
 		}
 		switch {
 		case l.waiter != nil:
-			l.waiter.now = true
-			l.waiter.poke()
+			waiters = append(waiters, l)
 		case l.state == held:
-			all = append(all, l)
+			leases = append(leases, l)
 		}
 	}
-	if len(all) > 0 {
+	slices.SortFunc(waiters, func(a, b *lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
+	for _, l := range waiters {
+		l.waiter.now = true
+		l.waiter.poke()
+	}
+	if len(leases) > 0 {
+		slices.SortFunc(leases, func(a, b *lease) int { return cmp.Compare(a.token, b.token) })
 		p.inBackground(func() {
-			storekit.Confirm(p.ctx, askAtOnce, all, func(ctx context.Context, l *lease) bool { return l.confirm(ctx) })
+			storekit.Confirm(p.ctx, askAtOnce, leases, func(ctx context.Context, l *lease) bool { return l.confirm(ctx) })
 		})
 	}
 }

@@ -23,12 +23,12 @@ type lease struct {
 	others bool    // somebody was waiting when it was granted
 	waiter *waiter // while it is waited for
 
-	token uint64
-	spare uint64 // reserved tokens after it
-	since driver.Instant
-	term  storekit.Term // the present one
-	clock *clock        // of the server that counts it
-	loss  storekit.Loss
+	token  uint64
+	spare  uint64 // reserved tokens after it
+	since  driver.Instant
+	term   storekit.Term // the present one
+	clock  *clock        // of the server that counts it
+	loss   storekit.Loss
 	wanted *wanted // nil unless the client may keep the lease
 }
 

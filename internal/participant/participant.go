@@ -33,10 +33,11 @@ type Participant struct {
 
 	news storekit.Outbox[driver.News]
 
-	mu     sync.Mutex
-	leases map[string]*lease // from the first request on, by id
-	clocks map[string]*clock // by server
-	random *rand.Rand
+	mu      sync.Mutex
+	leases  map[string]*lease // from the first request on, by id
+	clocks  map[string]*clock // by server
+	waiters uint64            // so far
+	random  *rand.Rand
 }
 
 // clock is that of a server.

@@ -11,10 +11,12 @@ import (
 
 // waiter is a call of Acquire that waits. Participant.mu guards it.
 type waiter struct {
+	number  uint64        // in the order in which they came
 	wake    chan struct{} // has room for one: something below has changed, or the lease is held
 	now     bool          // look at once
 	free    time.Duration // look after this, if soon is set
 	soon    bool
+	lost    bool          // a grant was ended by somebody else: only an answer counts
 	granted *driver.Event // what hands the name over, until the waiter has decided
 }
 
@@ -38,7 +40,8 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (driver.
 	}
 	p.mu.Lock()
 	if a.state == asking {
-		a.waiter = &waiter{wake: make(chan struct{}, 1)}
+		p.waiters++
+		a.waiter = &waiter{number: p.waiters, wake: make(chan struct{}, 1)}
 	}
 	p.mu.Unlock()
 	if f := a.wait(ctx); f != nil {
