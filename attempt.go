@@ -21,6 +21,9 @@ const (
 	// driver's Close takes that is some five seconds.
 	closeTimeout = 4 * time.Second
 
+	// maxLate bounds how often a grant is asked for again that came too late to be of use.
+	maxLate = 3
+
 	// Bounds of the pause between two looks at a store that has no queue.
 	minPause = 20 * time.Millisecond
 	maxPause = 500 * time.Millisecond
@@ -34,8 +37,8 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	seen := c.tokens.seen(req.Name)
 	grant, err := acquire(ctx, req)
-	if err == nil && req.Renewed && c.late(grant, req) {
-		// The grant had little time left, and the process was stopped. Another attempt has
+	for n := 0; err == nil && c.late(grant, req) && n < maxLate && c.over(ctx) == nil; n++ {
+		// The grant had little time left, or the process was stopped. Another attempt has
 		// an id of its own: what still ends this one may come late.
 		_ = c.giveBack(ctx, grant)
 		req = renamed(req)
@@ -50,7 +53,7 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 		err = checkToken(grant, seen)
 	}
 	if err == nil && c.late(grant, req) {
-		err = fmt.Errorf("the grant took longer than its TTL of %v: use a longer one: %w", req.TTL, &LostError{Reason: driver.Expired})
+		err = fmt.Errorf("%w: each grant took longer than its TTL of %v: use a longer one", ErrUnavailable, req.TTL)
 	}
 	if err != nil {
 		if grant != nil {

@@ -45,6 +45,7 @@ func (p *Participant) attempt(req *driver.Request) *attempt {
 // ask asks the store once and records a grant.
 func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	a.req.Queue = queue
+	began := driver.Now()
 	ans, err := a.p.store.Ask(ctx, &a.req)
 	heard := driver.Now()
 	if err != nil {
@@ -55,6 +56,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 		a.p.mu.Unlock()
 		return ans, &f
 	}
+	a.p.answered.Store(true)
 	a.p.saw(ans.Clock, heard)
 	if !ans.Granted {
 		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, heard.Sub(ans.Sent), ans.Session}
@@ -62,9 +64,11 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
-	if a.state != held { // else an event was faster
-		a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
+	if w := a.waiter; w != nil && w.lost >= began { // perhaps after this answer
+		w.now = true
+		return driver.Answer{}, nil
 	}
+	a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
 	return ans, nil
 }
 

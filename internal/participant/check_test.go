@@ -9,7 +9,8 @@ import (
 
 const (
 	watchEvery = 100 * time.Millisecond
-	idleFor    = 3 * time.Second // for how long a name may be free while somebody waits for it
+	ownerless  = 500 * time.Millisecond // for how long a lease that nobody has may keep others out
+	idleFor    = 3 * time.Second        // for how long a name may be free while somebody waits for it
 )
 
 // granted checks a lease that a client has just got.
@@ -45,6 +46,9 @@ func (w *world) checkTrust() {
 				w.fail("%s and %s trust a lease on %s at the same time", other.why, t.why, t.Name())
 			}
 		}
+		if id := t.ID(); w.toldLost[id] {
+			w.fail("%s trusts a lease of whose end its client has heard", t.why)
+		}
 		if w.broken[t.why] != 0 || w.plan.stepsClock() {
 			continue
 		}
@@ -66,7 +70,7 @@ func (p *plan) stepsClock() bool {
 
 // watch looks at the world now and then until stop is closed.
 func (w *world) watch(stop <-chan struct{}) {
-	end := w.begin.Add(length)
+	end := w.begin
 	for _, f := range w.plan.Faults {
 		if e := w.begin.Add(f.At + f.For); e.After(end) {
 			end = e
@@ -83,6 +87,7 @@ func (w *world) watch(stop <-chan struct{}) {
 		}
 		w.mu.Lock()
 		w.checkTrust()
+		w.checkSilence()
 		if time.Now().After(end) {
 			w.checkIdle()
 		}
@@ -93,27 +98,66 @@ func (w *world) watch(stop <-chan struct{}) {
 	}
 }
 
-// checkIdle checks that no name is free for long while a client waits for it. The caller holds mu.
+// checkIdle checks that a client that waits for a name gets it soon if nobody uses it. The caller holds mu.
 func (w *world) checkIdle() {
+	trips := 4 * w.plan.Far
 	for name, sn := range w.service.names {
 		w.service.settle(sn)
-		used := slices.ContainsFunc(sn.holders, func(h *serviceLease) bool { return !h.claim })
 		var waits *call
 		for _, c := range w.waiting {
 			if c.name == name {
 				waits = c
 			}
 		}
-		if used || waits == nil || w.service.now() < w.service.closed {
-			delete(w.idle, name)
-			continue
+		used := slices.ContainsFunc(sn.holders, func(h *serviceLease) bool { return !h.claim })
+		w.lasts(name, idleFor+trips, waits != nil && !used && w.service.now() >= w.service.closed, "%s is free, and somebody waits for it", name)
+		for _, h := range sn.holders {
+			w.lasts(h.req.Lease, ownerless+trips, waits != nil && !w.uses(h.client, name), "the lease of %s, which nobody has, keeps others from %s", h.req.Why, name)
 		}
-		since, ok := w.idle[name]
-		if !ok {
-			w.idle[name] = w.now()
-		} else if w.now()-since > idleFor {
-			w.fail("%s was free for %v while client %d waited for it", name, w.now()-since, waits.client)
-			delete(w.idle, name)
+		for _, q := range sn.queue {
+			w.lasts(q.req.Lease, ownerless+trips, !w.owned[q.req.Why], "%s has a place for %s, which has gone", name, q.req.Why)
+		}
+	}
+}
+
+// uses reports whether a client has a lease on a name, wants one, or has to keep one for its MinHold. The caller
+// holds mu.
+func (w *world) uses(client int, name string) bool {
+	for _, t := range w.trusted {
+		if t.client == client && t.Name() == name {
+			return true
+		}
+	}
+	for why, c := range w.waiting {
+		if c.client == client && c.name == name && w.now()-max(c.began, w.answered[why]) < time.Second {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.plan.Scripts, func(s script) bool {
+		return s.Client == client && slices.ContainsFunc(s.Ops, func(o op) bool { return o.MinHold > 0 })
+	})
+}
+
+// lasts fails if something has been so at each look for longer than d.
+func (w *world) lasts(what string, d time.Duration, so bool, format string, args ...any) {
+	since, ok := w.idle[what]
+	switch {
+	case !so:
+		delete(w.idle, what)
+	case !ok:
+		w.idle[what] = w.now()
+	case w.now()-since > d:
+		w.fail("for %v "+format, append([]any{w.now() - since}, args...)...)
+		delete(w.idle, what)
+	}
+}
+
+// checkSilence checks that no call waits for much longer than a TTL while the store does not answer. The caller
+// holds mu.
+func (w *world) checkSilence() {
+	for why, c := range w.waiting {
+		if since := w.silent[c.client]; since != 0 && w.now()-max(since, c.began) > 3*(w.plan.TTL+requestTimeout)+time.Second { // behind others of its client
+			w.fail("%s still waits, after a silence of %v", why, w.now()-max(since, c.began))
 		}
 	}
 }
@@ -123,6 +167,12 @@ func (w *world) leftovers() {
 	time.Sleep(w.plan.TTL + goneAfter + time.Second)
 	w.mu.Lock()
 	left := w.service.left()
+	for i, half := range w.halves {
+		if n := half.Known(); n > 0 && !w.plan.hasMinHold() { // Close leaves those to the store
+
+			w.fail("client %d still knows %d leases", i, n)
+		}
+	}
 	if left != "" {
 		w.fail("left at the service: %s", left)
 	}
@@ -134,4 +184,10 @@ func (w *world) leftovers() {
 	}
 	w.mu.Unlock()
 	time.Sleep(time.Minute) // what is under way ends before the bubble does
+}
+
+func (p *plan) hasMinHold() bool {
+	return slices.ContainsFunc(p.Scripts, func(s script) bool {
+		return slices.ContainsFunc(s.Ops, func(o op) bool { return o.MinHold > 0 })
+	})
 }

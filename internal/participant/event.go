@@ -29,7 +29,7 @@ func (p *Participant) hear(e driver.Event) {
 			return
 		}
 		if w := l.waiter; w != nil { // it looks, and finds out
-			w.granted, w.lost, w.now = nil, true, true
+			w.granted, w.lost, w.now = nil, driver.Now(), true
 			w.poke()
 		} else { // perhaps before the answer that has granted it
 			l.lose(orGone(e.Loss))
@@ -69,7 +69,7 @@ func (p *Participant) handed(l *lease, e *driver.Event) {
 	switch {
 	case l == nil: // its caller has gone
 		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
-	case l.waiter != nil && !l.waiter.lost: // else the event is late
+	case l.waiter != nil && l.waiter.lost == 0: // else the event is late
 		l.waiter.granted = e
 		l.waiter.poke()
 	}

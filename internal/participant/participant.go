@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -31,7 +32,8 @@ type Participant struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // what runs in the background
 
-	news storekit.Outbox[driver.News]
+	answered atomic.Bool // the store has answered once
+	news     storekit.Outbox[driver.News]
 
 	mu      sync.Mutex
 	leases  map[string]*lease // from the first request on, by id

@@ -13,8 +13,9 @@ import (
 type plan struct {
 	Seed    uint64
 	TTL     time.Duration
-	Polls   bool // the store has no queue
-	Gentle  bool // whatever happens, renewals are answered within a third of the TTL
+	Polls   bool          // the store has no queue
+	Gentle  bool          // whatever happens, renewals are answered within a third of the TTL
+	Far     time.Duration // that each message takes at least
 	Scripts []script
 	Faults  []fault
 }
@@ -61,6 +62,9 @@ func between(r *rand.Rand, low, high time.Duration) time.Duration {
 func draw(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 7))
 	p := &plan{Seed: seed, TTL: between(r, 1500*time.Millisecond, 4*time.Second), Polls: r.IntN(8) == 0, Gentle: r.IntN(4) == 0}
+	if r.IntN(6) == 0 {
+		p.Far = between(r, 50*time.Millisecond, p.TTL/8)
+	}
 	clients, names := 2+r.IntN(2), 1+r.IntN(2)
 	for c := range clients {
 		for range 1 + r.IntN(2) {
@@ -77,6 +81,9 @@ func draw(seed uint64) *plan {
 	}
 	for range r.IntN(5) {
 		f := fault{At: between(r, 0, length), For: between(r, 20*time.Millisecond, 4*time.Second), What: all[r.IntN(len(all))], Client: r.IntN(clients+1) - 1, Much: r.Float64()}
+		if f.What == "silent" && r.IntN(3) == 0 {
+			f.For = between(r, 4*time.Second, 40*time.Second)
+		}
 		if f.What == "pause" && f.Client < 0 {
 			f.Client = 0
 		}
@@ -87,7 +94,7 @@ func draw(seed uint64) *plan {
 }
 
 func drawOp(r *rand.Rand, ttl time.Duration, names int) op {
-	o := op{Think: between(r, 0, time.Second), Patience: between(r, 500*time.Millisecond, 20*time.Second), Hold: between(r, 0, time.Second), Name: r.IntN(names)}
+	o := op{Think: between(r, 0, time.Second), Patience: between(r, 500*time.Millisecond, 20*time.Second) * time.Duration(1+r.IntN(2)*2), Hold: between(r, 0, time.Second), Name: r.IntN(names)}
 	if r.IntN(4) == 0 {
 		o.Hold = between(r, 0, 3*ttl)
 	}
@@ -103,7 +110,7 @@ func drawOp(r *rand.Rand, ttl time.Duration, names int) op {
 	case 5:
 		o.MinHold = between(r, 0, ttl)
 	case 6:
-		o.KeepIdle = between(r, 0, 3*time.Second)
+		o.KeepIdle = between(r, 0, 10*time.Second)
 	case 7:
 		o.Extend = ttl * 9 / 10
 	}

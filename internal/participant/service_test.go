@@ -14,7 +14,7 @@ import (
 const (
 	claimFor  = time.Second
 	lookFor   = 2 * time.Second // Caps.Look
-	spares    = 10
+	spares    = 1
 	goneAfter = 10 * time.Second // a waiter that does not look for so long loses its place
 )
 
@@ -258,8 +258,9 @@ func (s *service) breakAll(name string) {
 
 // restart begins a new run. If its data are lost, it grants nothing until leases that it may have
 // forgotten have ended.
-func (s *service) restart(empty bool) {
+func (s *service) restart(empty bool, back time.Duration) {
 	s.run++
+	s.offset -= back // it may be another machine, whose clock is behind
 	if !empty {
 		return
 	}

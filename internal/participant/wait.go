@@ -16,8 +16,8 @@ type waiter struct {
 	now     bool          // look at once
 	free    time.Duration // look after this, if soon is set
 	soon    bool
-	lost    bool          // a grant was ended by somebody else: only an answer counts
-	granted *driver.Event // what hands the name over, until the waiter has decided
+	lost    driver.Instant // when an event said that a grant was ended: only what is asked later counts
+	granted *driver.Event  // what hands the name over, until the waiter has decided
 }
 
 func (w *waiter) poke() {
@@ -58,12 +58,8 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 		return nil
 	default:
 	}
-	ans, err := a.ask(ctx, false)
-	if f := driver.FailureOf(err); err != nil && !f.Passing {
-		return &f
-	}
-	if ans.Granted {
-		return nil
+	if ans, err := a.ask(ctx, false); err != nil || ans.Granted {
+		return nil // wait goes on from here
 	}
 	select {
 	case <-ready:
@@ -75,15 +71,14 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 	}
 }
 
-// wait looks until the name is granted. Before the attempt is in the queue, wait returns a failure to the
-// caller. After that it goes on through every failure that may pass, except a silence of the store for a
-// whole TTL.
+// wait looks until the name is granted. It goes on through every failure that may pass, until the store has
+// been silent for a whole TTL. Of a store that has never answered it returns the first failure.
 func (a *attempt) wait(ctx context.Context) *driver.Failure {
 	queued, pause := false, minPause
 	var outage driver.Outage
 	for !a.isHeld() {
 		began := driver.Now()
-		ans, err := a.look(ctx, queued)
+		ans, err := a.look(ctx)
 		var next time.Duration
 		switch f := driver.FailureOf(err); {
 		case err == nil && ans.Granted:
@@ -92,15 +87,20 @@ func (a *attempt) wait(ctx context.Context) *driver.Failure {
 			queued, pause = a.p.caps.Queue, minPause
 			outage.Over()
 			next = a.p.next(ans)
-		case !queued && !f.Passing, f.Lasting, ctx.Err() != nil, a.p.ctx.Err() != nil:
+		case f.Lasting, ctx.Err() != nil, a.p.ctx.Err() != nil:
 			f.Maybe = f.Maybe || queued
+			return &f
+		case !a.p.answered.Load() && !f.Passing:
+			if f.Silent {
+				f.Err = &driver.SilentError{For: driver.Now().Sub(began), Err: f.Err}
+			}
 			return &f
 		default:
 			next, pause = pause/2+a.p.spread(pause/2), min(2*pause, maxPause)
 			if !f.Silent {
 				outage.Over()
 			} else if err := outage.Failed(began, a.ttl, f.Err); err != nil {
-				return &driver.Failure{Err: err, Maybe: true}
+				return &driver.Failure{Err: err, Maybe: f.Maybe || queued}
 			}
 		}
 		if f := a.sleep(ctx, next); f != nil {
@@ -116,14 +116,14 @@ func (a *attempt) isHeld() bool {
 	return a.state == held
 }
 
-// look asks with a place in the queue. It waits for the answer for no longer than a store may be silent.
-func (a *attempt) look(ctx context.Context, queued bool) (driver.Answer, error) {
-	if !queued || !a.p.caps.CrossHost {
+// look asks. It waits for the answer for no longer than the store may be silent.
+func (a *attempt) look(ctx context.Context) (driver.Answer, error) {
+	if !a.p.answered.Load() || !a.p.caps.CrossHost {
 		return a.ask(ctx, a.p.caps.Queue)
 	}
 	lctx, cancel := context.WithTimeout(ctx, a.ttl)
 	defer cancel()
-	ans, err := a.ask(lctx, true)
+	ans, err := a.ask(lctx, a.p.caps.Queue)
 	if err != nil && ctx.Err() == nil && lctx.Err() != nil {
 		f := driver.FailureOf(err)
 		f.Silent = true

@@ -27,6 +27,7 @@ type wire struct {
 	session   int // over which events arrive; 0 while there is none
 	sessions  int
 	reconnect *time.Timer
+	ready     chan struct{} // closed when there is one; nil if nobody waits for that
 }
 
 var errRefused = errors.New("connection refused")
@@ -44,6 +45,23 @@ func (w *wire) Listen(f func(driver.Event)) { w.hear = f; w.connect() }
 func (w *wire) connect() {
 	w.sessions++
 	w.session = w.sessions
+	if w.ready != nil {
+		close(w.ready)
+		w.ready = nil
+	}
+}
+
+// Hear implements driver.Store: all events come over one connection.
+func (w *wire) Hear(string) (ready <-chan struct{}, stop func()) {
+	w.w.mu.Lock()
+	defer w.w.mu.Unlock()
+	switch {
+	case w.session != 0:
+		return w.Basic.Hear("")
+	case w.ready == nil:
+		w.ready = make(chan struct{})
+	}
+	return w.ready, func() {}
 }
 
 // cut ends the connection for events. Some time later there is another one, if the service can be reached.
@@ -72,7 +90,7 @@ func (w *wire) again() {
 // delay is how long one message takes.
 func (w *wire) delay(r *rand.Rand) time.Duration {
 	f := w.w.fault(w.client)
-	d := time.Millisecond + time.Duration(r.Int64N(int64(4*time.Millisecond)))
+	d := w.w.plan.Far + time.Millisecond + time.Duration(r.Int64N(int64(4*time.Millisecond)))
 	if f.slow > 0 {
 		d += time.Duration(r.Int64N(int64(f.slow)))
 	}
@@ -171,11 +189,15 @@ func (w *wire) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 			}
 		}
 	})
-	if f != nil {
-		return driver.Answer{}, f
-	}
 	w.w.mu.Lock()
 	defer w.w.mu.Unlock()
+	if f != nil {
+		w.w.doubted[r.Lease] = w.w.doubted[r.Lease] || f.Maybe
+		return driver.Answer{}, f
+	}
+	if err == nil {
+		w.w.answered[r.Why] = w.w.now()
+	}
 	ans.Since, ans.Sent = sent, sent
 	return ans, err
 }
@@ -201,6 +223,12 @@ func (w *wire) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driv
 }
 
 func (w *wire) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
+	w.w.mu.Lock()
+	if w.w.doubted[l.Lease] && !how.Doubt {
+		w.w.fail("client %d ends a lease and does not say that a request for it is in doubt", w.client)
+	}
+	delete(w.w.doubted, l.Lease) // it has been said
+	w.w.mu.Unlock()
 	w.w.trace("%d ends %s %+v", w.client, l.Name, how)
 	first := true
 	_, f := w.trip(ctx, fmt.Sprint("end ", l.Name, l.Shared, l.Slots), func() {

@@ -26,6 +26,7 @@ type world struct {
 	mu      sync.Mutex
 	service *service
 	wires   []*wire
+	halves  []*participant.Participant
 	pawls   []*pawl.Client
 	faults  []conditions // by client
 	paused  []time.Duration
@@ -34,12 +35,16 @@ type world struct {
 	over    bool
 
 	trusted  []*trusted
+	owned    map[string]bool          // calls whose lease somebody wants or has, by Why
 	waiting  map[string]*call         // by what their requests have as Why
 	broken   map[string]time.Duration // when a lease was ended by force, by Why
+	toldLost map[string]bool          // leases of whose end the client was told
 	never    map[string]error         // calls whose error says that nothing was recorded
-	quiet    bool                     // faults have ended
-	idle     map[string]time.Duration
-	tokens   map[int]pawl.Token // the last one that was seen, by name
+	doubted  map[string]bool          // leases for which a request had no answer
+	answered map[string]time.Duration // when a call was answered last
+	silent   []time.Duration          // since when a client has no answers; 0: it has
+	idle     map[string]time.Duration // since when a name has no use, or a lease no owner
+	tokens   map[int]pawl.Token       // the last one that was seen, by name
 	failures []string
 	log      []string
 }
@@ -67,6 +72,7 @@ type call struct {
 	client int
 	name   string
 	op     op
+	began  time.Duration
 }
 
 func (w *world) now() time.Duration { return time.Since(w.begin) }
@@ -86,19 +92,20 @@ func (w *world) note(format string, args ...any) {
 
 // run runs a plan and returns the world at its end.
 func run(p *plan) *world {
-	w := &world{plan: p, begin: time.Now(), waiting: make(map[string]*call), broken: make(map[string]time.Duration), never: make(map[string]error), idle: make(map[string]time.Duration), tokens: make(map[int]pawl.Token)}
+	w := &world{plan: p, begin: time.Now(), owned: make(map[string]bool), waiting: make(map[string]*call), broken: make(map[string]time.Duration), toldLost: make(map[string]bool), never: make(map[string]error), doubted: make(map[string]bool), answered: make(map[string]time.Duration),
+		idle: make(map[string]time.Duration), tokens: make(map[int]pawl.Token)}
 	w.service = newService(w)
 	w.service.maxTTL = p.TTL
 	clients := 0
 	for _, s := range p.Scripts {
 		clients = max(clients, s.Client+1)
 	}
-	w.faults, w.paused = make([]conditions, clients), make([]time.Duration, clients)
+	w.faults, w.paused, w.silent = make([]conditions, clients), make([]time.Duration, clients), make([]time.Duration, clients)
 	for c := range clients {
 		wi := &wire{w: w, client: c}
 		w.wires = append(w.wires, wi)
-		d := participant.New(wi, rand.NewPCG(p.Seed, uint64(c)<<8))
-		client, err := pawl.New(d, &pawl.Options{TTL: p.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", c), User: "u", Host: "h", PID: c + 1, Command: "c"}})
+		w.halves = append(w.halves, participant.New(wi, rand.NewPCG(p.Seed, uint64(c)<<8)))
+		client, err := pawl.New(w.halves[c], &pawl.Options{TTL: p.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", c), User: "u", Host: "h", PID: c + 1, Command: "c"}})
 		if err != nil {
 			panic(err)
 		}
@@ -155,7 +162,7 @@ func (w *world) schedule(f fault) {
 		slow := time.Duration(f.Much * float64(time.Second))
 		if w.plan.Gentle {
 			// A claim is for a second, of which half may be gone when the first renewal is sent.
-			slow = time.Duration(f.Much * float64(150*time.Millisecond))
+			slow = time.Duration(f.Much * float64(min(150*time.Millisecond, w.plan.TTL/7-w.plan.Far)))
 		}
 		lasting(func(c *conditions) { c.slow = slow }, func(c *conditions) { c.slow = 0 })
 	case "down":
@@ -163,6 +170,12 @@ func (w *world) schedule(f fault) {
 		at(f.At, func() { w.cut(f.Client) })
 	case "silent":
 		lasting(func(c *conditions) { c.silent = true }, func(c *conditions) { c.silent = false })
+		for i := range w.faults {
+			if f.Client < 0 || f.Client == i {
+				at(f.At, func() { w.silent[i] = w.now() })
+				at(f.At+f.For, func() { w.silent[i] = 0 })
+			}
+		}
 	case "mute", "loss-events":
 		lasting(func(c *conditions) { c.lossOfMessages = f.Much }, func(c *conditions) { c.lossOfMessages = 0 })
 	case "deaf":
@@ -175,7 +188,7 @@ func (w *world) schedule(f fault) {
 	case "restart", "empty":
 		at(f.At, func() {
 			w.note("%s", f.What)
-			w.service.restart(f.What == "empty")
+			w.service.restart(f.What == "empty", time.Duration(f.Much*float64(time.Second)))
 			w.cut(-1)
 		})
 	case "break":
@@ -233,17 +246,22 @@ func (w *world) event() string {
 
 // deliver hands an event to a client after a while, if its connection lasts. The caller holds mu.
 func (w *world) deliver(wi *wire, e driver.Event) {
-	session := wi.session
-	time.AfterFunc(wi.delay(wi.dice(w.event())), func() {
+	session, r := wi.session, wi.dice(w.event())
+	time.AfterFunc(wi.delay(r), func() {
 		w.standStill(wi.client)
 		w.mu.Lock()
-		gone := wi.session != session || wi.closed
+		gone := wi.session != session && r.IntN(2) == 0 || wi.closed // else it was read before the connection ended
 		w.mu.Unlock()
 		if gone {
 			return
 		}
 		e.Heard = driver.Now()
 		wi.hear(e)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if e.Kind == driver.Lost && !w.toldLost[e.Lease] {
+			w.toldLost[e.Lease] = true
+		}
 	})
 }
 
@@ -284,6 +302,9 @@ func (o op) options(why string) []pawl.Option {
 
 func (w *world) operate(client int, why string, o op) {
 	name := fmt.Sprint("name", o.Name)
+	w.mu.Lock()
+	w.owned[why] = true
+	w.mu.Unlock()
 	l, err := w.acquire(client, name, why, o)
 	if err != nil {
 		w.refused(why, o, err)
@@ -300,6 +321,9 @@ func (w *world) operate(client int, why string, o op) {
 	}
 	w.mu.Lock()
 	lost := l.Err() != nil
+	if lost && w.plan.Gentle && w.broken[why] == 0 && o.NoRenew && w.now()-t.since < w.plan.TTL/2 {
+		w.fail("%s: a lease that nobody renews was lost after %v", why, w.now()-t.since)
+	}
 	if lost && w.plan.Gentle && w.broken[why] == 0 && !o.NoRenew {
 		w.fail("%s: a lease whose renewals were answered was lost: %v", why, l.Err())
 	}
@@ -307,6 +331,9 @@ func (w *world) operate(client int, why string, o op) {
 	w.note("%s releases (%v)", why, l.Err())
 	w.mu.Unlock()
 	_ = l.Release(context.Background())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.owned, why)
 }
 
 func (w *world) acquire(client int, name, why string, o op) (*pawl.Lease, error) {
@@ -315,7 +342,7 @@ func (w *world) acquire(client int, name, why string, o op) (*pawl.Lease, error)
 		return c.TryAcquire(context.Background(), name, o.options(why)...)
 	}
 	w.mu.Lock()
-	w.waiting[why] = &call{client, name, o}
+	w.waiting[why] = &call{client, name, o, w.now()}
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), o.Patience)
 	defer cancel()
@@ -333,6 +360,7 @@ func (w *world) refused(why string, o op, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note("%s: %v", why, err)
+	delete(w.owned, why)
 	n := 0
 	for _, outcome := range outcomes {
 		if errors.Is(err, outcome) {
@@ -342,7 +370,11 @@ func (w *world) refused(why string, o op, err error) {
 	if n > 1 {
 		w.fail("%s: %v is %d outcomes", why, err, n)
 	}
-	if !errors.Is(err, pawl.ErrUnavailable) || o.Patience > 0 {
+	if o.Patience > 0 {
+		w.gaveUp(why, err)
+		return
+	}
+	if !errors.Is(err, pawl.ErrUnavailable) {
 		return
 	}
 	w.never[why] = err
@@ -352,6 +384,21 @@ func (w *world) refused(why string, o op, err error) {
 				w.fail("%s: %v, but it was recorded", why, err)
 			}
 		}
+	}
+}
+
+// gaveUp checks the error of Acquire: one that has been answered goes on until its context ends, or until it has
+// had no answer for a whole TTL. The caller holds mu.
+func (w *world) gaveUp(why string, err error) {
+	var silent *driver.SilentError
+	var slots *pawl.SlotsError
+	last, answered := w.answered[why]
+	switch {
+	case !answered, errors.Is(err, context.DeadlineExceeded), errors.As(err, &slots):
+	case !errors.As(err, &silent):
+		w.fail("%s: %v, although it had been answered", why, err)
+	case w.now()-last < w.plan.TTL:
+		w.fail("%s: %v, although it was answered %v ago", why, err, w.now()-last)
 	}
 }
 
