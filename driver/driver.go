@@ -115,8 +115,11 @@ type Request struct {
 	Shared bool // held together with other shared leases
 	Slots  int  // if positive, held by at most this many at a time
 
-	// Queue is for a Store: join the queue, or keep the place there.
-	Queue bool
+	// Queue and Instead are for a Store. Queue: join the queue, or keep the place there.
+	// Instead: the id of an exclusive lease of this client, in whose place this shared one is
+	// granted, in one step. If that lease has ended, Ask returns a *LostError.
+	Queue   bool
+	Instead string
 
 	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL),
 	// and soon if Since is long ago. The store may then begin with less than the TTL;

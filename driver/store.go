@@ -74,11 +74,15 @@ type Caps struct {
 	// Look is how often a waiter in the queue looks although it has heard nothing. 0: no event is
 	// lost, and a waiter looks only when the first lease before it must have ended.
 	Look time.Duration
+	// Shows: Inspect, List and Break work.
+	Shows bool
 	// Keeps: Wanted events tell the client of a lease that others want its name.
 	Keeps bool
 	// Adopts: a lease is tied to no participant. Who knows its id can renew and end it, and it outlives
 	// the Store that has got it.
 	Adopts bool
+	// Downgrades: Ask understands Request.Instead.
+	Downgrades bool
 	// LongerTTL: Renew may give a lease a longer TTL than it was asked for with.
 	LongerTTL bool
 }

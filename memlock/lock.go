@@ -167,6 +167,19 @@ func (l *lock) grant(w *wire, req *driver.Request, now driver.Instant) *holder {
 	return h
 }
 
+// replace grants req, which is shared, in place of an exclusive lease. Waiting readers come in, up to the first
+// writer.
+func (l *lock) replace(w *wire, req *driver.Request, now driver.Instant) (driver.Answer, error) {
+	old := l.holder(req.Instead)
+	if old == nil {
+		return driver.Answer{}, l.loss(req.Instead)
+	}
+	l.holders = l.holders[:0]
+	h := l.grant(w, req, now)
+	l.admit(now)
+	return h.answer(), nil
+}
+
 // remove takes the name from h, if it is a holder, and lets in the waiters that fit now.
 func (l *lock) remove(h *holder, now driver.Instant) {
 	if i := slices.Index(l.holders, h); i >= 0 {

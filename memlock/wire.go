@@ -24,7 +24,7 @@ var errCrashed = &driver.Failure{Err: errors.New("memlock: crashed"), Lasting: t
 func (w *wire) Caps() driver.Caps {
 	return driver.Caps{
 		Guarantees: driver.Guarantees{Fencing: true, FIFO: true, Expiry: !w.store.NoExpiry, Shared: true, Slots: true},
-		Queue:      true, Keeps: true, Adopts: true, LongerTTL: true,
+		Queue:      true, Shows: true, Keeps: true, Adopts: true, Downgrades: true, LongerTTL: true,
 	}
 }
 
@@ -55,6 +55,9 @@ func (w *wire) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	s.settle(l, now)
 	if h := l.holder(req.Lease); h != nil {
 		return h.answer(), nil
+	}
+	if req.Instead != "" {
+		return l.replace(w, req, now)
 	}
 	if err := l.otherSlots(req); err != nil {
 		return driver.Answer{}, &driver.Failure{Err: err, Lasting: true}

@@ -88,6 +88,10 @@ func (e *env) look(probe *driver.Request, longer bool) {
 	_, downgrader := g.(driver.Downgrader)
 	_, adopter := d.(driver.Adopter)
 	r, recalls := d.(driver.Recaller)
+	if p, ok := d.(interface{ Caps() driver.Caps }); ok {
+		caps := p.Caps()
+		queuer, inspector, notifier, adopter = caps.Queue, caps.Shows, notifier && caps.Queue, caps.Adopts
+	}
 	e.has = map[string]bool{
 		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Reserver": reserves,
 		"Downgrader": downgrader && sure.Shared, "Adopter": adopter && sure.Expiry, "Recaller": recalls && r.Recalls() && sure.Expiry,

@@ -63,6 +63,9 @@ func New(store driver.Store, source rand.Source) *Participant {
 // Store returns the wire of the participant.
 func (p *Participant) Store() driver.Store { return p.store }
 
+// Caps returns what the store promises and can do.
+func (p *Participant) Caps() driver.Caps { return p.caps }
+
 // Guarantees implements driver.Driver.
 func (p *Participant) Guarantees() driver.Guarantees { return p.caps.Guarantees }
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Downgrade gives back l, which is exclusive, and returns the shared lease that req asks for. Both happen in
+// one step at the store. It returns ErrLost or ErrReleased if l has ended.
+//
+// After an error that is driver.ErrUncertain the store has one of the two: the grant that comes with the error
+// ends the shared one, and Release of l the exclusive one.
+func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	p := l.p
+	switch {
+	case !p.caps.Downgrades:
+		return nil, fmt.Errorf("this store cannot turn a lease into a shared one: %w", errors.ErrUnsupported)
+	case l.ref.Shared || l.ref.Slots > 0:
+		return nil, errors.New("only an exclusive lease can be turned into a shared one")
+	}
+	if err := l.over(); err != nil {
+		return nil, err
+	}
+	a := p.attempt(req)
+	a.req.Instead = l.ref.Lease
+	ans, err := a.ask(ctx, false)
+	p.mu.Lock()
+	l.doubt = l.doubt || a.doubt // it may have ended
+	if err == nil && ans.Granted {
+		l.state = ended
+		l.loss.Hush()
+		l.forget()
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return a.giveUp(driver.FailureOf(err))
+	}
+	return a.grant(), nil
+}
