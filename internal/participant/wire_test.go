@@ -5,7 +5,6 @@ package participant_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
@@ -172,6 +171,7 @@ func (w *wire) Ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 	first := true
 	r := *req
 	w.w.mu.Lock()
+	w.w.whys[r.Lease] = r.Why
 	var session any
 	if w.session != 0 {
 		session = w.w.sessionOf(w)
@@ -207,7 +207,7 @@ func (w *wire) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driv
 	var r driver.Renewal
 	var err error
 	first := true
-	sent, f := w.trip(ctx, fmt.Sprint("renew ", l.Name, l.Shared, l.Slots), func() {
+	sent, f := w.trip(ctx, "renew "+w.w.whose(l.Lease), func() {
 		a, e := w.w.service.renew(l, ttl)
 		if first {
 			r, err, first = a, e, false
@@ -231,7 +231,7 @@ func (w *wire) End(ctx context.Context, l driver.Ref, how driver.End) (found boo
 	w.w.mu.Unlock()
 	w.w.trace("%d ends %s %+v", w.client, l.Name, how)
 	first := true
-	_, f := w.trip(ctx, fmt.Sprint("end ", l.Name, l.Shared, l.Slots), func() {
+	_, f := w.trip(ctx, "end "+w.w.whose(l.Lease), func() {
 		if ok := w.w.service.end(l, how); first {
 			found, first = ok, false
 		}

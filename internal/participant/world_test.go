@@ -44,6 +44,7 @@ type world struct {
 	answered map[string]time.Duration // when a call was answered last
 	silent   []time.Duration          // since when a client has no answers; 0: it has
 	idle     map[string]time.Duration // since when a name has no use, or a lease no owner
+	whys     map[string]string        // of leases
 	tokens   map[int]pawl.Token       // the last one that was seen, by name
 	failures []string
 	log      []string
@@ -93,7 +94,7 @@ func (w *world) note(format string, args ...any) {
 // run runs a plan and returns the world at its end.
 func run(p *plan) *world {
 	w := &world{plan: p, begin: time.Now(), owned: make(map[string]bool), waiting: make(map[string]*call), broken: make(map[string]time.Duration), toldLost: make(map[string]bool), never: make(map[string]error), doubted: make(map[string]bool), answered: make(map[string]time.Duration),
-		idle: make(map[string]time.Duration), tokens: make(map[int]pawl.Token)}
+		idle: make(map[string]time.Duration), tokens: make(map[int]pawl.Token), whys: make(map[string]string)}
 	w.service = newService(w)
 	w.service.maxTTL = p.TTL
 	clients := 0
@@ -400,6 +401,13 @@ func (w *world) gaveUp(why string, err error) {
 	case w.now()-last < w.plan.TTL:
 		w.fail("%s: %v, although it was answered %v ago", why, err, w.now()-last)
 	}
+}
+
+// whose returns the Why of a lease.
+func (w *world) whose(lease string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.whys[lease]
 }
 
 // trace notes what happens in a wire, if the environment has TRACE.
