@@ -173,6 +173,7 @@ type Failure struct {
 	Lasting bool  // a repetition will fail as well
 	Silent  bool  // there was no answer
 	Passing bool  // nothing is wrong: the request has to be repeated
+	Ended   bool  // the lease was ended before it was granted; one with another id may be granted
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }

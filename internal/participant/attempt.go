@@ -126,13 +126,12 @@ func (a *attempt) giveUp(f driver.Failure) (driver.Grant, error) {
 	p := a.p
 	p.mu.Lock()
 	a.waiter = nil
-	maybe := f.Maybe || a.state == held
-	if a.state = unsure; !maybe {
+	if a.state = unsure; !f.Maybe {
 		a.forget()
 	}
 	p.mu.Unlock()
 	switch {
-	case !maybe:
+	case !f.Maybe:
 		return nil, f.Err
 	case p.caps.CrossHost:
 		return a.lease, f.Err

@@ -63,7 +63,7 @@ func TestHistories(t *testing.T) {
 		first, _ = strconv.ParseUint(text, 10, 64)
 	}
 	failed := 0
-	for seed := range uint64(histories(t, 2000)) {
+	for seed := range uint64(histories(t, 20000)) {
 		w := in(t, draw(first+seed))
 		if len(w.failures) == 0 {
 			continue

@@ -51,8 +51,8 @@ func (f fault) String() string {
 
 const length = 12 * time.Second // of the faults
 
-var kinds = []string{"loss", "loss", "slow", "twice", "down", "silent", "pause", "pause", "deaf", "mute", "restart", "empty", "break", "back"}
-var gentle = []string{"slow", "twice", "deaf", "mute", "restart", "loss-events"}
+var kinds = []string{"loss", "loss", "slow", "twice", "down", "silent", "pause", "pause", "deaf", "mute", "restart", "empty", "break", "break-claim", "back"}
+var gentle = []string{"slow", "twice", "deaf", "mute", "restart", "loss-events", "break-claim"}
 
 func between(r *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(r.Int64N(int64(high-low)))

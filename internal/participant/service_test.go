@@ -28,6 +28,7 @@ type service struct {
 	maxTTL time.Duration
 	closed time.Duration // by its clock: nothing is granted before
 	names  map[string]*serviceName
+	breaks bool            // the next hand-over
 	ended  map[string]bool // leases that are granted nothing any more
 	broken map[string]*driver.LostError
 }
@@ -111,6 +112,10 @@ func (s *service) admit(n *serviceName) {
 		n.queue = n.queue[1:]
 		s.hold(n, l, min(claimFor, l.req.TTL))
 		l.claim = true
+		if s.breaks {
+			s.breaks = false
+			s.w.in(time.Millisecond, func() { s.breakAll(n.name) })
+		}
 		s.w.tell(l.client, driver.Event{
 			Kind: driver.Granted, Name: n.name, Lease: l.req.Lease, For: min(claimFor, l.req.TTL),
 			Grant: driver.Answer{Token: l.token, Spare: spare(l), Waited: len(n.queue) > 0, Clock: driver.Clock{Server: "s", At: s.shown()}},
@@ -142,7 +147,7 @@ func (s *service) ask(client int, req *driver.Request) (driver.Answer, error) {
 	n := s.name(req.Name)
 	ans := driver.Answer{Clock: driver.Clock{Server: "s", At: s.shown()}}
 	if s.ended[req.Lease] {
-		return ans, &driver.Failure{Err: fmt.Errorf("%w: the lease was ended before it was granted", driver.ErrUncertain), Lasting: true}
+		return ans, &driver.Failure{Err: fmt.Errorf("%w: the lease was ended before it was granted", driver.ErrUncertain), Lasting: true, Ended: true}
 	}
 	granted := func(l *serviceLease) (driver.Answer, error) {
 		ans.Granted, ans.Token, ans.Spare, ans.Waited = true, l.token, spare(l), len(n.queue) > 0

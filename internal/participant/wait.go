@@ -87,6 +87,8 @@ func (a *attempt) wait(ctx context.Context) *driver.Failure {
 			queued, pause = a.p.caps.Queue, minPause
 			outage.Over()
 			next = a.p.next(ans)
+		case f.Ended: // the caller asks again, with another id
+			return &driver.Failure{Err: &driver.HeldError{}}
 		case f.Lasting, ctx.Err() != nil, a.p.ctx.Err() != nil:
 			f.Maybe = f.Maybe || queued
 			return &f

@@ -143,13 +143,7 @@ func (w *world) schedule(f fault) {
 			}
 		}
 	}
-	at := func(t time.Duration, do func()) {
-		time.AfterFunc(t, func() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			do()
-		})
-	}
+	at := w.in
 	lasting := func(set, unset func(c *conditions)) {
 		at(f.At, func() { w.note("%s begins", f.What); each(set) })
 		at(f.At+f.For, func() { w.note("%s ends", f.What); each(unset) })
@@ -199,9 +193,20 @@ func (w *world) schedule(f fault) {
 				w.service.breakAll(name)
 			}
 		})
+	case "break-claim":
+		at(f.At, func() { w.note("breaks the next hand-over"); w.service.breaks = true })
 	case "back":
 		at(f.At, func() { w.service.offset -= time.Duration(f.Much * float64(time.Second)) })
 	}
+}
+
+// in calls do after a while.
+func (w *world) in(d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		do()
+	})
 }
 
 func (w *world) cut(client int) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// Mistakes in the client half of a lock, each of which random histories have to find.
+func init() {
+	const (
+		pkg     = "internal/participant"
+		attempt = pkg + "/attempt.go"
+		event   = pkg + "/event.go"
+		lease   = pkg + "/lease.go"
+		wait    = pkg + "/wait.go"
+	)
+	for _, m := range []mutant{
+		{name: "a message hands over to a caller that does not renew", file: event, old: "!a.req.Renewed || ", new: ""},
+		{name: "a message of another connection hands over", file: event, old: "|| e.Grant.Session != a.seen.session", new: "", test: "TestTake"},
+		{name: "a claim is trusted for a whole TTL", file: event, old: "a.hold(&e.Grant, t, since)", new: "a.hold(&e.Grant, t, now)"},
+		{name: "a claim is taken that is over before a renewal is answered", file: event, old: "!ok || since.Add(a.ttl).Sub(now) < tripsOfClaim*a.seen.took", new: "!ok"},
+		{name: "a late message hands over what is lost", file: event, old: " && l.waiter.lost == 0", new: ""},
+		{name: "an answer from before a loss counts", file: attempt, old: "w != nil && w.lost >= began", new: "w != nil && w.lost >= began && false"},
+		{name: "what was handed to a caller that has gone stays", file: event, old: "p.inBackground(func() { p.decline(", new: "_ = (func() { p.decline("},
+		{name: "a loss is told to nobody", file: event, old: "\t\t\tl.lose(orGone(e.Loss))\n", new: "\t\t\t_ = orGone\n"},
+		{name: "that others want a name is told to nobody", file: event, old: "l.wanted.Put(how)", new: "_ = how"},
+		{name: "a kept lease does not hear that nobody could ask for it", file: lease, old: "l.wanted != nil && a.Session == nil", new: "false"},
+		{name: "a waiter waits for messages only", file: pkg + "/pace.go", old: "most := p.caps.Look", new: "most := time.Duration(never)"},
+		{name: "trust counts from the answer", file: attempt, old: "TTL: a.ttl}, ans.Since)", new: "TTL: a.ttl}, heard)"},
+		{name: "a renewal counts from the answer", file: lease, old: "\treturn r.Since, nil", new: "\treturn heard, nil"},
+		{name: "a caller whose context ends leaves its place", file: wait, old: "Err: ctx.Err(), Maybe: a.p.caps.Queue}", new: "Err: ctx.Err()}"},
+		{name: "a request without an answer is forgotten", file: attempt, old: "a.doubt = a.doubt || f.Maybe\n", new: "_ = f\n"},
+		{name: "a release does not say what is in doubt", file: lease, old: "Doubt: l.doubt}", new: "Doubt: false}"},
+		{name: "a released lease stays known", file: lease, old: "\tl.forget()\n\tif err != nil {\n\t\tf := worded", new: "\tif err != nil {\n\t\tf := worded"},
+		{name: "a refused call stays known", file: attempt, old: "\tp.mu.Lock()\n\ta.forget()\n\tp.mu.Unlock()\n", new: ""},
+		{name: "an attempt that was not carried out stays known", file: attempt, old: "if a.state = unsure; !f.Maybe {", new: "if a.state = unsure; false {"},
+		{name: "an outage is borne for ever", file: wait, old: "outage.Failed(began, a.ttl, f.Err)", new: "outage.Failed(began, 20*a.ttl, f.Err)"},
+		{name: "an outage counts from an earlier one", file: wait, old: "\t\t\toutage.Over()\n\t\t\tnext = a.p.next(ans)", new: "\t\t\tnext = a.p.next(ans)"},
+		{name: "a waiter gives up at the first failure", file: wait, old: "case !a.p.answered.Load() && !f.Passing:", new: "case !f.Passing:"},
+		{name: "a lease that was ended early is an error", file: wait, old: "case f.Ended:", new: "case false:"},
+		{name: "more tokens than were set aside", file: lease, old: "a.Token, a.Spare, a.Waited", new: "a.Token, a.Spare + 40, a.Waited"},
+		{name: "an uncertain outcome is called certain", file: pkg + "/participant.go", old: "f.Err = fmt.Errorf(\"%w: %w\", driver.ErrUncertain, f.Err)", new: "f.Err = fmt.Errorf(\"%w: %w\", driver.ErrUnavailable, f.Err)"},
+		{name: "a late grant is an error", file: "attempt.go", old: "n < maxLate &&", new: "n < 0 &&"},
+		{name: "nobody undoes an attempt", file: "attempt.go", old: "\t\tif grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n\t\treturn nil, req, err", new: "\t\treturn nil, req, err"},
+	} {
+		if m.name, m.pkg = "participant: "+m.name, pkg; m.test == "" {
+			m.test = "TestHistories"
+		}
+		mutants = append(mutants, m)
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
+
+// TestTake shows when a waiter believes an event that hands the name over.
+func TestTake(t *testing.T) {
+	const s = driver.Instant(time.Second)
+	now := driver.Now()
+	event := func(change func(e *driver.Event)) *driver.Event {
+		e := &driver.Event{Kind: driver.Granted, For: time.Second, Heard: now, Grant: driver.Answer{Token: 7, Session: "here", Clock: driver.Clock{At: 9900 * time.Millisecond}}}
+		if change != nil {
+			change(e)
+		}
+		return e
+	}
+	for _, c := range []struct {
+		what    string
+		e       *driver.Event
+		renewed bool
+		took    time.Duration
+		want    bool
+	}{
+		{"a claim that has just begun", event(nil), true, time.Millisecond, true},
+		{"a caller that does not renew", event(nil), false, time.Millisecond, false},
+		{"another connection", event(func(e *driver.Event) { e.Grant.Session = "there" }), true, time.Millisecond, false},
+		{"no connection", event(func(e *driver.Event) { e.Grant.Session = nil }), true, time.Millisecond, false},
+		{"a claim that is nearly over", event(func(e *driver.Event) { e.Grant.At -= 600 * time.Millisecond }), true, time.Millisecond, false},
+		{"a claim that is over before a renewal is answered", event(nil), true, 400 * time.Millisecond, false},
+		{"a store that vouches for the TTL", event(func(e *driver.Event) { e.Grant.Since = now - s }), false, 0, true},
+	} {
+		p := &Participant{leases: make(map[string]*lease), clocks: make(map[string]*clock)}
+		a := &attempt{lease: &lease{p: p, ttl: 10 * time.Second}, req: driver.Request{Renewed: c.renewed}}
+		a.seen = look{storekit.Look{Sent: now - 10*s, At: 0}, c.took, "here"}
+		a.seen.At = 0
+		if got := a.take(c.e); got != c.want || got != (a.state == held) {
+			t.Errorf("%s: taken is %v, want %v", c.what, got, c.want)
+		}
+	}
+}
