@@ -99,7 +99,7 @@ type Answer struct {
 	// If the lease was not granted:
 	Holders []Held        // may be missing if the request was for the queue
 	Rank    int           // in the queue: 0 is first
-	Free    time.Duration // until the lease may be granted, if nobody renews; negative: unknown
+	Free    time.Duration // until the lease may be granted, rounded up, if nobody renews; negative: unknown
 	Closed  time.Duration // for how much longer the store grants nothing, as it may have forgotten leases
 	Session any           // comparable: over what events about the name arrive; nil: they do not
 

@@ -65,8 +65,7 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
 	if w := a.waiter; w != nil && w.lost >= began { // perhaps after this answer
-		w.now = true
-		return driver.Answer{}, nil
+		return driver.Answer{}, nil // look again soon
 	}
 	a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
 	return ans, nil

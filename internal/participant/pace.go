@@ -41,7 +41,7 @@ func (p *Participant) next(ans driver.Answer) time.Duration {
 	}
 	free := most
 	if ans.Free >= 0 {
-		free = max(ans.Free, ans.Closed) + time.Millisecond
+		free = max(ans.Free, ans.Closed, time.Millisecond)
 	}
 	if ans.Rank == 0 {
 		return min(free, most)
