@@ -262,7 +262,7 @@ func TestGrantThatTookLongerThanItsTTLIsNoLease(t *testing.T) {
 		c := open(t, d, &pawl.Options{TTL: time.Second})
 		for _, call := range []func(context.Context, string, ...pawl.Option) (*pawl.Lease, error){c.Acquire, c.TryAcquire} {
 			_, err := call(context.Background(), "a")
-			wantIs(t, err, pawl.ErrLost)
+			wantIs(t, err, pawl.ErrUnavailable)
 			if !strings.Contains(err.Error(), "use a longer one") {
 				t.Errorf("no hint in: %v", err)
 			}
