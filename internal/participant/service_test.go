@@ -138,6 +138,7 @@ func (s *service) hold(n *serviceName, l *serviceLease, ttl time.Duration) {
 	l.token = s.token
 	s.token += spare(l)
 	l.until = s.now() + ttl
+	s.w.grants[l.req.Lease] = s.w.now()
 	n.holders = append(n.holders, l)
 	n.passed = false
 	s.w.recorded(l)

@@ -38,7 +38,8 @@ type world struct {
 	owned    map[string]bool          // calls whose lease somebody wants or has, by Why
 	waiting  map[string]*call         // by what their requests have as Why
 	broken   map[string]time.Duration // when a lease was ended by force, by Why
-	toldLost map[string]bool          // leases of whose end the client was told
+	grants   map[string]time.Duration // when the service granted a lease
+	toldLost map[string]time.Duration // when the client was told that a lease has ended
 	never    map[string]error         // calls whose error says that nothing was recorded
 	doubted  map[string]bool          // leases for which a request had no answer
 	answered map[string]time.Duration // when a call was answered last
@@ -93,7 +94,7 @@ func (w *world) note(format string, args ...any) {
 
 // run runs a plan and returns the world at its end.
 func run(p *plan) *world {
-	w := &world{plan: p, begin: time.Now(), owned: make(map[string]bool), waiting: make(map[string]*call), broken: make(map[string]time.Duration), toldLost: make(map[string]bool), never: make(map[string]error), doubted: make(map[string]bool), answered: make(map[string]time.Duration),
+	w := &world{plan: p, begin: time.Now(), owned: make(map[string]bool), waiting: make(map[string]*call), broken: make(map[string]time.Duration), grants: make(map[string]time.Duration), toldLost: make(map[string]time.Duration), never: make(map[string]error), doubted: make(map[string]bool), answered: make(map[string]time.Duration),
 		idle: make(map[string]time.Duration), tokens: make(map[int]pawl.Token), whys: make(map[string]string)}
 	w.service = newService(w)
 	w.service.maxTTL = p.TTL
@@ -265,8 +266,8 @@ func (w *world) deliver(wi *wire, e driver.Event) {
 		wi.hear(e)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if e.Kind == driver.Lost && !w.toldLost[e.Lease] {
-			w.toldLost[e.Lease] = true
+		if e.Kind == driver.Lost {
+			w.toldLost[e.Lease] = w.now()
 		}
 	})
 }
