@@ -15,6 +15,7 @@ type plan struct {
 	TTL     time.Duration
 	Polls   bool          // the store has no queue
 	Gentle  bool          // whatever happens, renewals are answered within a third of the TTL
+	Deaf    bool          // no event ever comes
 	Far     time.Duration // that each message takes at least
 	Scripts []script
 	Faults  []fault
@@ -62,12 +63,20 @@ func between(r *rand.Rand, low, high time.Duration) time.Duration {
 func draw(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 7))
 	p := &plan{Seed: seed, TTL: between(r, 1500*time.Millisecond, 4*time.Second), Polls: r.IntN(8) == 0, Gentle: r.IntN(4) == 0}
+	if r.IntN(4) == 0 {
+		p.TTL *= 3
+	}
+	p.Deaf = r.IntN(12) == 0
 	if r.IntN(6) == 0 {
 		p.Far = between(r, 50*time.Millisecond, p.TTL/8)
 	}
 	clients, names := 2+r.IntN(2), 1+r.IntN(2)
 	for c := range clients {
-		for range 1 + r.IntN(2) {
+		several := 1 + r.IntN(2)
+		if r.IntN(5) == 0 {
+			several += 2
+		}
+		for range several {
 			s := script{Client: c}
 			for range 1 + r.IntN(3) {
 				s.Ops = append(s.Ops, drawOp(r, p.TTL, names))

@@ -42,6 +42,9 @@ func (w *wire) Listen(f func(driver.Event)) { w.hear = f; w.connect() }
 
 // connect makes a connection for events.
 func (w *wire) connect() {
+	if w.w.plan.Deaf {
+		return
+	}
 	w.sessions++
 	w.session = w.sessions
 	if w.ready != nil {
@@ -55,7 +58,7 @@ func (w *wire) Hear(string) (ready <-chan struct{}, stop func()) {
 	w.w.mu.Lock()
 	defer w.w.mu.Unlock()
 	switch {
-	case w.session != 0:
+	case w.session != 0, w.w.plan.Deaf:
 		return w.Basic.Hear("")
 	case w.ready == nil:
 		w.ready = make(chan struct{})
@@ -82,8 +85,9 @@ func (w *wire) again() {
 		w.reconnect = time.AfterFunc(100*time.Millisecond+w.delay(w.dice("connect")), w.again)
 		return
 	}
-	w.connect()
-	w.w.deliver(w, driver.Event{Kind: driver.Missed})
+	if w.connect(); w.session != 0 {
+		w.w.deliver(w, driver.Event{Kind: driver.Missed})
+	}
 }
 
 // delay is how long one message takes.
