@@ -70,7 +70,7 @@ func draw(seed uint64) *plan {
 	if r.IntN(6) == 0 {
 		p.Far = between(r, 50*time.Millisecond, p.TTL/8)
 	}
-	clients, names := 2+r.IntN(2), 1+r.IntN(2)
+	clients, names := 1+r.IntN(3), 1+r.IntN(2)
 	for c := range clients {
 		several := 1 + r.IntN(2)
 		if r.IntN(5) == 0 {
