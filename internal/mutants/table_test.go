@@ -48,8 +48,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "renewal that shortens",
-		file: "memlock/grant.go",
-		old:  "if now.Add(ttl) > g.expires() { // it does not shorten", new: "if true {",
+		file: "memlock/wire.go",
+		old:  "kept := now.Add(ttl) <= h.expires()", new: "kept := false",
 		pkg: ".", test: "TestRenewalThatArrivesLateDoesNotShorten",
 	},
 	{
@@ -178,7 +178,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a grant that is over is not asked for again",
-		file: "attempt.go", old: "if err == nil && req.Renewed && c.late(grant, req) {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
+		file: "attempt.go", old: "for n := 0; err == nil && c.late(grant, req) && n < maxLate && c.over(ctx) == nil; n++ {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
 	},
 	{
 		name: "what was granted is forgotten when it is asked for again",
