@@ -21,7 +21,7 @@ const (
 	// driver's Close takes that is some five seconds.
 	closeTimeout = 4 * time.Second
 
-	// maxLate bounds how often a grant is asked for again that came too late to be of use.
+	// maxLate bounds how often Acquire asks again for a grant that came too late to be of use.
 	maxLate = 3
 
 	// Bounds of the pause between two looks at a store that has no queue.
@@ -37,8 +37,8 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 	acquire func(context.Context, *driver.Request) (driver.Grant, error)) (driver.Grant, *driver.Request, error) {
 	seen := c.tokens.seen(req.Name)
 	grant, err := acquire(ctx, req)
-	for n := 0; err == nil && c.late(grant, req) && n < maxLate && c.over(ctx) == nil; n++ {
-		// The grant had little time left, or the process was stopped. Another attempt has
+	if err == nil && req.Renewed && c.late(grant, req) {
+		// The grant had little time left, and the process was stopped. Another attempt has
 		// an id of its own: what still ends this one may come late.
 		_ = c.giveBack(ctx, grant)
 		req = renamed(req)
@@ -53,7 +53,7 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 		err = checkToken(grant, seen)
 	}
 	if err == nil && c.late(grant, req) {
-		err = fmt.Errorf("%w: each grant took longer than its TTL of %v: use a longer one", ErrUnavailable, req.TTL)
+		return nil, req, c.tooLate(ctx, grant, req.TTL)
 	}
 	if err != nil {
 		if grant != nil {
@@ -62,6 +62,21 @@ func (c *Client) attempt(ctx context.Context, req *driver.Request,
 		return nil, req, err
 	}
 	return grant, req, nil
+}
+
+// lateError is the error of a grant that came too late to be of use, as the process was stopped or the store is
+// slow.
+type lateError struct{ error }
+
+func (e *lateError) Unwrap() error { return e.error }
+
+// tooLate gives a grant back and returns the error of the attempt.
+func (c *Client) tooLate(ctx context.Context, grant driver.Grant, ttl time.Duration) error {
+	outcome := ErrUnavailable
+	if err := c.giveBack(ctx, grant); err != nil && !errors.Is(err, ErrLost) {
+		outcome = ErrUncertain
+	}
+	return &lateError{fmt.Errorf("%w: the grant took longer than its TTL of %v: use a longer one", outcome, ttl)}
 }
 
 // late reports whether nothing is left of the TTL of a grant.
@@ -119,7 +134,8 @@ func (c *Client) repeat(ctx *patience, req *driver.Request,
 	pause, contact, away := minPause, false, false
 	var since driver.Instant // of the outage, if away
 	var silent *driver.SilentError
-	for {
+	var late *lateError
+	for lates := 0; ; {
 		grant, asked, err := c.attempt(ctx, req, acquire)
 		req = asked
 		switch {
@@ -130,6 +146,11 @@ func (c *Client) repeat(ctx *patience, req *driver.Request,
 		case errors.Is(err, ErrHeld):
 			contact, away = true, false
 			ctx.saw(err)
+		case errors.As(err, &late):
+			if lates++; lates > maxLate {
+				return nil, nil, err
+			}
+			contact, away = true, false
 		case errors.Is(err, driver.ErrDenied), errors.Is(err, fs.ErrInvalid):
 			return nil, nil, err
 		case errors.Is(err, ErrUncertain) && (contact || !errors.Is(err, driver.ErrSilent)), errors.Is(err, ErrUnavailable) && contact:

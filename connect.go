@@ -144,7 +144,11 @@ func (c *Client) ping(ctx context.Context) error {
 	var err error
 	switch d := c.driver.(type) {
 	case driver.Inspector:
-		_, err = d.Inspect(asking, "ping") // of any name
+		if _, err = d.Inspect(asking, "ping"); errors.Is(err, errors.ErrUnsupported) { // of any name
+			if d, ok := c.driver.(driver.Describer); ok {
+				_, err = d.Describe(asking)
+			}
+		}
 	case driver.Describer:
 		_, err = d.Describe(asking)
 	}

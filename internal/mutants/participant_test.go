@@ -14,9 +14,10 @@ func init() {
 	for _, m := range []mutant{
 		{name: "a message hands over to a caller that does not renew", file: event, old: "!a.req.Renewed || ", new: ""},
 		{name: "a message of another connection hands over", file: event, old: "|| e.Grant.Session != a.seen.session", new: "", test: "TestTake"},
+		{name: "a grant from before the last look is believed", file: event, old: "if e.Grant.Since < a.seen.began {", new: "if false {", test: "TestTake"},
 		{name: "a claim is trusted for a whole TTL", file: event, old: "a.hold(&e.Grant, t, since)", new: "a.hold(&e.Grant, t, now)"},
 		{name: "a claim is taken that is over before a renewal is answered", file: event, old: "!ok || since.Add(a.ttl).Sub(now) < tripsOfClaim*a.seen.took", new: "!ok"},
-		{name: "a late message hands over what is lost", file: event, old: " && l.waiter.lost == 0", new: ""},
+		{name: "a late message hands over what is lost", file: event, old: "if w := l.waiter; w.lost == 0 {", new: "if w := l.waiter; true {"},
 		{name: "an answer from before a loss counts", file: attempt, old: "w != nil && w.lost >= began", new: "w != nil && w.lost >= began && false"},
 		{name: "what was handed to a caller that has gone stays", file: event, old: "p.inBackground(func() { p.decline(", new: "_ = (func() { p.decline("},
 		{name: "a loss is told to nobody", file: event, old: "\t\t\tl.lose(orGone(e.Loss))\n", new: "\t\t\t_ = orGone\n"},
@@ -25,6 +26,7 @@ func init() {
 		{name: "trust counts from the answer", file: attempt, old: "TTL: a.ttl}, ans.Since)", new: "TTL: a.ttl}, heard)"},
 		{name: "a renewal counts from the answer", file: lease, old: "\treturn r.Since, nil", new: "\treturn heard, nil"},
 		{name: "a caller whose context ends leaves its place", file: wait, old: "Err: ctx.Err(), Maybe: a.p.caps.Queue}", new: "Err: ctx.Err()}"},
+		{name: "a caller that polls leaves what is in doubt", file: attempt, old: "f.Maybe = f.Maybe || a.doubt\n\tif", new: "if"},
 		{name: "a request without an answer is forgotten", file: attempt, old: "a.doubt = a.doubt || f.Maybe\n", new: "_ = f\n"},
 		{name: "a release does not say what is in doubt", file: lease, old: "Doubt: l.doubt}", new: "Doubt: false}"},
 		{name: "a released lease stays known", file: lease, old: "\tl.forget()\n\tif err != nil {\n\t\tf := worded", new: "\tif err != nil {\n\t\tf := worded"},
@@ -35,7 +37,7 @@ func init() {
 		{name: "a waiter gives up at the first failure", file: wait, old: "case !a.p.answered.Load() && !f.Passing:", new: "case !f.Passing:"},
 		{name: "a lease that was ended early is an error", file: wait, old: "case f.Ended:", new: "case false:"},
 		{name: "an uncertain outcome is called certain", file: pkg + "/participant.go", old: "f.Err = fmt.Errorf(\"%w: %w\", driver.ErrUncertain, f.Err)", new: "f.Err = fmt.Errorf(\"%w: %w\", driver.ErrUnavailable, f.Err)"},
-		{name: "a late grant is an error", file: "attempt.go", old: "n < maxLate &&", new: "n < 0 &&"},
+		{name: "a late grant is an error", file: "attempt.go", old: "if lates++; lates > maxLate {", new: "if lates++; lates > 0 {"},
 		{name: "nobody undoes an attempt", file: "attempt.go", old: "\t\tif grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n\t\treturn nil, req, err", new: "\t\treturn nil, req, err"},
 	} {
 		if m.name, m.pkg = "participant: "+m.name, pkg; m.test == "" {

@@ -178,7 +178,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a grant that is over is not asked for again",
-		file: "attempt.go", old: "for n := 0; err == nil && c.late(grant, req) && n < maxLate && c.over(ctx) == nil; n++ {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
+		file: "attempt.go", old: "if err == nil && req.Renewed && c.late(grant, req) {", new: "if false {", pkg: ".", test: "TestEarlyGrantThatIsOver",
 	},
 	{
 		name: "what was granted is forgotten when it is asked for again",

@@ -22,7 +22,8 @@ type attempt struct {
 // was sent.
 type look struct {
 	storekit.Look
-	took    time.Duration // until the answer came
+	began   driver.Instant // before the request was sent
+	took    time.Duration  // until the answer came
 	session any
 }
 
@@ -49,23 +50,24 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	ans, err := a.p.store.Ask(ctx, &a.req)
 	heard := driver.Now()
 	if err != nil {
-		f := worded(driver.FailureOf(err))
+		f := driver.FailureOf(err)
 		a.p.mu.Lock()
 		a.doubt = a.doubt || f.Maybe
 		f.Maybe = a.doubt // the store may receive an earlier request yet
 		a.p.mu.Unlock()
+		f = worded(f)
 		return ans, &f
 	}
 	a.p.answered.Store(true)
 	a.p.saw(ans.Clock, heard)
 	if !ans.Granted {
-		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, heard.Sub(ans.Sent), ans.Session}
+		a.seen = look{storekit.Look{Sent: ans.Sent, At: ans.At}, began, heard.Sub(began), ans.Session}
 		return ans, nil
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
 	if w := a.waiter; w != nil && w.lost >= began { // perhaps after this answer
-		return driver.Answer{}, nil // look again soon
+		return driver.Answer{Session: ans.Session}, nil // look again soon
 	}
 	a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
 	return ans, nil
@@ -125,6 +127,7 @@ func (a *attempt) giveUp(f driver.Failure) (driver.Grant, error) {
 	p := a.p
 	p.mu.Lock()
 	a.waiter = nil
+	f.Maybe = f.Maybe || a.doubt
 	if a.state = unsure; !f.Maybe {
 		a.forget()
 	}

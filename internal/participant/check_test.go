@@ -3,6 +3,7 @@
 package participant_test
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -70,13 +71,8 @@ func (p *plan) stepsClock() bool {
 
 // watch looks at the world now and then until stop is closed.
 func (w *world) watch(stop <-chan struct{}) {
-	end := w.begin
-	for _, f := range w.plan.Faults {
-		if e := w.begin.Add(f.At + f.For); e.After(end) {
-			end = e
-		}
-	}
-	end = end.Add(w.plan.TTL + requestTimeout) // what was asked for in the faults has ended
+	// What was asked for in the faults has an answer, or none.
+	end := w.begin.Add(w.lastFault() + w.plan.TTL + requestTimeout)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for hung := 0; ; hung++ {
@@ -134,7 +130,7 @@ func (w *world) uses(client int, name string) bool {
 		}
 	}
 	return slices.ContainsFunc(w.plan.Scripts, func(s script) bool {
-		return s.Client == client && slices.ContainsFunc(s.Ops, func(o op) bool { return o.MinHold > 0 })
+		return s.Client == client && slices.ContainsFunc(s.Ops, func(o op) bool { return o.MinHold > 0 && fmt.Sprint("name", o.Name) == name })
 	})
 }
 
@@ -162,19 +158,26 @@ func (w *world) checkSilence() {
 	}
 }
 
-// leftovers checks that one TTL after all clients were closed the service has nothing of them.
+// leftovers checks that soon after all clients were closed the service has nothing of them, if nothing was wrong
+// meanwhile, and that the clients know of nothing.
 func (w *world) leftovers() {
-	time.Sleep(w.plan.TTL + goneAfter + time.Second)
 	w.mu.Lock()
-	left := w.service.left()
-	for i, half := range w.halves {
-		if n := half.Known(); n > 0 && !w.plan.hasMinHold() { // Close leaves those to the store
-
-			w.fail("client %d still knows %d leases", i, n)
+	calm := w.now() > w.lastFault()+w.plan.TTL+2*requestTimeout
+	w.mu.Unlock()
+	time.Sleep(time.Second + 8*w.plan.Far)
+	w.mu.Lock()
+	if left := w.service.left(); left != "" && calm && !w.plan.hasMinHold() { // Close leaves those to the store
+		w.fail("left at the service: %s", left)
+	}
+	for lease, doubted := range w.doubted {
+		if doubted && calm {
+			w.fail("%s: a request had no answer, and nobody has undone it", w.whys[lease])
 		}
 	}
-	if left != "" {
-		w.fail("left at the service: %s", left)
+	for i, half := range w.halves {
+		if n := half.Known(); n > 0 && !w.plan.hasMinHold() {
+			w.fail("client %d still knows %d leases", i, n)
+		}
 	}
 	w.over = true
 	for _, wi := range w.wires {
@@ -184,6 +187,14 @@ func (w *world) leftovers() {
 	}
 	w.mu.Unlock()
 	time.Sleep(time.Minute) // what is under way ends before the bubble does
+}
+
+// lastFault returns when the last fault has ended.
+func (w *world) lastFault() (end time.Duration) {
+	for _, f := range w.plan.Faults {
+		end = max(end, f.At+f.For)
+	}
+	return end
 }
 
 func (p *plan) hasMinHold() bool {

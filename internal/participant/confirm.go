@@ -3,10 +3,13 @@
 package participant
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 const (
@@ -16,6 +19,35 @@ const (
 	// leastTTL asks whether a lease still holds the name and makes it no longer.
 	leastTTL = time.Microsecond
 )
+
+// confirmAll asks for the leases of which an event may have been lost, until there are none.
+func (p *Participant) confirmAll() {
+	for {
+		all := p.toConfirm()
+		if len(all) == 0 {
+			return
+		}
+		storekit.Confirm(p.ctx, askAtOnce, all, func(ctx context.Context, l *lease) bool { return l.confirm(ctx) })
+	}
+}
+
+// toConfirm returns the leases to ask for. There is nobody who asks any more if there are none.
+func (p *Participant) toConfirm() (all []*lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.leases {
+		if l.unconfirmed {
+			l.unconfirmed = false
+			all = append(all, l)
+		}
+	}
+	if len(all) == 0 || p.ctx.Err() != nil {
+		p.confirming = false
+		return nil
+	}
+	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.token, b.token) })
+	return all
+}
 
 // confirm ends a lease that the store does not have any more, and reports whether there is no more to
 // ask.

@@ -37,8 +37,11 @@ func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Gran
 		l.forget()
 	}
 	p.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		return a.giveUp(driver.FailureOf(err))
+	case !ans.Granted:
+		return a.giveUp(driver.Failure{Err: &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}})
 	}
 	return a.grant(), nil
 }

@@ -69,8 +69,12 @@ func (p *Participant) handed(l *lease, e *driver.Event) {
 	switch {
 	case l == nil: // its caller has gone
 		p.inBackground(func() { p.decline(driver.Ref{Name: e.Name, Lease: e.Lease, Handle: e.Grant.Handle}) })
-	case l.waiter != nil && l.waiter.lost == 0: // else the event is late
-		l.waiter.granted = e
+	case l.waiter != nil:
+		if w := l.waiter; w.lost == 0 {
+			w.granted = e
+		} else {
+			w.now = true // the event may be older than the loss: only an answer counts
+		}
 		l.waiter.poke()
 	}
 }
@@ -87,15 +91,21 @@ func (p *Participant) decline(l driver.Ref) {
 const tripsOfClaim = 3
 
 // take makes the lease one that is held, as an event has granted it. It reports false if the waiter has to
-// look: if the caller does not renew and so needs the whole TTL, if the event came over something else
-// than the last answer, or if so little is left of the claim that a renewal could come too late. The
-// caller holds mu.
+// look: if the event came over something else than the last answer, or is older than that; if the caller
+// does not renew and so needs the whole TTL of a claim, or if so little is left of the claim that a renewal
+// could come too late. The caller holds mu.
 func (a *attempt) take(e *driver.Event) bool {
+	if e.Grant.Session == nil || e.Grant.Session != a.seen.session {
+		return false
+	}
 	if e.Grant.Since != 0 {
+		if e.Grant.Since < a.seen.began {
+			return false
+		}
 		a.hold(&e.Grant, storekit.Term{Sent: e.Grant.Since, Heard: driver.Now(), TTL: a.ttl}, e.Grant.Since)
 		return true
 	}
-	if !a.req.Renewed || e.Grant.Session == nil || e.Grant.Session != a.seen.session {
+	if !a.req.Renewed {
 		return false
 	}
 	claim := storekit.Claim{At: e.Grant.At, For: e.For, Heard: e.Heard}
@@ -112,7 +122,7 @@ func (a *attempt) take(e *driver.Event) bool {
 // missed makes the waiters look, in the order in which they came, and asks for the leases whose events may
 // have been lost. The caller holds mu.
 func (p *Participant) missed(concerns func(name string) bool) {
-	var waiters, leases []*lease
+	var waiters []*lease
 	for _, l := range p.leases {
 		if concerns != nil && !concerns(l.ref.Name) {
 			continue
@@ -120,11 +130,10 @@ func (p *Participant) missed(concerns func(name string) bool) {
 		if l.wanted != nil {
 			l.wanted.Put(driver.Unheard)
 		}
-		switch {
-		case l.waiter != nil:
+		if l.waiter != nil {
 			waiters = append(waiters, l)
-		case l.state == held:
-			leases = append(leases, l)
+		} else if l.state == held {
+			l.unconfirmed = true
 		}
 	}
 	slices.SortFunc(waiters, func(a, b *lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
@@ -132,10 +141,8 @@ func (p *Participant) missed(concerns func(name string) bool) {
 		l.waiter.now = true
 		l.waiter.poke()
 	}
-	if len(leases) > 0 {
-		slices.SortFunc(leases, func(a, b *lease) int { return cmp.Compare(a.token, b.token) })
-		p.inBackground(func() {
-			storekit.Confirm(p.ctx, askAtOnce, leases, func(ctx context.Context, l *lease) bool { return l.confirm(ctx) })
-		})
+	if !p.confirming {
+		p.confirming = true
+		p.inBackground(p.confirmAll)
 	}
 }

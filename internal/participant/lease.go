@@ -17,11 +17,12 @@ type lease struct {
 	ref driver.Ref
 	ttl time.Duration // that it was asked for with
 
-	state  state
-	doubt  bool    // a request for it had no answer: the store may receive it yet
-	asked  bool    // a release was sent and had no answer
-	others bool    // somebody was waiting when it was granted
-	waiter *waiter // while it is waited for
+	state       state
+	doubt       bool    // a request for it had no answer: the store may receive it yet
+	asked       bool    // a release was sent and had no answer
+	others      bool    // somebody was waiting when it was granted
+	unconfirmed bool    // an event about it may have been lost
+	waiter      *waiter // while it is waited for
 
 	token  uint64
 	spare  uint64 // reserved tokens after it

@@ -17,6 +17,7 @@ const (
 	stagger    = 50 * time.Millisecond // between the looks of the waiters behind the first
 	maxStagger = 10                    // waiters that look one after the other
 
+	minIdle  = time.Millisecond      // between looks at a name that is free and is not granted
 	minPause = 10 * time.Millisecond // between requests while the store is away
 	maxPause = time.Second
 
@@ -30,23 +31,29 @@ const (
 
 // next returns after which time a waiter looks again, after an answer that did not grant.
 func (p *Participant) next(ans driver.Answer) time.Duration {
-	if !p.caps.Queue || p.caps.Look > 0 && ans.Session == nil && ans.At != 0 {
+	if !p.caps.Queue || ans.Session == nil {
 		return min(pollFirst*time.Duration(ans.Rank+1), pollMost)/2 + p.spread(pollFirst)
 	}
+	return p.pause(ans.Rank, ans.Free, ans.Closed)
+}
+
+// pause is next for a waiter that hears events.
+func (p *Participant) pause(rank int, free, closed time.Duration) time.Duration {
 	most := p.caps.Look
 	if most == 0 {
-		if most = never; ans.Rank > 0 {
+		if most = never; rank > 0 {
 			return never // an event comes when it is first
 		}
 	}
-	free := most
-	if ans.Free >= 0 {
-		free = max(ans.Free, ans.Closed, time.Millisecond)
+	if free < 0 {
+		free = most // nobody knows
+	} else {
+		free = max(free, closed, minIdle)
 	}
-	if ans.Rank == 0 {
+	if rank == 0 {
 		return min(free, most)
 	}
-	if free += time.Duration(min(ans.Rank, maxStagger)) * stagger; free < most {
+	if free += time.Duration(min(rank, maxStagger)) * stagger; free < most {
 		return free + p.spread(stagger)
 	}
 	return most - p.spread(most/4)

@@ -35,11 +35,12 @@ type Participant struct {
 	answered atomic.Bool // the store has answered once
 	news     storekit.Outbox[driver.News]
 
-	mu      sync.Mutex
-	leases  map[string]*lease // from the first request on, by id
-	clocks  map[string]*clock // by server
-	waiters uint64            // so far
-	random  *rand.Rand
+	mu         sync.Mutex
+	leases     map[string]*lease // from the first request on, by id
+	clocks     map[string]*clock // by server
+	waiters    uint64            // so far
+	confirming bool              // somebody asks for leases that are unconfirmed
+	random     *rand.Rand
 }
 
 // clock is that of a server.

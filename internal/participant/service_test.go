@@ -278,10 +278,10 @@ func (s *service) restart(empty bool, back time.Duration) {
 func (s *service) left() string {
 	var some []string
 	for name, n := range s.names {
-		s.settle(n)
-		s.settle(n) // a claim that has ended goes back to its place, which nobody looks at
 		for _, l := range n.holders {
-			some = append(some, fmt.Sprintf("%s: lease of %s", name, l.req.Why))
+			if l.until > s.now() {
+				some = append(some, fmt.Sprintf("%s: lease of %s", name, l.req.Why))
+			}
 		}
 		for _, l := range n.queue {
 			some = append(some, fmt.Sprintf("%s: place of %s", name, l.req.Why))

@@ -35,20 +35,21 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (driver.
 	a := p.attempt(req)
 	ready, stop := p.store.Hear(req.Name)
 	defer stop()
+	p.mu.Lock()
+	p.waiters++
+	a.waiter = &waiter{number: p.waiters, wake: make(chan struct{}, 1)}
+	p.mu.Unlock()
 	if f := a.enter(ctx, ready); f != nil {
 		return a.giveUp(*f)
 	}
-	p.mu.Lock()
-	if a.state == asking {
-		p.waiters++
-		a.waiter = &waiter{number: p.waiters, wake: make(chan struct{}, 1)}
-	}
-	p.mu.Unlock()
 	if f := a.wait(ctx); f != nil {
 		return a.giveUp(*f)
 	}
 	return a.grant(), nil
 }
+
+// readyTimeout is how long a caller waits until it can hear events. Then it polls.
+const readyTimeout = time.Second
 
 // enter asks once, if events cannot be heard yet: a caller that need not wait needs none. Then it waits
 // until they can.
@@ -61,8 +62,12 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 	if ans, err := a.ask(ctx, false); err != nil || ans.Granted {
 		return nil // wait goes on from here
 	}
+	timer := time.NewTimer(readyTimeout)
+	defer timer.Stop()
 	select {
 	case <-ready:
+		return nil
+	case <-timer.C:
 		return nil
 	case <-ctx.Done():
 		return &driver.Failure{Err: ctx.Err()}
@@ -74,7 +79,7 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 // wait looks until the name is granted. It goes on through every failure that may pass, until the store has
 // been silent for a whole TTL. Of a store that has never answered it returns the first failure.
 func (a *attempt) wait(ctx context.Context) *driver.Failure {
-	queued, pause := false, minPause
+	queued, pause, idle := false, minPause, minIdle
 	var outage driver.Outage
 	for !a.isHeld() {
 		began := driver.Now()
@@ -86,7 +91,11 @@ func (a *attempt) wait(ctx context.Context) *driver.Failure {
 		case err == nil:
 			queued, pause = a.p.caps.Queue, minPause
 			outage.Over()
-			next = a.p.next(ans)
+			if next = a.p.next(ans); next > minIdle {
+				idle = minIdle
+			} else { // the name is free, and is not granted
+				next, idle = idle, min(2*idle, pollFirst)
+			}
 		case f.Ended: // the caller asks again, with another id
 			return &driver.Failure{Err: &driver.HeldError{}}
 		case f.Lasting, ctx.Err() != nil, a.p.ctx.Err() != nil:
@@ -136,6 +145,7 @@ func (a *attempt) look(ctx context.Context) (driver.Answer, error) {
 
 // sleep returns when it is time to look again, or when the name was handed over.
 func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
+	until := driver.Now().Add(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -144,7 +154,8 @@ func (a *attempt) sleep(ctx context.Context, d time.Duration) *driver.Failure {
 		case heard.held, heard.now:
 			return nil
 		case heard.soon:
-			timer.Reset(a.p.next(driver.Answer{Free: heard.free}))
+			until = min(until, driver.Now().Add(a.p.pause(0, heard.free, 0)))
+			timer.Reset(until.Sub(driver.Now()))
 		}
 		select {
 		case <-timer.C:

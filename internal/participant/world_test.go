@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -56,8 +57,7 @@ type conditions struct {
 	loss, twice    float64
 	slow           time.Duration
 	down, silent   bool
-	mute           bool    // events are lost
-	lossOfMessages float64 // some are
+	lossOfMessages float64 // events are lost
 }
 
 // trusted is a lease that a client has got.
@@ -107,7 +107,7 @@ func run(p *plan) *world {
 		wi := &wire{w: w, client: c}
 		w.wires = append(w.wires, wi)
 		w.halves = append(w.halves, participant.New(wi, rand.NewPCG(p.Seed, uint64(c)<<8)))
-		client, err := pawl.New(w.halves[c], &pawl.Options{TTL: p.TTL, Holder: pawl.Holder{Who: fmt.Sprint("client ", c), User: "u", Host: "h", PID: c + 1, Command: "c"}})
+		client, err := pawl.New(w.halves[c], &pawl.Options{TTL: p.TTL, Logger: slog.New(slog.DiscardHandler), Holder: pawl.Holder{Who: fmt.Sprint("client ", c), User: "u", Host: "h", PID: c + 1, Command: "c"}})
 		if err != nil {
 			panic(err)
 		}
@@ -254,6 +254,9 @@ func (w *world) event() string {
 // deliver hands an event to a client after a while, if its connection lasts. The caller holds mu.
 func (w *world) deliver(wi *wire, e driver.Event) {
 	session, r := wi.session, wi.dice(w.event())
+	if chance(r, w.faults[wi.client].twice) {
+		time.AfterFunc(wi.delay(r)+time.Duration(r.Int64N(int64(time.Second))), func() { wi.hear(e) })
+	}
 	time.AfterFunc(wi.delay(r), func() {
 		w.standStill(wi.client)
 		w.mu.Lock()
