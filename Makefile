@@ -1,7 +1,7 @@
 # make quick  what a change is likely to break, in three minutes
 # make test   all tests of the library, the stores and the command; installs missing servers through apt
-# make check  the rest that has to pass: linters, all platforms, -race, chaos, simulator, proof, release
-# make race-servers  of it, the suites of the stores with -race
+# make check  the rest that has to pass: linters, all platforms, -race in fake time, chaos, simulator, histories, proof, release
+# make race-servers  the suites of the stores with -race
 # make mutants  take each protection out of the source, one at a time: a test has to fail
 # make lint   formatting, vet for every platform, staticcheck, tidy modules
 # make bench  pawl beside other libraries and what the stores cost alone, in ten
@@ -69,7 +69,7 @@ test: deps
 	go test -p 1 -timeout 20m $(ENSEMBLES)
 	go test -p 2 -timeout 20m $(SERVERS)
 
-check: lint race race-servers lab proof release-check
+check: lint race lab proof release-check
 
 race:
 	HISTORIES=2000 go test -race $$(go list $(CORE) | grep -v '/driver/drivertest$$')
@@ -86,6 +86,7 @@ lab: deps schedules
 # In a bubble of fake time mostly one goroutine runs at a time. TestSameSeedSameHistory shows that the
 # number of processors changes no history.
 schedules:
+	GOMAXPROCS=1 HISTORIES=100000 go test -count=1 -timeout 30m -run TestHistories ./internal/participant
 	GOMAXPROCS=1 SIM_SCHEDULES=20000 go test -count=1 -timeout 30m -run TestNothingForbiddenHappens ./lab/sim
 
 # The simulator's mutants compute, and would make the others late. Without a package name go test prints what

@@ -5,7 +5,6 @@ package participant_test
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,21 +72,6 @@ func TestHistories(t *testing.T) {
 		t.Errorf("%v%s\n%s", p, strings.Join(w.failures, "\n"), strings.Join(w.log, "\n"))
 		if failed++; failed == 3 {
 			return
-		}
-	}
-}
-
-// TestSameSeedSameHistory runs each plan twice.
-func TestSameSeedSameHistory(t *testing.T) {
-	first := uint64(0)
-	if text := os.Getenv("SEED"); text != "" {
-		first, _ = strconv.ParseUint(text, 10, 64)
-	}
-	for seed := range uint64(histories(t, 100)) {
-		seed += first
-		a, b := in(t, draw(seed)), in(t, draw(seed))
-		if !slices.Equal(a.log, b.log) {
-			t.Fatalf("seed %d:\n%s\n\n%s", seed, strings.Join(a.log, "\n"), strings.Join(b.log, "\n"))
 		}
 	}
 }

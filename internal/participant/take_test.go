@@ -46,3 +46,16 @@ func TestTake(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantedAfterLost shows that a waiter looks after a loss, whatever an event says: it may be older.
+func TestGrantedAfterLost(t *testing.T) {
+	w := &waiter{wake: make(chan struct{}, 1)}
+	l := &lease{ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}
+	p := &Participant{leases: map[string]*lease{"l": l}}
+	p.hear(driver.Event{Kind: driver.Lost, Name: "a", Lease: "l"})
+	w.now = false
+	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"})
+	if w.granted != nil || !w.now {
+		t.Errorf("after a loss an event grants %v, and to look at once is %v", w.granted, w.now)
+	}
+}
