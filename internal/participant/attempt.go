@@ -5,6 +5,7 @@ package participant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -69,9 +70,14 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 	if w := a.waiter; w != nil && w.lost >= began { // perhaps after this answer
 		return driver.Answer{Session: ans.Session}, nil // look again soon
 	}
+	if a.loss.Err() != nil {
+		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
+	}
 	a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)
 	return ans, nil
 }
+
+var errEnded = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
 
 // maxRepeats bounds how often a request is repeated at once.
 const maxRepeats = 5

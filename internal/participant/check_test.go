@@ -47,7 +47,7 @@ func (w *world) checkTrust() {
 				w.fail("%s and %s trust a lease on %s at the same time", other.why, t.why, t.Name())
 			}
 		}
-		if id := t.ID(); w.toldLost[id] > w.grants[id] {
+		if told := w.toldLost[t.ID()]; told > w.grants[t.ID()] && w.now() > told { // in the next instant
 			w.fail("%s trusts a lease of whose end its client has heard", t.why)
 		}
 		if w.broken[t.why] != 0 || w.plan.stepsClock() {
@@ -108,10 +108,10 @@ func (w *world) checkIdle() {
 		used := slices.ContainsFunc(sn.holders, func(h *serviceLease) bool { return !h.claim })
 		w.lasts(name, idleFor+trips, waits != nil && !used && w.service.now() >= w.service.closed, "%s is free, and somebody waits for it", name)
 		for _, h := range sn.holders {
-			w.lasts(h.req.Lease, ownerless+trips, waits != nil && !w.uses(h.client, name), "the lease of %s, which nobody has, keeps others from %s", h.req.Why, name)
+			w.lasts(h.req.Lease, ownerless+trips, waits != nil && !w.uses(h.client, name) && !(h.claim && w.plan.Deaf), "the lease of %s, which nobody has, keeps others from %s", h.req.Why, name)
 		}
 		for _, q := range sn.queue {
-			w.lasts(q.req.Lease, ownerless+trips, !w.owned[q.req.Why], "%s has a place for %s, which has gone", name, q.req.Why)
+			w.lasts(q.req.Lease, ownerless+trips, !w.owned[q.req.Why] && w.now() > w.lastFault()+goneAfter+2*time.Second, "%s has a place for %s, which has gone", name, q.req.Why)
 		}
 	}
 }
