@@ -34,8 +34,8 @@ func TestTokensUnderKills(t *testing.T) {
 	if n, first := k.wrong(); n > 0 {
 		t.Errorf("%d tokens are wrong; the first: %s", n, first)
 	}
-	if k.restarts < 3 {
-		t.Errorf("%d restarts; want some", k.restarts)
+	if k.restarts < 3 || k.grants.Load() < 100 {
+		t.Errorf("%d restarts and %d grants; want some", k.restarts, k.grants.Load())
 	}
 }
 
@@ -111,10 +111,12 @@ func (k *kills) run(t *testing.T, f fleet, opts *Options, grants int64, kill boo
 			}
 		})
 	}
+	// Servers that are killed twice a second grant little on a slow machine.
+	end := time.Now().Add(time.Minute)
 	for range 5 {
 		d := dialFleet(t, f, opts)
 		all.Go(func() {
-			for k.grants.Load() < grants && !t.Failed() {
+			for k.grants.Load() < grants && !t.Failed() && time.Now().Before(end) {
 				k.take(t, d, opts.TTL)
 			}
 		})
