@@ -24,8 +24,8 @@ import (
 // was granted in that very instant: the client gives it back in the background, and others
 // may find the name held until then.
 //
-// The error is ErrUnavailable if the store cannot be reached, or has been out of reach
-// for a whole TTL. It is ErrHeld if ctx was made by Context of a lease on name that is
+// The error is ErrUnavailable if the store cannot be reached, has been out of reach
+// for a whole TTL, or has granted the lease several times when its TTL was over already. It is ErrHeld if ctx was made by Context of a lease on name that is
 // still held, as the call would wait for itself. It is a *SlotsError if the name is
 // held with another number of slots. It is a *DeadlockError if the call would wait for
 // ever, because the holder waits, directly or through others, for a lease of this caller.
@@ -99,7 +99,7 @@ func (c *Client) acquire(ctx context.Context, req *driver.Request, set settings)
 //
 // The error is ErrHeld, with a *HeldError, if somebody holds the name or a goroutine of
 // this client waits for it; ErrUnavailable if the store did not answer and certainly
-// recorded nothing; ErrUncertain if the store may have recorded the grant, which the
+// recorded nothing, or if the grant came too late and was given back; ErrUncertain if the store may have recorded the grant, which the
 // client undoes in the background; a *SlotsError if the name is held with another
 // number of slots; and ctx.Err() if ctx ends first.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Adopt implements driver.Adopter. The lease is not among those of the participant: events about it go to
-// the one that has got it.
+// Adopt implements driver.Adopter. The store sends events about an adopted lease to the participant that
+// acquired it, so this one does not list it.
 func (p *Participant) Adopt(ctx context.Context, name, id string) (driver.Grant, error) {
 	if !p.caps.Adopts {
 		return nil, fmt.Errorf("a lease of this store cannot be renewed by another process: %w", errors.ErrUnsupported)
