@@ -121,6 +121,9 @@ type Request struct {
 	Queue   bool
 	Instead string
 
+	// Handle is for a Store, too: that of the last Answer to a request for this lease.
+	Handle any
+
 	// Renewed says that the caller renews the grant before Since + TTL - Drift(TTL),
 	// and soon if Since is long ago. The store may then begin with less than the TTL;
 	// Since is earlier by the difference. A driver may ignore it.

@@ -94,7 +94,7 @@ type Answer struct {
 	Spare   uint64  // how many tokens after it are set aside for the lease
 	Waited  bool    // another participant was waiting for the name, or may have been
 	Since   Instant // the latest one that is certainly not after the start of the TTL
-	Handle  any     // goes into the lease's Ref
+	Handle  any     // goes into the next request for the lease and into its Ref, also of a request that was refused or has failed; nil: the last one stays
 
 	// If the lease was not granted:
 	Holders []Held        // may be missing if the request was for the queue
@@ -125,7 +125,7 @@ type Ref struct {
 	Name, Lease string
 	Shared      bool
 	Slots       int
-	Handle      any // from the Answer or the Event that granted the lease; nil for a lease of another Store
+	Handle      any // from the last Answer or Event about the lease; nil for a lease of another Store
 }
 
 // End is how a lease is ended.

@@ -46,10 +46,15 @@ func (p *Participant) attempt(req *driver.Request) *attempt {
 
 // ask asks the store once and records a grant.
 func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
-	a.req.Queue = queue
+	a.req.Queue, a.req.Handle = queue, a.ref.Handle
 	began := driver.Now()
 	ans, err := a.p.store.Ask(ctx, &a.req)
 	heard := driver.Now()
+	if ans.Handle != nil {
+		a.p.mu.Lock()
+		a.ref.Handle = ans.Handle
+		a.p.mu.Unlock()
+	}
 	if err != nil {
 		f := driver.FailureOf(err)
 		a.p.mu.Lock()

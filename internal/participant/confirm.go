@@ -5,6 +5,7 @@ package participant
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -87,7 +88,7 @@ func (p *Participant) saw(c driver.Clock, heard driver.Instant) {
 	}
 	for _, l := range p.leases {
 		if l.state == held && l.clock == server && l.term.Stepped(step, heard) {
-			l.lose(&driver.LostError{Reason: driver.Expired})
+			l.lose(&driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the server's clock was set forward by %v", step.Round(time.Millisecond))})
 		}
 	}
 }

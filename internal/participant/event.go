@@ -138,7 +138,7 @@ func (p *Participant) missed(concerns func(name string) bool) {
 	}
 	slices.SortFunc(waiters, func(a, b *lease) int { return cmp.Compare(a.waiter.number, b.waiter.number) })
 	for _, l := range waiters {
-		l.waiter.now = true
+		l.waiter.granted, l.waiter.now = nil, true // an event from before may be void by now
 		l.waiter.poke()
 	}
 	if !p.confirming {

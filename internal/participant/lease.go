@@ -64,7 +64,9 @@ func (l *lease) forget() {
 // about l finds it either waiting or held.
 func (l *lease) hold(a *driver.Answer, t storekit.Term, since driver.Instant) {
 	l.state, l.token, l.spare, l.others, l.since = held, a.Token, a.Spare, a.Waited, since
-	l.ref.Handle = a.Handle
+	if a.Handle != nil {
+		l.ref.Handle = a.Handle
+	}
 	l.term, l.clock = t, l.p.clock(a.Server)
 	l.waiter = nil
 	if l.wanted != nil && a.Session == nil {

@@ -3,6 +3,9 @@
 package participant
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,5 +60,62 @@ func TestGrantedAfterLost(t *testing.T) {
 	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"})
 	if w.granted != nil || !w.now {
 		t.Errorf("after a loss an event grants %v, and to look at once is %v", w.granted, w.now)
+	}
+}
+
+// TestGrantedBeforeMissed shows that a waiter looks after events may have been lost, whatever one has said before.
+func TestGrantedBeforeMissed(t *testing.T) {
+	w := &waiter{wake: make(chan struct{}, 1)}
+	p := &Participant{leases: map[string]*lease{"l": {ref: driver.Ref{Name: "a", Lease: "l"}, waiter: w}}, confirming: true}
+	p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"})
+	p.hear(driver.Event{Kind: driver.Missed})
+	if w.granted != nil || !w.now {
+		t.Errorf("after events were missed an earlier one grants %v, and to look at once is %v", w.granted, w.now)
+	}
+}
+
+// asker is a store that answers with a handle, and then has it in each request.
+type asker struct {
+	driver.Basic
+	had, ended []any
+	refuse     error
+}
+
+func (s *asker) Caps() driver.Caps {
+	return driver.Caps{Guarantees: driver.Guarantees{CrossHost: true}}
+}
+
+func (s *asker) Ask(_ context.Context, r *driver.Request) (driver.Answer, error) {
+	s.had = append(s.had, r.Handle)
+	if len(s.had) == 1 {
+		return driver.Answer{Handle: "place"}, &driver.Failure{Err: errors.New("no answer"), Maybe: true}
+	}
+	return driver.Answer{Rank: 1}, s.refuse
+}
+
+func (s *asker) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
+	return driver.Renewal{}, nil
+}
+
+func (s *asker) End(_ context.Context, l driver.Ref, _ driver.End) (bool, error) {
+	s.ended = append(s.ended, l.Handle)
+	return true, nil
+}
+
+// TestHandle shows that the handle of an answer, also of one to a request that has failed, comes with the
+// next request for the lease, and with the one that ends it.
+func TestHandle(t *testing.T) {
+	s := &asker{refuse: &driver.Failure{Err: driver.ErrDenied, Lasting: true, Maybe: true}}
+	p := New(s, nil)
+	p.answered.Store(true)
+	g, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Second, Holder: &driver.Holder{}})
+	if g == nil || !errors.Is(err, driver.ErrDenied) {
+		t.Fatalf("Acquire = %v, %v", g, err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if want := []any{nil, "place"}; !slices.Equal(s.had, want) || !slices.Equal(s.ended, want[1:]) {
+		t.Errorf("the requests had the handles %v, the end had %v; want %v, and the last one", s.had, s.ended, want)
 	}
 }
