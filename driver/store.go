@@ -134,6 +134,17 @@ type End struct {
 	Doubt  bool // a request for the lease had no answer, and the service may receive it yet
 }
 
+// A StoreGuarder is a Store of a database that can bind a transaction to a lease.
+type StoreGuarder interface {
+	Store
+
+	// Guard makes tx, an open transaction on the database of the store, fail unless the lease with that
+	// token has not ended, and then keeps every other lease on the name from beginning until tx has ended.
+	// If ended is not nil, the lease has ended for that reason: Guard makes tx fail and returns ended. The
+	// errors are those of Guarder.Guard.
+	Guard(ctx context.Context, l Ref, token uint64, tx any, ended error) error
+}
+
 // EventKind says which fields of an Event are set.
 type EventKind int
 

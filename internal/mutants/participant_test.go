@@ -37,6 +37,10 @@ func init() {
 		{name: "a waiter gives up at the first failure", file: wait, old: "case !a.p.answered.Load() && !f.Passing:", new: "case !f.Passing:"},
 		{name: "a lease that was ended early is an error", file: wait, old: "case f.Ended:", new: "case false:"},
 		{name: "an uncertain outcome is called certain", file: pkg + "/participant.go", old: "f.Err = fmt.Errorf(\"%w: %w\", driver.ErrUncertain, f.Err)", new: "f.Err = fmt.Errorf(\"%w: %w\", driver.ErrUnavailable, f.Err)"},
+		{name: "a store does not get its handle back", file: attempt, old: "a.ref.Handle = ans.Handle", new: "_ = ans.Handle", test: "TestHandle"},
+		{name: "a guarded lease is handed over without the store", file: lease, old: "l.spare = 0", new: "_ = l.spare", test: "TestGuard"},
+		{name: "a shared lease leaves what is in doubt of the exclusive one", file: pkg + "/downgrade.go", old: "if late {", new: "if late && false {", test: "TestDowngradeInDoubt"},
+		{name: "a look without an answer is uncertain", file: pkg + "/participant.go", old: "\tf.Maybe = false\n", new: "", test: "TestLooked"},
 		{name: "a late grant is an error", file: "attempt.go", old: "if lates++; lates > maxLate {", new: "if lates++; lates > 0 {"},
 		{name: "nobody undoes an attempt", file: "attempt.go", old: "\t\tif grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n\t\treturn nil, req, err", new: "\t\treturn nil, req, err"},
 	} {

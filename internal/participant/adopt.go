@@ -39,7 +39,7 @@ func (p *Participant) Adopt(ctx context.Context, name, id string) (driver.Grant,
 
 // open returns a *driver.ClosedError while the store grants nothing.
 func (p *Participant) open(ctx context.Context) error {
-	info, err := p.store.Describe(ctx)
+	info, err := p.Describe(ctx)
 	if err != nil {
 		return err
 	}

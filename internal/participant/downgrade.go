@@ -30,6 +30,7 @@ func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Gran
 	a.req.Instead = l.ref.Lease
 	ans, err := a.ask(ctx, false)
 	p.mu.Lock()
+	late := l.doubt
 	l.doubt = l.doubt || a.doubt // it may have ended
 	if err == nil && ans.Granted {
 		l.state = ended
@@ -40,8 +41,13 @@ func (l *lease) Downgrade(ctx context.Context, req *driver.Request) (driver.Gran
 	switch {
 	case err != nil:
 		return a.giveUp(driver.FailureOf(err))
+	case ans.Closed > 0:
+		return a.giveUp(driver.Failure{Err: p.closedFor(ctx, ans)})
 	case !ans.Granted:
 		return a.giveUp(driver.Failure{Err: &driver.HeldError{Info: infoOf(req.Name, ans.Holders)}})
+	}
+	if late { // the store may receive a request for l yet
+		_, _ = p.store.End(ctx, l.ref, driver.End{Unsure: true, Doubt: true})
 	}
 	return a.grant(), nil
 }

@@ -186,17 +186,44 @@ func (l *lease) lose(why *driver.LostError) {
 type kept struct{ *lease }
 
 // Reserved implements driver.Reserver.
-func (l kept) Reserved() (tokens uint64, others bool) { return l.spare, l.others }
+func (l kept) Reserved() (tokens uint64, others bool) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	return l.spare, l.others
+}
 
 // OnWanted implements driver.Recallable.
 func (l kept) OnWanted(f func(driver.Recall)) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
+	if l.wanted == nil {
+		return
+	}
 	l.wanted.To(func(how driver.Recall) { go f(how) })
+}
+
+// guarded is a lease of a driver.StoreGuarder.
+type guarded struct {
+	kept
+	store driver.StoreGuarder
+}
+
+// Guard implements driver.Guarder.
+func (l guarded) Guard(ctx context.Context, tx any, end error) error {
+	if end == nil {
+		end = l.over()
+	}
+	l.p.mu.Lock()
+	l.spare = 0 // the successor would not wait for the end of tx
+	l.p.mu.Unlock()
+	return l.store.Guard(ctx, l.ref, l.token, tx, end)
 }
 
 // grant returns l as the caller sees it.
 func (l *lease) grant() driver.Grant {
+	if store, ok := l.p.store.(driver.StoreGuarder); ok {
+		return guarded{kept{l}, store}
+	}
 	if l.wanted != nil || l.spare > 0 {
 		return kept{l}
 	}
@@ -206,4 +233,5 @@ func (l *lease) grant() driver.Grant {
 var (
 	_ driver.Notifier = (*lease)(nil)
 	_ driver.Reserver = kept{}
+	_ driver.Guarder  = guarded{}
 )

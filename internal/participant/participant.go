@@ -81,7 +81,8 @@ func (p *Participant) Inspect(ctx context.Context, name string) (*driver.Info, e
 	if err := p.usable(ctx); err != nil {
 		return nil, err
 	}
-	return p.store.Inspect(ctx, name)
+	info, err := p.store.Inspect(ctx, name)
+	return info, looked(err)
 }
 
 // List implements driver.Inspector.
@@ -89,7 +90,8 @@ func (p *Participant) List(ctx context.Context, prefix string) ([]*driver.Info, 
 	if err := p.usable(ctx); err != nil {
 		return nil, err
 	}
-	return p.store.List(ctx, prefix)
+	infos, err := p.store.List(ctx, prefix)
+	return infos, looked(err)
 }
 
 // Break implements driver.Inspector.
@@ -97,7 +99,10 @@ func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.
 	if err := p.usable(ctx); err != nil {
 		return err
 	}
-	return p.store.Break(ctx, name, lease, by, why)
+	if err := p.store.Break(ctx, name, lease, by, why); err != nil {
+		return worded(driver.FailureOf(err)).Err
+	}
+	return nil
 }
 
 // Describe implements driver.Describer.
@@ -105,7 +110,8 @@ func (p *Participant) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	if err := p.usable(ctx); err != nil {
 		return nil, err
 	}
-	return p.store.Describe(ctx)
+	info, err := p.store.Describe(ctx)
+	return info, looked(err)
 }
 
 // Examine implements driver.Examiner.
@@ -163,6 +169,16 @@ func certain(err error) bool {
 	}
 	var slots *driver.SlotsError
 	return errors.As(err, &slots)
+}
+
+// looked returns the error of a request that records nothing.
+func looked(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := driver.FailureOf(err)
+	f.Maybe = false
+	return worded(f).Err
 }
 
 // worded returns f with an error that says what has become of the request.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package participant
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// script is a store that answers as a test says, and notes how leases were ended.
+type script struct {
+	driver.Basic
+	ask     func(req *driver.Request) (driver.Answer, error)
+	ended   []driver.End
+	refs    []driver.Ref
+	guarded error
+}
+
+func (s *script) Caps() driver.Caps {
+	return driver.Caps{Guarantees: driver.Guarantees{CrossHost: true, Shared: true}, Queue: true, Downgrades: true}
+}
+
+func (s *script) Ask(_ context.Context, req *driver.Request) (driver.Answer, error) {
+	ans, err := s.ask(req)
+	ans.Since = driver.Now()
+	return ans, err
+}
+
+func (s *script) Renew(context.Context, driver.Ref, time.Duration) (driver.Renewal, error) {
+	return driver.Renewal{Since: driver.Now()}, nil
+}
+
+func (s *script) End(_ context.Context, l driver.Ref, how driver.End) (bool, error) {
+	s.ended, s.refs = append(s.ended, how), append(s.refs, l)
+	return true, nil
+}
+
+func (s *script) Describe(context.Context) (*driver.StoreInfo, error) {
+	return nil, &driver.Failure{Err: errors.New("no answer"), Maybe: true}
+}
+
+func (s *script) Guard(_ context.Context, _ driver.Ref, token uint64, _ any, ended error) error {
+	s.guarded = ended
+	if token != 7 {
+		return errors.New("another token")
+	}
+	return ended
+}
+
+func scripted(ask func(req *driver.Request) (driver.Answer, error)) (*Participant, *script) {
+	s := &script{ask: ask}
+	return New(s, nil), s
+}
+
+// TestGuard shows that a lease which guards a transaction has no tokens for a successor, and that a lease which has
+// ended guards nothing.
+func TestGuard(t *testing.T) {
+	p, s := scripted(func(*driver.Request) (driver.Answer, error) {
+		return driver.Answer{Granted: true, Token: 7, Spare: 100}, nil
+	})
+	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := g.(driver.Reserver).Reserved(); n != 100 {
+		t.Errorf("%d tokens are reserved; want 100", n)
+	}
+	if err := g.(driver.Guarder).Guard(t.Context(), nil, nil); err != nil || s.guarded != nil {
+		t.Errorf("Guard = %v", err)
+	}
+	if n, _ := g.(driver.Reserver).Reserved(); n != 0 {
+		t.Errorf("%d tokens are reserved after Guard; want none", n)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.(driver.Guarder).Guard(t.Context(), nil, nil); !errors.Is(err, driver.ErrReleased) || !errors.Is(s.guarded, driver.ErrReleased) {
+		t.Errorf("Guard after Release = %v, and the store was told %v", err, s.guarded)
+	}
+}
+
+// TestDowngradeInDoubt shows that the store is told of requests for an exclusive lease that it may receive after the
+// lease was turned into a shared one.
+func TestDowngradeInDoubt(t *testing.T) {
+	for _, doubt := range []bool{false, true} {
+		lost := doubt
+		p, s := scripted(func(*driver.Request) (driver.Answer, error) {
+			if lost {
+				lost = false
+				return driver.Answer{}, &driver.Failure{Err: errors.New("no answer"), Maybe: true}
+			}
+			return driver.Answer{Granted: true, Token: 7}, nil
+		})
+		req := &driver.Request{Name: "a", Lease: "l", TTL: time.Minute}
+		g, err := p.TryAcquire(t.Context(), req)
+		if doubt {
+			if !errors.Is(err, driver.ErrUncertain) {
+				t.Fatalf("TryAcquire = %v; want ErrUncertain", err)
+			}
+			g, err = p.TryAcquire(t.Context(), req)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.(driver.Downgrader).Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); err != nil {
+			t.Fatal(err)
+		}
+		want := driver.End{Unsure: true, Doubt: true}
+		if told := len(s.ended) == 1 && s.refs[0].Lease == "l" && s.ended[0] == want; told != doubt || !doubt && len(s.ended) > 0 {
+			t.Errorf("a request in doubt is %v; the store was told %+v of %+v", doubt, s.ended, s.refs)
+		}
+	}
+}
+
+// TestDowngradeWhileClosed shows that a store which grants nothing for a while says so.
+func TestDowngradeWhileClosed(t *testing.T) {
+	closed := time.Duration(0)
+	p, _ := scripted(func(*driver.Request) (driver.Answer, error) {
+		return driver.Answer{Granted: closed == 0, Closed: closed}, nil
+	})
+	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed = time.Minute
+	var is *driver.ClosedError
+	if _, err := g.(driver.Downgrader).Downgrade(t.Context(), &driver.Request{Name: "a", Lease: "m", TTL: time.Minute, Shared: true}); !errors.As(err, &is) || is.Left != closed {
+		t.Errorf("Downgrade = %v; want a ClosedError", err)
+	}
+}
+
+// TestLooked shows that a look without an answer leaves nothing in doubt.
+func TestLooked(t *testing.T) {
+	p, _ := scripted(nil)
+	if _, err := p.Describe(t.Context()); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Describe = %v; want ErrUnavailable", err)
+	}
+}
