@@ -184,7 +184,7 @@ func (l *Lease) Files() []*os.File {
 	if l.zero() {
 		return nil
 	}
-	g, ok := l.grant.store.(driver.Inheriter)
+	g, ok := l.grant.store.(interface{ Files() []*os.File })
 	if !ok || !l.keep() {
 		return nil
 	}

@@ -4,12 +4,11 @@ package driver
 
 import (
 	"context"
-	"os"
 	"time"
 )
 
 // A Driver may also be a Queuer, Inspector, Reporter, Describer, Examiner, Recaller or Adopter, and a
-// Grant may also be a Notifier, Downgrader, Inheriter, Reserver, Guarder or Recallable. Package pawl asks
+// Grant may also be a Notifier, Downgrader, Reserver, Guarder or Recallable. Package pawl asks
 // for each with a type assertion, and does without those that are missing.
 
 // Queuer is a Driver whose store has a queue and notifies waiters, so that they need
@@ -131,14 +130,6 @@ type Downgrader interface {
 	Downgrade(ctx context.Context, req *Request) (Grant, error)
 }
 
-// Inheriter is a Grant that lives as long as any process has its files open.
-type Inheriter interface {
-	// Files returns the open files that a child process must inherit. After it has been
-	// called, Release no longer ends the grant by force: it closes this process's
-	// copies, and the grant ends when the last process has.
-	Files() []*os.File
-}
-
 // Guarder is a Grant of a store that is a database, which can bind a transaction of the
 // user to it.
 type Guarder interface {
@@ -158,7 +149,7 @@ type Guarder interface {
 // grant, with one lease id, one record and one TTL. Their leases are renewed, broken
 // and lost as this grant is, and the last of them releases it.
 //
-// If the Grant is also an Inheriter, package pawl no longer uses the tokens once Files
+// If the store is an Inheriter, package pawl no longer uses the tokens once Files
 // has been called: otherwise a child with the files of one lease would also hold the
 // next.
 type Reserver interface {

@@ -5,6 +5,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 )
 
@@ -63,6 +64,15 @@ type Store interface {
 
 	// Close frees what the store itself opened. Requests under way return soon.
 	Close() error
+}
+
+// Inheriter is a Store whose leases live as long as any process has their files open.
+type Inheriter interface {
+	Store
+
+	// Files returns the open files that a child process must inherit, or nil if the lease has ended. From
+	// then on End closes this process's copies only, and the lease ends when the last process has.
+	Files(l Ref) []*os.File
 }
 
 // Caps is what a store promises, and what it can do.
@@ -151,9 +161,9 @@ type EventKind int
 const (
 	// Granted: the service has granted Name to the waiter Lease. Grant says what it is worth.
 	Granted EventKind = iota + 1
-	// Look: Lease is first in the queue now, and its name may be free after Grant.Free.
+	// Look: Lease is first in the queue now, and its name may be free after Grant.Free; 0: now.
 	Look
-	// Lost: Lease was ended by somebody else. Loss says why, if that is known.
+	// Lost: Lease was ended by somebody else, or is to be given back. Loss says why, if that is known.
 	Lost
 	// Wanted: Lease was in the way of somebody who now Waits, or who was refused.
 	Wanted

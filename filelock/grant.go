@@ -24,10 +24,7 @@ type grant struct {
 	notify func(error) // from OnLost, until called
 }
 
-var (
-	_ driver.Inheriter = (*grant)(nil)
-	_ driver.Reserver  = (*grant)(nil)
-)
+var _ driver.Reserver = (*grant)(nil)
 
 // Token implements driver.Grant.
 func (g *grant) Token() uint64 { return g.token }
@@ -77,7 +74,7 @@ func (g *grant) Release(context.Context) error {
 	return err
 }
 
-// Files implements driver.Inheriter: the flock, that of the slot, and the
+// Files is for a child process: the flock, that of the slot, and the
 // presence, which tells others that the flock is held. The files stay the
 // grant's own; they are closed by Release.
 func (g *grant) Files() []*os.File {

@@ -138,7 +138,7 @@ func (h *helper) inherit() {
 	g, req := h.acquire()
 	child := command("sleep", h.s.dir, h.name)
 	child.Stdin = os.Stdin
-	child.ExtraFiles = g.(driver.Inheriter).Files()
+	child.ExtraFiles = g.(interface{ Files() []*os.File }).Files()
 	if err := child.Start(); err != nil {
 		panic(err)
 	}

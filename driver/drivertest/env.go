@@ -90,7 +90,7 @@ func (e *env) look(probe *driver.Request, longer bool) {
 	r, recalls := d.(driver.Recaller)
 	if p, ok := d.(interface{ Caps() driver.Caps }); ok {
 		caps := p.Caps()
-		queuer, inspector, notifier, adopter = caps.Queue, caps.Shows, notifier && caps.Queue, caps.Adopts
+		queuer, inspector, notifier, downgrader, adopter = caps.Queue, caps.Shows, notifier && caps.Queue, caps.Downgrades, caps.Adopts
 	}
 	e.has = map[string]bool{
 		"Queuer": queuer, "Inspector": inspector, "Notifier": notifier, "Reserver": reserves,

@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -175,18 +176,21 @@ type faultyGrant struct {
 	inner driver.Grant
 }
 
+// inheriter is a grant that a child process can inherit.
+type inheriter interface{ Files() []*os.File }
+
 // grant puts faults before g and keeps its optional interfaces.
 func (f *Faulty) grant(name string, g driver.Grant) driver.Grant {
 	base := &faultyGrant{f: f, name: name, inner: g}
 	n, isNotifier := g.(driver.Notifier)
-	i, isInheriter := g.(driver.Inheriter)
+	i, isInheriter := g.(inheriter)
 	type notifier = faultyNotifier
 	switch {
 	case isNotifier && isInheriter:
 		return struct {
 			*faultyGrant
 			notifier
-			driver.Inheriter
+			inheriter
 		}{base, notifier{f, n}, i}
 	case isNotifier:
 		return struct {
@@ -196,7 +200,7 @@ func (f *Faulty) grant(name string, g driver.Grant) driver.Grant {
 	case isInheriter:
 		return struct {
 			*faultyGrant
-			driver.Inheriter
+			inheriter
 		}{base, i}
 	}
 	return base

@@ -186,7 +186,7 @@ func TestFaultyForwards(t *testing.T) {
 	}
 	type (
 		n = driver.Notifier
-		i = driver.Inheriter
+		i = inheriter
 	)
 	grants := [][]any{
 		{struct{ driver.Grant }{}, false, false},

@@ -41,6 +41,10 @@ func init() {
 		{name: "a guarded lease is handed over without the store", file: lease, old: "l.spare = 0", new: "_ = l.spare", test: "TestGuard"},
 		{name: "a shared lease leaves what is in doubt of the exclusive one", file: pkg + "/downgrade.go", old: "if late {", new: "if late && false {", test: "TestDowngradeInDoubt"},
 		{name: "a look without an answer is uncertain", file: pkg + "/participant.go", old: "\tf.Maybe = false\n", new: "", test: "TestLooked"},
+		{name: "a lease that is asked for back before its answer stays in the store", file: attempt, old: "a.p.inBackground(func() { a.p.decline(ref) })", new: "_ = ref", test: "TestAskedBackBeforeTheAnswer"},
+		{name: "a waiter that is told that the name is free waits", file: event, old: "w.now = w.now || e.Grant.Free == 0", new: "", test: "TestLookNow"},
+		{name: "a lease that is gone unseen is handed over", file: lease, old: "tokens > 0 && !l.p.caps.Expiry", new: "false", test: "TestHandOverOfWhatIsGone"},
+		{name: "a lease that a child has is handed over", file: lease, old: "\tl.keep()\n\treturn l.from", new: "\treturn l.from", test: "TestInherited"},
 		{name: "a late grant is an error", file: "attempt.go", old: "if lates++; lates > maxLate {", new: "if lates++; lates > 0 {"},
 		{name: "nobody undoes an attempt", file: "attempt.go", old: "\t\tif grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n\t\treturn nil, req, err", new: "\t\treturn nil, req, err"},
 	} {

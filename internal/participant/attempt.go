@@ -76,6 +76,8 @@ func (a *attempt) ask(ctx context.Context, queue bool) (driver.Answer, error) {
 		return driver.Answer{Session: ans.Session}, nil // look again soon
 	}
 	if a.loss.Err() != nil {
+		ref := a.ref
+		a.p.inBackground(func() { a.p.decline(ref) }) // a store that asks for a lease back has it still
 		return driver.Answer{}, &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
 	}
 	a.hold(&ans, storekit.Term{Sent: ans.Since, Heard: heard, TTL: a.ttl}, ans.Since)

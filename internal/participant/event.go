@@ -21,6 +21,7 @@ func (p *Participant) hear(e driver.Event) {
 		p.handed(l, &e)
 	case driver.Look:
 		if w := waiterOf(l); w != nil {
+			w.now = w.now || e.Grant.Free == 0
 			w.soon, w.free = true, e.Grant.Free
 			w.poke()
 		}

@@ -4,6 +4,7 @@ package participant
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -185,21 +186,32 @@ func (l *lease) lose(why *driver.LostError) {
 // kept is a lease that its client may keep for a while when nobody uses it.
 type kept struct{ *lease }
 
-// Reserved implements driver.Reserver.
+// Reserved implements driver.Reserver. Nobody renews a lease that does not expire, so it may have ended
+// unseen.
 func (l kept) Reserved() (tokens uint64, others bool) {
 	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	return l.spare, l.others
+	tokens, others = l.spare, l.others
+	l.p.mu.Unlock()
+	if tokens > 0 && !l.p.caps.Expiry {
+		if _, err := l.Renew(l.p.ctx, leastTTL); err != nil {
+			return 0, true
+		}
+	}
+	return tokens, others
 }
 
 // OnWanted implements driver.Recallable.
 func (l kept) OnWanted(f func(driver.Recall)) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	if l.wanted == nil {
-		return
-	}
 	l.wanted.To(func(how driver.Recall) { go f(how) })
+}
+
+// keep makes sure that the lease is not handed over.
+func (l *lease) keep() {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.spare = 0
 }
 
 // guarded is a lease of a driver.StoreGuarder.
@@ -213,16 +225,29 @@ func (l guarded) Guard(ctx context.Context, tx any, end error) error {
 	if end == nil {
 		end = l.over()
 	}
-	l.p.mu.Lock()
-	l.spare = 0 // the successor would not wait for the end of tx
-	l.p.mu.Unlock()
+	l.keep() // the successor would not wait for the end of tx
 	return l.store.Guard(ctx, l.ref, l.token, tx, end)
+}
+
+// inherited is a lease that a child process can inherit.
+type inherited struct {
+	kept
+	from driver.Inheriter
+}
+
+// Files returns the files that the child needs, which would have the lease of a successor as well.
+func (l inherited) Files() []*os.File {
+	l.keep()
+	return l.from.Files(l.ref)
 }
 
 // grant returns l as the caller sees it.
 func (l *lease) grant() driver.Grant {
 	if store, ok := l.p.store.(driver.StoreGuarder); ok {
 		return guarded{kept{l}, store}
+	}
+	if from, ok := l.p.store.(driver.Inheriter); ok {
+		return inherited{kept{l}, from}
 	}
 	if l.wanted != nil || l.spare > 0 {
 		return kept{l}
