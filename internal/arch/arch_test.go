@@ -66,7 +66,7 @@ var layers = []struct {
 var stores = []string{"memlock", "filelock", "redislock", "zklock", "etcdlock", "pglock"}
 
 // test code may import more.
-var testOnly = []string{"driver/drivertest", "driver/drivertest/servers", "driver/drivertest/linear", "memlock"}
+var testOnly = []string{"driver/drivertest", "driver/drivertest/wiretest", "driver/drivertest/servers", "driver/drivertest/linear", "memlock"}
 
 // checks look at the tree as a whole.
 var checks = []string{"internal/arch", "internal/docs", "internal/guarantees", "internal/mutants", "internal/release"}

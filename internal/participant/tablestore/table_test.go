@@ -8,6 +8,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/internal/participant/tablestore"
 )
 
@@ -18,6 +20,16 @@ func TestConformance(t *testing.T) {
 		Start: func(testing.TB) drivertest.Store {
 			table := new(tablestore.Table)
 			return drivertest.Store{Open: func(testing.TB) driver.Driver { return table.Driver() }}
+		},
+	})
+}
+
+func TestWire(t *testing.T) {
+	wiretest.Run(t, wiretest.Harness{
+		Bubble: synctest.Test,
+		Start: func(testing.TB) wiretest.Service {
+			table := new(tablestore.Table)
+			return wiretest.Service{Open: func(testing.TB) driver.Store { return table.Driver().(*participant.Participant).Store() }}
 		},
 	})
 }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wiretest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// party is a participant, and what it has heard.
+type party struct {
+	driver.Store
+	e *env
+
+	mu      sync.Mutex
+	heard   []driver.Event
+	more    chan struct{}  // closed with the next event
+	handles map[string]any // by lease
+}
+
+// open returns a new participant, which is closed when the check ends.
+func (e *env) open() *party {
+	e.Helper()
+	p := &party{Store: e.service.Open(e.TB), e: e, more: make(chan struct{}), handles: make(map[string]any)}
+	p.Listen(func(ev driver.Event) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.handle(ev.Lease, ev.Grant.Handle)
+		p.heard = append(p.heard, ev)
+		close(p.more)
+		p.more = make(chan struct{})
+	})
+	e.Cleanup(func() { p.Close() })
+	return p
+}
+
+// handle keeps the handle of a lease. The caller holds mu.
+func (p *party) handle(lease string, h any) {
+	if h != nil {
+		p.handles[lease] = h
+	}
+}
+
+// ref returns the lease of r as p knows it.
+func (p *party) ref(r *driver.Request) driver.Ref {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return driver.Ref{Name: r.Name, Lease: r.Lease, Shared: r.Shared, Slots: r.Slots, Handle: p.handles[r.Lease]}
+}
+
+// ask asks as a client does: it repeats what only has to be repeated.
+func (p *party) ask(r *driver.Request) (ans driver.Answer, err error) {
+	const most = 100
+	for range most {
+		again := *r
+		again.Handle = p.ref(r).Handle
+		ans, err = p.Ask(p.e.ctx, &again)
+		p.mu.Lock()
+		p.handle(r.Lease, ans.Handle)
+		p.mu.Unlock()
+		if f := driver.FailureOf(err); err == nil || !f.Passing {
+			break
+		}
+		time.Sleep(p.e.h.pause / 10)
+	}
+	return ans, err
+}
+
+// take asks for a name that must be granted. As a client does, it asks again if nobody is shown to be in the
+// way: those who were may have gone just then.
+func (p *party) take(r *driver.Request) driver.Answer {
+	p.e.Helper()
+	const most = 6
+	for range most {
+		ans, err := p.ask(r)
+		switch {
+		case err != nil:
+			p.e.Fatalf("Ask(%.80q) = %v; want that it is granted", r.Name, err)
+		case ans.Granted:
+			return ans
+		case ans.Rank > 0 || len(ans.Holders) > 0 || ans.Closed > 0:
+			p.e.Fatalf("Ask(%.80q) = %+v; want that it is granted", r.Name, ans)
+		}
+	}
+	p.e.Fatalf("Ask(%.80q) grants nothing, %d times; want that it is granted", r.Name, most)
+	return driver.Answer{}
+}
+
+// refused asks for a name that must not be granted.
+func (p *party) refused(r *driver.Request) driver.Answer {
+	p.e.Helper()
+	ans, err := p.ask(r)
+	if err != nil || ans.Granted {
+		p.e.Fatalf("Ask(%.80q) = granted %v with token %d, %v; want that it is not granted", r.Name, ans.Granted, ans.Token, err)
+	}
+	return ans
+}
+
+// wait puts r into the queue, once events about its name arrive.
+func (p *party) wait(r *driver.Request) driver.Answer {
+	p.e.Helper()
+	p.hear(r.Name)
+	r.Queue = true
+	return p.refused(r)
+}
+
+// hear makes events about a name arrive.
+func (p *party) hear(name string) (stop func()) {
+	p.e.Helper()
+	ready, stop := p.Hear(name)
+	stop = sync.OnceFunc(stop)
+	p.e.Cleanup(stop)
+	select {
+	case <-ready:
+	case <-time.After(p.e.h.soon):
+		p.e.Fatalf("Hear(%.80q) is not ready after %v", name, p.e.h.soon)
+	}
+	return stop
+}
+
+// event returns the next event about r of one of these kinds, if one has come by then.
+func (p *party) event(r *driver.Request, by driver.Instant, kinds ...driver.EventKind) (driver.Event, bool) {
+	timer := time.NewTimer(by.Sub(driver.Now()))
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		i := slices.IndexFunc(p.heard, func(ev driver.Event) bool { return ev.Lease == r.Lease && slices.Contains(kinds, ev.Kind) })
+		if i >= 0 {
+			ev := p.heard[i]
+			p.heard = slices.Delete(p.heard, i, i+1)
+			p.mu.Unlock()
+			return ev, true
+		}
+		more := p.more
+		p.mu.Unlock()
+		select {
+		case <-more:
+		case <-timer.C:
+			return driver.Event{}, false
+		}
+	}
+}
+
+// turn returns the grant of r, of which events tell within soon. A waiter that has heard nothing looks only
+// when the answer ans said that the name may be free.
+func (p *party) turn(r *driver.Request, ans driver.Answer) driver.Answer {
+	p.e.Helper()
+	return p.turnIn(r, ans, 0)
+}
+
+// turnIn is turn for a name that comes free within d.
+func (p *party) turnIn(r *driver.Request, ans driver.Answer, d time.Duration) driver.Answer {
+	p.e.Helper()
+	end := driver.Now().Add(d + p.e.h.soon)
+	lookAt := func(ans driver.Answer) driver.Instant {
+		next := end
+		if ans.Rank == 0 && ans.Free >= 0 {
+			next = driver.Now().Add(max(ans.Free, time.Millisecond))
+		}
+		if often := p.Caps().Look; d > 0 && often > 0 { // else events have to tell
+			next = min(next, driver.Now().Add(often))
+		}
+		return next
+	}
+	look := lookAt(ans)
+	for {
+		ev, ok := p.event(r, min(look, end), driver.Granted, driver.Look)
+		if driver.Now() >= end && !ok {
+			p.e.Fatalf("no event has told the first waiter within %v that it has its turn", d+p.e.h.soon)
+		}
+		if ok && ev.Kind == driver.Look && ev.Grant.Free > 0 {
+			look = min(look, driver.Now().Add(ev.Grant.Free))
+			continue
+		}
+		session := ans.Session
+		var err error
+		if ans, err = p.ask(r); err != nil {
+			p.e.Fatalf("Ask(%.80q) = %v; want an answer", r.Name, err)
+		}
+		if ans.Granted {
+			if ok && ev.Kind == driver.Granted {
+				p.matches(ev, ans, session)
+			}
+			return ans
+		}
+		look = lookAt(ans)
+	}
+}
+
+// matches checks that an event that grants a name is worth what the answer to the next look says.
+func (p *party) matches(ev driver.Event, ans driver.Answer, session any) {
+	p.e.Helper()
+	switch g := ev.Grant; {
+	case g.Token != ans.Token || g.Spare != ans.Spare:
+		p.e.Errorf("the event grants token %d and %d after it, and the answer %d and %d", g.Token, g.Spare, ans.Token, ans.Spare)
+	case g.Session == nil || g.Session != session:
+		p.e.Errorf("the event came over %v; the answer before said %v, so that the client has to look", g.Session, session)
+	case g.Since == 0 && (ev.For <= 0 || ev.Heard == 0 || g.At == 0):
+		p.e.Errorf("the event says neither since when the lease lasts nor for how long: %+v", ev)
+	}
+}
+
+// not checks that no such event about r has come so far.
+func (p *party) not(r *driver.Request, kinds ...driver.EventKind) {
+	p.e.Helper()
+	if ev, ok := p.event(r, driver.Now(), kinds...); ok {
+		p.e.Errorf("the event %+v came; want none", ev)
+	}
+}
+
+// end ends a lease that must be there.
+func (p *party) end(r *driver.Request) {
+	p.e.Helper()
+	if found, err := p.End(p.e.ctx, p.ref(r), driver.End{}); !found || err != nil {
+		p.e.Fatalf("End of a lease on %.80q = %v, %v; want that it was there", r.Name, found, err)
+	}
+}
+
+// gone checks that a lease cannot be ended, as it is not there.
+func (p *party) gone(r *driver.Request) {
+	p.e.Helper()
+	if found, err := p.End(p.e.ctx, p.ref(r), driver.End{}); found || err != nil && !lost(err) {
+		p.e.Errorf("End of a lease that has ended = %v, %v; want that it was not there", found, err)
+	}
+}
+
+// renew renews a lease that must be there.
+func (p *party) renew(r *driver.Request, ttl time.Duration) driver.Renewal {
+	p.e.Helper()
+	sent := driver.Now()
+	n, err := p.Renew(p.e.ctx, p.ref(r), ttl)
+	if err != nil {
+		p.e.Fatalf("Renew = %v; want nil", err)
+	}
+	if n.Since < sent || n.Since > driver.Now() {
+		p.e.Errorf("Renew says that the TTL began %v after the request was sent, which was answered after %v", n.Since.Sub(sent), driver.Now().Sub(sent))
+	}
+	return n
+}

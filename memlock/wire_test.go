@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
+	"github.com/pawl-go/pawl/internal/participant"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestWire(t *testing.T) {
+	for golden, noExpiry := range map[string]bool{"testdata/wire.txt": false, "testdata/wire-noexpiry.txt": true} {
+		wiretest.Run(t, wiretest.Harness{
+			Bubble: synctest.Test,
+			Golden: golden,
+			Start: func(testing.TB) wiretest.Service {
+				s := &memlock.Store{NoExpiry: noExpiry}
+				drivers := make(map[driver.Store]driver.Driver)
+				return wiretest.Service{
+					Open: func(testing.TB) driver.Store {
+						p := s.Driver().(*participant.Participant)
+						drivers[p.Store()] = p
+						return p.Store()
+					},
+					Crash: func(_ testing.TB, w driver.Store) { s.Crash(drivers[w]) },
+				}
+			},
+		})
+	}
+}
