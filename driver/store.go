@@ -180,7 +180,7 @@ type Event struct {
 	Lease    string
 	Grant    Answer                 // Granted: Token, Spare, Waited, Handle, Session, and Since or Clock
 	For      time.Duration          // Granted without Since: the lease has the name for so long after Grant.At
-	Heard    Instant                // Granted without Since: when the message was read
+	Heard    Instant                // Granted: when the message was read; 0: at Since
 	Loss     *LostError             // Lost
 	Waits    bool                   // Wanted
 	Concerns func(name string) bool // Missed; nil: all names

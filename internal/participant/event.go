@@ -100,7 +100,7 @@ func (a *attempt) take(e *driver.Event) bool {
 		return false
 	}
 	if e.Grant.Since != 0 {
-		if e.Grant.Since < a.seen.began {
+		if cmp.Or(e.Heard, e.Grant.Since) < a.seen.began {
 			return false
 		}
 		a.hold(&e.Grant, storekit.Term{Sent: e.Grant.Since, Heard: driver.Now(), TTL: a.ttl}, e.Grant.Since)

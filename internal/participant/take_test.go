@@ -38,7 +38,9 @@ func TestTake(t *testing.T) {
 		{"a claim that is nearly over", event(func(e *driver.Event) { e.Grant.At -= 600 * time.Millisecond }), true, time.Millisecond, false},
 		{"a claim that is over before a renewal is answered", event(nil), true, 400 * time.Millisecond, false},
 		{"a store that vouches for the TTL", event(func(e *driver.Event) { e.Grant.Since = now - s }), false, 0, true},
-		{"a grant from before the last look", event(func(e *driver.Event) { e.Grant.Since = now - 20*s }), false, 0, false},
+		{"a grant from before the last look", event(func(e *driver.Event) { e.Grant.Since, e.Heard = now-20*s, 0 }), false, 0, false},
+		{"a TTL from before the last look", event(func(e *driver.Event) { e.Grant.Since = now - 11*s }), false, 0, true},
+		{"a message from before the last look", event(func(e *driver.Event) { e.Grant.Since, e.Heard = now-20*s, now-11*s }), false, 0, false},
 	} {
 		p := &Participant{leases: make(map[string]*lease), clocks: make(map[string]*clock)}
 		a := &attempt{lease: &lease{p: p, ttl: 10 * time.Second}, req: driver.Request{Renewed: c.renewed}}
