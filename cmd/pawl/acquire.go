@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -52,8 +53,8 @@ Exit codes:
   78       the store cannot have such leases
 The others are those of "pawl run".`
 
-func (a *app) acquireCommand() *cobra.Command {
-	h := &runArgs{apart: true, wait: forEver, busyCode: exitBusy}
+func acquireCommand(a *app) *cobra.Command {
+	h := &runArgs{apart: true, wait: forEver, busyCode: Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lease for a script, which renews and releases it",
@@ -70,10 +71,10 @@ func (a *app) acquireCommand() *cobra.Command {
 			if err := h.checkKind(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := a.noFiles(h.name); err != nil {
+			if err := noFiles(a, h.name); err != nil {
 				return err
 			}
-			return a.runner(h, a.acquire)
+			return runWith(a, h, func(r *runner) (int, error) { return acquireLease(a, r) })
 		},
 	}
 	fs := cmd.Flags()
@@ -84,7 +85,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	fs.StringVar(&h.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&h.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
 	fs.BoolVarP(&h.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -98,31 +99,28 @@ type leaseJSON struct {
 	Expires time.Time `json:"expires,omitzero"` // until when it is certainly held, in UTC and whole seconds
 }
 
-// acquireCommandLine is what others are shown as the command that holds such a lease.
-const acquireCommandLine = "pawl acquire"
-
-// acquire takes a lease and leaves it, once somebody has been told of it.
-func (a *app) acquire(r *runner) (int, error) {
-	return r.telling(acquireCommandLine, func() (int, error) {
-		if _, err := r.store.adopter(); err != nil {
+// acquireLease takes a lease and leaves it, once somebody has been told of it.
+func acquireLease(a *app, r *runner) (int, error) {
+	return r.telling(AcquireCommand, func() (int, error) {
+		if _, err := adopter(r.store); err != nil {
 			return 0, err
 		}
-		if out, ok := a.stdout.(*os.File); ok && closedOutput(out) {
-			return 0, fail(exitSystem, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", shellQuote(r.name)))
+		if out, ok := a.stdout.(*os.File); ok && display.ClosedOutput(out) {
+			return 0, Fail(System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(r.name)))
 		}
 		lease, err := r.acquire()
 		if err != nil {
 			return 0, err
 		}
-		if err := a.tellLease(r, lease); err != nil {
+		if err := tellLease(a, r, lease); err != nil {
 			return 0, err // Close gives it back
 		}
-		r.store.left = true
+		r.store.KeepLeases = true
 		return 0, nil
 	})
 }
 
-func (a *app) tellLease(r *runner, lease *pawl.Lease) error {
+func tellLease(a *app, r *runner, lease *pawl.Lease) error {
 	select {
 	case sig := <-r.signals:
 		if err := r.signalled(sig); err != nil {
@@ -130,7 +128,7 @@ func (a *app) tellLease(r *runner, lease *pawl.Lease) error {
 		}
 	default:
 	}
-	return a.print(leaseJSON{schema, r.store.url.String(), r.name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
+	return a.print(leaseJSON{schema, r.store.URL.String(), r.name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, lease.ID(), lease.Token())
 		return err
 	})
@@ -150,17 +148,17 @@ func (r *runner) pid() int {
 
 // adopter returns the driver of a store whose leases can outlive the process that takes
 // them.
-func (s *store) adopter() (driver.Adopter, error) {
+func adopter(s *store) (driver.Adopter, error) {
 	if d, ok := s.driver.(driver.Adopter); ok && s.Guarantees().Expiry {
 		return d, nil
 	}
-	return nil, endsWithUs(s.url.scheme, "NAME")
+	return nil, endsWithUs(s.URL.scheme, "NAME")
 }
 
 // noFiles refuses a directory before it is made.
-func (a *app) noFiles(name string) error {
-	if u, err := chosenStore(a.store); err == nil && u.scheme == "file" {
-		return endsWithUs(u.scheme, shellQuote(name))
+func noFiles(a *app, name string) error {
+	if u, err := Chosen(a.store); err == nil && u.scheme == "file" {
+		return endsWithUs(u.scheme, display.Quote(name))
 	}
 	return nil
 }
@@ -177,5 +175,5 @@ func endsWithUs(scheme, name string) error {
 	case "zk", "zks":
 		text = "in ZooKeeper a lease ends with the session of the process that has taken it"
 	}
-	return fail(exitConfig, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
+	return Fail(Config, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
 }

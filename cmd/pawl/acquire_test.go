@@ -50,7 +50,7 @@ func TestAcquireRefused(t *testing.T) {
 	} {
 		for _, words := range []string{"acquire deploy -n --ttl 1s", "renew deploy --lease x --ttl 1s", "release deploy --lease x"} {
 			p := w.pawl(append(strings.Fields(words), "-s", c.store)...)
-			p.end(exitConfig)
+			p.end(Config)
 			if got := p.stderr(); !strings.Contains(got, c.want) || !strings.Contains(got, "pawl run ") || p.stdout() != "" {
 				t.Errorf("%s: stderr is %q, stdout %q; want %q and what to use", words, got, p.stdout(), c.want)
 			}

@@ -24,7 +24,7 @@ const (
 	benchMany   = 64 // goroutines
 )
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *app) *cobra.Command {
 	var each time.Duration
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -47,13 +47,13 @@ may notice.`,
 		Args: args(0, 0, "try: pawl bench --store redis://localhost:6379"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if each <= 0 || each > time.Minute {
-				return usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
+				return Usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
 			}
-			return a.bench(cmd.Context(), each)
+			return measure(a, cmd.Context(), each)
 		},
 	}
 	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the six parts")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -80,7 +80,7 @@ type benchPart struct {
 	Processor  float64 `json:"processor"`             // how busy those of this machine were with pawl, of 1
 }
 
-func (a *app) bench(ctx context.Context, each time.Duration) error {
+func measure(a *app, ctx context.Context, each time.Duration) error {
 	s, err := a.open()
 	if err != nil {
 		return err
@@ -100,26 +100,26 @@ func (a *app) bench(ctx context.Context, each time.Duration) error {
 		select {
 		case sig := <-signals:
 			n, _ := sig.(syscall.Signal)
-			cancel(&failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true})
+			cancel(&Failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true})
 		case <-ctx.Done():
 		}
 	}()
 
-	out := benchJSON{Schema: schema, Store: s.url.String()}
+	out := benchJSON{Schema: schema, Store: s.URL.String()}
 	m := &meter{store: s, other: other, each: each}
 	only := func(ctx context.Context, _ *pawl.Lease) error {
 		return m.run(ctx, &out)
 	}
 	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
-	if f := new(failure); errors.As(context.Cause(ctx), &f) {
+	if f := new(Failure); errors.As(context.Cause(ctx), &f) {
 		a.interrupted = f.code == 128+int(syscall.SIGINT)
 		return f
 	}
 	if errors.Is(err, pawl.ErrHeld) {
-		return fail(exitBusy, plain(err), "another pawl bench measures this store: try again when it has ended")
+		return Fail(Busy, Plain(err), "another pawl bench measures this store: try again when it has ended")
 	}
 	if err != nil {
-		return storeFailure(err, out.Store)
+		return OfStore(err, out.Store)
 	}
 	return a.print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
 }

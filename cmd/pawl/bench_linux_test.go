@@ -8,11 +8,31 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/filelock"
 )
+
+// measured is what bench prints.
+type measured struct {
+	Schema    int
+	Store     string
+	RoundTrip measuredPart  `json:"round_trip"`
+	Rested    measuredPart  `json:"round_trip_rested"`
+	Pair      measuredPart  `json:"acquire_release"`
+	Many      measuredPart  `json:"acquire_release_64"`
+	HandOff   measuredPart  `json:"hand_off"`
+	Kept      *measuredPart `json:"acquire_release_kept"`
+}
+
+type measuredPart struct {
+	Count      int
+	PerSecond  float64 `json:"per_second"`
+	P50        int64   `json:"p50_ns"`
+	P99        int64   `json:"p99_ns"`
+	RoundTrips float64 `json:"round_trips"`
+}
 
 func pawlBench(t *testing.T, want int, args ...string) string {
 	t.Helper()
@@ -39,14 +59,14 @@ func TestBench(t *testing.T) {
 		{"file://" + t.TempDir(), false, []string{"There is no network in between: a lock costs", "look after a rest"}},
 		{redis, true, []string{"A lock takes as long as ", "network round trips; it needs two.", "With KeepIdle a client takes", "the same, kept", "A hand-off costs ", "64 at a time are "}},
 	} {
-		var got benchJSON
+		var got measured
 		if err := json.Unmarshal([]byte(pawlBench(t, 0, "-s", c.store, "--for", "200ms", "--json")), &got); err != nil {
 			t.Fatal(err)
 		}
-		if got.Schema != schema || got.Store != c.store {
+		if got.Schema != report.Schema || got.Store != c.store {
 			t.Errorf("%+v", got)
 		}
-		for name, p := range map[string]benchPart{"round trip": got.RoundTrip, "rested": got.Rested, "pair": got.Pair, "many": got.Many, "hand-off": got.HandOff} {
+		for name, p := range map[string]measuredPart{"round trip": got.RoundTrip, "rested": got.Rested, "pair": got.Pair, "many": got.Many, "hand-off": got.HandOff} {
 			if p.Count < 1 || p.P50 <= 0 || p.P99 < p.P50 || p.PerSecond <= 0 || (p.RoundTrips > 0) != c.network {
 				t.Errorf("%s, %s: %+v", c.store, name, p)
 			}
@@ -67,31 +87,6 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchVerdict: the words are those of the figures.
-func TestBenchVerdict(t *testing.T) {
-	out := &benchJSON{
-		Pair:    benchPart{P50: 290_000, PerSecond: 3000, RoundTrips: 2.04},
-		Many:    benchPart{PerSecond: 45000},
-		HandOff: benchPart{P50: 191_234, RoundTrips: 1.31},
-	}
-	const want = "A lock takes as long as 2.0 network round trips; it needs two.\nA hand-off costs 1.3 network round trips.\n" +
-		"64 at a time are 15 times as many as one after the other.\n"
-	if got := out.verdict(true); got != want {
-		t.Errorf("verdict = %q", got)
-	}
-	out.Kept = &benchPart{P50: 1_234}
-	if got := out.verdict(true); !strings.Contains(got, "With KeepIdle a client takes the same lock again and again in 1.23µs instead of 290µs, with no request, until others want it.\n") {
-		t.Errorf("verdict = %q", got)
-	}
-	if got := out.verdict(false); got != "There is no network in between: a lock costs 290µs, and a hand-off 191µs.\n" {
-		t.Errorf("verdict = %q", got)
-	}
-	p := part([]time.Duration{4, 1, 3, 2, 100}, time.Second)
-	if p.P50 != 3 || p.P99 != 4 || p.Count != 5 || p.PerSecond != 5 {
-		t.Errorf("part = %+v", p)
-	}
-}
-
 // TestBenchRefuses: mistakes say what to type, and two do not measure each other.
 func TestBenchRefuses(t *testing.T) {
 	if got := pawlBench(t, 64, "--for", "0s"); !strings.Contains(got, "use something like 2s") {
@@ -106,7 +101,7 @@ func TestBenchRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locks.Close()
-	if _, err := locks.TryAcquire(t.Context(), benchPrefix+"running"); err != nil {
+	if _, err := locks.TryAcquire(t.Context(), "pawl-bench/running"); err != nil {
 		t.Fatal(err)
 	}
 	if got := pawlBench(t, 75, "-s", "file:"+dir, "--for", "50ms"); !strings.Contains(got, "held by somebody") || !strings.Contains(got, "try again when") {
@@ -122,7 +117,7 @@ func TestBenchRefuses(t *testing.T) {
 func TestBenchInterrupted(t *testing.T) {
 	w := newWorld(t)
 	holds := func() bool { // to try the lock would be in its way
-		p := w.pawl("ls", benchPrefix)
+		p := w.pawl("ls", "pawl-bench/")
 		p.end(0)
 		return p.stdout() != ""
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) blessCommand() *cobra.Command {
+func blessCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "bless --yes",
@@ -26,10 +26,10 @@ If the URL of the store says ?max_ttl=, that is the store's longest --ttl from
 then on; see pawl max-ttl --help.`,
 		Example: `  pawl bless --store redis://localhost:6379 --yes`,
 		Args:    args(0, 0, "try: pawl bless --store redis://localhost:6379 --yes"),
-		RunE:    func(*cobra.Command, []string) error { return a.bless(yes) },
+		RunE:    func(*cobra.Command, []string) error { return bless(a, yes) },
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "nobody holds a lease that the server may have forgotten (required)")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -39,15 +39,15 @@ type blessJSON struct {
 	Store  string `json:"store"`
 }
 
-func (a *app) bless(yes bool) error {
-	u, err := reach(a.store, a.connect, func(ctx context.Context, u *storeURL) error {
+func bless(a *app, yes bool) error {
+	u, err := reach(a.store, a.connect, func(ctx context.Context, u *URL) error {
 		bless := blessings[u.scheme]
 		switch {
 		case bless == nil:
-			return fail(exitConfig, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.scheme),
+			return Fail(Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.scheme),
 				"name another one with --store redis://HOST")
 		case !yes:
-			return usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
+			return Usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
 				"if so, give the same command with --yes; see pawl bless --help")
 		}
 		return bless(ctx, u)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -24,7 +25,7 @@ type breakArgs struct {
 	wait  time.Duration
 }
 
-func (a *app) breakCommand() *cobra.Command {
+func breakCommand(a *app) *cobra.Command {
 	b := new(breakArgs)
 	cmd := &cobra.Command{
 		Use:   "break NAME (--lease ID | --force) --why TEXT",
@@ -50,7 +51,7 @@ may be misspelt.`,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.name = args[0]
-			return a.breakLease(cmd.Context(), b)
+			return breakLease(a, cmd.Context(), b)
 		},
 	}
 	fs := cmd.Flags()
@@ -58,23 +59,23 @@ may be misspelt.`,
 	fs.BoolVar(&b.force, "force", false, "break whatever lease is there")
 	fs.StringVar(&b.why, "why", "", "`TEXT` for the holder (required)")
 	b.wait = 30 * time.Second
-	fs.VarP((*durationValue)(&b.wait), "wait", "w", "wait at most this `DURATION` until the lease has ended")
-	a.jsonFlag(cmd)
+	fs.VarP((*Duration)(&b.wait), "wait", "w", "wait at most this `DURATION` until the lease has ended")
+	a.JSONFlag(cmd)
 	return cmd
 }
 
 func (b *breakArgs) check(store string) error {
-	again := "pawl break " + shellQuote(b.name) + sameStore(store)
+	again := "pawl break " + display.Quote(b.name) + sameStore(store)
 	switch err := checkName(b.name, store); {
 	case err != nil:
 		return err
 	case (b.lease == "") == !b.force:
-		return usage("say which lease to break: either --lease ID or --force",
-			"see its id with: pawl show "+shellQuote(b.name)+sameStore(store))
+		return Usage("say which lease to break: either --lease ID or --force",
+			"see its id with: pawl show "+display.Quote(b.name)+sameStore(store))
 	case strings.TrimSpace(b.why) == "":
-		return usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
+		return Usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
 	case b.wait <= 0:
-		return usage(fmt.Sprintf("--wait %v is no time to wait", b.wait), "try: "+again+" --wait 30s")
+		return Usage(fmt.Sprintf("--wait %v is no time to wait", b.wait), "try: "+again+" --wait 30s")
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ type breakJSON struct {
 	Broken []string `json:"broken"` // lease ids; empty if what was there has ended by itself
 }
 
-func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
+func breakLease(a *app, ctx context.Context, b *breakArgs) error {
 	if err := b.check(a.store); err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
 	if err != nil {
 		return err
 	}
-	out := breakJSON{schema, s.url.String(), b.name, []string{}}
+	out := breakJSON{schema, s.URL.String(), b.name, []string{}}
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
 		if b.force && (errors.Is(err, pawl.ErrReleased) || keptErr(err, id) != nil) {
@@ -119,7 +120,7 @@ func (a *app) breakLease(ctx context.Context, b *breakArgs) error {
 			return b.stays(tx)
 		}
 		if tx != nil {
-			fmt.Fprintln(a.stderr, printable(fmt.Sprintf("pawl: warning: an open transaction that the lease guards keeps %q: %v; %s", b.name, tx, tx.End())))
+			fmt.Fprintln(a.stderr, display.Printable(fmt.Sprintf("pawl: warning: an open transaction that the lease guards keeps %q: %v; %s", b.name, tx, tx.End())))
 		}
 	}
 	return a.print(out, func(w io.Writer) error {
@@ -139,7 +140,7 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 	}
 	info, err := s.Inspect(ctx, b.name)
 	if err != nil {
-		return nil, storeFailure(err, s.url.String())
+		return nil, OfStore(err, s.URL.String())
 	}
 	if len(info.Holders) == 0 {
 		return nil, b.nobody(ctx, s)
@@ -147,7 +148,7 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 	var ids []string
 	for _, h := range info.Holders {
 		if h.Lease == "" {
-			return nil, fail(exitBusy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, heldBy(info)), b.end(h, s))
+			return nil, Fail(Busy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, display.HeldBy(info)), b.end(h, s))
 		}
 		ids = append(ids, h.Lease)
 	}
@@ -159,9 +160,9 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 func (b *breakArgs) nobody(ctx context.Context, s *store) error {
 	hint := "see which names there are: pawl ls" + s.flag
 	if meant := s.meant(ctx, b.name); meant != "" {
-		hint = "did you mean " + shellQuote(meant) + "? " + hint
+		hint = "did you mean " + display.Quote(meant) + "? " + hint
 	}
-	return fail(exitNobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
+	return Fail(Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
 }
 
 // end says how to end a process that knows nothing of leases.
@@ -180,20 +181,20 @@ func (b *breakArgs) failure(ctx context.Context, s *store, err error) error {
 	case keptErr(err, b.lease) != nil:
 		return b.stays(keptErr(err, b.lease))
 	case errors.Is(err, pawl.ErrHeld):
-		return fail(exitBusy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
+		return Fail(Busy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
 		text := fmt.Sprintf("%q was not let go within %v", b.name, b.wait)
 		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more
 			text += ": " + strings.TrimSuffix(e.Err.Error(), ": "+context.DeadlineExceeded.Error())
 		}
-		return fail(exitBusy, text, "the holder has been asked and may still let go: "+look)
+		return Fail(Busy, text, "the holder has been asked and may still let go: "+look)
 	}
-	return storeFailure(err, s.url.String())
+	return OfStore(err, s.URL.String())
 }
 
 // stays is the failure to break a lease that has ended already.
 func (b *breakArgs) stays(tx *pawl.Transaction) error {
-	return fail(exitBusy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
+	return Fail(Busy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
 }
 
 // kept returns the transaction that keeps the name although the lease, or any if it is empty, has
@@ -219,26 +220,4 @@ func heldErr(err error) string {
 		return h.Error()
 	}
 	return pawl.ErrHeld.Error()
-}
-
-// meant returns the name that is held and most like one that nobody holds, or "".
-func (s *store) meant(ctx context.Context, name string) string {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	infos, _ := s.List(ctx, "") // without it there is no name to propose
-	var names []string
-	for _, info := range infos {
-		names = append(names, info.Name)
-	}
-	return nearest(name, names, nil)
-}
-
-// misspelt says on w which name may be meant, if nobody has had the lock of the name lately.
-func (s *store) misspelt(ctx context.Context, w io.Writer, info *pawl.Info) {
-	if info.Token != 0 || len(info.Holders)+len(info.Waiters) > 0 {
-		return
-	}
-	if meant := s.meant(ctx, info.Name); meant != "" {
-		fmt.Fprintf(w, "pawl: nobody has had %q lately: did you mean %s?\n", printable(info.Name), shellQuote(meant))
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -55,8 +56,8 @@ func (c *change) since() time.Time {
 
 // tell prints an event.
 func (w *watching) tell(c change) error {
-	if !w.json {
-		width, _ := sizeOf(w.stdout)
+	if !w.JSON {
+		width, _ := display.SizeOf(w.stdout)
 		_, err := fmt.Fprintln(w.stdout, c.line(width))
 		return err
 	}
@@ -69,7 +70,7 @@ func (w *watching) tell(c change) error {
 // first is the token, and then the end of whoever it is about.
 func (c *change) line(width int) string {
 	line := func(person, token string) string {
-		return printable(fmt.Sprintf("%s  %-8s  %s%s", c.Time.Local().Format(time.TimeOnly), c.Event, c.text(person), token))
+		return display.Printable(fmt.Sprintf("%s  %-8s  %s%s", c.Time.Local().Format(time.TimeOnly), c.Event, c.text(person), token))
 	}
 	person, token := c.person(), ""
 	if n := c.token(); n != 0 {
@@ -80,7 +81,7 @@ func (c *change) line(width int) string {
 		return full
 	}
 	over := max(utf8.RuneCountInString(line(person, ""))-width, 0)
-	return cut(line(cut(person, max(utf8.RuneCountInString(person)-over, cellLeast)), ""), width)
+	return display.Cut(line(display.Cut(person, max(utf8.RuneCountInString(person)-over, display.CellLeast)), ""), width)
 }
 
 func (c *change) person() string {
@@ -134,7 +135,7 @@ func (c *change) lease(lasted string) string {
 	case c.Event == "released", c.Event == "expired":
 		text += ", held for " + lasted
 	case c.Event == "overdue" && left > 0:
-		text += fmt.Sprintf(", ends in %v", inSeconds(left))
+		text += fmt.Sprintf(", ends in %v", display.InSeconds(left))
 	case c.Event == "held":
 		text += ", for " + lasted + because(h.Why)
 	case c.Event == "granted" && c.Seconds > 0:
@@ -146,7 +147,7 @@ func (c *change) lease(lasted string) string {
 }
 
 func kindOf(shared bool, slots int) string {
-	if kind := kindText(shared, slots); kind != "" {
+	if kind := display.Kind(shared, slots); kind != "" {
 		return ", " + kind
 	}
 	return ""

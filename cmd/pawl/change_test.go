@@ -28,12 +28,12 @@ type looks struct {
 }
 
 func newLooks(t *testing.T) *looks {
-	u, err := parseStore("redis://localhost")
+	u, err := Parse("redis://localhost")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &looks{T: t}
-	l.watching = &watching{app: &app{stdout: &l.out}, store: &store{url: u}, past: history.New(0), seen: history.Store{Name: "redis://localhost"}}
+	l.watching = &watching{app: &app{stdout: &l.out}, store: &store{URL: u}, past: history.New(0), seen: history.Store{Name: "redis://localhost"}}
 	return l
 }
 
@@ -173,7 +173,7 @@ func TestHostileNamesInLines(t *testing.T) {
 	evil := heldFrom(0, "eve\x1b[2J", 1, 30)
 	evil.Why = "one\ntwo"
 	l.look(1, "held      a  eve\uFFFD[2J, for 1s (why: one\uFFFDtwo), token 1", history.Look{Infos: []*pawl.Info{{Name: "a", Holders: []driver.Held{evil}}}})
-	l.json = true
+	l.JSON = true
 	l.out.Reset()
 	if err := l.tell(change{Name: "a\nb\u2028<"}); err != nil || strings.Count(l.out.String(), "\n") != 1 || !json.Valid(l.out.Bytes()) {
 		t.Errorf("%v: %q", err, &l.out)

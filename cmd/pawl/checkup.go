@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // trips measures round trips, and reports whether the store answers.
@@ -23,7 +25,7 @@ func (d *doctor) trips(ctx context.Context) bool {
 	for range count {
 		began := time.Now()
 		if _, err := d.store.Inspect(ctx, "pawl-doctor"); err != nil {
-			f := storeFailure(err, d.out.Store)
+			f := OfStore(err, d.out.Store)
 			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 			return false
 		}
@@ -63,7 +65,7 @@ func (d *doctor) grants(ctx context.Context) {
 	state, err := d.store.state(ctx)
 	switch {
 	case err != nil:
-		f := asFailure(err)
+		f := As(err)
 		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 		return
 	case state == nil:
@@ -72,7 +74,7 @@ func (d *doctor) grants(ctx context.Context) {
 	}
 	d.out.State = state
 	longest, _ := time.ParseDuration(state.MaxTTL) // 0 as long as nobody has set it
-	refused := d.store.url.refused(longest)
+	refused := d.store.URL.refused(longest)
 	if refused {
 		d.tell(driver.Finding{Check: "max-ttl", Level: driver.Problem,
 			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", limit(state), longest),
@@ -128,7 +130,7 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	case errors.Is(err, pawl.ErrDenied), errors.Is(err, fs.ErrPermission):
 		d.tell(driver.Finding{Check: "grant", Text: "this user may not take a lock, so none was tried"})
 	default:
-		f := storeFailure(err, d.out.Store)
+		f := OfStore(err, d.out.Store)
 		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 	}
 }
@@ -142,7 +144,7 @@ func (d *doctor) locks(ctx context.Context) {
 	defer cancel()
 	infos, err := d.store.List(ctx, "")
 	if err != nil {
-		f := storeFailure(err, d.out.Store)
+		f := OfStore(err, d.out.Store)
 		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.text, Do: cmp.Or(f.advice, f.hint)})
 	}
 	for _, info := range infos {
@@ -206,13 +208,13 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	}
 	for _, h := range info.Holders {
 		show := "see: " + d.store.show(info.Name)
-		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, shellQuote(info.Name), d.store.flag, h.Lease)
+		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, display.Quote(info.Name), d.store.flag, h.Lease)
 		switch {
 		case h.Transaction != nil:
 			warn("transaction", fmt.Sprintf("is kept by an open transaction that a lease of %v guarded, which has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
 		case h.Orphan:
 			warn("orphan", fmt.Sprintf("is held by what %v has left running", h.Holder), end)
-		case h.Command != acquireCommandLine && gone(h.Holder): // else the next step of a pipeline may have it
+		case h.Command != AcquireCommand && gone(h.Holder): // else the next step of a pipeline may have it
 			warn("holder", fmt.Sprintf("is held by %v, and there is no such process here", h.Holder), "the store ends it when its TTL is over; "+show)
 		case !h.Acquired.IsZero() && time.Since(h.Acquired) >= d.long:
 			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)
@@ -233,5 +235,11 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	return found
 }
 
-// gone reports whether a process that could be seen from here is no more.
-func gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }
+// examineRedlock is what is wrong with the nodes, where too few answer.
+func examineRedlock(ctx context.Context, s *URL) []driver.Finding {
+	found, err := redlock.Examine(ctx, s.secret(), &redlock.Options{Options: *redisOptions(ctx)})
+	if err != nil {
+		return nil // as opening it has said
+	}
+	return found
+}

@@ -5,16 +5,13 @@
 package main
 
 import (
+	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
-	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
 // spoil damages the file of a lock that nobody holds.
@@ -71,8 +68,8 @@ func TestFIFOStopsNothing(t *testing.T) {
 	}
 	const told = "trap.lock: not a regular file"
 	for args, code := range map[string]int{
-		"ls": exitUnavailable, "top": exitUnavailable, "show trap": exitUnavailable, "wait trap --no-wait": exitUnavailable,
-		"break trap --force --why x": exitUnavailable, "run trap --no-wait true": exitUnavailable, "doctor": 2,
+		"ls": Unavailable, "top": Unavailable, "show trap": Unavailable, "wait trap --no-wait": Unavailable,
+		"break trap --force --why x": Unavailable, "run trap --no-wait true": Unavailable, "doctor": 2,
 	} {
 		p := w.pawl(strings.Fields(args)...)
 		p.end(code)
@@ -143,25 +140,4 @@ func TestSlowLists(t *testing.T) {
 	}
 	w.create("out")
 	holder.end(0)
-}
-
-// TestSeldom: people are told what differs from what they expect.
-func TestSeldom(t *testing.T) {
-	for took, want := range map[time.Duration]string{
-		10 * time.Millisecond:   "",
-		500 * time.Millisecond:  "",
-		1500 * time.Millisecond: "the list takes 1.5s, so it is made every 15s only",
-	} {
-		if got := seldom(took, history.Every); got != want {
-			t.Errorf("%v: %q, want %q", took, got, want)
-		}
-	}
-	var s slowness
-	var out strings.Builder
-	for _, took := range []time.Duration{time.Second, time.Second, 1500 * time.Millisecond, 3 * time.Second, 0, time.Second} {
-		s.tell(&out, took, history.Every)
-	}
-	if n := strings.Count(out.String(), "\n"); n != 3 {
-		t.Errorf("told %d times: %s", n, &out)
-	}
 }

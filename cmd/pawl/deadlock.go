@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -32,7 +33,7 @@ func (d *doctor) deadlocks(ctx context.Context, infos []*pawl.Info) {
 		first := cycle[0]
 		d.tellOf(first.Name, driver.Finding{Check: "deadlock", Level: driver.Warning,
 			Text: "these wait for each other, for ever: " + strings.Join(waits, "; "),
-			Do:   fmt.Sprintf("end one of them, or its lock: pawl break %s --lease %s --why TEXT; and let all take the locks in one order", shellQuote(first.Name), first.By.Lease)})
+			Do:   fmt.Sprintf("end one of them, or its lock: pawl break %s --lease %s --why TEXT; and let all take the locks in one order", display.Quote(first.Name), first.By.Lease)})
 	}
 }
 
@@ -63,6 +64,6 @@ func (d *doctor) changing(ctx context.Context, infos []*pawl.Info) {
 	often := seen.Changing()
 	for _, name := range history.Sorted(often) {
 		d.tellOf(name, driver.Finding{Check: "changes hands", Text: fmt.Sprintf("%q changes hands often: %d leases in %d looks; if it is a leader or a long job, see: pawl watch %s%s",
-			name, often[name], lookTimes-1, shellQuote(name), d.store.flag)})
+			name, often[name], lookTimes-1, display.Quote(name), d.store.flag)})
 	}
 }

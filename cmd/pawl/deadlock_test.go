@@ -35,7 +35,7 @@ func TestDeadlock(t *testing.T) {
 			w.create("go a lock")
 			waits("b", "a lock")
 			w.create("go b")
-			b.end(exitBusy)
+			b.end(Busy)
 			if got := b.stderr(); !strings.Contains(got, `pawl: busy: "a lock": deadlock: `) ||
 				!strings.Contains(got, `holds "a lock" and waits for "b"; the caller holds "b"; take these locks in one order`) {
 				t.Errorf("stderr: %s", got)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -32,7 +33,7 @@ Exit codes, as monitoring systems have them:
            does not keep what it promises
   64, 78   mistake in the command line, or in the URL`
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	d := &doctor{app: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -43,14 +44,14 @@ func (a *app) doctorCommand() *cobra.Command {
 		Args: args(0, 0, "try: pawl doctor --store redis://HOST"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.long <= 0 {
-				return usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
+				return Usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
 			}
 			return d.run(cmd.Context())
 		},
 	}
 	durationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks that have been held for this `DURATION`")
 	cmd.Flags().BoolVar(&d.probes, "probe", true, "take a lock, to see whether the store grants it")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -92,14 +93,14 @@ type tripJSON struct {
 }
 
 func (d *doctor) run(ctx context.Context) error {
-	u, err := chosenStore(d.app.store)
+	u, err := Chosen(d.app.store)
 	if err != nil {
 		return err
 	}
 	d.out = doctorJSON{Schema: schema, Store: u.String(), Findings: []findingJSON{}}
 	if d.store, err = d.open(); err != nil {
-		f := asFailure(err)
-		if f.code == exitUsage {
+		f := As(err)
+		if f.code == Misuse {
 			return err
 		}
 		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.text, Do: cmp.Or(f.advice, f.hint, "see pawl --help")})
@@ -112,7 +113,7 @@ func (d *doctor) run(ctx context.Context) error {
 		}
 	} else {
 		defer d.store.Close()
-		d.out.Store = d.store.url.String()
+		d.out.Store = d.store.URL.String()
 		d.examine(ctx)
 	}
 	worst := driver.Fine
@@ -135,7 +136,7 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 		f.Do = "see whether the server runs, and what its log says"
 	}
 	d.findings = append(d.findings, f)
-	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), flagNames.Replace(f.Text), f.Do})
+	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), FlagNames.Replace(f.Text), f.Do})
 }
 
 // examine does all that there is to do with a store that could be opened.
@@ -164,7 +165,7 @@ func (d *doctor) examine(ctx context.Context) {
 // describe prints the findings for people.
 func (d *doctor) describe(w io.Writer) error {
 	const indent = "         "
-	fmt.Fprintln(w, printable(d.out.Store))
+	fmt.Fprintln(w, display.Printable(d.out.Store))
 	counts := make(map[driver.Level]int)
 	for i, f := range d.findings {
 		counts[f.Level]++
@@ -173,9 +174,9 @@ func (d *doctor) describe(w io.Writer) error {
 			text = f.Server + ": " + text
 		}
 		label := map[driver.Level]string{driver.Fine: "ok", driver.Warning: "WARNING", driver.Problem: "PROBLEM"}[f.Level]
-		fmt.Fprintf(w, "%-8s %s\n", label, wrap(printable(text), indent))
+		fmt.Fprintf(w, "%-8s %s\n", label, display.Wrap(display.Printable(text), indent))
 		if f.Do != "" {
-			fmt.Fprintf(w, "%s%s\n", indent, wrap(printable("-> "+f.Do), indent+"   "))
+			fmt.Fprintf(w, "%s%s\n", indent, display.Wrap(display.Printable("-> "+f.Do), indent+"   "))
 		}
 	}
 	var sum []string

@@ -14,6 +14,11 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
+// diagnosis is what doctor prints.
+type diagnosis struct {
+	Findings []struct{ Check, Level, Text, Do string }
+}
+
 // diagnosis runs the doctor until it exits with code and finds nothing bad but wants, in that order,
 // or far too long: on a busy machine a server answers too late now and then. A want is what a finding
 // contains, in parts with ... between them.
@@ -46,7 +51,7 @@ func contains(text, parts string) bool {
 // bad returns the findings of the doctor that are not fine, as check: text.
 func (w *world) bad(stdout string) (bad []string) {
 	w.Helper()
-	var out doctorJSON
+	var out diagnosis
 	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
 		w.Fatalf("%v: %s", err, stdout)
 	}

@@ -22,7 +22,7 @@ When the command ends by itself, pawl resigns and exits with its code. With
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that it waits for ever and goes on when the lock is lost.`
 
-func (a *app) electCommand() *cobra.Command {
+func electCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command in one place at a time, again and again",
@@ -31,7 +31,9 @@ func (a *app) electCommand() *cobra.Command {
   pawl elect scheduler --max-hold 1h --grace 30s -- ./scheduler`,
 		DisableFlagParsing:    true, // see parseRun
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeRun,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			return completeRun(a, cmd, args, word)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e := &runArgs{elect: true}
 			if err := e.parse(args); errors.Is(err, pflag.ErrHelp) {
@@ -39,7 +41,7 @@ func (a *app) electCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			return a.runner(e, (*runner).run)
+			return runWith(a, e, (*runner).run)
 		},
 	}
 	(&runArgs{elect: true}).flags(cmd.Flags()) // for the help text only
@@ -59,11 +61,11 @@ func (r *runner) terms(path string) (int, error) {
 	for {
 		began := time.Now()
 		code, err := r.once(path)
-		var f *failure
+		var f *Failure
 		if !errors.As(err, &f) {
 			return code, err
 		}
-		if f.kind != kinds[exitLost] && !(r.known && f.kind == kinds[exitUnavailable]) {
+		if f.kind != Kinds[Lost] && !(r.known && f.kind == Kinds[Unavailable]) {
 			return code, err
 		}
 		if !r.quiet && !r.json {

@@ -34,10 +34,10 @@ func held() (holds []driver.Hold) {
 // runs beneath another "pawl run".
 var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, keepersVar}
 
-// environ returns the environment of the command.
-func (r *runner) environ(lease *pawl.Lease) []string {
+// environ returns the environment of a command that runs under a lease on name, in store.
+func environ(lease *pawl.Lease, name, store string, keepPasswords bool) []string {
 	dropped, keepers := outputs, keepers()
-	if !r.keepPasswords && canKeep() {
+	if !keepPasswords && canKeep() {
 		dropped = slices.Concat(outputs, passwords)
 		if slices.ContainsFunc(passwords, func(key string) bool { return givenPasswords[key] != "" }) {
 			keepers = append(keepers, strconv.Itoa(os.Getpid()))
@@ -48,10 +48,10 @@ func (r *runner) environ(lease *pawl.Lease) []string {
 		return slices.Contains(dropped, key)
 	})
 	env = append(env,
-		"PAWL_LOCK="+r.name,
+		"PAWL_LOCK="+name,
 		"PAWL_LEASE="+lease.ID(),
-		"PAWL_LEASE_STORE="+r.store.url.String(),
-		heldVar+"="+strings.TrimPrefix(os.Getenv(heldVar)+" "+lease.ID()+"="+url.PathEscape(r.name), " "),
+		"PAWL_LEASE_STORE="+store,
+		heldVar+"="+strings.TrimPrefix(os.Getenv(heldVar)+" "+lease.ID()+"="+url.PathEscape(name), " "),
 	)
 	if lease.Token() != 0 {
 		env = append(env, "PAWL_TOKEN="+strconv.FormatUint(uint64(lease.Token()), 10))

@@ -43,10 +43,10 @@ func TestNoEtcd(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"etcd://me:wrong-s3cret@" + addr, "password", exitDenied},
-		{"etcd://me:s3cret@" + addr, "may not read and write", exitDenied},
-		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", exitUnavailable},
-		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
+		{"etcd://me:wrong-s3cret@" + addr, "password", Denied},
+		{"etcd://me:s3cret@" + addr, "may not read and write", Denied},
+		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", Unavailable},
+		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", Config},
 	} {
 		began := time.Now()
 		p := w.pawl("run", "-s", c.store, "deploy", "true")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -42,7 +43,7 @@ type freeing struct {
 	noWait bool
 }
 
-func (a *app) waitCommand() *cobra.Command {
+func waitCommand(a *app) *cobra.Command {
 	f := &freeing{app: a, wait: forEver}
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
@@ -55,7 +56,7 @@ func (a *app) waitCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.name = args[0]
 			if f.noWait && f.wait > 0 {
-				return usage("--no-wait and --wait contradict each other", "use one of them")
+				return Usage("--no-wait and --wait contradict each other", "use one of them")
 			}
 			if f.noWait {
 				f.wait = 0
@@ -64,10 +65,10 @@ func (a *app) waitCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.VarP((*durationValue)(&f.wait), "wait", "w", "wait at most this `DURATION` (default for ever, as long as the store answers)")
+	fs.VarP((*Duration)(&f.wait), "wait", "w", "wait at most this `DURATION` (default for ever, as long as the store answers)")
 	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while waiting")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -86,7 +87,7 @@ func (f *freeing) run(ctx context.Context) (err error) {
 	if err == nil && !f.quiet {
 		f.store.misspelt(ctx, f.stderr, n.info)
 	}
-	if told := f.print(showJSON{schema, f.store.url.String(), report.LockOf(n.info), n.state}, func(io.Writer) error { return nil }); told != nil {
+	if told := f.print(showJSON{schema, f.store.URL.String(), report.LockOf(n.info), n.state}, func(io.Writer) error { return nil }); told != nil {
 		return told
 	}
 	return err
@@ -108,7 +109,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		n.tell = !told && waited >= patience
 		if watch.told(&n.notice, time.Now()) && !f.quiet {
 			told = true
-			fmt.Fprintln(f.stderr, printable(n.line(f.name, f.store.url)))
+			fmt.Fprintln(f.stderr, display.Printable(n.line(f.name, f.store.URL)))
 		}
 		left := time.Hour
 		if f.wait >= 0 {
@@ -116,7 +117,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		}
 		switch {
 		case n.failed != nil && (first || n.away > pawl.DefaultTTL || left <= 0):
-			return n, fail(exitUnavailable, fmt.Sprintf("%q: %s", f.name, n.silence(f.store.url)), "check it, and the network on the way")
+			return n, Fail(Unavailable, fmt.Sprintf("%q: %s", f.name, n.silence(f.store.URL)), "check it, and the network on the way")
 		case left <= 0:
 			return n, f.inVain(n)
 		}
@@ -140,12 +141,12 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 	info, err := f.store.Inspect(ctx, f.name)
 	switch {
 	case errors.Is(err, pawl.ErrDenied):
-		return n, storeFailure(err, f.store.url.String())
+		return n, OfStore(err, f.store.URL.String())
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		n.failed = err
 		return n, nil
 	case err != nil:
-		return n, storeFailure(err, f.store.url.String())
+		return n, OfStore(err, f.store.URL.String())
 	}
 	state, err := f.store.Store(ctx)
 	if err == nil {
@@ -164,9 +165,9 @@ func (f *freeing) inVain(n seen) error {
 	text := fmt.Sprintf("%q: waited %v in vain", f.name, f.wait)
 	switch {
 	case len(n.info.Holders) > 0:
-		return fail(exitBusy, text+"; "+heldBy(n.info), "wait longer, or see: "+f.store.show(f.name))
+		return Fail(Busy, text+"; "+display.HeldBy(n.info), "wait longer, or see: "+f.store.show(f.name))
 	case n.quarantine > 0:
-		return fail(exitUnavailable, text+"; "+closedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
+		return Fail(Unavailable, text+"; "+ClosedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
 	}
-	return fail(exitBusy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.show(f.name))
+	return Fail(Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.show(f.name))
 }

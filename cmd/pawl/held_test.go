@@ -174,7 +174,7 @@ func TestNestedEndsWithOuter(t *testing.T) {
 func TestNestedSameName(t *testing.T) {
 	w := newWorld(t)
 	p := w.pawl("run", "x", "--", w.exe, "run", "y", "--", w.exe, "run", "x", "true")
-	p.end(exitBusy)
+	p.end(Busy)
 	if got := p.stderr(); !strings.Contains(got, `pawl: busy: "x": you hold it yourself, in the surrounding pawl run (pid `) {
 		t.Errorf("stderr %q", got)
 	}
@@ -203,12 +203,12 @@ func TestProcessOfAnotherUser(t *testing.T) {
 		t.Errorf("command runs: %v, pawl has ended: %v, held: %v", w.exists("here"), p.ended(), w.heldByOther())
 	}
 	w.create("out")
-	p.end(exitLost)
+	p.end(Lost)
 }
 
 // heldByOther reports whether the user nobody would find the lock held.
 func (w *world) heldByOther() bool {
 	p := w.sh(`exec setpriv --reuid 65534 --regid 65534 --clear-groups ./b/pawl run -n x true`)
 	<-p.done
-	return exitCode(p.err) == strconv.Itoa(exitBusy)
+	return exitCode(p.err) == strconv.Itoa(Busy)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -37,8 +38,8 @@ Exit codes:
   79       the lock was lost: somebody broke it, or it could not be renewed
 The others are those of "pawl run".`
 
-func (a *app) holdCommand() *cobra.Command {
-	h := &runArgs{wait: forEver, busyCode: exitBusy}
+func holdCommand(a *app) *cobra.Command {
+	h := &runArgs{wait: forEver, busyCode: Busy}
 	cmd := &cobra.Command{
 		Use:   "hold NAME --for DURATION --why TEXT",
 		Short: "Hold a lock by hand, as for maintenance",
@@ -55,7 +56,7 @@ func (a *app) holdCommand() *cobra.Command {
 			if err := h.checkHold(); err != nil {
 				return err
 			}
-			return a.runner(h, (*runner).hold)
+			return runWith(a, h, (*runner).hold)
 		},
 	}
 	fs := cmd.Flags()
@@ -71,12 +72,12 @@ func (a *app) holdCommand() *cobra.Command {
 }
 
 func (a *runArgs) checkHold() error {
-	again := "pawl hold " + shellQuote(a.name) + sameStore(a.store)
+	again := "pawl hold " + display.Quote(a.name) + sameStore(a.store)
 	switch {
 	case a.holdFor <= 0:
-		return usage("say for how long: a lock that somebody forgets stays locked", "try: "+again+` --for 10m --why "maintenance"`)
+		return Usage("say for how long: a lock that somebody forgets stays locked", "try: "+again+` --for 10m --why "maintenance"`)
 	case strings.TrimSpace(a.why) == "":
-		return usage("say why: whoever meets the lock is told", "try: "+again+` --for 10m --why "maintenance"`)
+		return Usage("say why: whoever meets the lock is told", "try: "+again+` --for 10m --why "maintenance"`)
 	}
 	return nil
 }

@@ -10,14 +10,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -110,7 +108,7 @@ func (w *world) waitsFor(url, name string) {
 // diagnosed checks that the doctor has found this, and that of the names of jobs nothing is wrong.
 func (w *world) diagnosed(p *proc, want map[string]string) {
 	w.Helper()
-	var out doctorJSON
+	var out diagnosis
 	if err := json.Unmarshal([]byte(p.stdout()), &out); err != nil {
 		w.Fatalf("%v: %s", err, p.stdout())
 	}
@@ -163,38 +161,4 @@ func (w *world) shownByServe(url string) {
 		}
 	}
 	w.Errorf("the page is not told: %v", lines.Err())
-}
-
-// TestGoneElsewhere: nothing is concluded of a process in another PID namespace, nor of one whose namespace is not
-// known where there are such.
-func TestGoneElsewhere(t *testing.T) {
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := exec.Command("true")
-	if err := dead.Run(); err != nil {
-		t.Fatal(err)
-	}
-	h := pawl.Holder{Host: host, PID: dead.Process.Pid, Space: driver.PIDSpace()}
-	if !gone(h) {
-		t.Errorf("%v lives", h)
-	}
-	there := h
-	there.Space += "0"
-	if gone(there) || !strings.Contains(there.String(), " of another container") {
-		t.Errorf("%v is gone, and the text is of here", there)
-	}
-	there.Space = "00000000-" + there.Space
-	if gone(there) || !strings.Contains(there.String(), " of another machine or boot") {
-		t.Errorf("%v is gone, and the text is of here", there)
-	}
-	if there.Space = ""; gone(there) != (driver.PIDSpace() == "") {
-		t.Errorf("%v, of an unknown namespace, is gone", there)
-	}
-	waits := pawl.Waiter{Holder: h}
-	waits.Space += "0"
-	if n := place(&pawl.Info{Waiters: []pawl.Waiter{waits}}, h.PID); n >= 0 {
-		t.Errorf("the waiter of another container is taken for this one, at place %d", n)
-	}
 }

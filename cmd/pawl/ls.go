@@ -15,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-func (a *app) lsCommand() *cobra.Command {
+func lsCommand(a *app) *cobra.Command {
 	order, watch := lsOrder("name"), false
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
@@ -45,29 +46,29 @@ between is told by "pawl watch".`,
 			if len(args) > 0 {
 				prefix = args[0]
 				if what, write := likeStore(prefix); what != "" && a.store == "" {
-					return usage("an argument is the "+what, "name it with: pawl ls "+write)
+					return Usage("an argument is the "+what, "name it with: pawl ls "+write)
 				}
 			}
 			switch {
-			case watch && a.json:
-				return usage("--watch and --json contradict each other", "try: pawl watch --json")
+			case watch && a.JSON:
+				return Usage("--watch and --json contradict each other", "try: pawl watch --json")
 			case watch:
-				return a.lsWatch(cmd.Context(), prefix, order)
+				return watchList(a, cmd.Context(), prefix, order)
 			}
-			return a.ls(cmd.Context(), prefix, order)
+			return list(a, cmd.Context(), prefix, order)
 		},
 	}
 	cmd.Flags().Var(&order, "sort", "sort by `COLUMN`: name, age (held for longest first) or waiting (most first)")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"name", "age", "waiting"}, cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 	cmd.Flags().BoolVar(&watch, "watch", false, "list them again every two seconds")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
 // listTime is for how long a store is asked for all locks: a full server takes long.
 const listTime = time.Minute
 
-func (a *app) ls(ctx context.Context, prefix string, order lsOrder) error {
+func list(a *app, ctx context.Context, prefix string, order lsOrder) error {
 	s, err := a.open()
 	if err != nil {
 		return err
@@ -75,11 +76,11 @@ func (a *app) ls(ctx context.Context, prefix string, order lsOrder) error {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	l, err := s.list(ctx, prefix, order)
+	l, err := listAll(ctx, s, prefix, order)
 	if err != nil {
 		return err
 	}
-	out := lsJSON{Schema: schema, Store: s.url.String(), Locks: []report.Lock{}, State: l.state}
+	out := lsJSON{Schema: schema, Store: s.URL.String(), Locks: []report.Lock{}, State: l.state}
 	for _, info := range l.infos {
 		out.Locks = append(out.Locks, report.LockOf(info))
 	}
@@ -87,7 +88,7 @@ func (a *app) ls(ctx context.Context, prefix string, order lsOrder) error {
 		if l.state != nil && l.state.Closed != "" {
 			fmt.Fprintln(a.stderr, closed(l.state))
 		}
-		width, _ := sizeOf(w)
+		width, _ := display.SizeOf(w)
 		return printTable(w, width, l.infos)
 	})
 	return cmp.Or(err, l.failed) // what could not be read is told beside the rest
@@ -101,11 +102,11 @@ type listing struct {
 	unread bool  // it is the record of some names
 }
 
-// list returns an error if there is nothing to show.
-func (s *store) list(ctx context.Context, prefix string, order lsOrder) (l listing, err error) {
+// listAll returns an error if there is nothing to show.
+func listAll(ctx context.Context, s *store, prefix string, order lsOrder) (l listing, err error) {
 	l.infos, err = s.List(ctx, prefix)
 	if err != nil {
-		l.failed, l.unread = storeFailure(err, s.url.String()), unread(err)
+		l.failed, l.unread = OfStore(err, s.URL.String()), Unread(err)
 	}
 	if len(l.infos) == 0 && l.failed != nil {
 		return l, l.failed
@@ -122,11 +123,11 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 		return nil
 	}
 	const name, holder, why = 0, 4, 5
-	t := table{{"NAME", "KIND", "FOR", "WAITING", "HOLDER", "WHY"}}
+	t := display.Table{{"NAME", "KIND", "FOR", "WAITING", "HOLDER", "WHY"}}
 	for _, info := range infos {
 		waiting := strconv.Itoa(len(info.Waiters))
 		for _, h := range info.Holders {
-			kind := cmp.Or(kindText(h.Shared, h.Slots), "exclusive")
+			kind := cmp.Or(display.Kind(h.Shared, h.Slots), "exclusive")
 			if h.Slots > 0 {
 				kind = fmt.Sprintf("%d slots", h.Slots)
 			}
@@ -134,14 +135,14 @@ func printTable(w io.Writer, width int, infos []*pawl.Info) error {
 			if h.Transaction != nil {
 				reason = fmt.Sprintf("has ended, but an open transaction keeps it: %v", h.Transaction)
 			}
-			t = append(t, []string{printable(info.Name), kind, age(h.Acquired), waiting,
-				printable(h.Holder.String()), printable(reason)})
+			t = append(t, []string{display.Printable(info.Name), kind, display.Age(h.Acquired), waiting,
+				display.Printable(h.Holder.String()), display.Printable(reason)})
 		}
 		if len(info.Holders) == 0 {
-			t = append(t, []string{printable(info.Name), "-", "-", waiting, "-", "-"})
+			t = append(t, []string{display.Printable(info.Name), "-", "-", waiting, "-", "-"})
 		}
 	}
-	return t.print(w, width, []int{holder, why}, name)
+	return t.Print(w, width, []int{holder, why}, name)
 }
 
 // lsOrder is what the list is sorted by.

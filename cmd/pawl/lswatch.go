@@ -12,14 +12,15 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
 // lsEvery is how often "pawl ls --watch" lists the locks.
 const lsEvery = 2 * time.Second
 
-// lsWatch lists the locks until the output is closed. A signal ends it.
-func (a *app) lsWatch(ctx context.Context, prefix string, order lsOrder) error {
+// watchList lists the locks until the output is closed. A signal ends it.
+func watchList(a *app, ctx context.Context, prefix string, order lsOrder) error {
 	s, err := a.open()
 	if err != nil {
 		return err
@@ -27,7 +28,7 @@ func (a *app) lsWatch(ctx context.Context, prefix string, order lsOrder) error {
 	defer s.Close()
 	for first := true; ; first = false {
 		began := time.Now()
-		l, err := a.ask(ctx, s, prefix, order)
+		l, err := askWithin(a, ctx, s, prefix, order)
 		if err != nil && first && !l.unread {
 			return err
 		}
@@ -35,25 +36,25 @@ func (a *app) lsWatch(ctx context.Context, prefix string, order lsOrder) error {
 			err = l.failed
 		}
 		took := time.Since(began)
-		if err := a.draw(s, &l, err, first, seldom(took, lsEvery)); err != nil {
+		if err := drawList(a, s, &l, err, first, seldom(took, lsEvery)); err != nil {
 			return err
 		}
-		if f, ok := a.stdout.(*os.File); ok && nobodyReads(f) {
+		if f, ok := a.stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
 		time.Sleep(max(lsEvery, history.Pace(took)) - time.Since(began))
 	}
 }
 
-func (a *app) ask(ctx context.Context, s *store, prefix string, order lsOrder) (listing, error) {
+func askWithin(a *app, ctx context.Context, s *store, prefix string, order lsOrder) (listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, history.Patience)
 	defer cancel()
-	return s.list(ctx, prefix, order)
+	return listAll(ctx, s, prefix, order)
 }
 
-// draw draws the list anew on a terminal, and adds it elsewhere. failed is why some or all of it is
+// drawList draws the list anew on a terminal, and adds it elsewhere. failed is why some or all of it is
 // missing, and slow that it comes seldom.
-func (a *app) draw(s *store, l *listing, failed error, first bool, slow string) error {
+func drawList(a *app, s *store, l *listing, failed error, first bool, slow string) error {
 	var notes []string
 	if slow != "" {
 		notes = append(notes, "pawl: "+slow)
@@ -62,9 +63,9 @@ func (a *app) draw(s *store, l *listing, failed error, first bool, slow string) 
 		notes = append(notes, closed(l.state))
 	}
 	if failed != nil {
-		notes = append(notes, asFailure(failed).line())
+		notes = append(notes, As(failed).line())
 	}
-	columns, rows := sizeOf(a.stdout)
+	columns, rows := display.SizeOf(a.stdout)
 	var list bytes.Buffer
 	if err := printTable(&list, columns, l.infos); err != nil {
 		return err
@@ -83,7 +84,7 @@ func (a *app) draw(s *store, l *listing, failed error, first bool, slow string) 
 	if len(l.infos) == 0 && failed == nil {
 		notes = append(notes, "nobody holds a lock or waits for one")
 	}
-	notes = append([]string{s.url.String() + "  " + time.Now().Format(time.TimeOnly)}, notes...)
+	notes = append([]string{s.URL.String() + "  " + time.Now().Format(time.TimeOnly)}, notes...)
 	_, err := io.WriteString(a.stdout, drawn(notes, list.String(), columns, rows))
 	return err
 }

@@ -22,7 +22,7 @@ func main() {
 // execute runs the command line and returns the exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
-	root := a.root()
+	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -33,7 +33,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return a.code
 	}
-	f := asFailure(err)
+	f := As(err)
 	if word := unknownWord(root, args); word != "" {
 		f = unknownCommand(root, word)
 	}

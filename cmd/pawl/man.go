@@ -14,7 +14,7 @@ import (
 
 // manCommand writes the manual pages, for packages. They are the help, so that there is
 // one text to keep right.
-func (a *app) manCommand() *cobra.Command {
+func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the manual pages",

@@ -33,7 +33,7 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	a := &app{stdout: io.Discard, stderr: io.Discard}
-	for _, c := range a.root().Commands() {
+	for _, c := range newRoot(a).Commands() {
 		if _, err := os.Stat(filepath.Join(dir, "pawl-"+c.Name()+".1")); err != nil && !c.Hidden {
 			t.Errorf("%s has no page: %v", c.Name(), err)
 		}

@@ -20,7 +20,7 @@ func TestNestedTakesTheSameLock(t *testing.T) {
 		w.appears("in")
 		for _, outer := range []string{store, "file://" + w.dir + "/other", "memory://"} {
 			beneath := w.pawl("run", "-s", outer, "deploy", "--", "sh", "-c", script+"touch both")
-			beneath.end(exitBusy)
+			beneath.end(Busy)
 			if w.exists("both") {
 				t.Errorf("with %q a script and the same script beneath pawl run -s %s both have the lock", variable, outer)
 			}

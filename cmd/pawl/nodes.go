@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-func (a *app) nodesCommand() *cobra.Command {
+func nodesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "Show the nodes of a redlock store, or change them",
@@ -25,14 +26,14 @@ and which set of nodes programs have to use. See docs/redlock-nodes.md.`,
 		Example: `  pawl nodes -s redlock://a,b,c
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d`,
 		Args: args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
-		RunE: func(*cobra.Command, []string) error { return a.showNodes() },
+		RunE: func(*cobra.Command, []string) error { return showNodes(a) },
 	}
-	a.jsonFlag(cmd)
-	cmd.AddCommand(a.nodesChangeCommand())
+	a.JSONFlag(cmd)
+	cmd.AddCommand(nodesChangeCommand(a))
 	return cmd
 }
 
-func (a *app) nodesChangeCommand() *cobra.Command {
+func nodesChangeCommand(a *app) *cobra.Command {
 	var from, to string
 	var back, force bool
 	cmd := &cobra.Command{
@@ -57,7 +58,7 @@ else is changing the nodes.`,
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d --abort`,
 		Args: args(0, 0, "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.changeNodes(cmd.Context(), from, to, back, force)
+			return changeNodes(a, cmd.Context(), from, to, back, force)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "`URL` with the nodes that programs use now")
@@ -67,22 +68,22 @@ else is changing the nodes.`,
 	return cmd
 }
 
-func (a *app) changeNodes(ctx context.Context, from, to string, back, force bool) error {
+func changeNodes(a *app, ctx context.Context, from, to string, back, force bool) error {
 	if from == "" || to == "" || force && !back {
-		return usage("a change needs --from and --to, and --force goes with --abort", "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d")
+		return Usage("a change needs --from and --to, and --force goes with --abort", "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d")
 	}
 	var urls []string
 	for _, text := range []string{from, to} {
-		u, err := parseStore(text)
+		u, err := Parse(text)
 		if err == nil {
 			err = isRedlock(u)
 		}
 		if err != nil {
 			return err
 		}
-		urls = append(urls, u.url.String())
+		urls = append(urls, u.secret())
 	}
-	opts := &redlock.Options{Options: *redisOptions(ctx, &pawl.Options{})}
+	opts := &redlock.Options{Options: *redisOptions(ctx)}
 	opts.ConnectTimeout = a.connect
 	change := redlock.Change{From: urls[0], To: urls[1], Options: opts, Force: force, Say: func(text string) { fmt.Fprintln(a.stdout, text) }}
 	err := change.Run
@@ -98,11 +99,11 @@ func nodesFailure(err error, store string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, redlock.ErrOtherChange):
-		return fail(exitConfig, plain(err), "")
+		return Fail(Config, Plain(err), "")
 	case errors.Is(err, pawl.ErrUnavailable):
-		return storeFailure(err, store)
+		return OfStore(err, store)
 	}
-	return fail(exitConfig, plain(err), "see pawl nodes, and pawl nodes change --help")
+	return Fail(Config, Plain(err), "see pawl nodes, and pawl nodes change --help")
 }
 
 // nodesJSON is what nodes prints.
@@ -121,9 +122,9 @@ type nodeJSON struct {
 	Error    string `json:"error,omitempty"`
 }
 
-func (a *app) showNodes() error {
+func showNodes(a *app) error {
 	var all []redlock.Status
-	u, err := reach(a.store, a.connect, func(ctx context.Context, u *storeURL) (err error) {
+	u, err := reach(a.store, a.connect, func(ctx context.Context, u *URL) (err error) {
 		if err := isRedlock(u); err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (a *app) showNodes() error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "ADDRESS\tID\tCLOSED\tSERVES")
 		for _, n := range out.Nodes {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", n.Address, dash(n.ID), dash(n.Closed), printable(dash(why(n))))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", n.Address, dash(n.ID), dash(n.Closed), display.Printable(dash(why(n))))
 		}
 		return t.Flush()
 	})
@@ -161,9 +162,9 @@ func dash(s string) string {
 	return s
 }
 
-func isRedlock(u *storeURL) error {
+func isRedlock(u *URL) error {
 	if u.scheme != "redlock" {
-		return fail(exitConfig, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
+		return Fail(Config, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestNodes(t *testing.T) {
 		}
 	}
 	run(from, 0, "")
-	run(more, exitConfig, addrs[3]+" not in the store's")
+	run(more, Config, addrs[3]+" not in the store's")
 	show := w.pawl("nodes", "-s", from)
 	show.end(0)
 	if !strings.Contains(show.stdout(), addrs[2]) {
@@ -42,7 +42,7 @@ func TestNodes(t *testing.T) {
 	}
 	to := url("", 0, 1, 3)
 	other := w.pawl("nodes", "change", "--from", more, "--to", to)
-	other.end(exitConfig)
+	other.end(Config)
 	if !strings.Contains(other.stderr(), "name these as the old ones") {
 		t.Errorf("a change from other nodes than the store's says %q", other.stderr())
 	}
@@ -52,9 +52,9 @@ func TestNodes(t *testing.T) {
 		t.Errorf("the change says %q", change.stdout())
 	}
 	run(to, 0, "")
-	run(more, exitConfig, addrs[2]+" not in the store's")
+	run(more, Config, addrs[2]+" not in the store's")
 	change = w.pawl("nodes", "change", "--from", from, "--to", to, "--abort")
-	change.end(exitConfig)
+	change.end(Config)
 	if !strings.Contains(change.stderr(), "no change to these nodes is under way") {
 		t.Errorf("a change that is over is taken back: %q", change.stderr())
 	}

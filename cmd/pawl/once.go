@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
@@ -38,7 +39,7 @@ get the lock after --ttl; on a directory at once when pawl is killed.
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that busy is 0: it runs, or has run.`
 
-func (a *app) onceCommand() *cobra.Command {
+func onceCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command once a day, or so, and stay to keep others from it",
@@ -47,7 +48,9 @@ func (a *app) onceCommand() *cobra.Command {
   pawl once --per 1h -q report -- ./report      in a crontab`,
 		DisableFlagParsing:    true, // see parseRun
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeRun,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			return completeRun(a, cmd, args, word)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := &runArgs{turns: true}
 			if err := o.parse(args); errors.Is(err, pflag.ErrHelp) {
@@ -55,7 +58,7 @@ func (a *app) onceCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			return a.runner(o, (*runner).run)
+			return runWith(a, o, (*runner).run)
 		},
 	}
 	(&runArgs{turns: true}).flags(cmd.Flags()) // for the help text only
@@ -69,7 +72,7 @@ func (a *runArgs) checkTurn() error {
 		return nil
 	}
 	if a.per <= 0 {
-		return usage("say how often", "try: pawl once --per 24h "+shellQuote(a.name)+" -- "+commandLine(a.command))
+		return Usage("say how often", "try: pawl once --per 24h "+display.Quote(a.name)+" -- "+display.CommandLine(a.command))
 	}
 	// The next turn must find the lock free, though it begins a bit early: by a second where cron
 	// is late today, by an hour on the day on which clocks are put forward.

@@ -5,10 +5,8 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
@@ -47,22 +45,6 @@ func TestWaitingForAStoreThatIsGone(t *testing.T) {
 	}
 }
 
-// TestSilenceIsToldOnce: a look that finds a silent store and the client's news of that come
-// at about the same time.
-func TestSilenceIsToldOnce(t *testing.T) {
-	now := time.Now()
-	o := outage{servers: true}
-	look := func(after time.Duration, tell bool) bool {
-		return o.told(&notice{failed: context.DeadlineExceeded, began: now, tell: tell}, now.Add(after))
-	}
-	if !look(2*time.Second, false) || look(2100*time.Millisecond, true) || look(3*time.Second, false) {
-		t.Error("want it told at first, and not again at once")
-	}
-	if !look(10*time.Second, false) {
-		t.Error("want it told again after a while")
-	}
-}
-
 // TestWaitedInVainForAStore: that the lock was busy is not known then.
 func TestWaitedInVainForAStore(t *testing.T) {
 	w := newWorld(t)
@@ -74,7 +56,7 @@ func TestWaitedInVainForAStore(t *testing.T) {
 	p := w.pawl("run", "-s", "redis://"+link.Addr(), "--wait", "3s", "x", "true")
 	w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
 	link.Set(drivertest.BlackHole)
-	p.end(exitUnavailable)
+	p.end(Unavailable)
 	if got := p.stderr(); !strings.Contains(got, "does not answer") {
 		t.Errorf("stderr is %q", got)
 	}

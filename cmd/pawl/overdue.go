@@ -2,7 +2,11 @@
 
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
 
 // overdue notices that the lease for which somebody waits is not renewed any more, as that of
 // a process that was killed: then it ends by itself, and a waiter is told when.
@@ -33,7 +37,7 @@ func (o *overdue) news(n *notice, now time.Time) bool {
 		*o = overdue{lease: h.Lease, seen: now, ends: h.Expires, renewed: h.Lease == o.lease}
 	}
 	left := h.Expires.Sub(now)
-	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && (o.renewed || h.Command == acquireCommandLine || !gone(h.Holder)) {
+	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && (o.renewed || h.Command == AcquireCommand || !gone(h.Holder)) {
 		return false
 	}
 	n.ends = left
@@ -41,3 +45,9 @@ func (o *overdue) news(n *notice, now time.Time) bool {
 	o.told = true
 	return !was
 }
+
+// gone reports whether a process that could be seen from here is no more.
+func gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }
+
+// AcquireCommand is what others are shown as the command that holds such a lease.
+const AcquireCommand = "pawl acquire"

@@ -246,7 +246,7 @@ func (w *world) read(name string) string {
 func (w *world) busy(name string) bool {
 	p := w.pawl("run", "-n", name, "true")
 	<-p.done
-	return exitCode(p.err) == fmt.Sprint(exitBusy)
+	return exitCode(p.err) == fmt.Sprint(Busy)
 }
 
 // holdUntil is a command that makes the file "in" and goes on until "out" exists.

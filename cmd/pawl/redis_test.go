@@ -39,11 +39,11 @@ func TestRefusedByRedis(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"redis://:wrong-s3cret@" + closed, "refuses this user or password", exitDenied},
-		{"redis://" + closed, "redis://:PASSWORD@host", exitDenied},
-		{"redis://" + open + "/99", "CONFIG GET databases", exitConfig},
-		{"redlock://:wrong-s3cret@" + closed + "?allow_single=true", "refuses this user or password", exitDenied},
-		{"redis://127.0.0.1:1", "is the server running", exitUnavailable},
+		{"redis://:wrong-s3cret@" + closed, "refuses this user or password", Denied},
+		{"redis://" + closed, "redis://:PASSWORD@host", Denied},
+		{"redis://" + open + "/99", "CONFIG GET databases", Config},
+		{"redlock://:wrong-s3cret@" + closed + "?allow_single=true", "refuses this user or password", Denied},
+		{"redis://127.0.0.1:1", "is the server running", Unavailable},
 	} {
 		p := w.pawl("run", "-n", "-s", c.store, "deploy", "true")
 		p.end(c.code)
@@ -139,10 +139,10 @@ func TestNoRedis(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", exitUnavailable},
-		{"redis://:wrong-s3cret@" + addr, "password", exitDenied},
-		{"redis://:s3cret@127.0.0.1:1", "is the server running", exitUnavailable},
-		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
+		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", Unavailable},
+		{"redis://:wrong-s3cret@" + addr, "password", Denied},
+		{"redis://:s3cret@127.0.0.1:1", "is the server running", Unavailable},
+		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", Config},
 	} {
 		for _, words := range []string{"run deploy true", "ls", "show deploy", "break deploy --force --why x", "bless --yes"} {
 			began := time.Now()
@@ -175,17 +175,17 @@ func TestNewRedis(t *testing.T) {
 		}
 	}
 	busy := run("-n", "deploy", "true")
-	busy.end(exitUnavailable)
+	busy.end(Unavailable)
 	once(busy, `pawl: unavailable: "deploy": `)
 	busy = run("-q", "--wait", "1500ms", "deploy", "true")
-	busy.end(exitUnavailable)
+	busy.end(Unavailable)
 	once(busy, `pawl: unavailable: "deploy": waited 1.5s in vain; `)
 	quiet := run("-q", "deploy", "true")
 	waits := run("deploy", "sh", "-c", holdUntil)
 	w.until("the waiter is told", func() bool { return waits.stderr() != "" })
 	once(waits, `pawl: waiting for "deploy": `)
 
-	w.pawl("bless", "-s", store).end(exitUsage)
+	w.pawl("bless", "-s", store).end(Misuse)
 	if waits.ended() || quiet.ended() {
 		t.Fatal("a server that was not blessed grants")
 	}
@@ -205,7 +205,7 @@ func TestNewRedis(t *testing.T) {
 	run("-n", "deploy", "true").end(0)
 
 	file := w.pawl("bless", "--yes")
-	file.end(exitConfig)
+	file.end(Config)
 	if got := file.stderr(); !strings.Contains(got, "forgets no leases") {
 		t.Errorf("bless of a file store says %q", got)
 	}
@@ -222,12 +222,12 @@ func TestEfficiency(t *testing.T) {
 		t.Errorf("the command says %q; want the store and no token", got)
 	}
 	bless := w.pawl("bless", "-s", store, "--yes")
-	bless.end(exitConfig)
+	bless.end(Config)
 	if got := bless.stderr(); !strings.Contains(got, "leave out ?mode=") {
 		t.Errorf("bless says %q", got)
 	}
 	wrong := w.pawl("run", "-s", store+"x", "deploy", "true")
-	wrong.end(exitConfig)
+	wrong.end(Config)
 	if got := wrong.stderr(); !strings.Contains(got, `there is no mode "efficiencyx": write mode=efficiency`) {
 		t.Errorf("a wrong mode is told by %q", got)
 	}

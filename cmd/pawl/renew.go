@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -68,7 +69,7 @@ type adoption struct {
 	ttl   time.Duration // of renew
 }
 
-func (a *app) renewCommand() *cobra.Command {
+func renewCommand(a *app) *cobra.Command {
 	r := &adoption{app: a, verb: "renew"}
 	cmd := r.command(&cobra.Command{
 		Use:   "renew NAME --lease ID",
@@ -79,11 +80,11 @@ func (a *app) renewCommand() *cobra.Command {
   [ "$(date -u +%FT%TZ)" \< "$until" ] && ./next-step`,
 	}, (*adoption).renew)
 	durationVar(cmd.Flags(), &r.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
-func (a *app) releaseCommand() *cobra.Command {
+func releaseCommand(a *app) *cobra.Command {
 	r := &adoption{app: a, verb: "release"}
 	cmd := r.command(&cobra.Command{
 		Use:     "release NAME --lease ID",
@@ -91,7 +92,7 @@ func (a *app) releaseCommand() *cobra.Command {
 		Long:    releaseHelp,
 		Example: `  pawl release deploy --lease "$lease"`,
 	}, (*adoption).release)
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -113,13 +114,13 @@ func (r *adoption) check() error {
 	case err != nil:
 		return err
 	case r.lease == "":
-		return usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, shellQuote(r.name), sameStore(r.app.store)))
+		return Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), sameStore(r.app.store)))
 	case strings.ContainsFunc(r.lease, notOfID):
-		return usage(fmt.Sprintf("--lease %q is no id of a lease", shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
+		return Usage(fmt.Sprintf("--lease %q is no id of a lease", display.Shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
 	case r.verb == "renew" && r.ttl < driver.MinTTL:
-		return usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
+		return Usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
 	}
-	return r.noFiles(r.name)
+	return noFiles(r.app, r.name)
 }
 
 func notOfID(r rune) bool {
@@ -140,7 +141,7 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
 	defer cancel()
-	d, err := s.adopter()
+	d, err := adopter(s)
 	if err != nil {
 		return err
 	}
@@ -161,11 +162,11 @@ func (r *adoption) ours(ctx context.Context, s *store) error {
 		return err
 	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == r.lease })
-	if i < 0 || info.Holders[i].Command == acquireCommandLine { // or it has just ended, which the store tells
+	if i < 0 || info.Holders[i].Command == AcquireCommand { // or it has just ended, which the store tells
 		return nil
 	}
-	return usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, heldBy(info)),
-		"end it with: pawl break "+shellQuote(r.name)+s.flag+" --lease "+r.lease+" --why TEXT")
+	return Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, display.HeldBy(info)),
+		"end it with: pawl break "+display.Quote(r.name)+s.flag+" --lease "+r.lease+" --why TEXT")
 }
 
 func (r *adoption) renew(ctx context.Context, s *store, g driver.Grant) error {
@@ -182,7 +183,7 @@ func (r *adoption) renew(ctx context.Context, s *store, g driver.Grant) error {
 
 // done prints what has been done, which an output that cannot be written does not undo.
 func (r *adoption) done(s *store, g driver.Grant, until time.Time, text func(io.Writer) error) error {
-	err := r.print(leaseJSON{schema, s.url.String(), r.name, r.lease, g.Token(), until}, text)
+	err := r.print(leaseJSON{schema, s.URL.String(), r.name, r.lease, g.Token(), until}, text)
 	if err == nil {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (r *adoption) done(s *store, g driver.Grant, until time.Time, text func(io.
 	if !until.IsZero() {
 		how = "renewed, until " + until.Format(time.RFC3339)
 	}
-	return fail(exitSystem, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
+	return Fail(System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
 }
 
 func (r *adoption) release(ctx context.Context, s *store, g driver.Grant) error {
@@ -206,22 +207,22 @@ func (r *adoption) failure(ctx context.Context, s *store, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*failure)):
+	case errors.As(err, new(*Failure)):
 		return err
 	case errors.As(err, &closed):
-		return fail(exitUnavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, closedFor(closed.Left)),
+		return Fail(Unavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, ClosedFor(closed.Left)),
 			"the time that was printed before still holds; then try again")
 	case errors.Is(err, errors.ErrUnsupported):
-		return fail(exitConfig, strings.TrimSuffix(plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
+		return Fail(Config, strings.TrimSuffix(Plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
 	case !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased):
-		return storeFailure(err, s.url.String())
+		return OfStore(err, s.URL.String())
 	}
 	text := fmt.Sprintf("%q: the store no longer has this lease", r.name)
 	if errors.As(err, &lost) && lost.Reason == pawl.ReasonBroken {
 		text = fmt.Sprintf("%q: %v", r.name, lost)
 	}
 	if info, err := s.Inspect(ctx, r.name); err == nil && len(info.Holders) > 0 {
-		text += "; " + heldBy(info)
+		text += "; " + display.HeldBy(info)
 	}
-	return fail(exitLost, text, "is it one of this name? see: "+s.show(r.name))
+	return Fail(Lost, text, "is it one of this name? see: "+s.show(r.name))
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -48,7 +47,11 @@ func slowStore(t *testing.T) (*store, driver.Driver) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return &store{Client: c, url: &storeURL{scheme: "memory", url: &url.URL{Scheme: "memory"}}, driver: d}, d
+	u, err := Parse("memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &store{Client: c, URL: u, driver: d}, d
 }
 
 // expires checks what was printed about a lease that was asked for at sent: it is held for no
@@ -72,7 +75,7 @@ func TestRenewExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			r := &adoption{app: &app{stdout: &out, json: json}, name: "deploy", lease: "id", ttl: longTTL}
+			r := &adoption{app: &app{stdout: &out, JSON: json}, name: "deploy", lease: "id", ttl: longTTL}
 			sent := time.Now()
 			if err := r.renew(t.Context(), s, slowGrant{g}); err != nil {
 				t.Fatal(err)
@@ -92,8 +95,8 @@ func TestAcquireExpiry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &app{stdout: &out, json: true}
-		if err := a.tellLease(&runner{runArgs: &runArgs{name: "deploy", ttl: longTTL}, store: s}, lease); err != nil {
+		a := &app{stdout: &out, JSON: true}
+		if err := tellLease(a, &runner{runArgs: &runArgs{name: "deploy", ttl: longTTL}, store: s}, lease); err != nil {
 			t.Fatal(err)
 		}
 		expires(t, out.String(), sent)

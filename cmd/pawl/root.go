@@ -3,30 +3,15 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
-// app is what the commands share.
-type app struct {
-	stdout, stderr io.Writer
-	store          string // --store
-	connect        time.Duration
-	json           bool // --json
-	code           int  // exit code of a command that did not fail
-	interrupted    bool // it was ended by INT
-	keyboard       bool // by Ctrl-C that reached nobody else
-}
-
-func (a *app) root() *cobra.Command {
+func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Only one of me at a time",
@@ -77,14 +62,14 @@ machine; --store or $PAWL_STORE names another one by URL:
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
-	root.PersistentFlags().VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	root.PersistentFlags().VarP((*StoreFlag)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(a.runCommand(), a.electCommand(), a.onceCommand(), a.holdCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.waitCommand(), a.lsCommand(), a.showCommand(), a.watchCommand(), a.topCommand(), a.doctorCommand(), a.breakCommand(), a.blessCommand(), a.maxTTLCommand(), a.nodesCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a), waitCommand(a), lsCommand(a), showCommand(a), watchCommand(a), topCommand(a), doctorCommand(a), breakCommand(a), blessCommand(a), maxTTLCommand(a), nodesCommand(a), serveCommand(a), benchCommand(a), versionCommand(a), manCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
-		return usage(shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
+		return Usage(display.Shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
 	})
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(helpCommand())
@@ -93,54 +78,4 @@ machine; --store or $PAWL_STORE names another one by URL:
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that its arguments are looked at
 	}
 	return root
-}
-
-func (a *app) jsonFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
-}
-
-// open opens the store of a command that is not "run".
-func (a *app) open() (*store, error) { return open(a.store, a.connect, &pawl.Options{}, false) }
-
-func connectFlag(fs *pflag.FlagSet, d *time.Duration) {
-	durationVar(fs, d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
-}
-
-// noStore refuses flags of the store before a command that asks none.
-func noStore(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"store", "connect-timeout"} {
-		if cmd.Flags().Changed(name) {
-			return usage(cmd.CommandPath()+" asks no store", "leave --"+name+" out")
-		}
-	}
-	return nil
-}
-
-// print prints v as JSON, or else calls text.
-func (a *app) print(v any, text func(io.Writer) error) error {
-	if !a.json {
-		return text(a.stdout)
-	}
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(a.stdout, string(b))
-	return err
-}
-
-// args checks the number of a command's arguments.
-func args(low, high int, hint string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < low {
-			return usage("an argument is missing", hint)
-		}
-		if len(args) > high {
-			if what, write := likeStore(args[high]); what != "" {
-				return usage("an argument is the "+what, "name it with: "+cmd.CommandPath()+" "+write)
-			}
-			return usage(fmt.Sprintf("unexpected argument %q", shorten(args[high], 40)), hint)
-		}
-		return nil
-	}
 }

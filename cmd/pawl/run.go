@@ -19,11 +19,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/driver"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -38,7 +39,9 @@ func (a *app) runCommand() *cobra.Command {
   pawl run deploy --events fd:3 -- make deploy 3>events.json`,
 		DisableFlagParsing:    true, // see parseRun
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeRun,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			return completeRun(a, cmd, args, word)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := parseRun(args)
 			if errors.Is(err, pflag.ErrHelp) {
@@ -47,7 +50,7 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.runner(r, (*runner).run)
+			return runWith(a, r, (*runner).run)
 		},
 	}
 	new(runArgs).flags(cmd.Flags()) // for the help text only
@@ -55,14 +58,14 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runner(args *runArgs, do func(*runner) (int, error)) (err error) {
+func runWith(a *app, args *runArgs, do func(*runner) (int, error)) (err error) {
 	r := &runner{runArgs: args, stderr: a.stderr}
 	a.code, err = do(r)
 	a.interrupted, a.keyboard = r.interrupted, r.keyboard
 	return err
 }
 
-// runner is one "pawl run", "pawl elect", "pawl once", "pawl hold" or "pawl acquire".
+// runWith is one "pawl run", "pawl elect", "pawl once", "pawl hold" or "pawl acquire".
 type runner struct {
 	*runArgs
 	stderr  io.Writer
@@ -85,9 +88,9 @@ func (r *runner) run() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	shown := publicCommand(r.command)
+	shown := display.PublicCommand(r.command)
 	if r.publish {
-		shown = commandLine(r.command)
+		shown = display.CommandLine(r.command)
 	}
 	return r.telling(shown, func() (int, error) {
 		if r.elect {
@@ -108,8 +111,8 @@ func (r *runner) telling(command string, do func() (int, error)) (int, error) {
 	if err == nil {
 		return code, nil
 	}
-	f := asFailure(err)
-	if f.kind == kinds[exitBusy] {
+	f := As(err)
+	if f.kind == Kinds[Busy] {
 		f.code = r.busyCode
 		f.told = r.quiet
 	}
@@ -256,7 +259,7 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	spec := &job.Spec{
 		Path:     path,
 		Args:     r.command,
-		Env:      r.environ(lease),
+		Env:      environ(lease, r.name, r.store.URL.String(), r.keepPasswords),
 		Inherit:  lease.Files(),
 		Private:  r.leftovers == releaseLeftovers,
 		Grace:    r.grace,
@@ -264,7 +267,7 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	}
 	j, err := job.Start(spec)
 	if err != nil {
-		return nil, status, fail(exitSystem, err.Error(), startHint(err))
+		return nil, status, Fail(System, err.Error(), startHint(err))
 	}
 	defer func() {
 		r.keyboard = j.Close()
@@ -294,7 +297,7 @@ func (r *runner) lost(err error, then string) error {
 	if l := new(pawl.LostError); errors.As(err, &l) {
 		text = l.Error()
 	}
-	return fail(exitLost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.show(r.name))
+	return Fail(Lost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.show(r.name))
 }
 
 // signalled returns the failure of a signal that ends us while there is no command.
@@ -305,7 +308,7 @@ func (r *runner) signalled(sig os.Signal) error {
 	}
 	n, _ := sig.(syscall.Signal)
 	r.interrupted = n == syscall.SIGINT
-	return &failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true}
+	return &Failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true}
 }
 
 func errorText(err error) string {
@@ -313,4 +316,16 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// say writes a line on stderr. The result is closed when that is done. Nothing
+// that matters may wait for it: with Ctrl-S on the terminal, or a full pipe, it
+// takes for ever.
+func (r *runner) say(line string) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fmt.Fprintln(r.stderr, display.Printable(line))
+	}()
+	return done
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -49,14 +50,11 @@ type runArgs struct {
 	publish       bool
 }
 
-const (
-	forEver      = time.Duration(-1)
-	defaultGrace = 10 * time.Second
-)
+const defaultGrace = 10 * time.Second
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
-	a.wait, a.busyCode, a.leftovers = forEver, exitBusy, waitLeftovers
-	fs.VarP((*storeValue)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	a.wait, a.busyCode, a.leftovers = forEver, Busy, waitLeftovers
+	fs.VarP((*StoreFlag)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	plain := !a.elect && !a.turns
 	if a.turns {
 		a.wait, a.busyCode = 0, 0
@@ -125,7 +123,7 @@ func (a *runArgs) parse(args []string) error {
 	}
 	words := fs.Args()
 	if len(words) == 0 {
-		return usage("no name and no command", "try: pawl "+a.verb()+" deploy -- make deploy")
+		return Usage("no name and no command", "try: pawl "+a.verb()+" deploy -- make deploy")
 	}
 	dash := fs.ArgsLenAtDash() == 0
 	a.name, words = words[0], words[1:]
@@ -135,7 +133,7 @@ func (a *runArgs) parse(args []string) error {
 		if len(words) > 0 && words[0] == "--" {
 			words = words[1:]
 		} else if len(words) > 0 && !strings.HasPrefix(a.name, "-") {
-			return usage(`there is no name before "--"`, "try: pawl "+a.verb()+" NAME -- "+shorten(shellQuote(a.name), 40)+" …")
+			return Usage(`there is no name before "--"`, "try: pawl "+a.verb()+" NAME -- "+display.Shorten(display.Quote(a.name), 40)+" …")
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
@@ -170,15 +168,15 @@ func (a *runArgs) flagError(fs *pflag.FlagSet, args []string, err error) error {
 		if !slices.Contains(args, "--") {
 			help += `; put "--" before a command that begins with "-"`
 		}
-		return usage(shorten(err.Error(), 200), help)
+		return Usage(display.Shorten(err.Error(), 200), help)
 	case errors.Is(err, errNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
-		return usage(shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
+		return Usage(display.Shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
-		return usage(shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
+		return Usage(display.Shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
 	case errors.As(err, &value) && value.GetFlag().Value.Type() == "int":
-		return usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, shorten(value.GetValue(), 40)), "use a whole number, such as 3")
+		return Usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
 	}
-	return usage(shorten(err.Error(), 200), help)
+	return Usage(display.Shorten(err.Error(), 200), help)
 }
 
 // check looks at what the parser cannot.
@@ -187,14 +185,14 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 		return err
 	}
 	if len(a.command) == 0 {
-		return usage(fmt.Sprintf("no command to run under %q", a.name),
-			"put it behind the name: pawl "+a.verb()+" "+shellQuote(a.name)+" -- make deploy")
+		return Usage(fmt.Sprintf("no command to run under %q", a.name),
+			"put it behind the name: pawl "+a.verb()+" "+display.Quote(a.name)+" -- make deploy")
 	}
 	if a.command[0] == "" {
-		return usage("the command's name is empty", "is a variable of your script empty?")
+		return Usage("the command's name is empty", "is a variable of your script empty?")
 	}
 	if a.busyCode < 0 || a.busyCode > 255 {
-		return usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
+		return Usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
 	}
 	if err := a.checkKind(fs); err != nil {
 		return err
@@ -212,15 +210,15 @@ func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
 	}
 	if a.noWait {
 		if fs.Changed("wait") && a.wait != 0 {
-			return usage("--no-wait and --wait contradict each other", "use one of them")
+			return Usage("--no-wait and --wait contradict each other", "use one of them")
 		}
 		a.wait = 0
 	}
 	if len(a.why) > 512 || strings.ContainsRune(a.why, 0) {
-		return usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+		return Usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
 	}
 	if a.ttl < driver.MinTTL {
-		return usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
+		return Usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
 			fmt.Sprintf("use at least %v; 10s to 60s suits most work", driver.MinTTL))
 	}
 	return nil
@@ -228,20 +226,20 @@ func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
 
 func (a *runArgs) checkKind(fs *pflag.FlagSet) error {
 	if a.shared && fs.Changed("slots") {
-		return usage("--shared and --slots contradict each other", "use one of them")
+		return Usage("--shared and --slots contradict each other", "use one of them")
 	}
 	if fs.Changed("slots") && a.slots < 1 {
-		return usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
+		return Usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
 	}
 	return nil
 }
 
 func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 	if a.maxHold < 0 || fs.Changed("max-hold") && a.maxHold < driver.MinTTL {
-		return usage(fmt.Sprintf("--max-hold %v is too short", a.maxHold), "use something like 1h, or leave it out")
+		return Usage(fmt.Sprintf("--max-hold %v is too short", a.maxHold), "use something like 1h, or leave it out")
 	}
 	if a.maxHold > 0 && a.minHold >= a.maxHold {
-		return usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.maxHold), "use less, or leave it out")
+		return Usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.maxHold), "use less, or leave it out")
 	}
 	// The command is asked to stop one grace before the end. It must have some
 	// time to work before that, also when one renewal comes late.
@@ -253,8 +251,14 @@ func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 		a.grace = min(defaultGrace, limit/3)
 	}
 	if a.grace <= 0 || a.grace >= limit/2 {
-		return usage(fmt.Sprintf("--grace %v does not fit %s %v", a.grace, what, limit),
+		return Usage(fmt.Sprintf("--grace %v does not fit %s %v", a.grace, what, limit),
 			fmt.Sprintf("use less than half of it, or a larger %s", what))
 	}
 	return nil
+}
+
+func (a *runArgs) waitFlags(fs *pflag.FlagSet) {
+	fs.VarP((*Duration)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock, such as 5m; 5 is five seconds (default for ever, as long as the store answers)")
+	fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	fs.BoolVar(&a.inDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
 }

@@ -3,24 +3,21 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
 type serveFlags struct {
@@ -28,28 +25,12 @@ type serveFlags struct {
 	token  string // file
 	cert   string // file
 	key    string // file
-	stores storeValues
+	stores StoreFlags
 	hosts  []string
 	breaks bool
 }
 
-// storeValues is the flag --store of a command that reads several.
-type storeValues []string
-
-func (v *storeValues) Set(s string) error {
-	var one storeValue
-	if err := one.Set(s); err != nil {
-		return err
-	}
-	*v = append(*v, s)
-	return nil
-}
-
-func (v *storeValues) String() string { return "" }
-
-func (v *storeValues) Type() string { return "string" }
-
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -78,7 +59,7 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
   pawl serve --listen unix:/run/pawl.sock   for you alone, or a proxy`,
 		Args:              args(0, 0, "see pawl serve --help"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return listenAndServe(a, cmd.Context(), &f) },
 	}
 	fs := cmd.Flags()
 	fs.VarP(&f.stores, "store", "s", "`URL` of a store; may be repeated (default $PAWL_STORE, or else the file store)")
@@ -91,8 +72,8 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, f *serveFlags) error {
-	stores, err := a.served(f.stores)
+func listenAndServe(a *app, ctx context.Context, f *serveFlags) error {
+	sources, err := a.sources(f.stores)
 	if err != nil {
 		return err
 	}
@@ -112,57 +93,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	l, err := serve.Listen(network, address)
 	if err != nil {
-		return fail(exitSystem, "cannot listen: "+err.Error(), "name another address, such as --listen 127.0.0.1:7296")
+		return Fail(System, "cannot listen: "+err.Error(), "name another address, such as --listen 127.0.0.1:7296")
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintln(a.stdout, "listening at "+where(l.Addr(), opts.Certificate != nil))
-	return serve.New(stores, opts).Run(ctx, l)
-}
-
-// served returns the stores at urls. It opens each once: a mistake in a URL ends the
-// command, while a store that is away may come back.
-func (a *app) served(urls []string) ([]serve.Store, error) {
-	if len(urls) == 0 {
-		urls = []string{""}
-	}
-	var stores []serve.Store
-	for _, url := range urls {
-		first, err := open(url, a.connect, &pawl.Options{}, false)
-		if f := new(failure); errors.As(err, &f) && f.code != exitUnavailable {
-			return nil, err
-		}
-		name, err := nameOf(url, first)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(stores, func(s serve.Store) bool { return s.Name == name }) {
-			return nil, usage("--store names "+name+" twice", "leave one out")
-		}
-		stores = append(stores, serve.Store{Name: name, Open: func() (*pawl.Client, error) {
-			s := first
-			if first = nil; s == nil {
-				var err error
-				if s, err = open(url, a.connect, &pawl.Options{}, false); err != nil {
-					return nil, err
-				}
-			}
-			return s.Client, nil
-		}})
-	}
-	return stores, nil
-}
-
-// nameOf returns the name of a store, which may not be open.
-func nameOf(url string, s *store) (string, error) {
-	if s != nil {
-		return s.url.String(), nil
-	}
-	u, err := parseStore(cmp.Or(url, os.Getenv("PAWL_STORE")))
-	if err != nil {
-		return "", err
-	}
-	return u.String(), nil
+	return serve.New(sources, opts).Run(ctx, l)
 }
 
 // address returns where to listen, if that is safe: other machines need a token.
@@ -172,15 +108,15 @@ func (f *serveFlags) address() (network, address string, err error) {
 		return "unix", path, nil
 	}
 	if f.breaks && f.token == "" {
-		return "", "", usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
+		return "", "", Usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil || unix {
-		return "", "", usage(fmt.Sprintf("--listen %q is no address", shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
+		return "", "", Usage(fmt.Sprintf("--listen %q is no address", display.Shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) && f.token == "" {
-		return "", "", usage(fmt.Sprintf("--listen %s lets other machines see all locks", f.listen),
+		return "", "", Usage(fmt.Sprintf("--listen %s lets other machines see all locks", f.listen),
 			"add --token-file FILE, or listen at 127.0.0.1 or unix:/PATH")
 	}
 	if err != nil {
@@ -195,14 +131,14 @@ const minToken = 16
 func readToken(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return "", fail(exitConfig, err.Error(), "make it with: (umask 077; openssl rand -hex 32 >"+shellQuote(file)+")")
+		return "", Fail(Config, err.Error(), "make it with: (umask 077; openssl rand -hex 32 >"+display.Quote(file)+")")
 	}
 	if st, err := os.Stat(file); err == nil && st.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-		return "", fail(exitConfig, "all users of this machine can read "+file+", or write to it", "chmod 600 "+shellQuote(file))
+		return "", Fail(Config, "all users of this machine can read "+file+", or write to it", "chmod 600 "+display.Quote(file))
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < minToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fail(exitConfig, fmt.Sprintf("the token in %s is not one word of %d letters and digits or more", file, minToken),
+		return "", Fail(Config, fmt.Sprintf("the token in %s is not one word of %d letters and digits or more", file, minToken),
 			"make it with: openssl rand -hex 32")
 	}
 	return token, nil
@@ -214,11 +150,11 @@ func (f *serveFlags) certificate() (*tls.Certificate, error) {
 	case f.cert == "" && f.key == "":
 		return nil, nil
 	case f.cert == "" || f.key == "":
-		return nil, usage("one of --tls-cert and --tls-key is missing", "name both files")
+		return nil, Usage("one of --tls-cert and --tls-key is missing", "name both files")
 	}
 	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return nil, fail(exitConfig, err.Error(), "name a certificate and its key, both in PEM")
+		return nil, Fail(Config, err.Error(), "name a certificate and its key, both in PEM")
 	}
 	return &cert, nil
 }

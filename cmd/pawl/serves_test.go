@@ -24,7 +24,7 @@ func (w *world) serves(store, addr, name, ttl string) {
 		w.Errorf("the command gets the store and token %q", got)
 	}
 	busy := run("run", "-n", "--ttl", ttl, name, "true")
-	busy.end(exitBusy)
+	busy.end(Busy)
 	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
 		w.Errorf("stderr is %q; want the holder", got)
 	}
@@ -40,7 +40,7 @@ func (w *world) serves(store, addr, name, ttl string) {
 		w.Errorf("ls says %q", ls.stdout())
 	}
 	run("break", name, "--force", "--why", "it hangs").end(0)
-	holder.end(exitLost)
+	holder.end(Lost)
 	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
 		w.Errorf("stderr of the holder is %q; want why its lock was broken", got)
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
 
-func (a *app) showCommand() *cobra.Command {
+func showCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show who holds a lock, since when, why, and who waits",
@@ -33,13 +34,13 @@ one.`,
   pawl show deploy --json | jq .lock.held`,
 		Args:              args(1, 1, "try: pawl show deploy"),
 		ValidArgsFunction: a.completeName,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return show(a, cmd, args[0]) },
 	}
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
-func (a *app) show(cmd *cobra.Command, name string) error {
+func show(a *app, cmd *cobra.Command, name string) error {
 	if err := checkName(name, a.store); err != nil {
 		return err
 	}
@@ -52,14 +53,14 @@ func (a *app) show(cmd *cobra.Command, name string) error {
 	defer cancel()
 	info, err := s.Inspect(ctx, name)
 	if err != nil {
-		return storeFailure(err, s.url.String())
+		return OfStore(err, s.URL.String())
 	}
 	state, err := s.state(ctx)
 	if err != nil {
 		return err
 	}
 	s.misspelt(ctx, a.stderr, info)
-	return a.print(showJSON{schema, s.url.String(), report.LockOf(info), state}, func(w io.Writer) error {
+	return a.print(showJSON{schema, s.URL.String(), report.LockOf(info), state}, func(w io.Writer) error {
 		if state != nil && state.Closed != "" {
 			fmt.Fprintln(a.stderr, closed(state))
 		}
@@ -70,7 +71,7 @@ func (a *app) show(cmd *cobra.Command, name string) error {
 func describe(w io.Writer, info *pawl.Info) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(key, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(t, "%s\t%s\n", key, display.Printable(fmt.Sprintf(format, args...)))
 	}
 	row("name", "%s", info.Name)
 	if len(info.Holders) == 0 {
@@ -91,7 +92,7 @@ func describe(w io.Writer, info *pawl.Info) error {
 			row("", "this lease has ended; an open transaction that it guards keeps the name: %v", h.Transaction)
 			row("", "%s", h.Transaction.End())
 		}
-		rowIf(row, "kind", kindText(h.Shared, h.Slots))
+		rowIf(row, "kind", display.Kind(h.Shared, h.Slots))
 		rowIf(row, "why", h.Why)
 		rowIf(row, "lease", h.Lease)
 		if h.Token != 0 {
@@ -102,13 +103,13 @@ func describe(w io.Writer, info *pawl.Info) error {
 		rowTime(row, "expires", h.Expires)
 	}
 	for i, wt := range info.Waiters {
-		kind := kindText(wt.Shared, wt.Slots)
+		kind := display.Kind(wt.Shared, wt.Slots)
 		if kind != "" {
 			kind = " (" + kind + ")"
 		}
 		since := ""
 		if !wt.Since.IsZero() {
-			since = ", for " + age(wt.Since)
+			since = ", for " + display.Age(wt.Since)
 		}
 		row(fmt.Sprintf("waiting %d", i+1), "%v%s%s", wt.Holder, since, kind)
 		rowIf(row, "", wt.Why)

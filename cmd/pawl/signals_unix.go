@@ -44,6 +44,3 @@ func keepWriting() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 func isContinue(s os.Signal) bool { return s == syscall.SIGCONT }
 
 func closeOnExec(fd int) { syscall.CloseOnExec(fd) }
-
-// processGone reports whether there is no process with this id.
-func processGone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }

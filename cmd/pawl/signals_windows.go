@@ -26,6 +26,3 @@ func keepWriting() {}
 func isContinue(os.Signal) bool { return false }
 
 func closeOnExec(fd int) { syscall.CloseOnExec(syscall.Handle(fd)) }
-
-// processGone is not known here.
-func processGone(int) bool { return false }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
@@ -27,13 +28,13 @@ func lookPath(name string) (string, error) {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrDot):
-		return "", fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
+		return "", Fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
 	case errors.Is(err, exec.ErrNotFound) && strings.ContainsAny(name, " \t;&|<>$"):
-		return "", fail(job.NotFound, name, "a line for the shell is run by: sh -c "+shellQuote(name))
+		return "", Fail(job.NotFound, name, "a line for the shell is run by: sh -c "+display.Quote(name))
 	case errors.Is(err, exec.ErrNotFound):
 		err = fs.ErrNotExist
 	}
-	return "", fail(job.ExecError(name, err))
+	return "", Fail(job.ExecError(name, err))
 }
 
 // startHint says what to do if the system could not start a process. What the guard tells of its

@@ -15,30 +15,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/filelock"
 )
 
-// blessings has what ends the wait of a store that may have forgotten leases.
-var blessings = map[string]func(context.Context, *storeURL) error{
-	"redis":   blessRedis,
-	"rediss":  blessRedis,
-	"redlock": blessRedlock,
-	"unix":    blessRedis,
-}
-
-// maxTTLs has what changes the longest TTL of a store.
-var maxTTLs = map[string]func(context.Context, *storeURL, time.Duration) error{
-	"redis":   maxTTLRedis,
-	"rediss":  maxTTLRedis,
-	"redlock": maxTTLRedlock,
-	"unix":    maxTTLRedis,
-}
-
 // openStore opens the store at u, and completes the URL of a directory, for those who are
 // told which it is. A directory that is missing is made only if create is set, and not in
 // silence: its name may be misspelt.
-func openStore(ctx context.Context, u *storeURL, opts *pawl.Options, create bool) (*store, error) {
+func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*store, error) {
 	own := *opts
 	// The client itself stays silent: the command tells what happens to leases.
 	own.Logger = slog.New(warnings{os.Stderr})
@@ -46,7 +31,7 @@ func openStore(ctx context.Context, u *storeURL, opts *pawl.Options, create bool
 	if u.scheme == "file" {
 		dir, shared, err := filelock.ParseURL(u.url.String())
 		if err != nil {
-			return nil, fail(exitConfig, err.Error(), "name a directory: --store file:///var/lib/pawl")
+			return nil, Fail(Config, err.Error(), "name a directory: --store file:///var/lib/pawl")
 		}
 		u.url = &url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
 		if shared {
@@ -54,7 +39,7 @@ func openStore(ctx context.Context, u *storeURL, opts *pawl.Options, create bool
 		}
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !shared {
 			if !create {
-				return nil, fail(exitConfig, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run makes it")
+				return nil, Fail(Config, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run makes it")
 			}
 			made = dir
 		}
@@ -70,15 +55,15 @@ func openStore(ctx context.Context, u *storeURL, opts *pawl.Options, create bool
 	if err != nil {
 		return nil, err
 	}
-	return &store{Client: client, url: u, driver: d}, nil
+	return &store{Client: client, URL: u, driver: d}, nil
 }
 
 // within returns the URL with a time to connect that ends before ctx does, unless it has
 // one: a bit earlier, to be told what was wrong. A directory needs none.
-func (s *storeURL) within(ctx context.Context) string {
+func (s *URL) within(ctx context.Context) string {
 	end, ok := ctx.Deadline()
 	if !ok || s.scheme == "file" || s.url.Query().Has("connect_timeout") {
-		return withSlashes(s.url)
+		return s.secret()
 	}
 	u := *s.url
 	if u.RawQuery != "" {
@@ -91,27 +76,27 @@ func (s *storeURL) within(ctx context.Context) string {
 // store is an open store.
 type store struct {
 	*pawl.Client
-	url    *storeURL
-	driver driver.Driver
-	flag   string // as sameStore returns it
-	left   bool   // Close leaves the leases to whoever has been told of them
+	URL        *URL
+	driver     driver.Driver
+	flag       string // as sameStore returns it
+	KeepLeases bool   // Close leaves the leases to whoever has been told of them
 }
 
 // Close hides that of the client, which gives all leases back.
 func (s *store) Close() error {
-	if s.left {
+	if s.KeepLeases {
 		return s.driver.Close()
 	}
 	return s.Client.Close()
 }
 
 // show is what to type to see a lock.
-func (s *store) show(name string) string { return "pawl show " + shellQuote(name) + s.flag }
+func (s *store) show(name string) string { return "pawl show " + display.Quote(name) + s.flag }
 
 // open opens the store that the user asked for, within connect. See openStore for create.
 func open(text string, connect time.Duration, opts *pawl.Options, create bool) (*store, error) {
 	var s *store
-	_, err := reach(text, connect, func(ctx context.Context, u *storeURL) (err error) {
+	_, err := reach(text, connect, func(ctx context.Context, u *URL) (err error) {
 		if s, err = openStore(ctx, u, opts, create); err == nil {
 			s.flag = sameStore(text)
 		}
@@ -120,36 +105,36 @@ func open(text string, connect time.Duration, opts *pawl.Options, create bool) (
 	return s, err
 }
 
-// chosenStore returns the URL of the store that the user asked for.
-func chosenStore(text string) (*storeURL, error) {
-	return parseStore(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
+// Chosen returns the URL of the store that the user asked for.
+func Chosen(text string) (*URL, error) {
+	return Parse(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
 }
 
 // reach calls f with the URL of the store that the user asked for and a context
 // that ends after connect, and says what its error means.
-func reach(text string, connect time.Duration, f func(context.Context, *storeURL) error) (*storeURL, error) {
+func reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
 	if connect <= 0 {
-		return nil, usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
+		return nil, Usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
 	}
 	recallPasswords()
-	u, err := chosenStore(text)
+	u, err := Chosen(text)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connect)
 	defer cancel()
 	err = f(ctx, u)
-	var failed *failure
+	var failed *Failure
 	switch {
 	case err == nil:
 		return u, nil
 	case errors.As(err, &failed):
 		return nil, failed
 	case ctx.Err() != nil:
-		return nil, fail(exitUnavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
+		return nil, Fail(Unavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
 			"check the address, whether the port is the store's and has the TLS that the URL says, and firewalls on the way; if it is slow: --connect-timeout 30s")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, pawl.ErrUnavailable):
-		return nil, storeFailure(err, u.String())
+		return nil, OfStore(err, u.String())
 	}
-	return nil, fail(exitConfig, plain(err), "the store is now "+u.String()+"; see pawl --help")
+	return nil, Fail(Config, Plain(err), "the store is now "+u.String()+"; see pawl --help")
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -15,38 +14,20 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// storeURL is where a store is. It prints without passwords.
-type storeURL struct {
+// URL is where a store is. It prints without passwords.
+type URL struct {
 	scheme string
 	url    *url.URL
 }
 
-// storeValue is the flag --store. An empty one is no default: it would be another store
-// than that of others whose variable is set.
-type storeValue string
-
-func (v *storeValue) Set(s string) error {
-	if s == "" {
-		return errors.New("it is empty: is a variable of your script empty?")
-	}
-	if *v != "" {
-		return errors.New("it is given twice: name one store")
-	}
-	*v = storeValue(s)
-	return nil
-}
-
-func (v *storeValue) String() string { return string(*v) }
-
-func (v *storeValue) Type() string { return "string" }
-
-// parseStore parses the URL of a store. Its errors never contain more of the
+// Parse parses the URL of a store. Its errors never contain more of the
 // text than the scheme: the rest may be a password in an unexpected place.
-func parseStore(text string) (*storeURL, error) {
+func Parse(text string) (*URL, error) {
 	const hint = `use a URL such as file:///var/lib/pawl or redis://localhost:6379, or leave --store and $PAWL_STORE out`
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !isScheme(scheme) {
@@ -54,16 +35,16 @@ func parseStore(text string) (*storeURL, error) {
 		if text == os.Getenv("PAWL_STORE") {
 			what = "$PAWL_STORE"
 		}
-		return nil, fail(exitConfig, what+" is not a URL: it has no scheme", didYouMean(text)+hint)
+		return nil, Fail(Config, what+" is not a URL: it has no scheme", didYouMean(text)+hint)
 	}
 	scheme = strings.ToLower(scheme)
 	if known := pawl.Schemes(); !slices.Contains(known, scheme) {
 		if scheme == "etcd" || scheme == "etcds" {
-			return nil, fail(exitConfig, "this pawl was built without the client of etcd",
+			return nil, Fail(Config, "this pawl was built without the client of etcd",
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
 		if scheme == "postgres" || scheme == "postgresql" {
-			return nil, fail(exitConfig, "this pawl was built without the client of PostgreSQL",
+			return nil, Fail(Config, "this pawl was built without the client of PostgreSQL",
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
 		hint := "known are: " + strings.Join(known, ", ") + "; write it as in "
@@ -72,7 +53,7 @@ func parseStore(text string) (*storeURL, error) {
 		} else {
 			hint += "redis://localhost:6379"
 		}
-		return nil, fail(exitConfig, fmt.Sprintf("unknown kind of store %q", shorten(scheme, 40)), didYouMean(text)+hint)
+		return nil, Fail(Config, fmt.Sprintf("unknown kind of store %q", display.Shorten(scheme, 40)), didYouMean(text)+hint)
 	}
 	parse := storekit.ParseURL
 	if scheme == "file" {
@@ -80,14 +61,17 @@ func parseStore(text string) (*storeURL, error) {
 	}
 	u, err := parse(text)
 	if scheme != "file" && scheme != "mem" && !strings.HasPrefix(text[len(scheme)+1:], "//") {
-		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
+		return nil, Fail(Config, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
 	}
 	if err != nil {
-		return nil, fail(exitConfig, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
+		return nil, Fail(Config, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
 			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
 	}
-	return &storeURL{scheme, u}, nil
+	return &URL{scheme, u}, nil
 }
+
+// otherSchemes are other words for the schemes that pawl knows.
+var otherSchemes = map[string]string{"valkey": "redis", "valkeys": "rediss", "zookeeper": "zk", "pg": "postgres", "psql": "postgres", "pgsql": "postgres", "jdbc": "postgres", "dir": "file"}
 
 // example is how a URL with a scheme is written.
 func example(scheme string) string {
@@ -122,21 +106,21 @@ func didYouMean(text string) string {
 // sameStore returns --store as it was given, less the password, for a command that is to be typed next;
 // or "" if it was not given: $PAWL_STORE and the default hold there too.
 func sameStore(given string) string {
-	u, err := parseStore(given)
+	u, err := Parse(given)
 	if given == "" || err != nil {
 		return ""
 	}
-	return " -s " + shellQuote(u.String())
+	return " -s " + display.Quote(u.String())
 }
 
 // checkName returns an error unless name can be that of a lock. The URL of a store was
 // more likely meant for --store, unless that is there. It may contain a password.
 func checkName(name, store string) error {
 	if what, write := likeStore(name); what != "" && store == "" {
-		return usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
+		return Usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
 	}
 	if err := driver.CheckName(name); err != nil {
-		return usage(err.Error(), "")
+		return Usage(err.Error(), "")
 	}
 	return nil
 }
@@ -171,7 +155,7 @@ func isScheme(s string) bool {
 // String returns the URL without the password, and without query parameters
 // that look like secrets. A user without a password may be a password in the wrong place, and is not shown
 // either.
-func (s *storeURL) String() string {
+func (s *URL) String() string {
 	u := *s.url
 	if u.User != nil {
 		u.User = nil
@@ -191,6 +175,9 @@ func (s *storeURL) String() string {
 	}
 	return withSlashes(&u)
 }
+
+// secret returns the URL with its password.
+func (s *URL) secret() string { return withSlashes(s.url) }
 
 // withSlashes returns u as text that can be parsed again: String leaves out the slashes of a URL that has nothing
 // behind them, as postgres:// whose host is in $PGHOST.

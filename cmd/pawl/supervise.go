@@ -88,7 +88,7 @@ func (s *supervisor) emptied() <-chan struct{} {
 func (s *supervisor) ended() (job.Status, error) {
 	status, err := s.job.Status()
 	if err != nil {
-		return status, fail(exitSystem, err.Error(), s.clear("try again"))
+		return status, Fail(System, err.Error(), s.clear("try again"))
 	}
 	left, limited := s.left()
 	if s.lease.Err() != nil || limited && (left <= 0 || s.late) && status.Signal != 0 {

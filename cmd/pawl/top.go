@@ -14,6 +14,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
@@ -52,14 +53,14 @@ type top struct {
 // topStore is what is known of a store.
 type topStore struct {
 	history.Store
-	source history.Source
+	source *history.Source
 	failed error // to read some or all of it
 	took   time.Duration
 }
 
-func (a *app) topCommand() *cobra.Command {
+func topCommand(a *app) *cobra.Command {
 	t := &top{app: a, order: "first", past: history.New(0)}
-	var urls storeValues
+	var urls StoreFlags
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
 		Short: "Show the locks on the terminal, live",
@@ -74,20 +75,21 @@ func (a *app) topCommand() *cobra.Command {
 			if len(args) > 0 {
 				prefix = args[0]
 				if what, write := likeStore(prefix); what != "" && len(urls) == 0 {
-					return usage("an argument is the "+what, "name it with: pawl top "+write)
+					return Usage("an argument is the "+what, "name it with: pawl top "+write)
 				}
 			}
-			stores, err := a.served(urls)
+			sources, err := a.sources(urls)
 			if err != nil {
 				return err
 			}
-			for _, s := range stores {
-				st := &topStore{source: history.Source{Open: s.Open, Prefix: prefix}}
+			for _, s := range sources {
+				s.Prefix = prefix
+				st := &topStore{source: s}
 				st.Name = s.Name
 				t.stores = append(t.stores, st)
 			}
 			t.plain = t.plain || os.Getenv("NO_COLOR") != ""
-			if columns, _ := sizeOf(a.stdout); columns == 0 {
+			if columns, _ := display.SizeOf(a.stdout); columns == 0 {
 				return t.once(cmd.Context())
 			}
 			return t.live(cmd.Context())
@@ -119,8 +121,8 @@ func (t *top) once(ctx context.Context) error {
 			l := s.source.Ask(ctx)
 			t.take(s, &l)
 		}
-		if f := new(failure); s.failed != nil && !errors.As(s.failed, &f) {
-			failed = errors.Join(failed, storeFailure(s.failed, s.Name))
+		if f := new(Failure); s.failed != nil && !errors.As(s.failed, &f) {
+			failed = errors.Join(failed, OfStore(s.failed, s.Name))
 		} else {
 			failed = errors.Join(failed, s.failed)
 		}
@@ -132,7 +134,7 @@ func (t *top) once(ctx context.Context) error {
 		}
 	}
 	if rows := t.rows(now); len(rows) > 0 {
-		if err := t.table(rows, 0).print(t.stdout, 0, nil, 0); err != nil {
+		if err := t.table(rows, 0).Print(t.stdout, 0, nil, 0); err != nil {
 			return err
 		}
 	}
@@ -146,7 +148,7 @@ func (t *top) live(ctx context.Context) error {
 		err = s.Init()
 	}
 	if err != nil {
-		return fail(exitSystem, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls --watch")
+		return Fail(System, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls --watch")
 	}
 	defer s.Fini() // the terminal is as it was, whatever happens
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

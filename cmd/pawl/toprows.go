@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
@@ -149,18 +150,18 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 			and = ": "
 		}
 		switch {
-		case unread(s.failed):
-			notes = append(notes, topNote{printable(cmp.Or(of, s.Name) + " cannot be read in full: " + plain(s.failed)), wrong, true})
+		case Unread(s.failed):
+			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " cannot be read in full: " + Plain(s.failed)), wrong, true})
 		case s.failed != nil:
 			text := "does not answer"
 			if !s.Asked.IsZero() {
 				text += " since " + s.Asked.Local().Format(time.TimeOnly)
 			}
-			notes = append(notes, topNote{printable(cmp.Or(of, s.Name) + " " + text + ": " + plain(s.failed)), wrong, true})
+			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " " + text + ": " + Plain(s.failed)), wrong, true})
 		case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
 			notes = append(notes, topNote{text: of + and + strings.TrimPrefix(closed(s.State), "pawl: "), level: doubtful})
 		case of != "":
-			notes = append(notes, topNote{text: printable(of)})
+			notes = append(notes, topNote{text: display.Printable(of)})
 		}
 	}
 	for _, s := range t.stores {
@@ -170,10 +171,10 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 		}
 		if len(often) > 0 {
 			slices.Sort(often)
-			notes = append(notes, topNote{text: printable("changes hands often: " + strings.Join(often, ", "))})
+			notes = append(notes, topNote{text: display.Printable("changes hands often: " + strings.Join(often, ", "))})
 		}
 		if slow := seldom(s.took, history.Every); slow != "" {
-			notes = append(notes, topNote{text: printable(s.Name) + ": " + slow, level: doubtful})
+			notes = append(notes, topNote{text: display.Printable(s.Name) + ": " + slow, level: doubtful})
 		}
 		for _, cycle := range s.Deadlocks {
 			var b strings.Builder
@@ -181,7 +182,7 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 			for _, e := range cycle {
 				fmt.Fprintf(&b, "%s (%s) → ", e.Name, shortPerson(report.PersonOf(e.By.Holder, "")))
 			}
-			notes = append(notes, topNote{text: printable(b.String() + cycle[0].Name), level: wrong})
+			notes = append(notes, topNote{text: display.Printable(b.String() + cycle[0].Name), level: wrong})
 		}
 	}
 	return notes
@@ -194,7 +195,7 @@ func shortPerson(p report.Person) string {
 }
 
 // table returns the table of rows. On a screen, of some width, the sorted column is marked.
-func (t *top) table(rows []topRow, width int) table {
+func (t *top) table(rows []topRow, width int) display.Table {
 	screen := width > 0
 	head := []string{"NAME", "KIND", "HELD", "WAIT", "FIRST", "HOLDER", "WHY"}
 	if screen {
@@ -205,14 +206,14 @@ func (t *top) table(rows []topRow, width int) table {
 		}
 		head[o.column] += arrow
 	}
-	all := table{head}
+	all := display.Table{head}
 	for _, r := range rows {
 		holder := r.holder
 		if screen && width < 100 {
 			holder = r.person
 		}
-		all = append(all, []string{printable(r.name), r.kind, short(r.held), strconv.Itoa(r.waiting), short(r.first),
-			printable(holder), printable(cmp.Or(r.why, "-"))})
+		all = append(all, []string{display.Printable(r.name), r.kind, short(r.held), strconv.Itoa(r.waiting), short(r.first),
+			display.Printable(holder), display.Printable(cmp.Or(r.why, "-"))})
 	}
 	if len(t.stores) > 1 {
 		for i := range all {
@@ -221,7 +222,7 @@ func (t *top) table(rows []topRow, width int) table {
 			case i > 0 && screen:
 				of = strconv.Itoa(rows[i-1].store)
 			case i > 0:
-				of = printable(t.stores[rows[i-1].store-1].Name)
+				of = display.Printable(t.stores[rows[i-1].store-1].Name)
 			case !screen:
 				of = "STORE"
 			}

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gdamore/tcell/v2"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
 // draw draws what there is on s.
@@ -21,7 +23,7 @@ func (t *top) draw(s tcell.Screen, now time.Time) {
 	y := 0
 	line := func(style tcell.Style, text string) {
 		if y < height-1 {
-			s.PutStrStyled(0, y, cut(text, width), style)
+			s.PutStrStyled(0, y, display.Cut(text, width), style)
 		}
 		y++
 	}
@@ -47,7 +49,7 @@ func (t *top) draw(s tcell.Screen, now time.Time) {
 	if last-t.first < len(rows) {
 		keys += fmt.Sprintf("  %d-%d of %d", t.first+1, last, len(rows))
 	}
-	s.PutStrStyled(0, height-1, cut(keys, width), tcell.StyleDefault.Dim(true))
+	s.PutStrStyled(0, height-1, display.Cut(keys, width), tcell.StyleDefault.Dim(true))
 	s.Show()
 }
 
@@ -63,12 +65,12 @@ func (t *top) title(rows []topRow, now time.Time, width int) string {
 	text := fmt.Sprintf("pawl top  held %d, waiting %d", held, waiting)
 	clock := now.Local().Format(time.TimeOnly)
 	if len(t.stores) == 1 {
-		text += "  " + printable(t.stores[0].Name)
+		text += "  " + display.Printable(t.stores[0].Name)
 		if s := t.stores[0]; s.Asked.IsZero() && s.failed == nil {
 			text += " …"
 		}
 	}
-	text = cut(text, max(width-len(clock)-2, 1))
+	text = display.Cut(text, max(width-len(clock)-2, 1))
 	return text + strings.Repeat(" ", max(width-len(clock)-utf8.RuneCountInString(text), 1)) + clock
 }
 
@@ -77,8 +79,8 @@ func (t *top) lines(rows []topRow, width int) (lines []string) {
 	all := t.table(rows, width)
 	name := len(all[0]) - 7
 	holder, why := name+5, name+6
-	all.fit(width, []int{holder, why})
-	all.fit(width, []int{name})
+	all.Fit(width, []int{holder, why})
+	all.Fit(width, []int{name})
 	widths := make([]int, len(all[0]))
 	for _, cells := range all {
 		for i, cell := range cells {
@@ -88,7 +90,7 @@ func (t *top) lines(rows []topRow, width int) (lines []string) {
 	for _, cells := range all {
 		var b strings.Builder
 		for i, cell := range cells {
-			b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+cellGap))
+			b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+display.CellGap))
 		}
 		lines = append(lines, strings.TrimRight(b.String(), " "))
 	}
@@ -126,7 +128,7 @@ func (t *top) quits(s tcell.Screen, e tcell.Event) bool {
 			s.Sync()
 		case tcell.KeyCtrlZ:
 			if s.Suspend() == nil {
-				stopSelf()
+				display.StopSelf()
 				_ = s.Resume() // else the next key or signal ends it
 			}
 		case tcell.KeyUp:

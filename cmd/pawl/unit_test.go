@@ -3,11 +3,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -51,8 +47,8 @@ func TestParseRun(t *testing.T) {
 func TestParseRunRefuses(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 1<<20), "a\x00b", "a\nb", "a\xff"} {
 		_, err := parseRun([]string{name, "cmd"})
-		f := asFailure(err)
-		if f.code != exitUsage || len(f.line()) > 300 || strings.ContainsAny(f.line(), "\x00\n") {
+		f := As(err)
+		if f.code != Misuse || len(f.line()) > 300 || strings.ContainsAny(f.line(), "\x00\n") {
 			t.Errorf("%.20q: %d %.300s", name, f.code, f.line())
 		}
 	}
@@ -62,7 +58,7 @@ func TestParseRunRefuses(t *testing.T) {
 func TestParseRunNumbers(t *testing.T) {
 	for _, flag := range []string{"--slots", "-E"} {
 		_, err := parseRun([]string{"x", flag, "many", "cmd"})
-		if f := asFailure(err); f.code != exitUsage || !strings.Contains(f.line(), `"many" is no number; use a whole number`) {
+		if f := As(err); f.code != Misuse || !strings.Contains(f.line(), `"many" is no number; use a whole number`) {
 			t.Errorf("%s: exit code %d, %s", flag, f.code, f.line())
 		}
 	}
@@ -71,7 +67,7 @@ func TestParseRunNumbers(t *testing.T) {
 // TestParseRunWithoutName: the command's first word is not taken for the name.
 func TestParseRunWithoutName(t *testing.T) {
 	_, err := parseRun([]string{"-n", "--", "sudo", "reboot"})
-	if f := asFailure(err); f.code != exitUsage || !strings.Contains(f.line(), "pawl run NAME -- sudo") {
+	if f := As(err); f.code != Misuse || !strings.Contains(f.line(), "pawl run NAME -- sudo") {
 		t.Errorf("exit code %d, %s", f.code, f.line())
 	}
 }
@@ -104,11 +100,11 @@ func FuzzParseRun(f *testing.F) {
 		if !slices.Equal(args, given) {
 			t.Fatalf("arguments were changed to %q", args)
 		}
-		var fl *failure
+		var fl *Failure
 		switch {
 		case errors.Is(err, pflag.ErrHelp):
 		case err != nil:
-			if !errors.As(err, &fl) || fl.code != exitUsage || !utf8.ValidString(fl.line()) || strings.Contains(fl.line(), "\n") {
+			if !errors.As(err, &fl) || fl.code != Misuse || !utf8.ValidString(fl.line()) || strings.Contains(fl.line(), "\n") {
 				t.Fatalf("%q: %v", args, err)
 			}
 		case len(a.command) == 0 || !slices.Equal(args[len(args)-len(a.command):], a.command):
@@ -119,174 +115,8 @@ func FuzzParseRun(f *testing.F) {
 	})
 }
 
-var testScheme = sync.OnceFunc(func() {
-	pawl.Register("test", func(context.Context, string, *pawl.Options) (driver.Driver, error) { return nil, errors.ErrUnsupported })
-})
-
-// TestEveryStoreIsIn: no store is left out of the command.
-func TestEveryStoreIsIn(t *testing.T) {
-	known := slices.DeleteFunc(pawl.Schemes(), func(s string) bool { return s == "test" || s == "mem" || s == "memory" })
-	if got := strings.Join(known, " "); got != "etcd etcds file postgres postgresql redis rediss redlock unix zk zks" {
-		t.Errorf("the schemes are %s", got)
-	}
-}
-
-// TestBareURL: a URL of which PostgreSQL's variables say the rest is one that can be typed again.
-func TestBareURL(t *testing.T) {
-	for _, text := range []string{"postgres://", "postgres://?sslmode=disable", "redis://h", "file:///d"} {
-		u, err := parseStore(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := u.String(); got != text || sameStore(got) == "" {
-			t.Errorf("%s is shown as %s", text, got)
-		}
-	}
-}
-
-func TestStoreURL(t *testing.T) {
-	testScheme()
-	u := func(s string) string {
-		p, err := parseStore(s)
-		if err != nil {
-			return err.Error()
-		}
-		return p.String()
-	}
-	for _, c := range [][2]string{
-		{"file:///dir", "file:///dir"},
-		{"FILE:/dir", "file:/dir"},
-		{"test://u:secret@h/0", "test://u@h/0"},
-		{"test://secret@h/0", "test://h/0"},
-		{"test://u@h/0?password_file=F", "test://u@h/0?password_file=F"},
-		{"test://h/0?password=secret&ttl=1s", "test://h/0?ttl=1s"},
-		{"test://me:secret@h1:1,h2,[::1]:3/0", "test://me@h1:1,h2,[::1]:3/0"},
-		{"test://h/0?password_file=F&sentinel_password=secret", "test://h/0?password_file=F"},
-	} {
-		if got := u(c[0]); got != c[1] {
-			t.Errorf("%q: %q, want %q", c[0], got, c[1])
-		}
-	}
-	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h",
-		"test://:2024/secret@h:6379", "test://app:12?secret@h", "test://u/secret@h/0",
-		"test://me:some@secret/more@h", "test://me:some@secret?more@h", "test://h1,me:secret"} {
-		if got := u(s); strings.Contains(got, "cret") {
-			t.Errorf("%q: %q tells the password", s, got)
-		}
-	}
-}
-
-func FuzzStoreURL(f *testing.F) {
-	f.Add("file", "//", "/dir")
-	f.Add("redis", "//u", "@h:1/0")
-	f.Add("file", "//u", "@[::1")
-	f.Add("file", "//u", "@h?password=x")
-	f.Fuzz(func(t *testing.T, scheme, before, after string) {
-		const secret = "hunter2horse"
-		s, err := parseStore(scheme + ":" + before + ":" + secret + after)
-		if err != nil {
-			if f := asFailure(err); f.code != exitConfig || strings.Contains(f.line(), secret) {
-				t.Fatalf("%s", f.line())
-			}
-			return
-		}
-		if s.url.User != nil && strings.Contains(s.String(), secret) && !strings.Contains(s.url.Path+s.url.Host+s.url.User.Username()+s.url.RawQuery+s.url.Fragment, secret) {
-			t.Fatalf("%s", s)
-		}
-	})
-}
-
-func TestCommandLine(t *testing.T) {
-	for _, c := range []struct {
-		words []string
-		want  string
-	}{
-		{[]string{"make", "deploy"}, "make deploy"},
-		{[]string{"sh", "-c", "a b"}, "sh -c 'a b'"},
-		{[]string{"echo", "it's", ""}, `echo 'it'\''s' ''`},
-		{[]string{strings.Repeat("ä", 300)}, strings.Repeat("ä", 98) + "…"},
-		{[]string{"\xff"}, "'\uFFFD'"},
-	} {
-		if got := commandLine(c.words); got != c.want || len(got) > maxCommand {
-			t.Errorf("%q: %q, want %q", c.words, got, c.want)
-		}
-	}
-}
-
-// TestPublicCommand: no flag and no value is shown to others.
-func TestPublicCommand(t *testing.T) {
-	for _, c := range [][2]string{
-		{"make deploy", "make deploy"},
-		{"terraform apply -auto-approve -var password=s3cret", "terraform apply"},
-		{"/usr/local/bin/git push https://me:s3cret@host", "/usr/local/bin/git push"},
-		{"./gradlew db:migrate", "./gradlew db:migrate"},
-		{"git --git-dir=/s3cret push", "git"},
-		{"make S3CRET=s3cret", "make"},
-		{"vault s3cret", "vault"},
-		{"mysql -ps3cret db", "mysql"},
-		{"./job hunter", "./job"},
-		{"sh -c s3cret", "sh"},
-		{"env PASSWORD=s3cret work", "env"},
-		{"true", "true"},
-	} {
-		if got := publicCommand(strings.Fields(c[0])); got != c[1] {
-			t.Errorf("%s: shown is %q, want %q", c[0], got, c[1])
-		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	if got := printable("a\x1b[2Jb\nc\u202ed ü\xff"); got != "a\uFFFD[2Jb\uFFFDc\uFFFDd ü\uFFFD" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestNotice(t *testing.T) {
-	held := &pawl.Info{Holders: make([]driver.Held, 1)}
-	held.Holders[0].User, held.Holders[0].Host, held.Holders[0].PID = "alice", "ci-7", 812
-	for _, c := range []struct {
-		n    notice
-		want string
-	}{
-		{notice{info: nil, ahead: -1}, `pawl: waiting for "x"`},
-		{notice{info: held, ahead: 2}, `pawl: waiting for "x": held by alice@ci-7 (pid 812); 2 ahead of you`},
-		{notice{info: held, ahead: -1}, `pawl: waiting for "x": held by alice@ci-7 (pid 812)`},
-		{notice{info: &pawl.Info{}, ahead: 0}, `pawl: waiting for "x"; you are next`},
-		{notice{info: &pawl.Info{}, ahead: 0, quarantine: 28100 * time.Millisecond}, `pawl: waiting for "x": the server has just started or lost its data, ` +
-			`and grants nothing for 29s more (see pawl bless --help)`},
-		{notice{ahead: -1, failed: context.DeadlineExceeded, away: 11200 * time.Millisecond}, `pawl: waiting for "x": redis://h does not answer, for 12s now`},
-		{notice{ahead: -1, failed: &pawl.Error{Op: "inspect", Name: "x", Err: fmt.Errorf("%w: connection refused", pawl.ErrUnavailable)}, away: time.Second},
-			`pawl: waiting for "x": redis://h does not answer, for 1s now (connection refused)`},
-		{notice{info: held, ahead: 0, back: 3 * time.Second}, `pawl: waiting for "x": redis://h answers again, after 3s: held by alice@ci-7 (pid 812); you are next`},
-	} {
-		if got := c.n.line("x", &url.URL{Scheme: "redis", Host: "h"}); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	var b strings.Builder
-	log := slog.New(warnings{&b})
-	log.Info("nobody needs to know")
-	log.Warn("the directory is on a network file system", "dir", "/nfs/locks\n", "type", "NFS")
-	if got, want := b.String(), "pawl: warning: the directory is on a network file system; dir: /nfs/locks"; !strings.HasPrefix(got, want) ||
-		strings.Count(got, "\n") != 1 {
-		t.Errorf("got %q, want one line beginning with %q", got, want)
-	}
-}
-
-func TestNoticeOfOwnLease(t *testing.T) {
-	host, _ := os.Hostname()
-	own := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host, Space: driver.PIDSpace()}}}}}
-	other := notice{info: &pawl.Info{Holders: []driver.Held{{Holder: pawl.Holder{PID: os.Getpid(), Host: host + "2", Space: driver.PIDSpace()}}}}}
-	if !own.mine(os.Getpid()) || other.mine(os.Getpid()) || (notice{}).mine(os.Getpid()) {
-		t.Errorf("mine: own %v, other %v, unknown %v", own.mine(os.Getpid()), other.mine(os.Getpid()), notice{}.mine(os.Getpid()))
-	}
-}
-
 func TestFlagNames(t *testing.T) {
-	f := asFailure((&runner{runArgs: &runArgs{name: "TTL"}, store: &store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
+	f := As((&runner{runArgs: &runArgs{name: "TTL"}, store: &store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
 	if got := f.line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
 		t.Errorf("%s", got)
 	}

@@ -5,15 +5,12 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-// helpWidth is how wide the help is at most: on a terminal that is narrow, in mail, and in
-// a manual page.
-const helpWidth = 80
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+)
 
 // printUsage prints what the help says behind its text. It is cobra's own but for flags, whose
 // lines it breaks.
@@ -48,28 +45,8 @@ func printUsage(cmd *cobra.Command) error {
 
 func printFlags(b *strings.Builder, title string, fs *pflag.FlagSet) {
 	if fs.HasAvailableFlags() {
-		fmt.Fprintf(b, "\n%s:\n%s", title, fs.FlagUsagesWrapped(helpWidth))
+		fmt.Fprintf(b, "\n%s:\n%s", title, fs.FlagUsagesWrapped(display.Width))
 	}
-}
-
-// wrap breaks text that is to stand behind as much as indent into lines that begin with that.
-func wrap(text, indent string) string {
-	var b strings.Builder
-	column := len(indent)
-	for i, word := range strings.Fields(text) {
-		switch n := utf8.RuneCountInString(word); {
-		case i == 0:
-			column += n
-		case column+1+n > helpWidth:
-			b.WriteString("\n" + indent)
-			column = len(indent) + n
-		default:
-			b.WriteString(" ")
-			column += 1 + n
-		}
-		b.WriteString(word)
-	}
-	return b.String()
 }
 
 // helpCommand is cobra's, but it is no success to ask for a command that there is not.

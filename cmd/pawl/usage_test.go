@@ -8,11 +8,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
 // Everything that the help says can be read on a terminal of 80 columns.
 func TestHelpFits(t *testing.T) {
-	root := new(app).root()
+	root := newRoot(new(app))
 	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
 		var help strings.Builder
 		c.SetOut(&help)
@@ -20,28 +22,16 @@ func TestHelpFits(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.CommandPath(), err, &help)
 		}
 		for line := range strings.Lines(help.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > display.Width {
 				t.Errorf("%s has a line of %d characters: %s", c.CommandPath(), n, line)
 			}
 		}
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"break", "bench", "elect", "hold", "ls", "max-ttl", "run", "show", "wait"}
-	for word, want := range map[string]string{
-		"rnu": "run", "rum": "run", "brake": "break", "brek": "break", "shwo": "show", "maxttl": "max-ttl", "max-tlt": "max-ttl",
-		"list": "ls", "unlock": "break", "frobnicate": "", "x": "", "": "", "help": "", strings.Repeat("x", 100): "",
-	} {
-		if got := nearest(word, names, otherCommands); got != want {
-			t.Errorf("%.20q: %q, want %q", word, got, want)
-		}
-	}
-}
-
 // What is typed instead is there.
 func TestSuggestionsExist(t *testing.T) {
-	root := new(app).root()
+	root := newRoot(new(app))
 	for word, name := range otherCommands {
 		if c, _, err := root.Find([]string{name}); err != nil || c == root {
 			t.Errorf("%s: there is no %s", word, name)

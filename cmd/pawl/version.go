@@ -23,7 +23,7 @@ type versionJSON struct {
 	Arch     string `json:"arch"`
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
@@ -37,7 +37,7 @@ func (a *app) versionCommand() *cobra.Command {
 			})
 		},
 	}
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 

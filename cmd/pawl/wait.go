@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/driver"
 )
-
-// patience is how long waiting is nothing to talk about.
-const patience = time.Second
 
 // acquire waits for the lease as long as the user allows, or until a signal.
 func (r *runner) acquire() (*pawl.Lease, error) {
@@ -94,21 +90,6 @@ func (r *runner) within(ctx context.Context) error {
 	return surrounding(r.look(ctx).info, "pawl "+r.verb())
 }
 
-// surrounding returns an error if the lock is held by a "pawl run" around us. inner is the command
-// that would wait for it in vain. It is nil if info is: acquiring will tell why.
-func surrounding(info *pawl.Info, inner string) error {
-	if info == nil {
-		return nil
-	}
-	for _, h := range info.Holders {
-		if slices.ContainsFunc(held(), func(outer driver.Hold) bool { return outer.Lease == h.Lease }) {
-			return fail(exitBusy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
-				"use another name, or leave the inner "+inner+" out")
-		}
-	}
-	return nil
-}
-
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
 	for _, h := range held() {
@@ -162,14 +143,14 @@ func (r *runner) refused(err error) error {
 	case errors.As(err, &closed):
 		return r.closedFailure(closed.Left, "")
 	case errors.As(err, &dead):
-		return fail(exitBusy, fmt.Sprintf("%q: %v", r.name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
+		return Fail(Busy, fmt.Sprintf("%q: %v", r.name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
 	case errors.As(err, &held):
 		if !r.turns {
 			show = "wait for it with --wait 5m, or " + show
 		}
-		return fail(exitBusy, fmt.Sprintf("%q: %s", r.name, heldBy(held.Info)), show)
+		return Fail(Busy, fmt.Sprintf("%q: %s", r.name, display.HeldBy(held.Info)), show)
 	}
-	return storeFailure(err, r.store.url.String())
+	return OfStore(err, r.store.URL.String())
 }
 
 // inVain returns the failure when the time to wait is over.
@@ -180,40 +161,20 @@ func (r *runner) inVain(err error) error {
 	}
 	n := r.look(context.Background())
 	if n.failed != nil {
-		return fail(exitUnavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.silence(r.store.url)), "check it, and the network on the way")
+		return Fail(Unavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.silence(r.store.URL)), "check it, and the network on the way")
 	}
 	text := fmt.Sprintf("%q: %s", r.name, strings.TrimSuffix(waited, "; "))
 	if held := new(pawl.HeldError); errors.As(err, &held) {
-		text += "; " + heldBy(held.Info)
+		text += "; " + display.HeldBy(held.Info)
 	} else if n.info != nil && len(n.info.Holders) > 0 {
-		text += "; " + heldBy(n.info)
+		text += "; " + display.HeldBy(n.info)
 	}
-	return fail(exitBusy, text, "wait longer, or see: "+r.store.show(r.name))
+	return Fail(Busy, text, "wait longer, or see: "+r.store.show(r.name))
 }
 
 func (r *runner) closedFailure(left time.Duration, before string) error {
-	return fail(exitUnavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, closedFor(left)),
+	return Fail(Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, ClosedFor(left)),
 		fmt.Sprintf("wait with --wait %v, or, if nobody can hold a lock, see: pawl bless --help", (left+time.Minute-1).Truncate(time.Minute)))
-}
-
-// closedFor says that the store grants nothing for a while.
-func closedFor(left time.Duration) string {
-	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for %v more",
-		(left + time.Second - 1).Truncate(time.Second))
-}
-
-// notice is what a waiter is told.
-type notice struct {
-	info       *pawl.Info    // nil if the store could not say
-	ahead      int           // waiters before us; negative: not known
-	quarantine time.Duration // for how long the store grants nothing
-
-	tell   bool          // in any case
-	failed error         // the store did not answer
-	began  time.Time     // when it was asked
-	away   time.Duration // for how long it has not answered
-	back   time.Duration // for how long it had not, until now
-	ends   time.Duration // after which the holder's lease ends, if that is not renewed any more
 }
 
 func (r *runner) look(ctx context.Context) notice {
@@ -233,23 +194,6 @@ func (r *runner) look(ctx context.Context) notice {
 	return n
 }
 
-// place returns how many wait before the process pid of this host, or -1 if it is not in
-// the queue.
-func place(info *pawl.Info, pid int) int {
-	for i, w := range info.Waiters {
-		if w.PID == pid && w.Here() {
-			return i
-		}
-	}
-	return -1
-}
-
-// mine reports whether the process pid of this host has the lock by now: a slow disk shows the
-// record of a lease before it confirms it.
-func (n notice) mine(pid int) bool {
-	return n.info != nil && slices.ContainsFunc(n.info.Holders, func(h driver.Held) bool { return h.PID == pid && h.Here() })
-}
-
 func (r *runner) announce(n notice) {
 	e := event{Event: "waiting", Closed: n.quarantine.Round(time.Millisecond).Seconds()}
 	if n.ahead >= 0 {
@@ -263,32 +207,6 @@ func (r *runner) announce(n notice) {
 	}
 	r.tell(e)
 	if !r.quiet && !r.json {
-		r.say(n.line(r.name, r.store.url))
+		r.say(n.line(r.name, r.store.URL))
 	}
-}
-
-func (n notice) line(name string, store fmt.Stringer) string {
-	s := fmt.Sprintf("pawl: waiting for %q", name)
-	switch {
-	case n.failed != nil:
-		return s + ": " + n.silence(store)
-	case n.back > 0:
-		s += fmt.Sprintf(": %s answers again, after %v", store, inSeconds(n.back))
-	}
-	if n.info != nil && len(n.info.Holders) > 0 {
-		s += ": " + heldBy(n.info)
-	}
-	if n.ends > 0 {
-		s += fmt.Sprintf("; its lease ends in %v unless it is renewed", inSeconds(n.ends))
-	}
-	if n.quarantine > 0 {
-		return s + ": " + closedFor(n.quarantine) + " (see pawl bless --help)"
-	}
-	switch {
-	case n.ahead == 0:
-		s += "; you are next"
-	case n.ahead > 0:
-		s += fmt.Sprintf("; %d ahead of you", n.ahead)
-	}
-	return s
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
 // warnings is a log handler for what a store has to say to its user: one line
@@ -21,21 +23,9 @@ func (h warnings) Handle(_ context.Context, r slog.Record) error {
 		text += fmt.Sprintf("; %s: %v", a.Key, a.Value)
 		return true
 	})
-	_, err := fmt.Fprintln(h.w, printable(text))
+	_, err := fmt.Fprintln(h.w, display.Printable(text))
 	return err
 }
 
 func (h warnings) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h warnings) WithGroup(string) slog.Handler      { return h }
-
-// say writes a line on stderr. The result is closed when that is done. Nothing
-// that matters may wait for it: with Ctrl-S on the terminal, or a full pipe, it
-// takes for ever.
-func (r *runner) say(line string) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fmt.Fprintln(r.stderr, printable(line))
-	}()
-	return done
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
@@ -59,7 +60,7 @@ type watching struct {
 	slow    slowness
 }
 
-func (a *app) watchCommand() *cobra.Command {
+func watchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [NAME...]",
 		Short: "Tell what happens to locks: who gets, waits for and releases them",
@@ -80,7 +81,7 @@ func (a *app) watchCommand() *cobra.Command {
 			return w.run(cmd.Context())
 		},
 	}
-	a.jsonFlag(cmd)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -90,12 +91,12 @@ func (w *watching) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer w.store.Close()
-	w.seen.Name = w.store.url.String()
+	w.seen.Name = w.store.URL.String()
 	for first := true; ; first = false {
 		began := time.Now()
 		look := history.Ask(ctx, w.store.Client, w.list)
 		if first && len(look.Infos) == 0 && !look.Answered() {
-			return storeFailure(look.Err, w.seen.Name)
+			return OfStore(look.Err, w.seen.Name)
 		}
 		for _, c := range w.changes(&look, began) {
 			if err := w.tell(c); err != nil {
@@ -105,7 +106,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 		if first && w.one() && len(look.Infos) > 0 {
 			w.store.misspelt(ctx, w.stderr, look.Infos[0])
 		}
-		if f, ok := w.stdout.(*os.File); ok && nobodyReads(f) {
+		if f, ok := w.stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
 		w.slow.tell(w.stderr, look.Took, history.Every)
@@ -252,7 +253,7 @@ func (w *watching) unread(look *history.Look) (all []change) {
 		if !w.wants(name) || slices.Contains(w.damaged, name) {
 			continue
 		}
-		text := strings.TrimPrefix(plain(unreadOf(look.Err, name)), pawl.ErrUnavailable.Error()+": ")
+		text := strings.TrimPrefix(Plain(unreadOf(look.Err, name)), pawl.ErrUnavailable.Error()+": ")
 		all = append(all, change{Event: "unread", Name: name, Error: text, said: name + "  " + text})
 	}
 	w.damaged = names
@@ -290,9 +291,9 @@ func (w *watching) silence(look *history.Look, began time.Time) []change {
 	if n.failed == nil {
 		return []change{{Event: "answers", Seconds: n.back.Seconds()}}
 	}
-	c := change{Event: "silent", Seconds: n.away.Seconds(), Error: plain(n.failed), said: plain(n.failed)}
+	c := change{Event: "silent", Seconds: n.away.Seconds(), Error: Plain(n.failed), said: Plain(n.failed)}
 	if errors.Is(n.failed, pawl.ErrUnavailable) || errors.Is(n.failed, context.DeadlineExceeded) {
-		c.said = n.silence(w.store.url)
+		c.said = n.silence(w.store.URL)
 	}
 	return []change{c}
 }

@@ -10,18 +10,30 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
+// happened is an event that watch prints.
+type happened struct {
+	Schema      int
+	Time        time.Time
+	Event, Name string
+	Holder      *report.Holder
+	Waiter      *report.Waiter
+	Seconds     float64
+}
+
 // told returns the events of a "pawl watch --json".
-func told(t *testing.T, p *proc) (all []change) {
+func told(t *testing.T, p *proc) (all []happened) {
 	t.Helper()
 	text := p.stdout()
 	text = text[:strings.LastIndex(text, "\n")+1]
 	for line := range strings.Lines(text) {
-		var c change
-		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Schema != schema || c.Time.IsZero() {
+		var c happened
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Schema != report.Schema || c.Time.IsZero() {
 			t.Fatalf("%v: %s", err, line)
 		}
 		all = append(all, c)
@@ -54,7 +66,7 @@ func TestWatch(t *testing.T) {
 				t.Helper()
 				seen[event]++
 				has := func(p *proc) bool {
-					return slices.ContainsFunc(told(t, p), func(c change) bool {
+					return slices.ContainsFunc(told(t, p), func(c happened) bool {
 						return c.Event == event && (c.Holder != nil && c.Holder.Why == why || c.Holder == nil && c.Waiter.Why == why)
 					})
 				}
@@ -80,7 +92,7 @@ func TestWatch(t *testing.T) {
 			first.end(0)
 			says("granted", "release 8")
 			w.pawl("break", "-s", url, "deploy", "--force", "--why", "it hangs").end(0)
-			second.end(exitLost)
+			second.end(Lost)
 			says("released", "release 8")
 			w.create("out0")
 			old.end(0)
@@ -99,7 +111,7 @@ func TestWatch(t *testing.T) {
 						got = append(got, c.Event+" "+c.Waiter.Why)
 						continue
 					}
-					got, tokens = append(got, c.Event+" "+c.Holder.Why), append(tokens, c.token())
+					got, tokens = append(got, c.Event+" "+c.Holder.Why), append(tokens, uint64(c.Holder.Token))
 					if c.Event == "granted" && c.Holder.Why == "release 8" && (c.Waiter == nil || c.Waiter.Lease != c.Holder.Lease || c.Seconds <= 0) {
 						t.Errorf("granted after %vs as %+v, to %+v", c.Seconds, c.Waiter, c.Holder)
 					}

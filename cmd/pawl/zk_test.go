@@ -28,9 +28,9 @@ func TestZooKeeper(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"zk://me:s3cret@127.0.0.1:1", "is the server running", exitUnavailable},
-		{"zk://me:s3cret@" + addr + "?nonsense=1", "nonsense", exitConfig},
-		{"zk://me:s3cret@" + addr, "at most", exitConfig},
+		{"zk://me:s3cret@127.0.0.1:1", "is the server running", Unavailable},
+		{"zk://me:s3cret@" + addr + "?nonsense=1", "nonsense", Config},
+		{"zk://me:s3cret@" + addr, "at most", Config},
 	} {
 		p := w.pawl("run", "-s", c.store, "--ttl", "10m", "deploy", "true")
 		p.end(c.code)

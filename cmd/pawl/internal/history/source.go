@@ -12,6 +12,7 @@ import (
 
 // Source asks a store again and again.
 type Source struct {
+	Name   string                       // its URL, without passwords
 	Open   func() (*pawl.Client, error) // called again until it succeeds, as the store may be away
 	Prefix string                       // of the names that it is asked for
 

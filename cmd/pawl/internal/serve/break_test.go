@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -84,7 +85,7 @@ func TestBreak(t *testing.T) {
 // TestBreakOfAStoreThatIsAway: it says so, and does not wait for it.
 func TestBreakOfAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) { return nil, context.DeadlineExceeded }}}, Options{Break: true})
+		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) { return nil, context.DeadlineExceeded }}}, Options{Break: true})
 		began := time.Now()
 		if code, err := s.doBreak(t.Context(), &breakRequest{"mem:", "deploy", "x", "it hangs"}); code != http.StatusServiceUnavailable || err == nil {
 			t.Errorf("%d, %v", code, err)

@@ -47,7 +47,7 @@ func TestPageHeat(t *testing.T) {
 		{name: "ledger", user: "ci", host: "ci-1", from: 599, token: 1},
 		{name: "ledger", user: "ci", host: "ci-4", from: 30},
 	}
-	s := New([]Store{{Name: "mem:"}}, Options{})
+	s := New([]*history.Source{{Name: "mem:"}}, Options{})
 	now := time.Now()
 	for ago := 599; ago >= 0; ago-- {
 		s.take(0, history.Look{At: now.Add(-time.Duration(ago) * time.Second), Took: time.Millisecond, Infos: then(story, now, ago)})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -75,7 +76,7 @@ func (c *crowd) served(opts Options) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) { return c.store.Open(nil) }}}, opts)
+	s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) { return c.store.Open(nil) }}}, opts)
 	go func() { done <- s.Run(ctx, l) }()
 	c.Cleanup(func() {
 		cancel()

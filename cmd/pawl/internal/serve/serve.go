@@ -9,20 +9,11 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
-
-// A Store is one whose locks are shown.
-type Store struct {
-	Name string // its URL, without passwords
-	// Open opens it. It is called again until it succeeds, as the store may be away.
-	Open func() (*pawl.Client, error)
-}
 
 // Options say to whom the locks are shown.
 type Options struct {
@@ -47,8 +38,8 @@ type Server struct {
 	watchers map[chan []byte]bool
 }
 
-// New returns a Server of stores, which have different names.
-func New(stores []Store, opts Options) *Server {
+// New returns a Server of sources, which have different names.
+func New(sources []*history.Source, opts Options) *Server {
 	s := &Server{
 		hosts: map[string]bool{"localhost": true}, token: sha256.Sum256([]byte(opts.Token)), open: opts.Token == "", may: opts.Break, cert: opts.Certificate,
 		watchers: map[chan []byte]bool{}, history: history.New(history.Bytes),
@@ -57,8 +48,8 @@ func New(stores []Store, opts Options) *Server {
 		s.hosts[hostName(h)] = true
 	}
 	delete(s.hosts, "")
-	for _, st := range stores {
-		s.stores = append(s.stores, &shown{Store: history.Store{Name: st.Name}, source: history.Source{Open: st.Open}, texts: map[string]json.RawMessage{},
+	for _, source := range sources {
+		s.stores = append(s.stores, &shown{Store: history.Store{Name: source.Name}, source: source, texts: map[string]json.RawMessage{},
 			wake: make(chan struct{}, 1), answered: make(chan struct{})})
 	}
 	return s

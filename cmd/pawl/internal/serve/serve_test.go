@@ -28,7 +28,7 @@ import (
 func bubble(t *testing.T, f func(t *testing.T, s *Server, store *memlock.Store)) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memlock.Store)
-		s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) { return store.Open(nil) }}}, Options{})
+		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) { return store.Open(nil) }}}, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.poll(ctx, 0)
 		synctest.Wait()
@@ -182,7 +182,7 @@ func TestAsking(t *testing.T) {
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) {
+		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) {
 			n.Add(1)
 			time.Sleep(2 * time.Second)
 			return nil, errors.New("no")
@@ -208,7 +208,7 @@ func TestSlowStore(t *testing.T) {
 func TestEndsWhateverAStoreDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
-		s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) {
+		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) {
 			<-hangs
 			return nil, errors.New("no")
 		}}}, Options{})
@@ -238,7 +238,7 @@ func TestAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		var up atomic.Bool
-		s := New([]Store{{Name: "mem:", Open: func() (*pawl.Client, error) {
+		s := New([]*history.Source{{Name: "mem:", Open: func() (*pawl.Client, error) {
 			if !up.Load() {
 				return nil, errors.New("the store is away")
 			}

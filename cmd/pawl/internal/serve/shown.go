@@ -14,7 +14,7 @@ import (
 // shown is what is known of a store. All but source belongs to Server.mu.
 type shown struct {
 	history.Store
-	source   history.Source
+	source   *history.Source
 	wake     chan struct{}
 	answered chan struct{} // closed when the store has been asked again
 

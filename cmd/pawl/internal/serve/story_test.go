@@ -54,7 +54,7 @@ func TestPageDraws(t *testing.T) {
 			from: 112 - 12*i, to: 112 - 12*i - 5, token: pawl.Token(100 + i)})
 	}
 	const older, newer = "etcd://etcd-1:2379", "redis://cache:6379"
-	s := New([]Store{{Name: older}, {Name: newer}}, Options{})
+	s := New([]*history.Source{{Name: older}, {Name: newer}}, Options{})
 	now := time.Now()
 	for ago := 115; ago >= 0; ago-- {
 		at := now.Add(-time.Duration(ago) * time.Second)

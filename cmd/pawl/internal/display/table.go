@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package display
 
 import (
 	"fmt"
@@ -11,41 +11,41 @@ import (
 	"unicode/utf8"
 )
 
-// table is lines of cells. The first line is the head.
-type table [][]string
+// Table is lines of cells. The first line is the head.
+type Table [][]string
 
 const (
-	cellGap   = 2
-	cellLeast = 12 // what is left of a cell that is shortened
+	CellGap   = 2
+	CellLeast = 12 // what is left of a cell that is shortened
 )
 
-// print prints the table. If it is to have at most width columns, it fits: the cells of the
+// Print prints the table. If it is to have at most width columns, it fits: the cells of the
 // columns that are named are shortened, the longest first, and those of the last only if that
 // does not do.
-func (t table) print(w io.Writer, width int, columns []int, last int) error {
+func (t Table) Print(w io.Writer, width int, columns []int, last int) error {
 	if width > 0 {
-		t.fit(width, columns)
-		t.fit(width, []int{last})
+		t.Fit(width, columns)
+		t.Fit(width, []int{last})
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, cellGap, ' ', 0)
+	tw := tabwriter.NewWriter(w, 0, 0, CellGap, ' ', 0)
 	for _, line := range t {
 		fmt.Fprintln(tw, strings.Join(line, "\t"))
 	}
 	return tw.Flush()
 }
 
-// sizeOf returns how many columns and rows w has, or 0 if it is no terminal.
-func sizeOf(w io.Writer) (columns, rows int) {
+// SizeOf returns how many columns and rows w has, or 0 if it is no terminal.
+func SizeOf(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
 		return terminalSize(f)
 	}
 	return 0, 0
 }
 
-// fit shortens cells of some columns so that no line is longer than width, if it can.
-func (t table) fit(width int, columns []int) {
+// Fit shortens cells of some columns so that no line is longer than width, if it can.
+func (t Table) Fit(width int, columns []int) {
 	widths := make([]int, len(t[0]))
-	total := cellGap * (len(widths) - 1)
+	total := CellGap * (len(widths) - 1)
 	for i := range widths {
 		for _, line := range t {
 			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
@@ -59,20 +59,20 @@ func (t table) fit(width int, columns []int) {
 				longest = c
 			}
 		}
-		if widths[longest] <= cellLeast {
+		if widths[longest] <= CellLeast {
 			break
 		}
 		widths[longest]--
 	}
 	for _, line := range t {
 		for _, c := range columns {
-			line[c] = cut(line[c], widths[c])
+			line[c] = Cut(line[c], widths[c])
 		}
 	}
 }
 
-// cut shortens s to n characters.
-func cut(s string, n int) string {
+// Cut shortens s to n characters.
+func Cut(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}

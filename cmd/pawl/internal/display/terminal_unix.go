@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package main
+package display
 
 import (
 	"os"
@@ -21,9 +21,9 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(size.Col), int(size.Row)
 }
 
-// stopSelf stops us and what was started with us, as Ctrl-Z does, and returns when we are continued.
+// StopSelf stops us and what was started with us, as Ctrl-Z does, and returns when we are continued.
 // Where nobody could do that, as in the first process of a terminal, the kernel does not stop us.
-func stopSelf() {
+func StopSelf() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
@@ -34,9 +34,9 @@ func stopSelf() {
 	}
 }
 
-// closedOutput reports whether f was closed when this process began: Go puts the null device in
+// ClosedOutput reports whether f was closed when this process began: Go puts the null device in
 // its place, for reading and writing. A shell that is told to write there opens it for writing only.
-func closedOutput(f *os.File) bool {
+func ClosedOutput(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
 		return false
@@ -46,9 +46,9 @@ func closedOutput(f *os.File) bool {
 	return err == nil && nullErr == nil && os.SameFile(is, null)
 }
 
-// nobodyReads reports whether f is a pipe whose reader has gone. A write would tell, but there may be
+// NobodyReads reports whether f is a pipe whose reader has gone. A write would tell, but there may be
 // nothing to write for long.
-func nobodyReads(f *os.File) bool {
+func NobodyReads(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0

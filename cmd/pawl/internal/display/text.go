@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package display writes what people read: command lines, holders, tables, on a terminal or in a
+// pipe.
+package display
 
 import (
 	"fmt"
@@ -19,13 +21,13 @@ import (
 // maxCommand is how much of a command line others are shown.
 const maxCommand = 200
 
-// commandLine returns words as one would type them to a shell, shortened.
-func commandLine(words []string) string {
+// CommandLine returns words as one would type them to a shell, shortened.
+func CommandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = shellQuote(w)
+		quoted[i] = Quote(w)
 	}
-	return shorten(strings.ToValidUTF8(strings.Join(quoted, " "), "\uFFFD"), maxCommand)
+	return Shorten(strings.ToValidUTF8(strings.Join(quoted, " "), "\uFFFD"), maxCommand)
 }
 
 // withSubcommands are programs whose first word says what they are to do. That of another one may be
@@ -35,14 +37,14 @@ conda crontab dnf docker dotnet dvc flux flyway gcloud gh git go goose gradle gr
 liquibase make migrate mvn mvnw nix nomad npm npx packer pawl pip pipenv pm2 pnpm podman poetry prisma pulumi rails rake rclone
 restic rustup sam serverless skaffold snap supervisorctl systemctl task terraform terragrunt tofu uv vagrant vault yarn yum zypper`)
 
-// publicCommand returns what everybody may see of a command line: the program, and its subcommand.
+// PublicCommand returns what everybody may see of a command line: the program, and its subcommand.
 // Flags and values may be passwords.
-func publicCommand(words []string) string {
+func PublicCommand(words []string) string {
 	program := strings.TrimSuffix(path.Base(filepath.ToSlash(words[0])), ".exe")
 	if len(words) > 1 && slices.Contains(withSubcommands, program) && isWord(words[1]) {
-		return commandLine(words[:2])
+		return CommandLine(words[:2])
 	}
-	return commandLine(words[:1])
+	return CommandLine(words[:1])
 }
 
 // isWord reports whether s looks like a subcommand, such as db-migrate or db:migrate.
@@ -51,7 +53,7 @@ func isWord(s string) bool {
 	return len(s) <= 32 && s != "" && s[0] != '-' && strings.IndexFunc(s, other) < 0
 }
 
-func shellQuote(s string) string {
+func Quote(s string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:=@%+,^", r)
 	}
@@ -61,8 +63,8 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// shorten cuts valid UTF-8 to at most n bytes.
-func shorten(s string, n int) string {
+// Shorten cuts valid UTF-8 to at most n bytes.
+func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -74,9 +76,9 @@ func shorten(s string, n int) string {
 	return s[:end] + dots
 }
 
-// printable replaces what could control the terminal: much of what is printed
+// Printable replaces what could control the terminal: much of what is printed
 // was written by other users.
-func printable(s string) string {
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) && r != ' ' {
 			return '\uFFFD'
@@ -85,16 +87,16 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// heldBy describes a holder: held by alice@ci-7 (pid 812, "make") for 3m12s, token 41.
-func heldBy(info *pawl.Info) string {
+// HeldBy describes a holder: held by alice@ci-7 (pid 812, "make") for 3m12s, token 41.
+func HeldBy(info *pawl.Info) string {
 	if info == nil || len(info.Holders) == 0 {
 		return "held by somebody else"
 	}
 	return (&pawl.HeldError{Info: info}).Error()
 }
 
-// kindText describes the kind of a lease, or returns "" if it is exclusive.
-func kindText(shared bool, slots int) string {
+// Kind describes the kind of a lease, or returns "" if it is exclusive.
+func Kind(shared bool, slots int) string {
 	switch {
 	case shared:
 		return "shared"
@@ -104,10 +106,37 @@ func kindText(shared bool, slots int) string {
 	return ""
 }
 
-// age formats the time since t, or "-" if it is not known.
-func age(t time.Time) string {
+// Age formats the time since t, or "-" if it is not known.
+func Age(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return driver.Ago(t)
 }
+
+// InSeconds rounds up: nothing lasts for 0s.
+func InSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
+// Wrap breaks text that is to stand behind as much as indent into lines that begin with that.
+func Wrap(text, indent string) string {
+	var b strings.Builder
+	column := len(indent)
+	for i, word := range strings.Fields(text) {
+		switch n := utf8.RuneCountInString(word); {
+		case i == 0:
+			column += n
+		case column+1+n > Width:
+			b.WriteString("\n" + indent)
+			column = len(indent) + n
+		default:
+			b.WriteString(" ")
+			column += 1 + n
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// Width is how wide the help is at most: on a terminal that is narrow, in mail, and in
+// a manual page.
+const Width = 80

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package display
 
 import (
 	"os"
@@ -18,11 +18,11 @@ func terminalSize(f *os.File) (columns, rows int) {
 	return int(info.Window.Right-info.Window.Left) + 1, 0
 }
 
-// stopSelf is nothing that a console knows.
-func stopSelf() {}
+// StopSelf is nothing that a console knows.
+func StopSelf() {}
 
-// closedOutput is not known here: a write fails.
-func closedOutput(*os.File) bool { return false }
+// ClosedOutput is not known here: a write fails.
+func ClosedOutput(*os.File) bool { return false }
 
-// nobodyReads is not known here: a write fails.
-func nobodyReads(*os.File) bool { return false }
+// NobodyReads is not known here: a write fails.
+func NobodyReads(*os.File) bool { return false }

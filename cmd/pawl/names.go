@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+)
+
+// meant returns the name that is held and most like one that nobody holds, or "".
+func (s *store) meant(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	infos, _ := s.List(ctx, "") // without it there is no name to propose
+	var names []string
+	for _, info := range infos {
+		names = append(names, info.Name)
+	}
+	return nearest(name, names, nil)
+}
+
+// misspelt says on w which name may be meant, if nobody has had the lock of the name lately.
+func (s *store) misspelt(ctx context.Context, w io.Writer, info *pawl.Info) {
+	if info.Token != 0 || len(info.Holders)+len(info.Waiters) > 0 {
+		return
+	}
+	if meant := s.meant(ctx, info.Name); meant != "" {
+		fmt.Fprintf(w, "pawl: nobody has had %q lately: did you mean %s?\n", display.Printable(info.Name), display.Quote(meant))
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "slices"
+
+// nearest returns which of names was likely meant by word, or "". others has words
+// for some of them that are not like them.
+func nearest(word string, names []string, others map[string]string) string {
+	if name := others[word]; slices.Contains(names, name) {
+		return name
+	}
+	best, fewest := "", 2+len(word)/5 // a slip in a short word, two in a longer one
+	for _, name := range names {
+		if n := slips(word, name); n < fewest {
+			best, fewest = name, n
+		}
+	}
+	return best
+}
+
+// slips returns how many letters have to be put in, left out, replaced, or swapped with the
+// next to make b of a.
+func slips(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64 // no word that somebody typed
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+				if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+					rows[i][j] = min(rows[i][j], 1+rows[i-2][j-2])
+				}
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+)
+
+// sources returns the stores at urls, to ask them again and again. It opens each once: a mistake in a URL ends the
+// command, while a store that is away may come back.
+func (a *app) sources(urls []string) ([]*history.Source, error) {
+	if len(urls) == 0 {
+		urls = []string{""}
+	}
+	var all []*history.Source
+	for _, url := range urls {
+		first, err := open(url, a.connect, &pawl.Options{}, false)
+		if f := new(Failure); errors.As(err, &f) && f.code != Unavailable {
+			return nil, err
+		}
+		name, err := nameOf(url, first)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(s *history.Source) bool { return s.Name == name }) {
+			return nil, Usage("--store names "+name+" twice", "leave one out")
+		}
+		all = append(all, &history.Source{Name: name, Open: func() (*pawl.Client, error) {
+			s := first
+			if first = nil; s == nil {
+				var err error
+				if s, err = open(url, a.connect, &pawl.Options{}, false); err != nil {
+					return nil, err
+				}
+			}
+			return s.Client, nil
+		}})
+	}
+	return all, nil
+}
+
+// nameOf returns the name of a store, which may not be open.
+func nameOf(url string, s *store) (string, error) {
+	if s != nil {
+		return s.URL.String(), nil
+	}
+	u, err := Parse(cmp.Or(url, os.Getenv("PAWL_STORE")))
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+)
+
+// TestSeldom: people are told what differs from what they expect.
+func TestSeldom(t *testing.T) {
+	for took, want := range map[time.Duration]string{
+		10 * time.Millisecond:   "",
+		500 * time.Millisecond:  "",
+		1500 * time.Millisecond: "the list takes 1.5s, so it is made every 15s only",
+	} {
+		if got := seldom(took, history.Every); got != want {
+			t.Errorf("%v: %q, want %q", took, got, want)
+		}
+	}
+	var s slowness
+	var out strings.Builder
+	for _, took := range []time.Duration{time.Second, time.Second, 1500 * time.Millisecond, 3 * time.Second, 0, time.Second} {
+		s.tell(&out, took, history.Every)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 3 {
+		t.Errorf("told %d times: %s", n, &out)
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+)
+
+// state asks the store how it is. It is nil where that has no meaning.
+func (s *store) state(ctx context.Context) (*report.State, error) {
+	info, err := s.Store(ctx)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, nil
+	case err != nil:
+		return nil, OfStore(err, s.URL.String())
+	}
+	return report.StateOf(info), nil
+}
+
+// limit says what the longest --ttl is.
+func limit(s *report.State) string {
+	switch {
+	case s.MaxTTL == "":
+		return "nobody has used the store yet: the first program sets the longest --ttl, to 30s unless its URL says ?max_ttl="
+	case s.SetBy == nil:
+		return "the longest --ttl is " + s.MaxTTL
+	}
+	return fmt.Sprintf("the longest --ttl is %s, set by %s", s.MaxTTL, s.SetBy)
+}
+
+// closed says why nothing is granted.
+func closed(s *report.State) string {
+	return display.Printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, limit(s)))
+}
+
+// refused reports whether programs with this URL are refused where the longest TTL is longest: they
+// would not wait for all leases when the store has lost it. PostgreSQL does not lose it.
+func (s *URL) refused(longest time.Duration) bool {
+	own, _ := time.ParseDuration(s.url.Query().Get("max_ttl")) // the store has parsed it before
+	return cmp.Or(own, pawl.DefaultTTL) < longest && !strings.HasPrefix(s.scheme, "postgres")
+}

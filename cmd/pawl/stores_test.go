@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"sync"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+var testScheme = sync.OnceFunc(func() {
+	pawl.Register("test", func(context.Context, string, *pawl.Options) (driver.Driver, error) { return nil, errors.ErrUnsupported })
+})
+
+// TestEveryStoreIsIn: no store is left out of the command.
+func TestEveryStoreIsIn(t *testing.T) {
+	known := slices.DeleteFunc(pawl.Schemes(), func(s string) bool { return s == "test" || s == "mem" || s == "memory" })
+	if got := strings.Join(known, " "); got != "etcd etcds file postgres postgresql redis rediss redlock unix zk zks" {
+		t.Errorf("the schemes are %s", got)
+	}
+}
+
+// TestBareURL: a URL of which PostgreSQL's variables say the rest is one that can be typed again.
+func TestBareURL(t *testing.T) {
+	for _, text := range []string{"postgres://", "postgres://?sslmode=disable", "redis://h", "file:///d"} {
+		u, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.String(); got != text || sameStore(got) == "" {
+			t.Errorf("%s is shown as %s", text, got)
+		}
+	}
+}
+
+func TestStoreURL(t *testing.T) {
+	testScheme()
+	u := func(s string) string {
+		p, err := Parse(s)
+		if err != nil {
+			return err.Error()
+		}
+		return p.String()
+	}
+	for _, c := range [][2]string{
+		{"file:///dir", "file:///dir"},
+		{"FILE:/dir", "file:/dir"},
+		{"test://u:secret@h/0", "test://u@h/0"},
+		{"test://secret@h/0", "test://h/0"},
+		{"test://u@h/0?password_file=F", "test://u@h/0?password_file=F"},
+		{"test://h/0?password=secret&ttl=1s", "test://h/0?ttl=1s"},
+		{"test://me:secret@h1:1,h2,[::1]:3/0", "test://me@h1:1,h2,[::1]:3/0"},
+		{"test://h/0?password_file=F&sentinel_password=secret", "test://h/0?password_file=F"},
+	} {
+		if got := u(c[0]); got != c[1] {
+			t.Errorf("%q: %q, want %q", c[0], got, c[1])
+		}
+	}
+	for _, s := range []string{"test://u:secret@[/0", "test://u:secret@h:port", "redis://u:secret@h", "secret", "test://u:se\x7fcret@h",
+		"test://:2024/secret@h:6379", "test://app:12?secret@h", "test://u/secret@h/0",
+		"test://me:some@secret/more@h", "test://me:some@secret?more@h", "test://h1,me:secret"} {
+		if got := u(s); strings.Contains(got, "cret") {
+			t.Errorf("%q: %q tells the password", s, got)
+		}
+	}
+}
+
+func FuzzStoreURL(f *testing.F) {
+	f.Add("file", "//", "/dir")
+	f.Add("redis", "//u", "@h:1/0")
+	f.Add("file", "//u", "@[::1")
+	f.Add("file", "//u", "@h?password=x")
+	f.Fuzz(func(t *testing.T, scheme, before, after string) {
+		const secret = "hunter2horse"
+		s, err := Parse(scheme + ":" + before + ":" + secret + after)
+		if err != nil {
+			if f := As(err); f.code != Config || strings.Contains(f.line(), secret) {
+				t.Fatalf("%s", f.line())
+			}
+			return
+		}
+		if s.url.User != nil && strings.Contains(s.String(), secret) && !strings.Contains(s.url.Path+s.url.Host+s.url.User.Username()+s.url.RawQuery+s.url.Fragment, secret) {
+			t.Fatalf("%s", s)
+		}
+	})
+}
+
+func TestWarnings(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(warnings{&b})
+	log.Info("nobody needs to know")
+	log.Warn("the directory is on a network file system", "dir", "/nfs/locks\n", "type", "NFS")
+	if got, want := b.String(), "pawl: warning: the directory is on a network file system; dir: /nfs/locks"; !strings.HasPrefix(got, want) ||
+		strings.Count(got, "\n") != 1 {
+		t.Errorf("got %q, want one line beginning with %q", got, want)
+	}
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+)
+
+// otherCommands are words of other tools for commands that pawl has under another name.
+var otherCommands = map[string]string{
+	"list": "ls", "status": "show", "info": "show", "unlock": "break", "extend": "renew", "refresh": "renew", "lock": "run", "exec": "run", "cron": "once", "lease": "acquire",
+	"events": "watch", "follow": "watch", "monitor": "top", "htop": "top",
+}
+
+// unknownCommand is the mistake of typing a command that there is not.
+func unknownCommand(root *cobra.Command, word string) *Failure {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	hint := "try: pawl --help"
+	if meant := nearest(word, names, otherCommands); meant != "" {
+		hint = "did you mean pawl " + meant + "? " + hint
+	}
+	return Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)
+}
