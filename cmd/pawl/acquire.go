@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -54,7 +55,7 @@ Exit codes:
 The others are those of "pawl run".`
 
 func acquireCommand(a *app) *cobra.Command {
-	h := &runArgs{apart: true, wait: forEver, busyCode: Busy}
+	h := &runArgs{apart: true, wait: forEver, busyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lease for a script, which renews and releases it",
@@ -106,7 +107,7 @@ func acquireLease(a *app, r *runner) (int, error) {
 			return 0, err
 		}
 		if out, ok := a.stdout.(*os.File); ok && display.ClosedOutput(out) {
-			return 0, Fail(System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(r.name)))
+			return 0, exit.Fail(exit.System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(r.name)))
 		}
 		lease, err := r.acquire()
 		if err != nil {
@@ -175,5 +176,5 @@ func endsWithUs(scheme, name string) error {
 	case "zk", "zks":
 		text = "in ZooKeeper a lease ends with the session of the process that has taken it"
 	}
-	return Fail(Config, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
+	return exit.Fail(exit.Config, text, fmt.Sprintf("use: pawl run %s -- COMMAND, or in the background: pawl hold %[1]s --for 10m --why TEXT", name))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -50,7 +51,7 @@ func TestAcquireRefused(t *testing.T) {
 	} {
 		for _, words := range []string{"acquire deploy -n --ttl 1s", "renew deploy --lease x --ttl 1s", "release deploy --lease x"} {
 			p := w.pawl(append(strings.Fields(words), "-s", c.store)...)
-			p.end(Config)
+			p.end(exit.Config)
 			if got := p.stderr(); !strings.Contains(got, c.want) || !strings.Contains(got, "pawl run ") || p.stdout() != "" {
 				t.Errorf("%s: stderr is %q, stdout %q; want %q and what to use", words, got, p.stdout(), c.want)
 			}

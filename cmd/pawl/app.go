@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // app is what the commands share.
@@ -41,7 +42,7 @@ func connectFlag(fs *pflag.FlagSet, d *time.Duration) {
 func noStore(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"store", "connect-timeout"} {
 		if cmd.Flags().Changed(name) {
-			return Usage(cmd.CommandPath()+" asks no store", "leave --"+name+" out")
+			return exit.Usage(cmd.CommandPath()+" asks no store", "leave --"+name+" out")
 		}
 	}
 	return nil
@@ -64,13 +65,13 @@ func (a *app) print(v any, text func(io.Writer) error) error {
 func args(low, high int, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < low {
-			return Usage("an argument is missing", hint)
+			return exit.Usage("an argument is missing", hint)
 		}
 		if len(args) > high {
 			if what, write := likeStore(args[high]); what != "" {
-				return Usage("an argument is the "+what, "name it with: "+cmd.CommandPath()+" "+write)
+				return exit.Usage("an argument is the "+what, "name it with: "+cmd.CommandPath()+" "+write)
 			}
-			return Usage(fmt.Sprintf("unexpected argument %q", display.Shorten(args[high], 40)), hint)
+			return exit.Usage(fmt.Sprintf("unexpected argument %q", display.Shorten(args[high], 40)), hint)
 		}
 		return nil
 	}

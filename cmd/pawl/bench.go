@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 const (
@@ -47,7 +48,7 @@ may notice.`,
 		Args: args(0, 0, "try: pawl bench --store redis://localhost:6379"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if each <= 0 || each > time.Minute {
-				return Usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
+				return exit.Usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
 			}
 			return measure(a, cmd.Context(), each)
 		},
@@ -100,7 +101,7 @@ func measure(a *app, ctx context.Context, each time.Duration) error {
 		select {
 		case sig := <-signals:
 			n, _ := sig.(syscall.Signal)
-			cancel(&Failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true})
+			cancel(&exit.Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true})
 		case <-ctx.Done():
 		}
 	}()
@@ -111,15 +112,15 @@ func measure(a *app, ctx context.Context, each time.Duration) error {
 		return m.run(ctx, &out)
 	}
 	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
-	if f := new(Failure); errors.As(context.Cause(ctx), &f) {
-		a.interrupted = f.code == 128+int(syscall.SIGINT)
+	if f := new(exit.Failure); errors.As(context.Cause(ctx), &f) {
+		a.interrupted = f.Code == 128+int(syscall.SIGINT)
 		return f
 	}
 	if errors.Is(err, pawl.ErrHeld) {
-		return Fail(Busy, Plain(err), "another pawl bench measures this store: try again when it has ended")
+		return exit.Fail(exit.Busy, exit.Plain(err), "another pawl bench measures this store: try again when it has ended")
 	}
 	if err != nil {
-		return OfStore(err, out.Store)
+		return exit.OfStore(err, out.Store)
 	}
 	return a.print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 func blessCommand(a *app) *cobra.Command {
@@ -44,10 +46,10 @@ func bless(a *app, yes bool) error {
 		bless := blessings[u.scheme]
 		switch {
 		case bless == nil:
-			return Fail(Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.scheme),
+			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.scheme),
 				"name another one with --store redis://HOST")
 		case !yes:
-			return Usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
+			return exit.Usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
 				"if so, give the same command with --yes; see pawl bless --help")
 		}
 		return bless(ctx, u)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -70,12 +71,12 @@ func (b *breakArgs) check(store string) error {
 	case err != nil:
 		return err
 	case (b.lease == "") == !b.force:
-		return Usage("say which lease to break: either --lease ID or --force",
+		return exit.Usage("say which lease to break: either --lease ID or --force",
 			"see its id with: pawl show "+display.Quote(b.name)+sameStore(store))
 	case strings.TrimSpace(b.why) == "":
-		return Usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
+		return exit.Usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
 	case b.wait <= 0:
-		return Usage(fmt.Sprintf("--wait %v is no time to wait", b.wait), "try: "+again+" --wait 30s")
+		return exit.Usage(fmt.Sprintf("--wait %v is no time to wait", b.wait), "try: "+again+" --wait 30s")
 	}
 	return nil
 }
@@ -140,7 +141,7 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 	}
 	info, err := s.Inspect(ctx, b.name)
 	if err != nil {
-		return nil, OfStore(err, s.URL.String())
+		return nil, exit.OfStore(err, s.URL.String())
 	}
 	if len(info.Holders) == 0 {
 		return nil, b.nobody(ctx, s)
@@ -148,7 +149,7 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 	var ids []string
 	for _, h := range info.Holders {
 		if h.Lease == "" {
-			return nil, Fail(Busy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, display.HeldBy(info)), b.end(h, s))
+			return nil, exit.Fail(exit.Busy, fmt.Sprintf("%q is %s; it cannot be asked to let go", b.name, display.HeldBy(info)), b.end(h, s))
 		}
 		ids = append(ids, h.Lease)
 	}
@@ -162,7 +163,7 @@ func (b *breakArgs) nobody(ctx context.Context, s *store) error {
 	if meant := s.meant(ctx, b.name); meant != "" {
 		hint = "did you mean " + display.Quote(meant) + "? " + hint
 	}
-	return Fail(Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
+	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
 }
 
 // end says how to end a process that knows nothing of leases.
@@ -181,20 +182,20 @@ func (b *breakArgs) failure(ctx context.Context, s *store, err error) error {
 	case keptErr(err, b.lease) != nil:
 		return b.stays(keptErr(err, b.lease))
 	case errors.Is(err, pawl.ErrHeld):
-		return Fail(Busy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
+		return exit.Fail(exit.Busy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
 		text := fmt.Sprintf("%q was not let go within %v", b.name, b.wait)
 		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more
 			text += ": " + strings.TrimSuffix(e.Err.Error(), ": "+context.DeadlineExceeded.Error())
 		}
-		return Fail(Busy, text, "the holder has been asked and may still let go: "+look)
+		return exit.Fail(exit.Busy, text, "the holder has been asked and may still let go: "+look)
 	}
-	return OfStore(err, s.URL.String())
+	return exit.OfStore(err, s.URL.String())
 }
 
 // stays is the failure to break a lease that has ended already.
 func (b *breakArgs) stays(tx *pawl.Transaction) error {
-	return Fail(Busy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
+	return exit.Fail(exit.Busy, fmt.Sprintf("%q: the lease has ended, but an open transaction that it guards keeps the name: %v", b.name, tx), tx.End())
 }
 
 // kept returns the transaction that keeps the name although the lease, or any if it is empty, has

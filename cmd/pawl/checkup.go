@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/redlock"
@@ -25,8 +26,8 @@ func (d *doctor) trips(ctx context.Context) bool {
 	for range count {
 		began := time.Now()
 		if _, err := d.store.Inspect(ctx, "pawl-doctor"); err != nil {
-			f := OfStore(err, d.out.Store)
-			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.text, Do: cmp.Or(f.advice, f.hint)})
+			f := exit.OfStore(err, d.out.Store)
+			d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: "the store does not answer: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
 			return false
 		}
 		list = append(list, time.Since(began))
@@ -65,8 +66,8 @@ func (d *doctor) grants(ctx context.Context) {
 	state, err := d.store.state(ctx)
 	switch {
 	case err != nil:
-		f := As(err)
-		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.text, Do: cmp.Or(f.advice, f.hint)})
+		f := exit.As(err)
+		d.tell(driver.Finding{Check: "quarantine", Level: driver.Problem, Text: "the store does not say whether it grants leases: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
 		return
 	case state == nil:
 		d.probe(ctx, 0)
@@ -130,8 +131,8 @@ func (d *doctor) probe(ctx context.Context, longest time.Duration) {
 	case errors.Is(err, pawl.ErrDenied), errors.Is(err, fs.ErrPermission):
 		d.tell(driver.Finding{Check: "grant", Text: "this user may not take a lock, so none was tried"})
 	default:
-		f := OfStore(err, d.out.Store)
-		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.text, Do: cmp.Or(f.advice, f.hint)})
+		f := exit.OfStore(err, d.out.Store)
+		d.tell(driver.Finding{Check: "grant", Level: driver.Problem, Text: "the store grants nothing: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
 	}
 }
 
@@ -144,8 +145,8 @@ func (d *doctor) locks(ctx context.Context) {
 	defer cancel()
 	infos, err := d.store.List(ctx, "")
 	if err != nil {
-		f := OfStore(err, d.out.Store)
-		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.text, Do: cmp.Or(f.advice, f.hint)})
+		f := exit.OfStore(err, d.out.Store)
+		d.tell(driver.Finding{Check: "locks", Level: driver.Problem, Text: "not all locks can be listed: " + f.Text, Do: cmp.Or(f.Advice, f.Hint)})
 	}
 	for _, info := range infos {
 		if len(info.Holders) > 0 {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // spoil damages the file of a lock that nobody holds.
@@ -68,8 +70,8 @@ func TestFIFOStopsNothing(t *testing.T) {
 	}
 	const told = "trap.lock: not a regular file"
 	for args, code := range map[string]int{
-		"ls": Unavailable, "top": Unavailable, "show trap": Unavailable, "wait trap --no-wait": Unavailable,
-		"break trap --force --why x": Unavailable, "run trap --no-wait true": Unavailable, "doctor": 2,
+		"ls": exit.Unavailable, "top": exit.Unavailable, "show trap": exit.Unavailable, "wait trap --no-wait": exit.Unavailable,
+		"break trap --force --why x": exit.Unavailable, "run trap --no-wait true": exit.Unavailable, "doctor": 2,
 	} {
 		p := w.pawl(strings.Fields(args)...)
 		p.end(code)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // TestDeadlock: of two commands that each take the lock of the other inside their own, one
@@ -35,7 +37,7 @@ func TestDeadlock(t *testing.T) {
 			w.create("go a lock")
 			waits("b", "a lock")
 			w.create("go b")
-			b.end(Busy)
+			b.end(exit.Busy)
 			if got := b.stderr(); !strings.Contains(got, `pawl: busy: "a lock": deadlock: `) ||
 				!strings.Contains(got, `holds "a lock" and waits for "b"; the caller holds "b"; take these locks in one order`) {
 				t.Errorf("stderr: %s", got)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -44,7 +45,7 @@ func doctorCommand(a *app) *cobra.Command {
 		Args: args(0, 0, "try: pawl doctor --store redis://HOST"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.long <= 0 {
-				return Usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
+				return exit.Usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
 			}
 			return d.run(cmd.Context())
 		},
@@ -99,11 +100,11 @@ func (d *doctor) run(ctx context.Context) error {
 	}
 	d.out = doctorJSON{Schema: schema, Store: u.String(), Findings: []findingJSON{}}
 	if d.store, err = d.open(); err != nil {
-		f := As(err)
-		if f.code == Misuse {
+		f := exit.As(err)
+		if f.Code == exit.Misuse {
 			return err
 		}
-		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.text, Do: cmp.Or(f.advice, f.hint, "see pawl --help")})
+		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.Text, Do: cmp.Or(f.Advice, f.Hint, "see pawl --help")})
 		if u.scheme == "redlock" {
 			ctx, cancel := context.WithTimeout(ctx, d.connect)
 			defer cancel()
@@ -136,7 +137,7 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 		f.Do = "see whether the server runs, and what its log says"
 	}
 	d.findings = append(d.findings, f)
-	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), FlagNames.Replace(f.Text), f.Do})
+	d.out.Findings = append(d.out.Findings, findingJSON{f.Check, f.Server, lock, f.Level.String(), exit.FlagNames.Replace(f.Text), f.Do})
 }
 
 // examine does all that there is to do with a store that could be opened.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 const electHelp = `Have COMMAND run in one place at a time, wherever "pawl elect NAME" is called:
@@ -61,15 +63,15 @@ func (r *runner) terms(path string) (int, error) {
 	for {
 		began := time.Now()
 		code, err := r.once(path)
-		var f *Failure
+		var f *exit.Failure
 		if !errors.As(err, &f) {
 			return code, err
 		}
-		if f.kind != Kinds[Lost] && !(r.known && f.kind == Kinds[Unavailable]) {
+		if f.Kind != exit.Kinds[exit.Lost] && !(r.known && f.Kind == exit.Kinds[exit.Unavailable]) {
 			return code, err
 		}
 		if !r.quiet && !r.json {
-			r.say(strings.TrimSuffix(f.line(), "; "+f.hint) + "; standing for election again")
+			r.say(strings.TrimSuffix(f.Line(), "; "+f.Hint) + "; standing for election again")
 		}
 		if time.Since(began) > time.Minute {
 			pause = minElectPause

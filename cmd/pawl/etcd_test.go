@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -43,10 +44,10 @@ func TestNoEtcd(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"etcd://me:wrong-s3cret@" + addr, "password", Denied},
-		{"etcd://me:s3cret@" + addr, "may not read and write", Denied},
-		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", Unavailable},
-		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", Config},
+		{"etcd://me:wrong-s3cret@" + addr, "password", exit.Denied},
+		{"etcd://me:s3cret@" + addr, "may not read and write", exit.Denied},
+		{"etcd://127.0.0.1:1,127.0.0.1:2", "is the server running", exit.Unavailable},
+		{"etcd://me:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
 	} {
 		began := time.Now()
 		p := w.pawl("run", "-s", c.store, "deploy", "true")

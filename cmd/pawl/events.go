@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -110,20 +111,20 @@ func openEvents(where string) (*os.File, error) {
 	if !ok {
 		f, err := os.OpenFile(where, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 		if err != nil {
-			return nil, Usage("--events: "+err.Error(), "name a file that can be written, or fd:N")
+			return nil, exit.Usage("--events: "+err.Error(), "name a file that can be written, or fd:N")
 		}
 		return f, nil
 	}
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 1 {
-		return nil, Usage(fmt.Sprintf("--events %q: no file descriptor", display.Shorten(where, 40)), "use something like --events fd:3 3>events.json")
+		return nil, exit.Usage(fmt.Sprintf("--events %q: no file descriptor", display.Shorten(where, 40)), "use something like --events fd:3 3>events.json")
 	}
 	f := os.NewFile(uintptr(fd), where)
 	if f == nil {
-		return nil, Usage(fmt.Sprintf("--events %s: no file descriptor", where), "use something like --events fd:3 3>events.json")
+		return nil, exit.Usage(fmt.Sprintf("--events %s: no file descriptor", where), "use something like --events fd:3 3>events.json")
 	}
 	if _, err := f.Stat(); err != nil {
-		return nil, Usage(fmt.Sprintf("--events %s is not open", where), fmt.Sprintf("add a redirection such as %d>events.json", fd))
+		return nil, exit.Usage(fmt.Sprintf("--events %s is not open", where), fmt.Sprintf("add a redirection such as %d>events.json", fd))
 	}
 	if fd > 2 {
 		closeOnExec(fd)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/memlock"
@@ -87,7 +88,7 @@ func TestCutOff(t *testing.T) {
 	w.appears("in")
 	cut := time.Now()
 	w.create("cut")
-	p.end(Lost)
+	p.end(exit.Lost)
 	// The last renewal was before the cut, so the lease ended 6 s after it, or
 	// earlier, and TERM comes 2 s before that.
 	if d := w.instant("term").Sub(cut); d > 5*time.Second+slow() {
@@ -122,7 +123,7 @@ func TestStoppedWhileRenewing(t *testing.T) {
 		t.Errorf("alive %v after the last renewal", d)
 	}
 	p.signal(syscall.SIGCONT)
-	p.end(Lost)
+	p.end(exit.Lost)
 }
 
 // TestStoppedAndBackInTime: the wrapper is stopped until the guard has ended the command,
@@ -135,7 +136,7 @@ func TestStoppedAndBackInTime(t *testing.T) {
 	pid := strings.TrimSpace(w.read("pid"))
 	w.until("the command is dead", func() bool { return w.isDead(pid) })
 	p.signal(syscall.SIGCONT)
-	p.end(Lost)
+	p.end(exit.Lost)
 }
 
 // instant reads what date(1) has written.

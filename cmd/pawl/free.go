@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -56,7 +57,7 @@ func waitCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.name = args[0]
 			if f.noWait && f.wait > 0 {
-				return Usage("--no-wait and --wait contradict each other", "use one of them")
+				return exit.Usage("--no-wait and --wait contradict each other", "use one of them")
 			}
 			if f.noWait {
 				f.wait = 0
@@ -117,7 +118,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		}
 		switch {
 		case n.failed != nil && (first || n.away > pawl.DefaultTTL || left <= 0):
-			return n, Fail(Unavailable, fmt.Sprintf("%q: %s", f.name, n.silence(f.store.URL)), "check it, and the network on the way")
+			return n, exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s", f.name, n.silence(f.store.URL)), "check it, and the network on the way")
 		case left <= 0:
 			return n, f.inVain(n)
 		}
@@ -141,12 +142,12 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 	info, err := f.store.Inspect(ctx, f.name)
 	switch {
 	case errors.Is(err, pawl.ErrDenied):
-		return n, OfStore(err, f.store.URL.String())
+		return n, exit.OfStore(err, f.store.URL.String())
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		n.failed = err
 		return n, nil
 	case err != nil:
-		return n, OfStore(err, f.store.URL.String())
+		return n, exit.OfStore(err, f.store.URL.String())
 	}
 	state, err := f.store.Store(ctx)
 	if err == nil {
@@ -165,9 +166,9 @@ func (f *freeing) inVain(n seen) error {
 	text := fmt.Sprintf("%q: waited %v in vain", f.name, f.wait)
 	switch {
 	case len(n.info.Holders) > 0:
-		return Fail(Busy, text+"; "+display.HeldBy(n.info), "wait longer, or see: "+f.store.show(f.name))
+		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.info), "wait longer, or see: "+f.store.show(f.name))
 	case n.quarantine > 0:
-		return Fail(Unavailable, text+"; "+ClosedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
+		return exit.Fail(exit.Unavailable, text+"; "+ClosedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
 	}
-	return Fail(Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.show(f.name))
+	return exit.Fail(exit.Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.show(f.name))
 }

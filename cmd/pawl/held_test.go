@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // closing is a beginning of a bash script that closes all descriptors that it
@@ -174,7 +176,7 @@ func TestNestedEndsWithOuter(t *testing.T) {
 func TestNestedSameName(t *testing.T) {
 	w := newWorld(t)
 	p := w.pawl("run", "x", "--", w.exe, "run", "y", "--", w.exe, "run", "x", "true")
-	p.end(Busy)
+	p.end(exit.Busy)
 	if got := p.stderr(); !strings.Contains(got, `pawl: busy: "x": you hold it yourself, in the surrounding pawl run (pid `) {
 		t.Errorf("stderr %q", got)
 	}
@@ -203,12 +205,12 @@ func TestProcessOfAnotherUser(t *testing.T) {
 		t.Errorf("command runs: %v, pawl has ended: %v, held: %v", w.exists("here"), p.ended(), w.heldByOther())
 	}
 	w.create("out")
-	p.end(Lost)
+	p.end(exit.Lost)
 }
 
 // heldByOther reports whether the user nobody would find the lock held.
 func (w *world) heldByOther() bool {
 	p := w.sh(`exec setpriv --reuid 65534 --regid 65534 --clear-groups ./b/pawl run -n x true`)
 	<-p.done
-	return exitCode(p.err) == strconv.Itoa(Busy)
+	return exitCode(p.err) == strconv.Itoa(exit.Busy)
 }

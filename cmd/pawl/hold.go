@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -39,7 +40,7 @@ Exit codes:
 The others are those of "pawl run".`
 
 func holdCommand(a *app) *cobra.Command {
-	h := &runArgs{wait: forEver, busyCode: Busy}
+	h := &runArgs{wait: forEver, busyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "hold NAME --for DURATION --why TEXT",
 		Short: "Hold a lock by hand, as for maintenance",
@@ -75,9 +76,9 @@ func (a *runArgs) checkHold() error {
 	again := "pawl hold " + display.Quote(a.name) + sameStore(a.store)
 	switch {
 	case a.holdFor <= 0:
-		return Usage("say for how long: a lock that somebody forgets stays locked", "try: "+again+` --for 10m --why "maintenance"`)
+		return exit.Usage("say for how long: a lock that somebody forgets stays locked", "try: "+again+` --for 10m --why "maintenance"`)
 	case strings.TrimSpace(a.why) == "":
-		return Usage("say why: whoever meets the lock is told", "try: "+again+` --for 10m --why "maintenance"`)
+		return exit.Usage("say why: whoever meets the lock is told", "try: "+again+` --for 10m --why "maintenance"`)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -20,7 +21,7 @@ func TestHoldEndsAtSignals(t *testing.T) {
 		w.until("it is held", func() bool { return strings.Contains(held.stderr(), "holding") })
 		waits := w.pawl("hold", "x", "--for", "10m", "--why", "test")
 		w.until("another waits", func() bool { return strings.Contains(waits.stderr(), "waiting") })
-		w.pawl("wait", "-n", "-q", "x").end(Busy)
+		w.pawl("wait", "-n", "-q", "x").end(exit.Busy)
 		waits.signal(sig)
 		if sig == syscall.SIGINT {
 			waits.end(-int(sig)) // so that a script that we are part of ends too
@@ -46,7 +47,7 @@ func TestHoldThatWasPaused(t *testing.T) {
 	held.signal(syscall.SIGSTOP)
 	w.pawl("run", "-s", store, "x", "true").end(0)
 	held.signal(syscall.SIGCONT)
-	held.end(Lost)
+	held.end(exit.Lost)
 	if got := held.stderr(); !strings.Contains(got, `pawl: lost: "x": `) {
 		t.Errorf("stderr is %q", got)
 	}
@@ -59,7 +60,7 @@ func TestWaitForServer(t *testing.T) {
 	store := "redis://" + server.Addr + "?max_ttl=90m"
 	wait := func(words ...string) *proc { return w.pawl(append([]string{"wait", "x", "-s", store}, words...)...) }
 	closed := wait("-w", "50ms")
-	closed.end(Unavailable)
+	closed.end(exit.Unavailable)
 	if got := closed.stderr(); !strings.Contains(got, "waited 50ms in vain; the server has just started") || !strings.Contains(got, "pawl bless") {
 		t.Errorf("in quarantine stderr is %q", got)
 	}
@@ -73,7 +74,7 @@ func TestWaitForServer(t *testing.T) {
 	waits = wait("-w", "5s")
 	w.until("it waits", func() bool { return strings.Contains(waits.stderr(), "held by") })
 	_ = syscall.Kill(server.Pid(), syscall.SIGSTOP)
-	waits.end(Unavailable)
+	waits.end(exit.Unavailable)
 	_ = syscall.Kill(server.Pid(), syscall.SIGCONT)
 	if got := waits.stderr(); !strings.Contains(got, "does not answer") || strings.Contains(got, "free") {
 		t.Errorf("of a server that is silent stderr is %q", got)

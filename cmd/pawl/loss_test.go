@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // tree is a command with descendants of all kinds: one that ignores TERM, one
@@ -43,7 +45,7 @@ func TestBreakEndsEverything(t *testing.T) {
 	next := w.pawl("run", "-q", "x", "sh", "-c", noneAlive)
 	b := w.pawl("break", "x", "--force", "--why", "it hangs")
 	b.end(0)
-	first.end(Lost)
+	first.end(exit.Lost)
 	next.end(0)
 	if strings.TrimSpace(next.stdout()) != "" {
 		t.Errorf("alive when the next holder ran: %q", next.stdout())
@@ -58,7 +60,7 @@ func TestMaxHold(t *testing.T) {
 	began := time.Now()
 	p := w.pawl("run", "x", "--max-hold", "6s", "--grace", "2500ms", "--", "sh", "-c",
 		`trap 'date +%s.%N >term' TERM; while :; do sleep 0.02; done`)
-	p.end(Lost)
+	p.end(exit.Lost)
 	if d := time.Since(began); d < 3*time.Second || d > ample/2 {
 		t.Errorf("took %v", d)
 	}
@@ -92,14 +94,14 @@ func TestNothingLeftAfterLoss(t *testing.T) {
 			p.signal(syscall.SIGCONT)
 		}
 		for i, p := range all {
-			p.end(Lost)
+			p.end(exit.Lost)
 			w.noStray("d" + strconv.Itoa(i) + "/pids")
 		}
 	})
 	t.Run("release", func(t *testing.T) {
 		w := newWorld(t)
 		p := w.pawl("run", "-s", "memory://", "--ttl", "2s", "x", "--", "sh", "-c", stray+"touch cut")
-		p.end(Lost)
+		p.end(exit.Lost)
 		w.noStray("pids")
 		if !strings.Contains(p.stderr(), "the command had ended, and what it had left running was stopped") {
 			t.Errorf("stderr is %q", p.stderr())
@@ -138,7 +140,7 @@ func TestStoppedWrapper(t *testing.T) {
 	pid := strings.TrimSpace(w.read("pid"))
 	w.until("the command is dead", func() bool { return w.isDead(pid) })
 	p.signal(syscall.SIGCONT)
-	p.end(Lost)
+	p.end(exit.Lost)
 }
 
 // The command has thrown away its environment: its group must be known.
@@ -203,7 +205,7 @@ func TestKilledWrapperAtStart(t *testing.T) {
 func TestEarlierChildrenStay(t *testing.T) {
 	w := newWorld(t)
 	p := w.sh(`sh -c 'sleep 1000 & echo $! >pid; wait' & while ! test -s pid; do sleep 0.01; done; exec $P run x --max-hold 1s --grace 300ms sleep 1000`)
-	p.end(Lost)
+	p.end(exit.Lost)
 	pid, _ := strconv.Atoi(strings.TrimSpace(w.read("pid")))
 	if err := syscall.Kill(pid, 0); err != nil || w.isZombie(strconv.Itoa(pid)) {
 		t.Errorf("it was ended (%v)", err)

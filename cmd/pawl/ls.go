@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -46,12 +47,12 @@ between is told by "pawl watch".`,
 			if len(args) > 0 {
 				prefix = args[0]
 				if what, write := likeStore(prefix); what != "" && a.store == "" {
-					return Usage("an argument is the "+what, "name it with: pawl ls "+write)
+					return exit.Usage("an argument is the "+what, "name it with: pawl ls "+write)
 				}
 			}
 			switch {
 			case watch && a.JSON:
-				return Usage("--watch and --json contradict each other", "try: pawl watch --json")
+				return exit.Usage("--watch and --json contradict each other", "try: pawl watch --json")
 			case watch:
 				return watchList(a, cmd.Context(), prefix, order)
 			}
@@ -106,7 +107,7 @@ type listing struct {
 func listAll(ctx context.Context, s *store, prefix string, order lsOrder) (l listing, err error) {
 	l.infos, err = s.List(ctx, prefix)
 	if err != nil {
-		l.failed, l.unread = OfStore(err, s.URL.String()), Unread(err)
+		l.failed, l.unread = exit.OfStore(err, s.URL.String()), exit.Unread(err)
 	}
 	if len(l.infos) == 0 && l.failed != nil {
 		return l, l.failed

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
@@ -63,7 +64,7 @@ func drawList(a *app, s *store, l *listing, failed error, first bool, slow strin
 		notes = append(notes, closed(l.state))
 	}
 	if failed != nil {
-		notes = append(notes, As(failed).line())
+		notes = append(notes, exit.As(failed).Line())
 	}
 	columns, rows := display.SizeOf(a.stdout)
 	var list bytes.Buffer

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	_ "github.com/pawl-go/pawl/cmd/pawl/internal/fewfiles" // first
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
@@ -33,14 +34,14 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return a.code
 	}
-	f := As(err)
+	f := exit.As(err)
 	if word := unknownWord(root, args); word != "" {
 		f = unknownCommand(root, word)
 	}
-	if !f.told {
-		fmt.Fprintln(stderr, f.line())
+	if !f.Told {
+		fmt.Fprintln(stderr, f.Line())
 	}
-	return f.code
+	return f.Code
 }
 
 // unknownWord returns the word of the command line that should be a command and is none, or "".

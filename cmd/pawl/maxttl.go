@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 func maxTTLCommand(a *app) *cobra.Command {
@@ -40,11 +41,11 @@ renewed no more, and waited for until they have ended.`,
 				return showMaxTTL(a, cmd.Context())
 			}
 			if what, write := likeStore(args[0]); what != "" {
-				return Usage("an argument is the "+what, "name it with: pawl max-ttl "+write+" 5m")
+				return exit.Usage("an argument is the "+what, "name it with: pawl max-ttl "+write+" 5m")
 			}
 			ttl, err := parseDuration(args[0])
 			if err != nil || ttl < driver.MinTTL {
-				return Usage(fmt.Sprintf("%q is no duration that a lease can have", display.Shorten(args[0], 40)), "try: pawl max-ttl -s redis://HOST 5m")
+				return exit.Usage(fmt.Sprintf("%q is no duration that a lease can have", display.Shorten(args[0], 40)), "try: pawl max-ttl -s redis://HOST 5m")
 			}
 			return setMaxTTL(a, ttl)
 		},
@@ -77,7 +78,7 @@ func setMaxTTL(a *app, ttl time.Duration) error {
 }
 
 func noMaxTTL(u *URL) error {
-	return Fail(Config, fmt.Sprintf("a store of kind %q forgets no leases: it has no longest --ttl", u.scheme), "name another one with --store redis://HOST")
+	return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it has no longest --ttl", u.scheme), "name another one with --store redis://HOST")
 }
 
 func showMaxTTL(a *app, ctx context.Context) error {

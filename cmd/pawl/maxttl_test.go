@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // TestMaxTTL: programs with different settings on one Redis. None of them gets more than all have
@@ -30,11 +32,11 @@ func TestMaxTTL(t *testing.T) {
 	}
 
 	long := run("", "--ttl", "2m", "job", "true")
-	long.end(Config)
+	long.end(exit.Config)
 	says(long.stderr(), "TTL 2m is longer than MaxTTL, which is 30s unless set: use a shorter one, as leases are renewed, "+
 		"or set MaxTTL with pawl max-ttl 2m and ?max_ttl=2m in the URL of each client")
 	long = run("?max_ttl=12h", "-n", "--ttl", "12h", "nightly", "true")
-	long.end(Config)
+	long.end(exit.Config)
 	says(long.stderr(), "12h0m0s", "30s, set by", "pawl max-ttl 12h0m0s")
 	w.pawl("ls", "-s", store+"?max_ttl=24h").end(0)
 	w.pawl("show", "-s", store+"?max_ttl=24h", "job").end(0)
@@ -52,7 +54,7 @@ func TestMaxTTL(t *testing.T) {
 	w.diagnosis(store, 2, "max-ttl: the longest --ttl is 2m0s, set by ..., and this URL lacks ?max_ttl=2m0s: programs with it are refused")
 	w.diagnosis(store+"?max_ttl=3m", 0)
 	late := run("", "job", "true")
-	late.end(Config)
+	late.end(exit.Config)
 	says(late.stderr(), "30s", "2m0s, set by", "max_ttl=2m0s")
 	run("?max_ttl=2m", "--ttl", "2m", "job", "true").end(0)
 
@@ -61,7 +63,7 @@ func TestMaxTTL(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	closed := run("?max_ttl=2m", "-n", "job", "true")
-	closed.end(Unavailable)
+	closed.end(exit.Unavailable)
 	for _, words := range [][]string{{"ls"}, {"show", "job"}} {
 		look := w.pawl(append(words, "-s", store)...)
 		look.end(0)

@@ -7,6 +7,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // TestNestedTakesTheSameLock: a script that takes a lock in its default store takes the very same
@@ -20,7 +22,7 @@ func TestNestedTakesTheSameLock(t *testing.T) {
 		w.appears("in")
 		for _, outer := range []string{store, "file://" + w.dir + "/other", "memory://"} {
 			beneath := w.pawl("run", "-s", outer, "deploy", "--", "sh", "-c", script+"touch both")
-			beneath.end(Busy)
+			beneath.end(exit.Busy)
 			if w.exists("both") {
 				t.Errorf("with %q a script and the same script beneath pawl run -s %s both have the lock", variable, outer)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
@@ -70,7 +71,7 @@ else is changing the nodes.`,
 
 func changeNodes(a *app, ctx context.Context, from, to string, back, force bool) error {
 	if from == "" || to == "" || force && !back {
-		return Usage("a change needs --from and --to, and --force goes with --abort", "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d")
+		return exit.Usage("a change needs --from and --to, and --force goes with --abort", "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d")
 	}
 	var urls []string
 	for _, text := range []string{from, to} {
@@ -99,11 +100,11 @@ func nodesFailure(err error, store string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, redlock.ErrOtherChange):
-		return Fail(Config, Plain(err), "")
+		return exit.Fail(exit.Config, exit.Plain(err), "")
 	case errors.Is(err, pawl.ErrUnavailable):
-		return OfStore(err, store)
+		return exit.OfStore(err, store)
 	}
-	return Fail(Config, Plain(err), "see pawl nodes, and pawl nodes change --help")
+	return exit.Fail(exit.Config, exit.Plain(err), "see pawl nodes, and pawl nodes change --help")
 }
 
 // nodesJSON is what nodes prints.
@@ -164,7 +165,7 @@ func dash(s string) string {
 
 func isRedlock(u *URL) error {
 	if u.scheme != "redlock" {
-		return Fail(Config, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
+		return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
 	}
 	return nil
 }

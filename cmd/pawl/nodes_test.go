@@ -7,6 +7,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // TestNodes: programs with other nodes than the rest are refused, and a node that is none of the store's counts as down.
@@ -34,7 +36,7 @@ func TestNodes(t *testing.T) {
 		}
 	}
 	run(from, 0, "")
-	run(more, Config, addrs[3]+" not in the store's")
+	run(more, exit.Config, addrs[3]+" not in the store's")
 	show := w.pawl("nodes", "-s", from)
 	show.end(0)
 	if !strings.Contains(show.stdout(), addrs[2]) {
@@ -42,7 +44,7 @@ func TestNodes(t *testing.T) {
 	}
 	to := url("", 0, 1, 3)
 	other := w.pawl("nodes", "change", "--from", more, "--to", to)
-	other.end(Config)
+	other.end(exit.Config)
 	if !strings.Contains(other.stderr(), "name these as the old ones") {
 		t.Errorf("a change from other nodes than the store's says %q", other.stderr())
 	}
@@ -52,9 +54,9 @@ func TestNodes(t *testing.T) {
 		t.Errorf("the change says %q", change.stdout())
 	}
 	run(to, 0, "")
-	run(more, Config, addrs[2]+" not in the store's")
+	run(more, exit.Config, addrs[2]+" not in the store's")
 	change = w.pawl("nodes", "change", "--from", from, "--to", to, "--abort")
-	change.end(Config)
+	change.end(exit.Config)
 	if !strings.Contains(change.stderr(), "no change to these nodes is under way") {
 		t.Errorf("a change that is over is taken back: %q", change.stderr())
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -62,7 +63,7 @@ func (n notice) silence(store fmt.Stringer) string {
 		text += fmt.Sprintf(", for %v now", display.InSeconds(n.away))
 	}
 	if e := new(pawl.Error); errors.As(n.failed, &e) && !errors.Is(n.failed, context.DeadlineExceeded) {
-		text += " (" + display.Shorten(strings.TrimPrefix(Plain(e.Err), pawl.ErrUnavailable.Error()+": "), 200) + ")"
+		text += " (" + display.Shorten(strings.TrimPrefix(exit.Plain(e.Err), pawl.ErrUnavailable.Error()+": "), 200) + ")"
 	}
 	return text
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
@@ -72,7 +73,7 @@ func (a *runArgs) checkTurn() error {
 		return nil
 	}
 	if a.per <= 0 {
-		return Usage("say how often", "try: pawl once --per 24h "+display.Quote(a.name)+" -- "+display.CommandLine(a.command))
+		return exit.Usage("say how often", "try: pawl once --per 24h "+display.Quote(a.name)+" -- "+display.CommandLine(a.command))
 	}
 	// The next turn must find the lock free, though it begins a bit early: by a second where cron
 	// is late today, by an hour on the day on which clocks are put forward.

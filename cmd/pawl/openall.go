@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
@@ -21,7 +22,7 @@ func (a *app) sources(urls []string) ([]*history.Source, error) {
 	var all []*history.Source
 	for _, url := range urls {
 		first, err := open(url, a.connect, &pawl.Options{}, false)
-		if f := new(Failure); errors.As(err, &f) && f.code != Unavailable {
+		if f := new(exit.Failure); errors.As(err, &f) && f.Code != exit.Unavailable {
 			return nil, err
 		}
 		name, err := nameOf(url, first)
@@ -29,7 +30,7 @@ func (a *app) sources(urls []string) ([]*history.Source, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(s *history.Source) bool { return s.Name == name }) {
-			return nil, Usage("--store names "+name+" twice", "leave one out")
+			return nil, exit.Usage("--store names "+name+" twice", "leave one out")
 		}
 		all = append(all, &history.Source{Name: name, Open: func() (*pawl.Client, error) {
 			s := first

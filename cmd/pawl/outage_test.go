@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
@@ -56,7 +57,7 @@ func TestWaitedInVainForAStore(t *testing.T) {
 	p := w.pawl("run", "-s", "redis://"+link.Addr(), "--wait", "3s", "x", "true")
 	w.until("it waits", func() bool { return strings.Contains(p.stderr(), "you are next") })
 	link.Set(drivertest.BlackHole)
-	p.end(Unavailable)
+	p.end(exit.Unavailable)
 	if got := p.stderr(); !strings.Contains(got, "does not answer") {
 		t.Errorf("stderr is %q", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -29,10 +30,10 @@ func TestPostgres(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"postgres://me:s3cret@" + p.Addr + "/postgres?sslmode=disable", "check the user", Denied},
-		{"postgres://pawl:s3cret@" + p.Addr + "/none?sslmode=disable", "name a database that exists", Config},
-		{"postgres://pawl:s3cret@127.0.0.1:1/postgres", "is the server running", Unavailable},
-		{"postgres://pawl:s3cret@" + p.Addr + "/postgres?mode=quick", "there is no Mode", Config},
+		{"postgres://me:s3cret@" + p.Addr + "/postgres?sslmode=disable", "check the user", exit.Denied},
+		{"postgres://pawl:s3cret@" + p.Addr + "/none?sslmode=disable", "name a database that exists", exit.Config},
+		{"postgres://pawl:s3cret@127.0.0.1:1/postgres", "is the server running", exit.Unavailable},
+		{"postgres://pawl:s3cret@" + p.Addr + "/postgres?mode=quick", "there is no Mode", exit.Config},
 	} {
 		no := w.pawl("run", "-s", c.store, "deploy", "true")
 		no.end(c.code)
@@ -46,7 +47,7 @@ func TestPostgres(t *testing.T) {
 		p.URL("pawl") + "&max_ttl=24h": "TTL 24h is longer than the store's MaxTTL, which is 2m0s, set by ",
 	} {
 		long := w.pawl("run", "--ttl", "24h", "-s", store, "deploy", "true")
-		long.end(Config)
+		long.end(exit.Config)
 		if !strings.Contains(long.stderr(), want) {
 			t.Errorf("%s: stderr is %q; want %q", store, long.stderr(), want)
 		}
@@ -88,13 +89,13 @@ func TestKeptByATransaction(t *testing.T) {
 		want  []string
 	}{
 		{"break deploy --force --why test", 0, []string{`broke "deploy"`, "warning: an open transaction", process, end}},
-		{"break deploy --force --why test", Busy, []string{"the lease has ended, but an open transaction", process, end}},
-		{"break deploy --why test --lease " + lease.ID(), Busy, []string{"the lease has ended, but an open transaction", process, end}},
+		{"break deploy --force --why test", exit.Busy, []string{"the lease has ended, but an open transaction", process, end}},
+		{"break deploy --why test --lease " + lease.ID(), exit.Busy, []string{"the lease has ended, but an open transaction", process, end}},
 		{"show deploy", 0, []string{"an open transaction that it guards keeps the name: " + process, end}},
 		{"show deploy --json", 0, []string{`"held": true`, fmt.Sprintf(`"pid": %d`, db.PgConn().PID())}},
 		{"ls", 0, []string{"has ended, but an open transaction keeps it: " + process}},
-		{"wait deploy --wait 100ms", Busy, []string{"that lease has ended, and an open transaction that it guards keeps the name: " + process}},
-		{"run -n deploy true", Busy, []string{"that lease has ended, and an open transaction that it guards keeps the name: " + process}},
+		{"wait deploy --wait 100ms", exit.Busy, []string{"that lease has ended, and an open transaction that it guards keeps the name: " + process}},
+		{"run -n deploy true", exit.Busy, []string{"that lease has ended, and an open transaction that it guards keeps the name: " + process}},
 		{"doctor", 1, []string{`"deploy" is kept by an open transaction`, process, end}},
 	} {
 		words := strings.Fields(c.words)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // world is a store of locks and a directory, in which pawl runs. When the test
@@ -246,7 +248,7 @@ func (w *world) read(name string) string {
 func (w *world) busy(name string) bool {
 	p := w.pawl("run", "-n", name, "true")
 	<-p.done
-	return exitCode(p.err) == fmt.Sprint(Busy)
+	return exitCode(p.err) == fmt.Sprint(exit.Busy)
 }
 
 // holdUntil is a command that makes the file "in" and goes on until "out" exists.

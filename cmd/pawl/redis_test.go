@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock"
@@ -39,11 +40,11 @@ func TestRefusedByRedis(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"redis://:wrong-s3cret@" + closed, "refuses this user or password", Denied},
-		{"redis://" + closed, "redis://:PASSWORD@host", Denied},
-		{"redis://" + open + "/99", "CONFIG GET databases", Config},
-		{"redlock://:wrong-s3cret@" + closed + "?allow_single=true", "refuses this user or password", Denied},
-		{"redis://127.0.0.1:1", "is the server running", Unavailable},
+		{"redis://:wrong-s3cret@" + closed, "refuses this user or password", exit.Denied},
+		{"redis://" + closed, "redis://:PASSWORD@host", exit.Denied},
+		{"redis://" + open + "/99", "CONFIG GET databases", exit.Config},
+		{"redlock://:wrong-s3cret@" + closed + "?allow_single=true", "refuses this user or password", exit.Denied},
+		{"redis://127.0.0.1:1", "is the server running", exit.Unavailable},
 	} {
 		p := w.pawl("run", "-n", "-s", c.store, "deploy", "true")
 		p.end(c.code)
@@ -139,10 +140,10 @@ func TestNoRedis(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", Unavailable},
-		{"redis://:wrong-s3cret@" + addr, "password", Denied},
-		{"redis://:s3cret@127.0.0.1:1", "is the server running", Unavailable},
-		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", Config},
+		{"redis://:s3cret@" + silent.Addr().String(), silent.Addr().String() + " does not answer within 2s", exit.Unavailable},
+		{"redis://:wrong-s3cret@" + addr, "password", exit.Denied},
+		{"redis://:s3cret@127.0.0.1:1", "is the server running", exit.Unavailable},
+		{"redis://:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
 	} {
 		for _, words := range []string{"run deploy true", "ls", "show deploy", "break deploy --force --why x", "bless --yes"} {
 			began := time.Now()
@@ -175,17 +176,17 @@ func TestNewRedis(t *testing.T) {
 		}
 	}
 	busy := run("-n", "deploy", "true")
-	busy.end(Unavailable)
+	busy.end(exit.Unavailable)
 	once(busy, `pawl: unavailable: "deploy": `)
 	busy = run("-q", "--wait", "1500ms", "deploy", "true")
-	busy.end(Unavailable)
+	busy.end(exit.Unavailable)
 	once(busy, `pawl: unavailable: "deploy": waited 1.5s in vain; `)
 	quiet := run("-q", "deploy", "true")
 	waits := run("deploy", "sh", "-c", holdUntil)
 	w.until("the waiter is told", func() bool { return waits.stderr() != "" })
 	once(waits, `pawl: waiting for "deploy": `)
 
-	w.pawl("bless", "-s", store).end(Misuse)
+	w.pawl("bless", "-s", store).end(exit.Misuse)
 	if waits.ended() || quiet.ended() {
 		t.Fatal("a server that was not blessed grants")
 	}
@@ -205,7 +206,7 @@ func TestNewRedis(t *testing.T) {
 	run("-n", "deploy", "true").end(0)
 
 	file := w.pawl("bless", "--yes")
-	file.end(Config)
+	file.end(exit.Config)
 	if got := file.stderr(); !strings.Contains(got, "forgets no leases") {
 		t.Errorf("bless of a file store says %q", got)
 	}
@@ -222,12 +223,12 @@ func TestEfficiency(t *testing.T) {
 		t.Errorf("the command says %q; want the store and no token", got)
 	}
 	bless := w.pawl("bless", "-s", store, "--yes")
-	bless.end(Config)
+	bless.end(exit.Config)
 	if got := bless.stderr(); !strings.Contains(got, "leave out ?mode=") {
 		t.Errorf("bless says %q", got)
 	}
 	wrong := w.pawl("run", "-s", store+"x", "deploy", "true")
-	wrong.end(Config)
+	wrong.end(exit.Config)
 	if got := wrong.stderr(); !strings.Contains(got, `there is no mode "efficiencyx": write mode=efficiency`) {
 		t.Errorf("a wrong mode is told by %q", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -78,7 +79,7 @@ func TestRedlock(t *testing.T) {
 		t.Errorf("the command gets the store and token %q", got)
 	}
 	busy := run("run", "-n", "--ttl", "10s", "deploy", "true")
-	busy.end(Busy)
+	busy.end(exit.Busy)
 	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
 		t.Errorf("stderr is %q; want the holder", got)
 	}
@@ -89,7 +90,7 @@ func TestRedlock(t *testing.T) {
 	}
 	waiter := run("run", "--ttl", "10s", "deploy", "touch", "next")
 	run("break", "deploy", "--force", "--why", "it hangs").end(0)
-	holder.end(Lost)
+	holder.end(exit.Lost)
 	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
 		t.Errorf("stderr of the holder is %q; want why its lock was broken", got)
 	}
@@ -115,7 +116,7 @@ func TestRedlockServersDie(t *testing.T) {
 	}
 	kill(servers[1])
 	end := time.Now().Add(ttl) // no renewal can have succeeded after this
-	p.end(Lost)
+	p.end(exit.Lost)
 	ns, err := strconv.ParseInt(strings.TrimSpace(w.read("term")), 10, 64)
 	if err != nil {
 		t.Fatalf("TERM was not told: %v; %s", err, p.stderr())
@@ -134,7 +135,7 @@ func TestRedlockJustStarted(t *testing.T) {
 	w := newWorld(t)
 	store, _ := startRedlock(t, 5*time.Second)
 	p := w.pawl("run", "-s", store, "--ttl", "5s", "-n", "deploy", "true")
-	p.end(Unavailable)
+	p.end(exit.Unavailable)
 	if got := p.stderr(); !strings.Contains(got, "grants nothing for ") || !strings.Contains(got, "pawl bless") {
 		t.Errorf("stderr without waiting is %q; want the time that is left", got)
 	}
@@ -153,10 +154,10 @@ func TestNoRedlock(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "3 of 3 nodes have not answered", Unavailable},
-		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2", "an odd number", Config},
-		{"redlock://:s3cret@h1,h2,h3?nonsense=1", "nonsense", Config},
-		{"redlock://:s3cret/@h1,h2,h3", "cannot be parsed", Config},
+		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "3 of 3 nodes have not answered", exit.Unavailable},
+		{"redlock://:s3cret@127.0.0.1:1,127.0.0.1:2", "an odd number", exit.Config},
+		{"redlock://:s3cret@h1,h2,h3?nonsense=1", "nonsense", exit.Config},
+		{"redlock://:s3cret/@h1,h2,h3", "cannot be parsed", exit.Config},
 	} {
 		p := w.pawl("run", "-s", c.store, "deploy", "true")
 		p.end(c.code)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -114,11 +115,11 @@ func (r *adoption) check() error {
 	case err != nil:
 		return err
 	case r.lease == "":
-		return Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), sameStore(r.app.store)))
+		return exit.Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), sameStore(r.app.store)))
 	case strings.ContainsFunc(r.lease, notOfID):
-		return Usage(fmt.Sprintf("--lease %q is no id of a lease", display.Shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
+		return exit.Usage(fmt.Sprintf("--lease %q is no id of a lease", display.Shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
 	case r.verb == "renew" && r.ttl < driver.MinTTL:
-		return Usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
+		return exit.Usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
 	}
 	return noFiles(r.app, r.name)
 }
@@ -165,7 +166,7 @@ func (r *adoption) ours(ctx context.Context, s *store) error {
 	if i < 0 || info.Holders[i].Command == AcquireCommand { // or it has just ended, which the store tells
 		return nil
 	}
-	return Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, display.HeldBy(info)),
+	return exit.Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, display.HeldBy(info)),
 		"end it with: pawl break "+display.Quote(r.name)+s.flag+" --lease "+r.lease+" --why TEXT")
 }
 
@@ -191,7 +192,7 @@ func (r *adoption) done(s *store, g driver.Grant, until time.Time, text func(io.
 	if !until.IsZero() {
 		how = "renewed, until " + until.Format(time.RFC3339)
 	}
-	return Fail(System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
+	return exit.Fail(exit.System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
 }
 
 func (r *adoption) release(ctx context.Context, s *store, g driver.Grant) error {
@@ -207,15 +208,15 @@ func (r *adoption) failure(ctx context.Context, s *store, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*Failure)):
+	case errors.As(err, new(*exit.Failure)):
 		return err
 	case errors.As(err, &closed):
-		return Fail(Unavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, ClosedFor(closed.Left)),
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, ClosedFor(closed.Left)),
 			"the time that was printed before still holds; then try again")
 	case errors.Is(err, errors.ErrUnsupported):
-		return Fail(Config, strings.TrimSuffix(Plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
+		return exit.Fail(exit.Config, strings.TrimSuffix(exit.Plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
 	case !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased):
-		return OfStore(err, s.URL.String())
+		return exit.OfStore(err, s.URL.String())
 	}
 	text := fmt.Sprintf("%q: the store no longer has this lease", r.name)
 	if errors.As(err, &lost) && lost.Reason == pawl.ReasonBroken {
@@ -224,5 +225,5 @@ func (r *adoption) failure(ctx context.Context, s *store, err error) error {
 	if info, err := s.Inspect(ctx, r.name); err == nil && len(info.Holders) > 0 {
 		text += "; " + display.HeldBy(info)
 	}
-	return Fail(Lost, text, "is it one of this name? see: "+s.show(r.name))
+	return exit.Fail(exit.Lost, text, "is it one of this name? see: "+s.show(r.name))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 func newRoot(a *app) *cobra.Command {
@@ -69,7 +70,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
-		return Usage(display.Shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
+		return exit.Usage(display.Shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
 	})
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(helpCommand())

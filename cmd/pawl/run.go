@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -111,13 +112,13 @@ func (r *runner) telling(command string, do func() (int, error)) (int, error) {
 	if err == nil {
 		return code, nil
 	}
-	f := As(err)
-	if f.kind == Kinds[Busy] {
-		f.code = r.busyCode
-		f.told = r.quiet
+	f := exit.As(err)
+	if f.Kind == exit.Kinds[exit.Busy] {
+		f.Code = r.busyCode
+		f.Told = r.quiet
 	}
-	r.tell(event{Event: "failed", Kind: f.kind, Code: &f.code, Error: f.Error()})
-	f.told = f.told || r.json
+	r.tell(event{Event: "failed", Kind: f.Kind, Code: &f.Code, Error: f.Error()})
+	f.Told = f.Told || r.json
 	return 0, f
 }
 
@@ -267,7 +268,7 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	}
 	j, err := job.Start(spec)
 	if err != nil {
-		return nil, status, Fail(System, err.Error(), startHint(err))
+		return nil, status, exit.Fail(exit.System, err.Error(), startHint(err))
 	}
 	defer func() {
 		r.keyboard = j.Close()
@@ -297,7 +298,7 @@ func (r *runner) lost(err error, then string) error {
 	if l := new(pawl.LostError); errors.As(err, &l) {
 		text = l.Error()
 	}
-	return Fail(Lost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.show(r.name))
+	return exit.Fail(exit.Lost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.show(r.name))
 }
 
 // signalled returns the failure of a signal that ends us while there is no command.
@@ -308,7 +309,7 @@ func (r *runner) signalled(sig os.Signal) error {
 	}
 	n, _ := sig.(syscall.Signal)
 	r.interrupted = n == syscall.SIGINT
-	return &Failure{code: 128 + int(n), kind: "interrupted", text: sig.String(), told: true}
+	return &exit.Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true}
 }
 
 func errorText(err error) string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -53,7 +54,7 @@ type runArgs struct {
 const defaultGrace = 10 * time.Second
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
-	a.wait, a.busyCode, a.leftovers = forEver, Busy, waitLeftovers
+	a.wait, a.busyCode, a.leftovers = forEver, exit.Busy, waitLeftovers
 	fs.VarP((*StoreFlag)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	plain := !a.elect && !a.turns
 	if a.turns {
@@ -123,7 +124,7 @@ func (a *runArgs) parse(args []string) error {
 	}
 	words := fs.Args()
 	if len(words) == 0 {
-		return Usage("no name and no command", "try: pawl "+a.verb()+" deploy -- make deploy")
+		return exit.Usage("no name and no command", "try: pawl "+a.verb()+" deploy -- make deploy")
 	}
 	dash := fs.ArgsLenAtDash() == 0
 	a.name, words = words[0], words[1:]
@@ -133,7 +134,7 @@ func (a *runArgs) parse(args []string) error {
 		if len(words) > 0 && words[0] == "--" {
 			words = words[1:]
 		} else if len(words) > 0 && !strings.HasPrefix(a.name, "-") {
-			return Usage(`there is no name before "--"`, "try: pawl "+a.verb()+" NAME -- "+display.Shorten(display.Quote(a.name), 40)+" …")
+			return exit.Usage(`there is no name before "--"`, "try: pawl "+a.verb()+" NAME -- "+display.Shorten(display.Quote(a.name), 40)+" …")
 		}
 	} else if len(words) > 0 {
 		if err := fs.Parse(words); err != nil {
@@ -168,15 +169,15 @@ func (a *runArgs) flagError(fs *pflag.FlagSet, args []string, err error) error {
 		if !slices.Contains(args, "--") {
 			help += `; put "--" before a command that begins with "-"`
 		}
-		return Usage(display.Shorten(err.Error(), 200), help)
+		return exit.Usage(display.Shorten(err.Error(), 200), help)
 	case errors.Is(err, errNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
-		return Usage(display.Shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
+		return exit.Usage(display.Shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
-		return Usage(display.Shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
+		return exit.Usage(display.Shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
 	case errors.As(err, &value) && value.GetFlag().Value.Type() == "int":
-		return Usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
+		return exit.Usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
 	}
-	return Usage(display.Shorten(err.Error(), 200), help)
+	return exit.Usage(display.Shorten(err.Error(), 200), help)
 }
 
 // check looks at what the parser cannot.
@@ -185,14 +186,14 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 		return err
 	}
 	if len(a.command) == 0 {
-		return Usage(fmt.Sprintf("no command to run under %q", a.name),
+		return exit.Usage(fmt.Sprintf("no command to run under %q", a.name),
 			"put it behind the name: pawl "+a.verb()+" "+display.Quote(a.name)+" -- make deploy")
 	}
 	if a.command[0] == "" {
-		return Usage("the command's name is empty", "is a variable of your script empty?")
+		return exit.Usage("the command's name is empty", "is a variable of your script empty?")
 	}
 	if a.busyCode < 0 || a.busyCode > 255 {
-		return Usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
+		return exit.Usage(fmt.Sprintf("--busy-code %d is no exit code", a.busyCode), "use 0 to 255")
 	}
 	if err := a.checkKind(fs); err != nil {
 		return err
@@ -210,15 +211,15 @@ func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
 	}
 	if a.noWait {
 		if fs.Changed("wait") && a.wait != 0 {
-			return Usage("--no-wait and --wait contradict each other", "use one of them")
+			return exit.Usage("--no-wait and --wait contradict each other", "use one of them")
 		}
 		a.wait = 0
 	}
 	if len(a.why) > 512 || strings.ContainsRune(a.why, 0) {
-		return Usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+		return exit.Usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
 	}
 	if a.ttl < driver.MinTTL {
-		return Usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
+		return exit.Usage(fmt.Sprintf("--ttl %v is too short", a.ttl),
 			fmt.Sprintf("use at least %v; 10s to 60s suits most work", driver.MinTTL))
 	}
 	return nil
@@ -226,20 +227,20 @@ func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
 
 func (a *runArgs) checkKind(fs *pflag.FlagSet) error {
 	if a.shared && fs.Changed("slots") {
-		return Usage("--shared and --slots contradict each other", "use one of them")
+		return exit.Usage("--shared and --slots contradict each other", "use one of them")
 	}
 	if fs.Changed("slots") && a.slots < 1 {
-		return Usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
+		return exit.Usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.slots), "use 1 or more")
 	}
 	return nil
 }
 
 func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 	if a.maxHold < 0 || fs.Changed("max-hold") && a.maxHold < driver.MinTTL {
-		return Usage(fmt.Sprintf("--max-hold %v is too short", a.maxHold), "use something like 1h, or leave it out")
+		return exit.Usage(fmt.Sprintf("--max-hold %v is too short", a.maxHold), "use something like 1h, or leave it out")
 	}
 	if a.maxHold > 0 && a.minHold >= a.maxHold {
-		return Usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.maxHold), "use less, or leave it out")
+		return exit.Usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.maxHold), "use less, or leave it out")
 	}
 	// The command is asked to stop one grace before the end. It must have some
 	// time to work before that, also when one renewal comes late.
@@ -251,7 +252,7 @@ func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 		a.grace = min(defaultGrace, limit/3)
 	}
 	if a.grace <= 0 || a.grace >= limit/2 {
-		return Usage(fmt.Sprintf("--grace %v does not fit %s %v", a.grace, what, limit),
+		return exit.Usage(fmt.Sprintf("--grace %v does not fit %s %v", a.grace, what, limit),
 			fmt.Sprintf("use less than half of it, or a larger %s", what))
 	}
 	return nil

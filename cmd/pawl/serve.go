@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 type serveFlags struct {
@@ -93,7 +94,7 @@ func listenAndServe(a *app, ctx context.Context, f *serveFlags) error {
 	}
 	l, err := serve.Listen(network, address)
 	if err != nil {
-		return Fail(System, "cannot listen: "+err.Error(), "name another address, such as --listen 127.0.0.1:7296")
+		return exit.Fail(exit.System, "cannot listen: "+err.Error(), "name another address, such as --listen 127.0.0.1:7296")
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -108,15 +109,15 @@ func (f *serveFlags) address() (network, address string, err error) {
 		return "unix", path, nil
 	}
 	if f.breaks && f.token == "" {
-		return "", "", Usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
+		return "", "", exit.Usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil || unix {
-		return "", "", Usage(fmt.Sprintf("--listen %q is no address", display.Shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
+		return "", "", exit.Usage(fmt.Sprintf("--listen %q is no address", display.Shorten(f.listen, 80)), "use HOST:PORT, such as 127.0.0.1:7295, or unix:/PATH")
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) && f.token == "" {
-		return "", "", Usage(fmt.Sprintf("--listen %s lets other machines see all locks", f.listen),
+		return "", "", exit.Usage(fmt.Sprintf("--listen %s lets other machines see all locks", f.listen),
 			"add --token-file FILE, or listen at 127.0.0.1 or unix:/PATH")
 	}
 	if err != nil {
@@ -131,14 +132,14 @@ const minToken = 16
 func readToken(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return "", Fail(Config, err.Error(), "make it with: (umask 077; openssl rand -hex 32 >"+display.Quote(file)+")")
+		return "", exit.Fail(exit.Config, err.Error(), "make it with: (umask 077; openssl rand -hex 32 >"+display.Quote(file)+")")
 	}
 	if st, err := os.Stat(file); err == nil && st.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-		return "", Fail(Config, "all users of this machine can read "+file+", or write to it", "chmod 600 "+display.Quote(file))
+		return "", exit.Fail(exit.Config, "all users of this machine can read "+file+", or write to it", "chmod 600 "+display.Quote(file))
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < minToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", Fail(Config, fmt.Sprintf("the token in %s is not one word of %d letters and digits or more", file, minToken),
+		return "", exit.Fail(exit.Config, fmt.Sprintf("the token in %s is not one word of %d letters and digits or more", file, minToken),
 			"make it with: openssl rand -hex 32")
 	}
 	return token, nil
@@ -150,11 +151,11 @@ func (f *serveFlags) certificate() (*tls.Certificate, error) {
 	case f.cert == "" && f.key == "":
 		return nil, nil
 	case f.cert == "" || f.key == "":
-		return nil, Usage("one of --tls-cert and --tls-key is missing", "name both files")
+		return nil, exit.Usage("one of --tls-cert and --tls-key is missing", "name both files")
 	}
 	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return nil, Fail(Config, err.Error(), "name a certificate and its key, both in PEM")
+		return nil, exit.Fail(exit.Config, err.Error(), "name a certificate and its key, both in PEM")
 	}
 	return &cert, nil
 }

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -134,28 +135,28 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--listen", ":999999"}, Misuse, "add --token-file"},
-		{[]string{"--listen", "0.0.0.0:999999"}, Misuse, "add --token-file"},
-		{[]string{"--listen", "pawl.example:999999"}, Misuse, "add --token-file"},
-		{[]string{"--listen", "127.0.0.1:999999", "--allow-break"}, Misuse, "add --token-file"},
-		{[]string{"--listen", "7295"}, Misuse, "use HOST:PORT"},
-		{[]string{"--listen", "unix:"}, Misuse, "use HOST:PORT"},
-		{[]string{"--listen", "127.0.0.1:999999"}, System, "name another address"},
-		{[]string{"--token-file", w.dir + "/none"}, Config, "openssl rand"},
-		{[]string{"--token-file", write("open", long, 0o644)}, Config, "chmod 600"},
-		{[]string{"--token-file", write("short", long[1:], 0o600)}, Config, "16 letters and digits"},
-		{[]string{"--token-file", write("two", long+" "+long, 0o600)}, Config, "16 letters and digits"},
-		{[]string{"-s", "file://" + w.dir + "/locks", "-s", "file://" + w.dir + "/locks"}, Misuse, "twice"},
-		{[]string{"-s", "file://" + w.dir + "/missing"}, Config, "no lock was ever taken there"},
-		{[]string{"-s", "nonsense://x"}, Config, "unknown kind of store"},
-		{[]string{"-s", "reids://x"}, Config, "did you mean redis://?"},
-		{[]string{"-s", "valkey://x"}, Config, "did you mean redis://?"},
-		{[]string{"-s", "pgsql://x"}, Config, "write it as in postgres://USER@HOST:PORT/DATABASE"},
-		{[]string{"-s", ""}, Misuse, "is a variable of your script empty?"},
-		{[]string{"--tls-cert", w.dir + "/none"}, Misuse, "name both files"},
-		{[]string{"--tls-key", w.dir + "/none"}, Misuse, "name both files"},
-		{[]string{"--tls-cert", write("cert", "", 0o600), "--tls-key", w.dir + "/cert"}, Config, "in PEM"},
-		{[]string{"deploy"}, Misuse, "pawl serve --help"},
+		{[]string{"--listen", ":999999"}, exit.Misuse, "add --token-file"},
+		{[]string{"--listen", "0.0.0.0:999999"}, exit.Misuse, "add --token-file"},
+		{[]string{"--listen", "pawl.example:999999"}, exit.Misuse, "add --token-file"},
+		{[]string{"--listen", "127.0.0.1:999999", "--allow-break"}, exit.Misuse, "add --token-file"},
+		{[]string{"--listen", "7295"}, exit.Misuse, "use HOST:PORT"},
+		{[]string{"--listen", "unix:"}, exit.Misuse, "use HOST:PORT"},
+		{[]string{"--listen", "127.0.0.1:999999"}, exit.System, "name another address"},
+		{[]string{"--token-file", w.dir + "/none"}, exit.Config, "openssl rand"},
+		{[]string{"--token-file", write("open", long, 0o644)}, exit.Config, "chmod 600"},
+		{[]string{"--token-file", write("short", long[1:], 0o600)}, exit.Config, "16 letters and digits"},
+		{[]string{"--token-file", write("two", long+" "+long, 0o600)}, exit.Config, "16 letters and digits"},
+		{[]string{"-s", "file://" + w.dir + "/locks", "-s", "file://" + w.dir + "/locks"}, exit.Misuse, "twice"},
+		{[]string{"-s", "file://" + w.dir + "/missing"}, exit.Config, "no lock was ever taken there"},
+		{[]string{"-s", "nonsense://x"}, exit.Config, "unknown kind of store"},
+		{[]string{"-s", "reids://x"}, exit.Config, "did you mean redis://?"},
+		{[]string{"-s", "valkey://x"}, exit.Config, "did you mean redis://?"},
+		{[]string{"-s", "pgsql://x"}, exit.Config, "write it as in postgres://USER@HOST:PORT/DATABASE"},
+		{[]string{"-s", ""}, exit.Misuse, "is a variable of your script empty?"},
+		{[]string{"--tls-cert", w.dir + "/none"}, exit.Misuse, "name both files"},
+		{[]string{"--tls-key", w.dir + "/none"}, exit.Misuse, "name both files"},
+		{[]string{"--tls-cert", write("cert", "", 0o600), "--tls-key", w.dir + "/cert"}, exit.Config, "in PEM"},
+		{[]string{"deploy"}, exit.Misuse, "pawl serve --help"},
 	} {
 		p := w.pawl(append([]string{"serve"}, c.args...)...)
 		p.end(c.code)

@@ -4,7 +4,11 @@
 
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+)
 
 // serves checks that the commands do on a store at addr what they do on files, and
 // that nobody sees its password.
@@ -24,7 +28,7 @@ func (w *world) serves(store, addr, name, ttl string) {
 		w.Errorf("the command gets the store and token %q", got)
 	}
 	busy := run("run", "-n", "--ttl", ttl, name, "true")
-	busy.end(Busy)
+	busy.end(exit.Busy)
 	if got := busy.stderr(); !strings.Contains(got, "release 7") || strings.Contains(got, "s3cret") {
 		w.Errorf("stderr is %q; want the holder", got)
 	}
@@ -40,7 +44,7 @@ func (w *world) serves(store, addr, name, ttl string) {
 		w.Errorf("ls says %q", ls.stdout())
 	}
 	run("break", name, "--force", "--why", "it hangs").end(0)
-	holder.end(Lost)
+	holder.end(exit.Lost)
 	if got := holder.stderr(); !strings.Contains(got, "it hangs") {
 		w.Errorf("stderr of the holder is %q; want why its lock was broken", got)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -53,7 +54,7 @@ func show(a *app, cmd *cobra.Command, name string) error {
 	defer cancel()
 	info, err := s.Inspect(ctx, name)
 	if err != nil {
-		return OfStore(err, s.URL.String())
+		return exit.OfStore(err, s.URL.String())
 	}
 	state, err := s.state(ctx)
 	if err != nil {

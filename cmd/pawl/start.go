@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 )
 
@@ -28,13 +29,13 @@ func lookPath(name string) (string, error) {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrDot):
-		return "", Fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
+		return "", exit.Fail(job.CannotRun, name+" is in the current directory", "type ./"+name)
 	case errors.Is(err, exec.ErrNotFound) && strings.ContainsAny(name, " \t;&|<>$"):
-		return "", Fail(job.NotFound, name, "a line for the shell is run by: sh -c "+display.Quote(name))
+		return "", exit.Fail(job.NotFound, name, "a line for the shell is run by: sh -c "+display.Quote(name))
 	case errors.Is(err, exec.ErrNotFound):
 		err = fs.ErrNotExist
 	}
-	return "", Fail(job.ExecError(name, err))
+	return "", exit.Fail(job.ExecError(name, err))
 }
 
 // startHint says what to do if the system could not start a process. What the guard tells of its

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -22,7 +23,7 @@ func (s *store) state(ctx context.Context) (*report.State, error) {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, nil
 	case err != nil:
-		return nil, OfStore(err, s.URL.String())
+		return nil, exit.OfStore(err, s.URL.String())
 	}
 	return report.StateOf(info), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/filelock"
 )
@@ -31,7 +32,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*s
 	if u.scheme == "file" {
 		dir, shared, err := filelock.ParseURL(u.url.String())
 		if err != nil {
-			return nil, Fail(Config, err.Error(), "name a directory: --store file:///var/lib/pawl")
+			return nil, exit.Fail(exit.Config, err.Error(), "name a directory: --store file:///var/lib/pawl")
 		}
 		u.url = &url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
 		if shared {
@@ -39,7 +40,7 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*s
 		}
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !shared {
 			if !create {
-				return nil, Fail(Config, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run makes it")
+				return nil, exit.Fail(exit.Config, "the directory "+dir+" does not exist: no lock was ever taken there", "check --store; pawl run makes it")
 			}
 			made = dir
 		}
@@ -114,7 +115,7 @@ func Chosen(text string) (*URL, error) {
 // that ends after connect, and says what its error means.
 func reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
 	if connect <= 0 {
-		return nil, Usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
+		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
 	}
 	recallPasswords()
 	u, err := Chosen(text)
@@ -124,17 +125,17 @@ func reach(text string, connect time.Duration, f func(context.Context, *URL) err
 	ctx, cancel := context.WithTimeout(context.Background(), connect)
 	defer cancel()
 	err = f(ctx, u)
-	var failed *Failure
+	var failed *exit.Failure
 	switch {
 	case err == nil:
 		return u, nil
 	case errors.As(err, &failed):
 		return nil, failed
 	case ctx.Err() != nil:
-		return nil, Fail(Unavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
+		return nil, exit.Fail(exit.Unavailable, fmt.Sprintf("%s does not answer within %v", u, connect),
 			"check the address, whether the port is the store's and has the TLS that the URL says, and firewalls on the way; if it is slow: --connect-timeout 30s")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, pawl.ErrUnavailable):
-		return nil, OfStore(err, u.String())
+		return nil, exit.OfStore(err, u.String())
 	}
-	return nil, Fail(Config, Plain(err), "the store is now "+u.String()+"; see pawl --help")
+	return nil, exit.Fail(exit.Config, exit.Plain(err), "the store is now "+u.String()+"; see pawl --help")
 }

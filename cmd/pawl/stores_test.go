@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -82,8 +83,8 @@ func FuzzStoreURL(f *testing.F) {
 		const secret = "hunter2horse"
 		s, err := Parse(scheme + ":" + before + ":" + secret + after)
 		if err != nil {
-			if f := As(err); f.code != Config || strings.Contains(f.line(), secret) {
-				t.Fatalf("%s", f.line())
+			if f := exit.As(err); f.Code != exit.Config || strings.Contains(f.Line(), secret) {
+				t.Fatalf("%s", f.Line())
 			}
 			return
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
@@ -35,16 +36,16 @@ func Parse(text string) (*URL, error) {
 		if text == os.Getenv("PAWL_STORE") {
 			what = "$PAWL_STORE"
 		}
-		return nil, Fail(Config, what+" is not a URL: it has no scheme", didYouMean(text)+hint)
+		return nil, exit.Fail(exit.Config, what+" is not a URL: it has no scheme", didYouMean(text)+hint)
 	}
 	scheme = strings.ToLower(scheme)
 	if known := pawl.Schemes(); !slices.Contains(known, scheme) {
 		if scheme == "etcd" || scheme == "etcds" {
-			return nil, Fail(Config, "this pawl was built without the client of etcd",
+			return nil, exit.Fail(exit.Config, "this pawl was built without the client of etcd",
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
 		if scheme == "postgres" || scheme == "postgresql" {
-			return nil, Fail(Config, "this pawl was built without the client of PostgreSQL",
+			return nil, exit.Fail(exit.Config, "this pawl was built without the client of PostgreSQL",
 				"install one with it: go install github.com/pawl-go/pawl/cmd/pawl@latest")
 		}
 		hint := "known are: " + strings.Join(known, ", ") + "; write it as in "
@@ -53,7 +54,7 @@ func Parse(text string) (*URL, error) {
 		} else {
 			hint += "redis://localhost:6379"
 		}
-		return nil, Fail(Config, fmt.Sprintf("unknown kind of store %q", display.Shorten(scheme, 40)), didYouMean(text)+hint)
+		return nil, exit.Fail(exit.Config, fmt.Sprintf("unknown kind of store %q", display.Shorten(scheme, 40)), didYouMean(text)+hint)
 	}
 	parse := storekit.ParseURL
 	if scheme == "file" {
@@ -61,10 +62,10 @@ func Parse(text string) (*URL, error) {
 	}
 	u, err := parse(text)
 	if scheme != "file" && scheme != "mem" && !strings.HasPrefix(text[len(scheme)+1:], "//") {
-		return nil, Fail(Config, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
+		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store does not begin with %[1]s://", scheme), "write it as in "+example(scheme))
 	}
 	if err != nil {
-		return nil, Fail(Config, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
+		return nil, exit.Fail(exit.Config, fmt.Sprintf("the URL of the %s store cannot be parsed", scheme),
 			"ports are numbers, and special characters of a password are written as %xx; examples: pawl --help")
 	}
 	return &URL{scheme, u}, nil
@@ -117,10 +118,10 @@ func sameStore(given string) string {
 // more likely meant for --store, unless that is there. It may contain a password.
 func checkName(name, store string) error {
 	if what, write := likeStore(name); what != "" && store == "" {
-		return Usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
+		return exit.Usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
 	}
 	if err := driver.CheckName(name); err != nil {
-		return Usage(err.Error(), "")
+		return exit.Usage(err.Error(), "")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -88,7 +89,7 @@ func (s *supervisor) emptied() <-chan struct{} {
 func (s *supervisor) ended() (job.Status, error) {
 	status, err := s.job.Status()
 	if err != nil {
-		return status, Fail(System, err.Error(), s.clear("try again"))
+		return status, exit.Fail(exit.System, err.Error(), s.clear("try again"))
 	}
 	left, limited := s.left()
 	if s.lease.Err() != nil || limited && (left <= 0 || s.late) && status.Signal != 0 {

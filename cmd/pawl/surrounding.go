@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -18,7 +19,7 @@ func surrounding(info *pawl.Info, inner string) error {
 	}
 	for _, h := range info.Holders {
 		if slices.ContainsFunc(held(), func(outer driver.Hold) bool { return outer.Lease == h.Lease }) {
-			return Fail(Busy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
+			return exit.Fail(exit.Busy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
 				"use another name, or leave the inner "+inner+" out")
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
@@ -75,7 +76,7 @@ func topCommand(a *app) *cobra.Command {
 			if len(args) > 0 {
 				prefix = args[0]
 				if what, write := likeStore(prefix); what != "" && len(urls) == 0 {
-					return Usage("an argument is the "+what, "name it with: pawl top "+write)
+					return exit.Usage("an argument is the "+what, "name it with: pawl top "+write)
 				}
 			}
 			sources, err := a.sources(urls)
@@ -121,8 +122,8 @@ func (t *top) once(ctx context.Context) error {
 			l := s.source.Ask(ctx)
 			t.take(s, &l)
 		}
-		if f := new(Failure); s.failed != nil && !errors.As(s.failed, &f) {
-			failed = errors.Join(failed, OfStore(s.failed, s.Name))
+		if f := new(exit.Failure); s.failed != nil && !errors.As(s.failed, &f) {
+			failed = errors.Join(failed, exit.OfStore(s.failed, s.Name))
 		} else {
 			failed = errors.Join(failed, s.failed)
 		}
@@ -148,7 +149,7 @@ func (t *top) live(ctx context.Context) error {
 		err = s.Init()
 	}
 	if err != nil {
-		return Fail(System, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls --watch")
+		return exit.Fail(exit.System, "cannot draw on this terminal: "+err.Error(), "see TERM and LANG, or try: pawl ls --watch")
 	}
 	defer s.Fini() // the terminal is as it was, whatever happens
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
@@ -150,14 +151,14 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 			and = ": "
 		}
 		switch {
-		case Unread(s.failed):
-			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " cannot be read in full: " + Plain(s.failed)), wrong, true})
+		case exit.Unread(s.failed):
+			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " cannot be read in full: " + exit.Plain(s.failed)), wrong, true})
 		case s.failed != nil:
 			text := "does not answer"
 			if !s.Asked.IsZero() {
 				text += " since " + s.Asked.Local().Format(time.TimeOnly)
 			}
-			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " " + text + ": " + Plain(s.failed)), wrong, true})
+			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " " + text + ": " + exit.Plain(s.failed)), wrong, true})
 		case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
 			notes = append(notes, topNote{text: of + and + strings.TrimPrefix(closed(s.State), "pawl: "), level: doubtful})
 		case of != "":

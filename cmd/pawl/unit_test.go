@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -47,9 +48,9 @@ func TestParseRun(t *testing.T) {
 func TestParseRunRefuses(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 1<<20), "a\x00b", "a\nb", "a\xff"} {
 		_, err := parseRun([]string{name, "cmd"})
-		f := As(err)
-		if f.code != Misuse || len(f.line()) > 300 || strings.ContainsAny(f.line(), "\x00\n") {
-			t.Errorf("%.20q: %d %.300s", name, f.code, f.line())
+		f := exit.As(err)
+		if f.Code != exit.Misuse || len(f.Line()) > 300 || strings.ContainsAny(f.Line(), "\x00\n") {
+			t.Errorf("%.20q: %d %.300s", name, f.Code, f.Line())
 		}
 	}
 }
@@ -58,8 +59,8 @@ func TestParseRunRefuses(t *testing.T) {
 func TestParseRunNumbers(t *testing.T) {
 	for _, flag := range []string{"--slots", "-E"} {
 		_, err := parseRun([]string{"x", flag, "many", "cmd"})
-		if f := As(err); f.code != Misuse || !strings.Contains(f.line(), `"many" is no number; use a whole number`) {
-			t.Errorf("%s: exit code %d, %s", flag, f.code, f.line())
+		if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), `"many" is no number; use a whole number`) {
+			t.Errorf("%s: exit code %d, %s", flag, f.Code, f.Line())
 		}
 	}
 }
@@ -67,8 +68,8 @@ func TestParseRunNumbers(t *testing.T) {
 // TestParseRunWithoutName: the command's first word is not taken for the name.
 func TestParseRunWithoutName(t *testing.T) {
 	_, err := parseRun([]string{"-n", "--", "sudo", "reboot"})
-	if f := As(err); f.code != Misuse || !strings.Contains(f.line(), "pawl run NAME -- sudo") {
-		t.Errorf("exit code %d, %s", f.code, f.line())
+	if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), "pawl run NAME -- sudo") {
+		t.Errorf("exit code %d, %s", f.Code, f.Line())
 	}
 }
 
@@ -100,11 +101,11 @@ func FuzzParseRun(f *testing.F) {
 		if !slices.Equal(args, given) {
 			t.Fatalf("arguments were changed to %q", args)
 		}
-		var fl *Failure
+		var fl *exit.Failure
 		switch {
 		case errors.Is(err, pflag.ErrHelp):
 		case err != nil:
-			if !errors.As(err, &fl) || fl.code != Misuse || !utf8.ValidString(fl.line()) || strings.Contains(fl.line(), "\n") {
+			if !errors.As(err, &fl) || fl.Code != exit.Misuse || !utf8.ValidString(fl.Line()) || strings.Contains(fl.Line(), "\n") {
 				t.Fatalf("%q: %v", args, err)
 			}
 		case len(a.command) == 0 || !slices.Equal(args[len(args)-len(a.command):], a.command):
@@ -116,8 +117,8 @@ func FuzzParseRun(f *testing.F) {
 }
 
 func TestFlagNames(t *testing.T) {
-	f := As((&runner{runArgs: &runArgs{name: "TTL"}, store: &store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
-	if got := f.line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
+	f := exit.As((&runner{runArgs: &runArgs{name: "TTL"}, store: &store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
+	if got := f.Line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
 		t.Errorf("%s", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 // otherCommands are words of other tools for commands that pawl has under another name.
@@ -17,7 +18,7 @@ var otherCommands = map[string]string{
 }
 
 // unknownCommand is the mistake of typing a command that there is not.
-func unknownCommand(root *cobra.Command, word string) *Failure {
+func unknownCommand(root *cobra.Command, word string) *exit.Failure {
 	var names []string
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -28,5 +29,5 @@ func unknownCommand(root *cobra.Command, word string) *Failure {
 	if meant := nearest(word, names, otherCommands); meant != "" {
 		hint = "did you mean pawl " + meant + "? " + hint
 	}
-	return Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)
+	return exit.Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -143,14 +144,14 @@ func (r *runner) refused(err error) error {
 	case errors.As(err, &closed):
 		return r.closedFailure(closed.Left, "")
 	case errors.As(err, &dead):
-		return Fail(Busy, fmt.Sprintf("%q: %v", r.name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
+		return exit.Fail(exit.Busy, fmt.Sprintf("%q: %v", r.name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
 	case errors.As(err, &held):
 		if !r.turns {
 			show = "wait for it with --wait 5m, or " + show
 		}
-		return Fail(Busy, fmt.Sprintf("%q: %s", r.name, display.HeldBy(held.Info)), show)
+		return exit.Fail(exit.Busy, fmt.Sprintf("%q: %s", r.name, display.HeldBy(held.Info)), show)
 	}
-	return OfStore(err, r.store.URL.String())
+	return exit.OfStore(err, r.store.URL.String())
 }
 
 // inVain returns the failure when the time to wait is over.
@@ -161,7 +162,7 @@ func (r *runner) inVain(err error) error {
 	}
 	n := r.look(context.Background())
 	if n.failed != nil {
-		return Fail(Unavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.silence(r.store.URL)), "check it, and the network on the way")
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.silence(r.store.URL)), "check it, and the network on the way")
 	}
 	text := fmt.Sprintf("%q: %s", r.name, strings.TrimSuffix(waited, "; "))
 	if held := new(pawl.HeldError); errors.As(err, &held) {
@@ -169,11 +170,11 @@ func (r *runner) inVain(err error) error {
 	} else if n.info != nil && len(n.info.Holders) > 0 {
 		text += "; " + display.HeldBy(n.info)
 	}
-	return Fail(Busy, text, "wait longer, or see: "+r.store.show(r.name))
+	return exit.Fail(exit.Busy, text, "wait longer, or see: "+r.store.show(r.name))
 }
 
 func (r *runner) closedFailure(left time.Duration, before string) error {
-	return Fail(Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, ClosedFor(left)),
+	return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, ClosedFor(left)),
 		fmt.Sprintf("wait with --wait %v, or, if nobody can hold a lock, see: pawl bless --help", (left+time.Minute-1).Truncate(time.Minute)))
 }
 

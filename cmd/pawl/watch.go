@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
@@ -96,7 +97,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 		began := time.Now()
 		look := history.Ask(ctx, w.store.Client, w.list)
 		if first && len(look.Infos) == 0 && !look.Answered() {
-			return OfStore(look.Err, w.seen.Name)
+			return exit.OfStore(look.Err, w.seen.Name)
 		}
 		for _, c := range w.changes(&look, began) {
 			if err := w.tell(c); err != nil {
@@ -253,7 +254,7 @@ func (w *watching) unread(look *history.Look) (all []change) {
 		if !w.wants(name) || slices.Contains(w.damaged, name) {
 			continue
 		}
-		text := strings.TrimPrefix(Plain(unreadOf(look.Err, name)), pawl.ErrUnavailable.Error()+": ")
+		text := strings.TrimPrefix(exit.Plain(unreadOf(look.Err, name)), pawl.ErrUnavailable.Error()+": ")
 		all = append(all, change{Event: "unread", Name: name, Error: text, said: name + "  " + text})
 	}
 	w.damaged = names
@@ -291,7 +292,7 @@ func (w *watching) silence(look *history.Look, began time.Time) []change {
 	if n.failed == nil {
 		return []change{{Event: "answers", Seconds: n.back.Seconds()}}
 	}
-	c := change{Event: "silent", Seconds: n.away.Seconds(), Error: Plain(n.failed), said: Plain(n.failed)}
+	c := change{Event: "silent", Seconds: n.away.Seconds(), Error: exit.Plain(n.failed), said: exit.Plain(n.failed)}
 	if errors.Is(n.failed, pawl.ErrUnavailable) || errors.Is(n.failed, context.DeadlineExceeded) {
 		c.said = n.silence(w.store.URL)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
@@ -92,7 +93,7 @@ func TestWatch(t *testing.T) {
 			first.end(0)
 			says("granted", "release 8")
 			w.pawl("break", "-s", url, "deploy", "--force", "--why", "it hangs").end(0)
-			second.end(Lost)
+			second.end(exit.Lost)
 			says("released", "release 8")
 			w.create("out0")
 			old.end(0)

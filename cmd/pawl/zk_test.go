@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
@@ -28,9 +29,9 @@ func TestZooKeeper(t *testing.T) {
 		store, want string
 		code        int
 	}{
-		{"zk://me:s3cret@127.0.0.1:1", "is the server running", Unavailable},
-		{"zk://me:s3cret@" + addr + "?nonsense=1", "nonsense", Config},
-		{"zk://me:s3cret@" + addr, "at most", Config},
+		{"zk://me:s3cret@127.0.0.1:1", "is the server running", exit.Unavailable},
+		{"zk://me:s3cret@" + addr + "?nonsense=1", "nonsense", exit.Config},
+		{"zk://me:s3cret@" + addr, "at most", exit.Config},
 	} {
 		p := w.pawl("run", "-s", c.store, "--ttl", "10m", "deploy", "true")
 		p.end(c.code)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package exit has the exit codes of the command and the one line that says why it failed.
+package exit
 
 import (
 	"context"
@@ -45,26 +46,27 @@ var Kinds = map[int]string{
 
 // Failure is an error with an exit code, that says what to type next.
 type Failure struct {
-	code int
-	kind string // as in kinds; code may be another one, of the user's choice
-	text string // what happened
-	hint string // what to type next; may be empty if text says it
-	told bool   // the user knows already
+	Code int
+	Kind string // as in kinds; code may be another one, of the user's choice
+	Text string // what happened
+	Hint string // what to type next; may be empty if text says it
+	Told bool   // the user knows already
 
-	advice string // for an operator, at the server; may be empty
+	Advice string // for an operator, at the server; may be empty
 }
 
+// Fail is a failure with a code, what happened, and what to type next.
 func Fail(code int, text, hint string) *Failure {
-	return &Failure{code: code, kind: Kinds[code], text: text, hint: hint}
+	return &Failure{Code: code, Kind: Kinds[code], Text: text, Hint: hint}
 }
 
 // Usage is a mistake in the command line.
 func Usage(text, hint string) *Failure { return Fail(Misuse, text, hint) }
 
 func (f *Failure) Error() string {
-	text := FlagNames.Replace(f.text)
-	if f.hint != "" {
-		text += "; " + f.hint
+	text := FlagNames.Replace(f.Text)
+	if f.Hint != "" {
+		text += "; " + f.Hint
 	}
 	return display.Printable(text)
 }
@@ -80,9 +82,9 @@ var FlagNames = strings.NewReplacer(
 	"filelock, redislock (not with Mode Efficiency), zklock, etcdlock, pglock and memlock have them", "stores of kind file, redis (without ?mode=), zk, etcd and postgres have them",
 )
 
-// line is the one line that the user gets. It is one, so that the last line
+// Line is the one line that the user gets. It is one, so that the last line
 // on stderr always begins with the kind of failure.
-func (f *Failure) line() string { return "pawl: " + f.kind + ": " + f.Error() }
+func (f *Failure) Line() string { return "pawl: " + f.Kind + ": " + f.Error() }
 
 // As returns err as a failure. What is none by itself comes from the
 // parser of the command line.
@@ -113,7 +115,7 @@ func Unread(err error) bool {
 // OfStore returns the failure for an error of the store.
 func OfStore(err error, store string) *Failure {
 	f := storeError(err, store)
-	f.advice = storekit.Advice(err)
+	f.Advice = storekit.Advice(err)
 	return f
 }
 
