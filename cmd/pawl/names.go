@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
 )
 
 // meant returns the name that is held and most like one that nobody holds, or "".
@@ -21,7 +22,7 @@ func (s *store) meant(ctx context.Context, name string) string {
 	for _, info := range infos {
 		names = append(names, info.Name)
 	}
-	return nearest(name, names, nil)
+	return suggest.Nearest(name, names, nil)
 }
 
 // misspelt says on w which name may be meant, if nobody has had the lock of the name lately.

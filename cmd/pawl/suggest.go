@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
 )
 
 // otherFlags are words of other tools for flags that pawl has under another name.
@@ -20,7 +22,7 @@ func likeFlag(err error, fs *pflag.FlagSet) string {
 	}
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if meant := nearest(missing.GetSpecifiedName(), names, otherFlags); meant != "" {
+	if meant := suggest.Nearest(missing.GetSpecifiedName(), names, otherFlags); meant != "" {
 		return "did you mean --" + meant + "? "
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
 )
 
 // otherCommands are words of other tools for commands that pawl has under another name.
@@ -26,7 +27,7 @@ func unknownCommand(root *cobra.Command, word string) *exit.Failure {
 		}
 	}
 	hint := "try: pawl --help"
-	if meant := nearest(word, names, otherCommands); meant != "" {
+	if meant := suggest.Nearest(word, names, otherCommands); meant != "" {
 		hint = "did you mean pawl " + meant + "? " + hint
 	}
 	return exit.Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package suggest
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestNearest(t *testing.T) {
 		"rnu": "run", "rum": "run", "brake": "break", "brek": "break", "shwo": "show", "maxttl": "max-ttl", "max-tlt": "max-ttl",
 		"list": "ls", "unlock": "break", "frobnicate": "", "x": "", "": "", "help": "", strings.Repeat("x", 100): "",
 	} {
-		if got := nearest(word, names, map[string]string{"list": "ls", "unlock": "break"}); got != want {
+		if got := Nearest(word, names, map[string]string{"list": "ls", "unlock": "break"}); got != want {
 			t.Errorf("%.20q: %q, want %q", word, got, want)
 		}
 	}

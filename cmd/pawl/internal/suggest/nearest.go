@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package suggest finds the word that was likely meant.
+package suggest
 
 import "slices"
 
-// nearest returns which of names was likely meant by word, or "". others has words
+// Nearest returns which of names was likely meant by word, or "". others has words
 // for some of them that are not like them.
-func nearest(word string, names []string, others map[string]string) string {
+func Nearest(word string, names []string, others map[string]string) string {
 	if name := others[word]; slices.Contains(names, name) {
 		return name
 	}
