@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -101,7 +102,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 	for first := true; ; first = false {
 		n, err := f.look(ctx)
 		if err == nil {
-			err = surrounding(n.info, "pawl wait")
+			err = nested.Surrounding(n.info, "pawl wait")
 		}
 		if err != nil || n.free {
 			return n, err

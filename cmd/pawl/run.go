@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -260,7 +261,7 @@ func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job
 	spec := &job.Spec{
 		Path:     path,
 		Args:     r.command,
-		Env:      environ(lease, r.name, r.store.URL.String(), r.keepPasswords),
+		Env:      nested.Environ(lease, r.name, r.store.URL.String(), r.keepPasswords),
 		Inherit:  lease.Files(),
 		Private:  r.leftovers == releaseLeftovers,
 		Grace:    r.grace,

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/filelock"
 )
@@ -117,7 +118,7 @@ func reach(text string, connect time.Duration, f func(context.Context, *URL) err
 	if connect <= 0 {
 		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
 	}
-	recallPasswords()
+	nested.RecallPasswords()
 	u, err := Chosen(text)
 	if err != nil {
 		return nil, err

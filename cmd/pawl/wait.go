@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
@@ -85,15 +86,15 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 // within returns an error if we are part of a command that runs under the very
 // lock, which would never end.
 func (r *runner) within(ctx context.Context) error {
-	if len(held()) == 0 {
+	if len(nested.Held()) == 0 {
 		return nil
 	}
-	return surrounding(r.look(ctx).info, "pawl "+r.verb())
+	return nested.Surrounding(r.look(ctx).info, "pawl "+r.verb())
 }
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
 	opts := []pawl.Option{pawl.Why(r.why), pawl.MaxHold(r.maxHold)}
-	for _, h := range held() {
+	for _, h := range nested.Held() {
 		opts = append(opts, pawl.Holding(h.Name, h.Lease))
 	}
 	if r.inDeadlock {

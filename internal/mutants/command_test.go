@@ -13,13 +13,13 @@ func init() {
 	history := func(name, file, old, new, pkg, test string) mutant {
 		return mutant{name: name, file: "cmd/pawl/internal/history/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
-	fedBack := command("what a command is told of its store changes the locks in it", "environ.go",
+	fedBack := command("what a command is told of its store changes the locks in it", "internal/nested/environ.go",
 		`"PAWL_LEASE_STORE="+r.store.url.String(),`, `"PAWL_STORE="+r.store.url.String(),`, "TestNestedTakesTheSameLock")
-	fedBack.also = []edit{{"cmd/pawl/environ.go", `"PAWL_LEASE", "PAWL_LEASE_STORE",`, `"PAWL_LEASE", "PAWL_STORE",`}}
+	fedBack.also = []edit{{"cmd/pawl/internal/nested/environ.go", `"PAWL_LEASE", "PAWL_LEASE_STORE",`, `"PAWL_LEASE", "PAWL_STORE",`}}
 	mutants = append(mutants, fedBack,
-		command("passwords are kept from those inside as well", "environ.go",
+		command("passwords are kept from those inside as well", "internal/nested/environ.go",
 			"_ = os.Setenv(key, value)", "_ = value", "TestNestedPassword"),
-		command("the command inherits passwords", "environ.go",
+		command("the command inherits passwords", "internal/nested/environ.go",
 			"!r.keepPasswords && canKeep()", "false && canKeep()", "TestNestedPassword"),
 		command("a lease of which nobody was told stays", "acquire.go",
 			"return 0, err // Close gives it back", "r.store.left = true\n\t\t\treturn 0, err", "TestAcquireRedis"),

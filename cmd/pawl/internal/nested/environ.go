@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package nested is what a "pawl run" tells the command that it runs, and any pawl inside of that:
+// its lease, what is held around, and where passwords are.
+package nested
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"runtime"
@@ -11,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -18,8 +22,8 @@ import (
 // "pawl run" around it: the id of each, "=" and its name, escaped as in the path of a URL.
 const heldVar = "PAWL_HELD"
 
-// held returns the leases that are held around us.
-func held() (holds []driver.Hold) {
+// Held returns the leases that are held around us.
+func Held() (holds []driver.Hold) {
 	for _, s := range strings.Fields(os.Getenv(heldVar)) {
 		lease, name, _ := strings.Cut(s, "=")
 		if name, err := url.PathUnescape(name); err == nil {
@@ -29,13 +33,28 @@ func held() (holds []driver.Hold) {
 	return holds
 }
 
+// Surrounding returns an error if the lock is held by a "pawl run" around us. inner is the command
+// that would wait for it in vain. It is nil if info is: acquiring will tell why.
+func Surrounding(info *pawl.Info, inner string) error {
+	if info == nil {
+		return nil
+	}
+	for _, h := range info.Holders {
+		if slices.ContainsFunc(Held(), func(outer driver.Hold) bool { return outer.Lease == h.Lease }) {
+			return exit.Fail(exit.Busy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
+				"use another name, or leave the inner "+inner+" out")
+		}
+	}
+	return nil
+}
+
 // outputs are the variables by which the command is told of its lease. No pawl reads
 // one of them to find its store: a script takes the same lock whether or not it
 // runs beneath another "pawl run".
 var outputs = []string{"PAWL_LOCK", "PAWL_LEASE", "PAWL_LEASE_STORE", "PAWL_TOKEN", heldVar, keepersVar}
 
-// environ returns the environment of a command that runs under a lease on name, in store.
-func environ(lease *pawl.Lease, name, store string, keepPasswords bool) []string {
+// Environ returns the environment of a command that runs under a lease on name, in store.
+func Environ(lease *pawl.Lease, name, store string, keepPasswords bool) []string {
 	dropped, keepers := outputs, keepers()
 	if !keepPasswords && canKeep() {
 		dropped = slices.Concat(outputs, passwords)
@@ -91,9 +110,9 @@ func canKeep() bool {
 	return err == nil
 }
 
-// recallPasswords sets the passwords that a "pawl run" around us has kept. One that is set here,
+// RecallPasswords sets the passwords that a "pawl run" around us has kept. One that is set here,
 // even to nothing, stays.
-func recallPasswords() {
+func RecallPasswords() {
 	for _, pid := range slices.Backward(keepers()) {
 		if n, err := strconv.Atoi(pid); err != nil || n <= 0 {
 			continue
