@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -149,17 +150,17 @@ func (r *runner) pid() int {
 
 // adopter returns the driver of a store whose leases can outlive the process that takes
 // them.
-func adopter(s *store) (driver.Adopter, error) {
-	if d, ok := s.driver.(driver.Adopter); ok && s.Guarantees().Expiry {
+func adopter(s *stores.Store) (driver.Adopter, error) {
+	if d, ok := s.Driver.(driver.Adopter); ok && s.Guarantees().Expiry {
 		return d, nil
 	}
-	return nil, endsWithUs(s.URL.scheme, "NAME")
+	return nil, endsWithUs(s.URL.Scheme, "NAME")
 }
 
 // noFiles refuses a directory before it is made.
 func noFiles(a *app, name string) error {
-	if u, err := Chosen(a.store); err == nil && u.scheme == "file" {
-		return endsWithUs(u.scheme, display.Quote(name))
+	if u, err := stores.Chosen(a.store); err == nil && u.Scheme == "file" {
+		return endsWithUs(u.Scheme, display.Quote(name))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 // app is what the commands share.
@@ -32,7 +33,9 @@ func (a *app) JSONFlag(cmd *cobra.Command) {
 }
 
 // open opens the store of a command that is not "run".
-func (a *app) open() (*store, error) { return open(a.store, a.connect, &pawl.Options{}, false) }
+func (a *app) open() (*stores.Store, error) {
+	return stores.Open(a.store, a.connect, &pawl.Options{}, false)
+}
 
 func connectFlag(fs *pflag.FlagSet, d *time.Duration) {
 	durationVar(fs, d, "connect-timeout", 5*time.Second, "connect to a server for at most this `DURATION`")
@@ -68,7 +71,7 @@ func args(low, high int, hint string) cobra.PositionalArgs {
 			return exit.Usage("an argument is missing", hint)
 		}
 		if len(args) > high {
-			if what, write := likeStore(args[high]); what != "" {
+			if what, write := stores.LikeStore(args[high]); what != "" {
 				return exit.Usage("an argument is the "+what, "name it with: "+cmd.CommandPath()+" "+write)
 			}
 			return exit.Usage(fmt.Sprintf("unexpected argument %q", display.Shorten(args[high], 40)), hint)

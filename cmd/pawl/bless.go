@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 func blessCommand(a *app) *cobra.Command {
@@ -42,11 +43,11 @@ type blessJSON struct {
 }
 
 func bless(a *app, yes bool) error {
-	u, err := reach(a.store, a.connect, func(ctx context.Context, u *URL) error {
-		bless := blessings[u.scheme]
+	u, err := stores.Reach(a.store, a.connect, func(ctx context.Context, u *stores.URL) error {
+		bless := blessings[u.Scheme]
 		switch {
 		case bless == nil:
-			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.scheme),
+			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.Scheme),
 				"name another one with --store redis://HOST")
 		case !yes:
 			return exit.Usage("two can hold the same lock unless every lease that the server may have forgotten has ended",

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -66,13 +67,13 @@ may be misspelt.`,
 }
 
 func (b *breakArgs) check(store string) error {
-	again := "pawl break " + display.Quote(b.name) + sameStore(store)
-	switch err := checkName(b.name, store); {
+	again := "pawl break " + display.Quote(b.name) + stores.SameStore(store)
+	switch err := stores.CheckName(b.name, store); {
 	case err != nil:
 		return err
 	case (b.lease == "") == !b.force:
 		return exit.Usage("say which lease to break: either --lease ID or --force",
-			"see its id with: pawl show "+display.Quote(b.name)+sameStore(store))
+			"see its id with: pawl show "+display.Quote(b.name)+stores.SameStore(store))
 	case strings.TrimSpace(b.why) == "":
 		return exit.Usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
 	case b.wait <= 0:
@@ -135,7 +136,7 @@ func breakLease(a *app, ctx context.Context, b *breakArgs) error {
 }
 
 // leases returns the ids of the leases to break.
-func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
+func (b *breakArgs) leases(ctx context.Context, s *stores.Store) ([]string, error) {
 	if !b.force {
 		return []string{b.lease}, nil
 	}
@@ -158,24 +159,24 @@ func (b *breakArgs) leases(ctx context.Context, s *store) ([]string, error) {
 
 // nobody is no success: whoever breaks a lock expects that there was one, and the name may be
 // misspelt.
-func (b *breakArgs) nobody(ctx context.Context, s *store) error {
-	hint := "see which names there are: pawl ls" + s.flag
-	if meant := s.meant(ctx, b.name); meant != "" {
+func (b *breakArgs) nobody(ctx context.Context, s *stores.Store) error {
+	hint := "see which names there are: pawl ls" + s.Flag
+	if meant := s.Meant(ctx, b.name); meant != "" {
 		hint = "did you mean " + display.Quote(meant) + "? " + hint
 	}
 	return exit.Fail(exit.Nobody, fmt.Sprintf("nobody holds %q: nothing was broken", b.name), hint)
 }
 
 // end says how to end a process that knows nothing of leases.
-func (b *breakArgs) end(h driver.Held, s *store) string {
+func (b *breakArgs) end(h driver.Held, s *stores.Store) string {
 	if h.PID == 0 {
-		return "look again: " + s.show(b.name)
+		return "look again: " + s.Show(b.name)
 	}
 	return fmt.Sprintf("end it with: kill %d", h.PID)
 }
 
-func (b *breakArgs) failure(ctx context.Context, s *store, err error) error {
-	look := "look again: " + s.show(b.name)
+func (b *breakArgs) failure(ctx context.Context, s *stores.Store, err error) error {
+	look := "look again: " + s.Show(b.name)
 	switch {
 	case errors.Is(err, pawl.ErrReleased):
 		return b.nobody(ctx, s)

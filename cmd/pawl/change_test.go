@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -28,12 +29,12 @@ type looks struct {
 }
 
 func newLooks(t *testing.T) *looks {
-	u, err := Parse("redis://localhost")
+	u, err := stores.Parse("redis://localhost")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &looks{T: t}
-	l.watching = &watching{app: &app{stdout: &l.out}, store: &store{URL: u}, past: history.New(0), seen: history.Store{Name: "redis://localhost"}}
+	l.watching = &watching{app: &app{stdout: &l.out}, store: &stores.Store{URL: u}, past: history.New(0), seen: history.Store{Name: "redis://localhost"}}
 	return l
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -63,7 +64,7 @@ func tripFinding(median, slowest time.Duration, expiry bool) driver.Finding {
 
 // grants tells whether the store grants anything, and on what its clients have agreed.
 func (d *doctor) grants(ctx context.Context) {
-	state, err := d.store.state(ctx)
+	state, err := d.store.State(ctx)
 	switch {
 	case err != nil:
 		f := exit.As(err)
@@ -75,10 +76,10 @@ func (d *doctor) grants(ctx context.Context) {
 	}
 	d.out.State = state
 	longest, _ := time.ParseDuration(state.MaxTTL) // 0 as long as nobody has set it
-	refused := d.store.URL.refused(longest)
+	refused := d.store.URL.Refused(longest)
 	if refused {
 		d.tell(driver.Finding{Check: "max-ttl", Level: driver.Problem,
-			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", limit(state), longest),
+			Text: fmt.Sprintf("%s, and this URL lacks ?max_ttl=%v: programs with it are refused", stores.Limit(state), longest),
 			Do:   "add it, in all programs, or lower the store's with pawl max-ttl"})
 	} else {
 		d.tell(limitFinding(state, longest, d.trip))
@@ -102,7 +103,7 @@ func (d *doctor) grants(ctx context.Context) {
 // limitFinding says on what longest TTL the clients of the store have agreed, and whether that is enough for
 // answers that take as long as trip: a renewal should get one within a sixth.
 func limitFinding(state *report.State, longest, trip time.Duration) driver.Finding {
-	f := driver.Finding{Check: "max-ttl", Text: limit(state)}
+	f := driver.Finding{Check: "max-ttl", Text: stores.Limit(state)}
 	if least := (6*trip + time.Second - 1).Truncate(time.Second); longest > 0 && 6*trip > longest {
 		f.Level = driver.Warning
 		f.Text += fmt.Sprintf(", which is less than six round trips of %v: leases may be lost", trip.Round(time.Millisecond))
@@ -162,7 +163,7 @@ func (d *doctor) locks(ctx context.Context) {
 		found := d.stuck(info)
 		told += len(found)
 		if told > mostLocks {
-			d.tell(driver.Finding{Check: "locks", Level: driver.Warning, Text: "there are more such locks", Do: "see: pawl ls --sort age" + d.store.flag})
+			d.tell(driver.Finding{Check: "locks", Level: driver.Warning, Text: "there are more such locks", Do: "see: pawl ls --sort age" + d.store.Flag})
 			return
 		}
 		for _, f := range found {
@@ -208,8 +209,8 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		found = append(found, driver.Finding{Check: check, Level: driver.Warning, Text: fmt.Sprintf("%q ", info.Name) + text, Do: do})
 	}
 	for _, h := range info.Holders {
-		show := "see: " + d.store.show(info.Name)
-		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, display.Quote(info.Name), d.store.flag, h.Lease)
+		show := "see: " + d.store.Show(info.Name)
+		end := fmt.Sprintf("%s; end it with: pawl break %s%s --lease %s --why TEXT", show, display.Quote(info.Name), d.store.Flag, h.Lease)
 		switch {
 		case h.Transaction != nil:
 			warn("transaction", fmt.Sprintf("is kept by an open transaction that a lease of %v guarded, which has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
@@ -222,7 +223,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		}
 	}
 	if len(info.Holders) == 0 && len(info.Waiters) > 0 && (d.out.State == nil || d.out.State.Closed == "") {
-		warn("queue", fmt.Sprintf("is held by nobody; waiting for it all the same: %d", len(info.Waiters)), "see who they are, and whether they live: "+d.store.show(info.Name))
+		warn("queue", fmt.Sprintf("is held by nobody; waiting for it all the same: %d", len(info.Waiters)), "see who they are, and whether they live: "+d.store.Show(info.Name))
 	}
 	dead := 0
 	for _, w := range info.Waiters {
@@ -231,14 +232,14 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 		}
 	}
 	if dead > 0 {
-		warn("queue", fmt.Sprintf("has waiters whose process is here no more: %d", dead), "look again when a TTL is over: "+d.store.show(info.Name))
+		warn("queue", fmt.Sprintf("has waiters whose process is here no more: %d", dead), "look again when a TTL is over: "+d.store.Show(info.Name))
 	}
 	return found
 }
 
 // examineRedlock is what is wrong with the nodes, where too few answer.
-func examineRedlock(ctx context.Context, s *URL) []driver.Finding {
-	found, err := redlock.Examine(ctx, s.secret(), &redlock.Options{Options: *redisOptions(ctx)})
+func examineRedlock(ctx context.Context, s *stores.URL) []driver.Finding {
+	found, err := redlock.Examine(ctx, s.Secret(), &redlock.Options{Options: *stores.RedisOptions(ctx)})
 	if err != nil {
 		return nil // as opening it has said
 	}

@@ -64,6 +64,6 @@ func (d *doctor) changing(ctx context.Context, infos []*pawl.Info) {
 	often := seen.Changing()
 	for _, name := range history.Sorted(often) {
 		d.tellOf(name, driver.Finding{Check: "changes hands", Text: fmt.Sprintf("%q changes hands often: %d leases in %d looks; if it is a leader or a long job, see: pawl watch %s%s",
-			name, often[name], lookTimes-1, display.Quote(name), d.store.flag)})
+			name, often[name], lookTimes-1, display.Quote(name), d.store.Flag)})
 	}
 }

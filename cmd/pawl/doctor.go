@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -61,7 +62,7 @@ type doctor struct {
 	*app
 	long     time.Duration
 	probes   bool
-	store    *store
+	store    *stores.Store
 	findings []driver.Finding
 	trip     time.Duration // the median
 	out      doctorJSON
@@ -94,7 +95,7 @@ type tripJSON struct {
 }
 
 func (d *doctor) run(ctx context.Context) error {
-	u, err := Chosen(d.app.store)
+	u, err := stores.Chosen(d.app.store)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (d *doctor) run(ctx context.Context) error {
 			return err
 		}
 		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.Text, Do: cmp.Or(f.Advice, f.Hint, "see pawl --help")})
-		if u.scheme == "redlock" {
+		if u.Scheme == "redlock" {
 			ctx, cancel := context.WithTimeout(ctx, d.connect)
 			defer cancel()
 			for _, f := range examineRedlock(ctx, u) {
@@ -147,7 +148,7 @@ func (d *doctor) examine(ctx context.Context) {
 		defer cancel()
 		f(ctx)
 	}
-	if e, ok := d.store.driver.(driver.Examiner); ok {
+	if e, ok := d.store.Driver.(driver.Examiner); ok {
 		within(func(ctx context.Context) {
 			for _, f := range e.Examine(ctx) {
 				d.tell(f)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -69,7 +70,7 @@ func TestStuck(t *testing.T) {
 		{"with a queue", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}}}, ""},
 		{"with a dead waiter", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}, {Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}}}, "queue"},
 	} {
-		d := &doctor{store: &store{flag: " -s file:///x"}, long: time.Hour}
+		d := &doctor{store: &stores.Store{Flag: " -s file:///x"}, long: time.Hour}
 		var checks []string
 		for _, f := range d.stuck(c.info) {
 			checks = append(checks, f.Check)
@@ -81,7 +82,7 @@ func TestStuck(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	d := &doctor{store: &store{}, long: time.Hour, out: doctorJSON{State: &report.State{Closed: "3s"}}}
+	d := &doctor{store: &stores.Store{}, long: time.Hour, out: doctorJSON{State: &report.State{Closed: "3s"}}}
 	if found := d.stuck(&pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}); len(found) > 0 {
 		t.Errorf("in quarantine a queue waits for good reason: %+v", found)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 const waitHelp = `Wait until the lock NAME is free: nobody holds it, nobody waits for it, and the
@@ -40,7 +41,7 @@ type freeing struct {
 	name  string
 	wait  time.Duration // negative: for ever
 	quiet bool
-	store *store
+	store *stores.Store
 
 	noWait bool
 }
@@ -75,7 +76,7 @@ func waitCommand(a *app) *cobra.Command {
 }
 
 func (f *freeing) run(ctx context.Context) (err error) {
-	if err := checkName(f.name, f.app.store); err != nil {
+	if err := stores.CheckName(f.name, f.app.store); err != nil {
 		return err
 	}
 	if f.store, err = f.open(); err != nil {
@@ -87,7 +88,7 @@ func (f *freeing) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err == nil && !f.quiet {
-		f.store.misspelt(ctx, f.stderr, n.info)
+		f.store.Misspelt(ctx, f.stderr, n.info)
 	}
 	if told := f.print(showJSON{schema, f.store.URL.String(), report.LockOf(n.info), n.state}, func(io.Writer) error { return nil }); told != nil {
 		return told
@@ -167,9 +168,9 @@ func (f *freeing) inVain(n seen) error {
 	text := fmt.Sprintf("%q: waited %v in vain", f.name, f.wait)
 	switch {
 	case len(n.info.Holders) > 0:
-		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.info), "wait longer, or see: "+f.store.show(f.name))
+		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.info), "wait longer, or see: "+f.store.Show(f.name))
 	case n.quarantine > 0:
 		return exit.Fail(exit.Unavailable, text+"; "+ClosedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
 	}
-	return exit.Fail(exit.Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.show(f.name))
+	return exit.Fail(exit.Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.Show(f.name))
 }

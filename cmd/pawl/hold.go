@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -73,7 +74,7 @@ func holdCommand(a *app) *cobra.Command {
 }
 
 func (a *runArgs) checkHold() error {
-	again := "pawl hold " + display.Quote(a.name) + sameStore(a.store)
+	again := "pawl hold " + display.Quote(a.name) + stores.SameStore(a.store)
 	switch {
 	case a.holdFor <= 0:
 		return exit.Usage("say for how long: a lock that somebody forgets stays locked", "try: "+again+` --for 10m --why "maintenance"`)

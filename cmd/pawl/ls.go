@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 func lsCommand(a *app) *cobra.Command {
@@ -46,7 +47,7 @@ between is told by "pawl watch".`,
 			prefix := ""
 			if len(args) > 0 {
 				prefix = args[0]
-				if what, write := likeStore(prefix); what != "" && a.store == "" {
+				if what, write := stores.LikeStore(prefix); what != "" && a.store == "" {
 					return exit.Usage("an argument is the "+what, "name it with: pawl ls "+write)
 				}
 			}
@@ -87,7 +88,7 @@ func list(a *app, ctx context.Context, prefix string, order lsOrder) error {
 	}
 	err = a.print(out, func(w io.Writer) error {
 		if l.state != nil && l.state.Closed != "" {
-			fmt.Fprintln(a.stderr, closed(l.state))
+			fmt.Fprintln(a.stderr, stores.Closed(l.state))
 		}
 		width, _ := display.SizeOf(w)
 		return printTable(w, width, l.infos)
@@ -104,7 +105,7 @@ type listing struct {
 }
 
 // listAll returns an error if there is nothing to show.
-func listAll(ctx context.Context, s *store, prefix string, order lsOrder) (l listing, err error) {
+func listAll(ctx context.Context, s *stores.Store, prefix string, order lsOrder) (l listing, err error) {
 	l.infos, err = s.List(ctx, prefix)
 	if err != nil {
 		l.failed, l.unread = exit.OfStore(err, s.URL.String()), exit.Unread(err)
@@ -112,7 +113,7 @@ func listAll(ctx context.Context, s *store, prefix string, order lsOrder) (l lis
 	if len(l.infos) == 0 && l.failed != nil {
 		return l, l.failed
 	}
-	if l.state, err = s.state(ctx); err != nil {
+	if l.state, err = s.State(ctx); err != nil {
 		return l, err
 	}
 	slices.SortStableFunc(l.infos, lsOrders[order])

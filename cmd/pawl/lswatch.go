@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 // lsEvery is how often "pawl ls --watch" lists the locks.
@@ -47,7 +48,7 @@ func watchList(a *app, ctx context.Context, prefix string, order lsOrder) error 
 	}
 }
 
-func askWithin(a *app, ctx context.Context, s *store, prefix string, order lsOrder) (listing, error) {
+func askWithin(a *app, ctx context.Context, s *stores.Store, prefix string, order lsOrder) (listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, history.Patience)
 	defer cancel()
 	return listAll(ctx, s, prefix, order)
@@ -55,13 +56,13 @@ func askWithin(a *app, ctx context.Context, s *store, prefix string, order lsOrd
 
 // drawList draws the list anew on a terminal, and adds it elsewhere. failed is why some or all of it is
 // missing, and slow that it comes seldom.
-func drawList(a *app, s *store, l *listing, failed error, first bool, slow string) error {
+func drawList(a *app, s *stores.Store, l *listing, failed error, first bool, slow string) error {
 	var notes []string
 	if slow != "" {
 		notes = append(notes, "pawl: "+slow)
 	}
 	if l.state != nil && l.state.Closed != "" {
-		notes = append(notes, closed(l.state))
+		notes = append(notes, stores.Closed(l.state))
 	}
 	if failed != nil {
 		notes = append(notes, exit.As(failed).Line())

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 func maxTTLCommand(a *app) *cobra.Command {
@@ -40,7 +40,7 @@ renewed no more, and waited for until they have ended.`,
 			if len(args) == 0 {
 				return showMaxTTL(a, cmd.Context())
 			}
-			if what, write := likeStore(args[0]); what != "" {
+			if what, write := stores.LikeStore(args[0]); what != "" {
 				return exit.Usage("an argument is the "+what, "name it with: pawl max-ttl "+write+" 5m")
 			}
 			ttl, err := parseDuration(args[0])
@@ -62,23 +62,23 @@ type maxTTLJSON struct {
 }
 
 func setMaxTTL(a *app, ttl time.Duration) error {
-	u, err := reach(a.store, a.connect, func(ctx context.Context, u *URL) error {
-		if maxTTLs[u.scheme] == nil {
+	u, err := stores.Reach(a.store, a.connect, func(ctx context.Context, u *stores.URL) error {
+		if maxTTLs[u.Scheme] == nil {
 			return noMaxTTL(u)
 		}
-		return maxTTLs[u.scheme](ctx, u, ttl)
+		return maxTTLs[u.Scheme](ctx, u, ttl)
 	})
 	if err != nil {
 		return err
 	}
-	if u.refused(ttl) {
-		slog.New(warnings{a.stderr}).Warn(fmt.Sprintf("programs without ?max_ttl=%v in their URL are refused from now on, and it is not in this one; those that run go along", ttl))
+	if u.Refused(ttl) {
+		fmt.Fprintln(a.stderr, display.Printable(fmt.Sprintf("pawl: warning: programs without ?max_ttl=%v in their URL are refused from now on, and it is not in this one; those that run go along", ttl)))
 	}
 	return showMaxTTL(a, context.Background())
 }
 
-func noMaxTTL(u *URL) error {
-	return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it has no longest --ttl", u.scheme), "name another one with --store redis://HOST")
+func noMaxTTL(u *stores.URL) error {
+	return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it has no longest --ttl", u.Scheme), "name another one with --store redis://HOST")
 }
 
 func showMaxTTL(a *app, ctx context.Context) error {
@@ -87,15 +87,15 @@ func showMaxTTL(a *app, ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	if maxTTLs[s.URL.scheme] == nil {
+	if maxTTLs[s.URL.Scheme] == nil {
 		return noMaxTTL(s.URL)
 	}
-	state, err := s.state(ctx)
+	state, err := s.State(ctx)
 	if err != nil {
 		return err
 	}
 	return a.print(maxTTLJSON{schema, s.URL.String(), state}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, limit(state))
+		_, err := fmt.Fprintln(w, stores.Limit(state))
 		return err
 	})
 }

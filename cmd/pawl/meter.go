@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 // meter measures one store for "pawl bench".
 type meter struct {
-	store, other *store // two clients
+	store, other *stores.Store // two clients
 	each         time.Duration
 }
 
@@ -137,7 +138,7 @@ func (m *meter) handOffs(ctx context.Context) ([]time.Duration, error) {
 	h := &handOffs{end: time.Now().Add(m.each)}
 	errs := make([]error, 2)
 	var both sync.WaitGroup
-	for i, s := range []*store{m.store, m.other} {
+	for i, s := range []*stores.Store{m.store, m.other} {
 		both.Go(func() {
 			if errs[i] = h.take(ctx, s, i); errs[i] != nil {
 				cancel()
@@ -157,7 +158,7 @@ type handOffs struct {
 	released time.Time
 }
 
-func (h *handOffs) take(ctx context.Context, s *store, me int) error {
+func (h *handOffs) take(ctx context.Context, s *stores.Store, me int) error {
 	for {
 		lease, err := s.Acquire(ctx, benchPrefix+"hand-off", pawl.Why("pawl bench"))
 		if err != nil {

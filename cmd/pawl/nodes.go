@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
@@ -75,16 +76,16 @@ func changeNodes(a *app, ctx context.Context, from, to string, back, force bool)
 	}
 	var urls []string
 	for _, text := range []string{from, to} {
-		u, err := Parse(text)
+		u, err := stores.Parse(text)
 		if err == nil {
 			err = isRedlock(u)
 		}
 		if err != nil {
 			return err
 		}
-		urls = append(urls, u.secret())
+		urls = append(urls, u.Secret())
 	}
-	opts := &redlock.Options{Options: *redisOptions(ctx)}
+	opts := &redlock.Options{Options: *stores.RedisOptions(ctx)}
 	opts.ConnectTimeout = a.connect
 	change := redlock.Change{From: urls[0], To: urls[1], Options: opts, Force: force, Say: func(text string) { fmt.Fprintln(a.stdout, text) }}
 	err := change.Run
@@ -125,7 +126,7 @@ type nodeJSON struct {
 
 func showNodes(a *app) error {
 	var all []redlock.Status
-	u, err := reach(a.store, a.connect, func(ctx context.Context, u *URL) (err error) {
+	u, err := stores.Reach(a.store, a.connect, func(ctx context.Context, u *stores.URL) (err error) {
 		if err := isRedlock(u); err != nil {
 			return err
 		}
@@ -163,9 +164,9 @@ func dash(s string) string {
 	return s
 }
 
-func isRedlock(u *URL) error {
-	if u.scheme != "redlock" {
-		return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.scheme), "name one with --store redlock://HOST,HOST,HOST")
+func isRedlock(u *stores.URL) error {
+	if u.Scheme != "redlock" {
+		return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q has no nodes to agree on", u.Scheme), "name one with --store redlock://HOST,HOST,HOST")
 	}
 	return nil
 }

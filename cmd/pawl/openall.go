@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 // sources returns the stores at urls, to ask them again and again. It opens each once: a mistake in a URL ends the
@@ -21,7 +22,7 @@ func (a *app) sources(urls []string) ([]*history.Source, error) {
 	}
 	var all []*history.Source
 	for _, url := range urls {
-		first, err := open(url, a.connect, &pawl.Options{}, false)
+		first, err := stores.Open(url, a.connect, &pawl.Options{}, false)
 		if f := new(exit.Failure); errors.As(err, &f) && f.Code != exit.Unavailable {
 			return nil, err
 		}
@@ -36,7 +37,7 @@ func (a *app) sources(urls []string) ([]*history.Source, error) {
 			s := first
 			if first = nil; s == nil {
 				var err error
-				if s, err = open(url, a.connect, &pawl.Options{}, false); err != nil {
+				if s, err = stores.Open(url, a.connect, &pawl.Options{}, false); err != nil {
 					return nil, err
 				}
 			}
@@ -47,11 +48,11 @@ func (a *app) sources(urls []string) ([]*history.Source, error) {
 }
 
 // nameOf returns the name of a store, which may not be open.
-func nameOf(url string, s *store) (string, error) {
+func nameOf(url string, s *stores.Store) (string, error) {
 	if s != nil {
 		return s.URL.String(), nil
 	}
-	u, err := Parse(cmp.Or(url, os.Getenv("PAWL_STORE")))
+	u, err := stores.Parse(cmp.Or(url, os.Getenv("PAWL_STORE")))
 	if err != nil {
 		return "", err
 	}

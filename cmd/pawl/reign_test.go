@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -117,8 +118,8 @@ func candidate() {
 		if len(os.Args) > 4 {
 			locks, err = openCut(os.Args[1], os.Args[4] == "blind", opts)
 		} else {
-			var s *store
-			if s, err = open(os.Args[1], time.Minute, opts, true); err == nil {
+			var s *stores.Store
+			if s, err = stores.Open(os.Args[1], time.Minute, opts, true); err == nil {
 				locks = s.Client
 			}
 		}

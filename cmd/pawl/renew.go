@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -98,7 +99,7 @@ func releaseCommand(a *app) *cobra.Command {
 }
 
 // command completes cmd, which is to do what do does.
-func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *store, driver.Grant) error) *cobra.Command {
+func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *stores.Store, driver.Grant) error) *cobra.Command {
 	cmd.Args = args(1, 1, `try: pawl `+r.verb+` deploy --lease "$lease"`)
 	cmd.ValidArgsFunction = r.completeName
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -111,11 +112,11 @@ func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Contex
 }
 
 func (r *adoption) check() error {
-	switch err := checkName(r.name, r.app.store); {
+	switch err := stores.CheckName(r.name, r.app.store); {
 	case err != nil:
 		return err
 	case r.lease == "":
-		return exit.Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), sameStore(r.app.store)))
+		return exit.Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), stores.SameStore(r.app.store)))
 	case strings.ContainsFunc(r.lease, notOfID):
 		return exit.Usage(fmt.Sprintf("--lease %q is no id of a lease", display.Shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
 	case r.verb == "renew" && r.ttl < driver.MinTTL:
@@ -131,11 +132,11 @@ func notOfID(r rune) bool {
 // adoptWithin is how long the requests to the store may take.
 const adoptWithin = 5 * time.Second
 
-func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, *store, driver.Grant) error) error {
+func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, *stores.Store, driver.Grant) error) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	s, err := open(r.app.store, r.connect, &pawl.Options{TTL: r.ttl}, false)
+	s, err := stores.Open(r.app.store, r.connect, &pawl.Options{TTL: r.ttl}, false)
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 }
 
 // ours returns an error if the lease is that of a process that relies on it.
-func (r *adoption) ours(ctx context.Context, s *store) error {
+func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 	info, err := s.Inspect(ctx, r.name)
 	if err != nil {
 		return err
@@ -167,10 +168,10 @@ func (r *adoption) ours(ctx context.Context, s *store) error {
 		return nil
 	}
 	return exit.Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, display.HeldBy(info)),
-		"end it with: pawl break "+display.Quote(r.name)+s.flag+" --lease "+r.lease+" --why TEXT")
+		"end it with: pawl break "+display.Quote(r.name)+s.Flag+" --lease "+r.lease+" --why TEXT")
 }
 
-func (r *adoption) renew(ctx context.Context, s *store, g driver.Grant) error {
+func (r *adoption) renew(ctx context.Context, s *stores.Store, g driver.Grant) error {
 	since, err := g.Renew(ctx, r.ttl)
 	if err != nil {
 		return err
@@ -183,7 +184,7 @@ func (r *adoption) renew(ctx context.Context, s *store, g driver.Grant) error {
 }
 
 // done prints what has been done, which an output that cannot be written does not undo.
-func (r *adoption) done(s *store, g driver.Grant, until time.Time, text func(io.Writer) error) error {
+func (r *adoption) done(s *stores.Store, g driver.Grant, until time.Time, text func(io.Writer) error) error {
 	err := r.print(leaseJSON{schema, s.URL.String(), r.name, r.lease, g.Token(), until}, text)
 	if err == nil {
 		return nil
@@ -195,14 +196,14 @@ func (r *adoption) done(s *store, g driver.Grant, until time.Time, text func(io.
 	return exit.Fail(exit.System, fmt.Sprintf("%q: the lease is %s, but %v", r.name, how, err), "see df -h, and where the output goes")
 }
 
-func (r *adoption) release(ctx context.Context, s *store, g driver.Grant) error {
+func (r *adoption) release(ctx context.Context, s *stores.Store, g driver.Grant) error {
 	if err := g.Release(ctx); err != nil {
 		return err
 	}
 	return r.done(s, g, time.Time{}, func(io.Writer) error { return nil })
 }
 
-func (r *adoption) failure(ctx context.Context, s *store, err error) error {
+func (r *adoption) failure(ctx context.Context, s *stores.Store, err error) error {
 	var lost *pawl.LostError
 	var closed *pawl.ClosedError
 	switch {
@@ -225,5 +226,5 @@ func (r *adoption) failure(ctx context.Context, s *store, err error) error {
 	if info, err := s.Inspect(ctx, r.name); err == nil && len(info.Holders) > 0 {
 		text += "; " + display.HeldBy(info)
 	}
-	return exit.Fail(exit.Lost, text, "is it one of this name? see: "+s.show(r.name))
+	return exit.Fail(exit.Lost, text, "is it one of this name? see: "+s.Show(r.name))
 }

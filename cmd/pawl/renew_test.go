@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -40,18 +41,18 @@ func (g slowGrant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant
 }
 
 // slowStore returns a store whose answers come late, and its driver.
-func slowStore(t *testing.T) (*store, driver.Driver) {
+func slowStore(t *testing.T) (*stores.Store, driver.Driver) {
 	d := new(memlock.Store).Driver()
 	c, err := pawl.New(slowly{d}, &pawl.Options{TTL: longTTL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	u, err := Parse("memory:")
+	u, err := stores.Parse("memory:")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &store{Client: c, URL: u, driver: d}, d
+	return &stores.Store{Client: c, URL: u, Driver: d}, d
 }
 
 // expires checks what was printed about a lease that was asked for at sent: it is held for no

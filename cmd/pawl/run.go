@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -71,7 +72,7 @@ func runWith(a *app, args *runArgs, do func(*runner) (int, error)) (err error) {
 type runner struct {
 	*runArgs
 	stderr  io.Writer
-	store   *store
+	store   *stores.Store
 	events  *events
 	signals chan os.Signal
 
@@ -153,7 +154,7 @@ func (r *runner) opened(command string, do func() (int, error)) (int, error) {
 	}
 	r.news = make(chan struct{}, 1)
 	var err error
-	if r.store, err = open(r.runArgs.store, r.connect, opts, true); err != nil {
+	if r.store, err = stores.Open(r.runArgs.store, r.connect, opts, true); err != nil {
 		return 0, err
 	}
 	defer r.store.Close()
@@ -299,7 +300,7 @@ func (r *runner) lost(err error, then string) error {
 	if l := new(pawl.LostError); errors.As(err, &l) {
 		text = l.Error()
 	}
-	return exit.Fail(exit.Lost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.show(r.name))
+	return exit.Fail(exit.Lost, fmt.Sprintf("%q: %s; %s", r.name, text, then), "see: "+r.store.Show(r.name))
 }
 
 // signalled returns the failure of a signal that ends us while there is no command.

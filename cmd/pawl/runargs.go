@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -206,7 +207,7 @@ func (a *runArgs) check(fs *pflag.FlagSet) error {
 
 // checkLease looks at what is said of the lease, with or without a command.
 func (a *runArgs) checkLease(fs *pflag.FlagSet) error {
-	if err := checkName(a.name, a.store); err != nil {
+	if err := stores.CheckName(a.name, a.store); err != nil {
 		return err
 	}
 	if a.noWait {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -42,7 +43,7 @@ one.`,
 }
 
 func show(a *app, cmd *cobra.Command, name string) error {
-	if err := checkName(name, a.store); err != nil {
+	if err := stores.CheckName(name, a.store); err != nil {
 		return err
 	}
 	s, err := a.open()
@@ -56,14 +57,14 @@ func show(a *app, cmd *cobra.Command, name string) error {
 	if err != nil {
 		return exit.OfStore(err, s.URL.String())
 	}
-	state, err := s.state(ctx)
+	state, err := s.State(ctx)
 	if err != nil {
 		return err
 	}
-	s.misspelt(ctx, a.stderr, info)
+	s.Misspelt(ctx, a.stderr, info)
 	return a.print(showJSON{schema, s.URL.String(), report.LockOf(info), state}, func(w io.Writer) error {
 		if state != nil && state.Closed != "" {
-			fmt.Fprintln(a.stderr, closed(state))
+			fmt.Fprintln(a.stderr, stores.Closed(state))
 		}
 		return describe(w, info)
 	})

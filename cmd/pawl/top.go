@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 const topHelp = `Show the locks whose names begin with PREFIX on the terminal, live, until q or
@@ -75,7 +76,7 @@ func topCommand(a *app) *cobra.Command {
 			prefix := ""
 			if len(args) > 0 {
 				prefix = args[0]
-				if what, write := likeStore(prefix); what != "" && len(urls) == 0 {
+				if what, write := stores.LikeStore(prefix); what != "" && len(urls) == 0 {
 					return exit.Usage("an argument is the "+what, "name it with: pawl top "+write)
 				}
 			}

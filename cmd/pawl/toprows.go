@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 // level is how much a line matters.
@@ -160,7 +161,7 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 			}
 			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " " + text + ": " + exit.Plain(s.failed)), wrong, true})
 		case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
-			notes = append(notes, topNote{text: of + and + strings.TrimPrefix(closed(s.State), "pawl: "), level: doubtful})
+			notes = append(notes, topNote{text: of + and + strings.TrimPrefix(stores.Closed(s.State), "pawl: "), level: doubtful})
 		case of != "":
 			notes = append(notes, topNote{text: display.Printable(of)})
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -117,7 +118,7 @@ func FuzzParseRun(f *testing.F) {
 }
 
 func TestFlagNames(t *testing.T) {
-	f := exit.As((&runner{runArgs: &runArgs{name: "TTL"}, store: &store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
+	f := exit.As((&runner{runArgs: &runArgs{name: "TTL"}, store: &stores.Store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
 	if got := f.Line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
 		t.Errorf("%s", got)
 	}

@@ -135,7 +135,7 @@ func (r *runner) whole(ctx context.Context, lease *pawl.Lease) bool {
 
 // refused returns the failure for an error of acquiring.
 func (r *runner) refused(err error) error {
-	show := "see: " + r.store.show(r.name)
+	show := "see: " + r.store.Show(r.name)
 	var held *pawl.HeldError
 	var closed *pawl.ClosedError
 	var dead *pawl.DeadlockError
@@ -171,7 +171,7 @@ func (r *runner) inVain(err error) error {
 	} else if n.info != nil && len(n.info.Holders) > 0 {
 		text += "; " + display.HeldBy(n.info)
 	}
-	return exit.Fail(exit.Busy, text, "wait longer, or see: "+r.store.show(r.name))
+	return exit.Fail(exit.Busy, text, "wait longer, or see: "+r.store.Show(r.name))
 }
 
 func (r *runner) closedFailure(left time.Duration, before string) error {

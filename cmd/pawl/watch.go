@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -51,7 +52,7 @@ that falls silent later is waited for. The others are those of "pawl run".`
 type watching struct {
 	*app
 	names []string
-	store *store
+	store *stores.Store
 	past  *history.History
 	seen  history.Store
 	last  uint64 // the span that was begun last
@@ -74,7 +75,7 @@ func watchCommand(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
-				if err := checkName(name, a.store); err != nil {
+				if err := stores.CheckName(name, a.store); err != nil {
 					return err
 				}
 			}
@@ -105,7 +106,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 			}
 		}
 		if first && w.one() && len(look.Infos) > 0 {
-			w.store.misspelt(ctx, w.stderr, look.Infos[0])
+			w.store.Misspelt(ctx, w.stderr, look.Infos[0])
 		}
 		if f, ok := w.stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil

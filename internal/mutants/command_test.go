@@ -23,7 +23,7 @@ func init() {
 			"!r.keepPasswords && canKeep()", "false && canKeep()", "TestNestedPassword"),
 		command("a lease of which nobody was told stays", "acquire.go",
 			"return 0, err // Close gives it back", "r.store.left = true\n\t\t\treturn 0, err", "TestAcquireRedis"),
-		command("a lease that outlives pawl ends with it", "stores.go",
+		command("a lease that outlives pawl ends with it", "internal/stores/open.go",
 			"if s.left {", "if s.left && false {", "TestAcquireRedis"),
 		command("an expiry counts from the answer", "renew.go",
 			".Sub(driver.Now())", ".Sub(since)", "TestRenewExpiry"),

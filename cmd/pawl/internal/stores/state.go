@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stores
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// state asks the store how it is. It is nil where that has no meaning.
-func (s *store) state(ctx context.Context) (*report.State, error) {
+// State asks the store how it is. It is nil where that has no meaning.
+func (s *Store) State(ctx context.Context) (*report.State, error) {
 	info, err := s.Store(ctx)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -28,8 +28,8 @@ func (s *store) state(ctx context.Context) (*report.State, error) {
 	return report.StateOf(info), nil
 }
 
-// limit says what the longest --ttl is.
-func limit(s *report.State) string {
+// Limit says what the longest --ttl is.
+func Limit(s *report.State) string {
 	switch {
 	case s.MaxTTL == "":
 		return "nobody has used the store yet: the first program sets the longest --ttl, to 30s unless its URL says ?max_ttl="
@@ -39,14 +39,14 @@ func limit(s *report.State) string {
 	return fmt.Sprintf("the longest --ttl is %s, set by %s", s.MaxTTL, s.SetBy)
 }
 
-// closed says why nothing is granted.
-func closed(s *report.State) string {
-	return display.Printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, limit(s)))
+// Closed says why nothing is granted.
+func Closed(s *report.State) string {
+	return display.Printable(fmt.Sprintf("pawl: the store grants nothing for %s, until %s: %s; %s", s.Closed, s.Until.Local().Format(time.TimeOnly), s.Why, Limit(s)))
 }
 
-// refused reports whether programs with this URL are refused where the longest TTL is longest: they
+// Refused reports whether programs with this URL are refused where the longest TTL is longest: they
 // would not wait for all leases when the store has lost it. PostgreSQL does not lose it.
-func (s *URL) refused(longest time.Duration) bool {
+func (s *URL) Refused(longest time.Duration) bool {
 	own, _ := time.ParseDuration(s.url.Query().Get("max_ttl")) // the store has parsed it before
-	return cmp.Or(own, pawl.DefaultTTL) < longest && !strings.HasPrefix(s.scheme, "postgres")
+	return cmp.Or(own, pawl.DefaultTTL) < longest && !strings.HasPrefix(s.Scheme, "postgres")
 }

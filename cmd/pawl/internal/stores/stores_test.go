@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stores
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestBareURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := u.String(); got != text || sameStore(got) == "" {
+		if got := u.String(); got != text || SameStore(got) == "" {
 			t.Errorf("%s is shown as %s", text, got)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stores
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
 )
 
-// meant returns the name that is held and most like one that nobody holds, or "".
-func (s *store) meant(ctx context.Context, name string) string {
+// Meant returns the name that is held and most like one that nobody holds, or "".
+func (s *Store) Meant(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	infos, _ := s.List(ctx, "") // without it there is no name to propose
@@ -25,12 +25,12 @@ func (s *store) meant(ctx context.Context, name string) string {
 	return suggest.Nearest(name, names, nil)
 }
 
-// misspelt says on w which name may be meant, if nobody has had the lock of the name lately.
-func (s *store) misspelt(ctx context.Context, w io.Writer, info *pawl.Info) {
+// Misspelt says on w which name may be meant, if nobody has had the lock of the name lately.
+func (s *Store) Misspelt(ctx context.Context, w io.Writer, info *pawl.Info) {
 	if info.Token != 0 || len(info.Holders)+len(info.Waiters) > 0 {
 		return
 	}
-	if meant := s.meant(ctx, info.Name); meant != "" {
+	if meant := s.Meant(ctx, info.Name); meant != "" {
 		fmt.Fprintf(w, "pawl: nobody has had %q lately: did you mean %s?\n", display.Printable(info.Name), display.Quote(meant))
 	}
 }

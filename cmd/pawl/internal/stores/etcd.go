@@ -2,7 +2,7 @@
 
 //go:build !noetcd
 
-package main
+package stores
 
 // A command that was built with -tags noetcd does without: etcd's client makes the start
 // of a command, also of one that does not use it, twice as long, and its file two fifths

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stores
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 
 // URL is where a store is. It prints without passwords.
 type URL struct {
-	scheme string
+	Scheme string
 	url    *url.URL
 }
 
@@ -105,9 +105,9 @@ func didYouMean(text string) string {
 	return "did you mean " + (&url.URL{Scheme: "file", Path: text}).String() + "? "
 }
 
-// sameStore returns --store as it was given, less the password, for a command that is to be typed next;
+// SameStore returns --store as it was given, less the password, for a command that is to be typed next;
 // or "" if it was not given: $PAWL_STORE and the default hold there too.
-func sameStore(given string) string {
+func SameStore(given string) string {
 	u, err := Parse(given)
 	if given == "" || err != nil {
 		return ""
@@ -115,10 +115,10 @@ func sameStore(given string) string {
 	return " -s " + display.Quote(u.String())
 }
 
-// checkName returns an error unless name can be that of a lock. The URL of a store was
+// CheckName returns an error unless name can be that of a lock. The URL of a store was
 // more likely meant for --store, unless that is there. It may contain a password.
-func checkName(name, store string) error {
-	if what, write := likeStore(name); what != "" && store == "" {
+func CheckName(name, store string) error {
+	if what, write := LikeStore(name); what != "" && store == "" {
 		return exit.Usage("the name of the lock is the "+what, "name both, as in: "+write+" NAME")
 	}
 	if err := driver.CheckName(name); err != nil {
@@ -127,9 +127,9 @@ func checkName(name, store string) error {
 	return nil
 }
 
-// likeStore returns what an argument is that was likely meant for --store, and how to write it then; or "".
+// LikeStore returns what an argument is that was likely meant for --store, and how to write it then; or "".
 // It repeats nothing but the scheme: the rest may be a password.
-func likeStore(arg string) (what, write string) {
+func LikeStore(arg string) (what, write string) {
 	if scheme, _, ok := strings.Cut(arg, "://"); ok && slices.Contains(pawl.Schemes(), scheme) {
 		return "URL of a store", "--store " + scheme + "://…"
 	}
@@ -178,8 +178,8 @@ func (s *URL) String() string {
 	return withSlashes(&u)
 }
 
-// secret returns the URL with its password.
-func (s *URL) secret() string { return withSlashes(s.url) }
+// Secret returns the URL with its password.
+func (s *URL) Secret() string { return withSlashes(s.url) }
 
 // withSlashes returns u as text that can be parsed again: String leaves out the slashes of a URL that has nothing
 // behind them, as postgres:// whose host is in $PGHOST.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package stores
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// redisOptions has the time that ctx leaves to connect.
-func redisOptions(ctx context.Context) *redislock.Options {
+// RedisOptions has the time that ctx leaves to connect.
+func RedisOptions(ctx context.Context) *redislock.Options {
 	own := new(redislock.Options)
 	if end, ok := ctx.Deadline(); ok {
 		own.ConnectTimeout = max(time.Until(end), time.Millisecond)

@@ -2,7 +2,7 @@
 
 //go:build !nopostgres
 
-package main
+package stores
 
 // A command that was built with -tags nopostgres does without PostgreSQL's client, which
 // is 1.2 MB of its file.

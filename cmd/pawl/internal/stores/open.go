@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package stores opens the store that the user has named by a URL, and says what is wrong with it.
+package stores
 
 import (
 	"cmp"
@@ -25,12 +26,12 @@ import (
 // openStore opens the store at u, and completes the URL of a directory, for those who are
 // told which it is. A directory that is missing is made only if create is set, and not in
 // silence: its name may be misspelt.
-func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*store, error) {
+func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*Store, error) {
 	own := *opts
 	// The client itself stays silent: the command tells what happens to leases.
 	own.Logger = slog.New(warnings{os.Stderr})
 	made := ""
-	if u.scheme == "file" {
+	if u.Scheme == "file" {
 		dir, shared, err := filelock.ParseURL(u.url.String())
 		if err != nil {
 			return nil, exit.Fail(exit.Config, err.Error(), "name a directory: --store file:///var/lib/pawl")
@@ -57,15 +58,15 @@ func openStore(ctx context.Context, u *URL, opts *pawl.Options, create bool) (*s
 	if err != nil {
 		return nil, err
 	}
-	return &store{Client: client, URL: u, driver: d}, nil
+	return &Store{Client: client, URL: u, Driver: d}, nil
 }
 
 // within returns the URL with a time to connect that ends before ctx does, unless it has
 // one: a bit earlier, to be told what was wrong. A directory needs none.
 func (s *URL) within(ctx context.Context) string {
 	end, ok := ctx.Deadline()
-	if !ok || s.scheme == "file" || s.url.Query().Has("connect_timeout") {
-		return s.secret()
+	if !ok || s.Scheme == "file" || s.url.Query().Has("connect_timeout") {
+		return s.Secret()
 	}
 	u := *s.url
 	if u.RawQuery != "" {
@@ -75,32 +76,32 @@ func (s *URL) within(ctx context.Context) string {
 	return withSlashes(&u)
 }
 
-// store is an open store.
-type store struct {
+// Store is an open store.
+type Store struct {
 	*pawl.Client
 	URL        *URL
-	driver     driver.Driver
-	flag       string // as sameStore returns it
+	Driver     driver.Driver
+	Flag       string // as sameStore returns it
 	KeepLeases bool   // Close leaves the leases to whoever has been told of them
 }
 
 // Close hides that of the client, which gives all leases back.
-func (s *store) Close() error {
+func (s *Store) Close() error {
 	if s.KeepLeases {
-		return s.driver.Close()
+		return s.Driver.Close()
 	}
 	return s.Client.Close()
 }
 
-// show is what to type to see a lock.
-func (s *store) show(name string) string { return "pawl show " + display.Quote(name) + s.flag }
+// Show is what to type to see a lock.
+func (s *Store) Show(name string) string { return "pawl show " + display.Quote(name) + s.Flag }
 
-// open opens the store that the user asked for, within connect. See openStore for create.
-func open(text string, connect time.Duration, opts *pawl.Options, create bool) (*store, error) {
-	var s *store
-	_, err := reach(text, connect, func(ctx context.Context, u *URL) (err error) {
+// Open opens the store that the user asked for, within connect. See openStore for create.
+func Open(text string, connect time.Duration, opts *pawl.Options, create bool) (*Store, error) {
+	var s *Store
+	_, err := Reach(text, connect, func(ctx context.Context, u *URL) (err error) {
 		if s, err = openStore(ctx, u, opts, create); err == nil {
-			s.flag = sameStore(text)
+			s.Flag = SameStore(text)
 		}
 		return err
 	})
@@ -112,9 +113,9 @@ func Chosen(text string) (*URL, error) {
 	return Parse(cmp.Or(text, os.Getenv("PAWL_STORE"), "file:"))
 }
 
-// reach calls f with the URL of the store that the user asked for and a context
+// Reach calls f with the URL of the store that the user asked for and a context
 // that ends after connect, and says what its error means.
-func reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
+func Reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
 	if connect <= 0 {
 		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
 	}
