@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -103,7 +104,7 @@ type leaseJSON struct {
 
 // acquireLease takes a lease and leaves it, once somebody has been told of it.
 func acquireLease(a *app, r *runner) (int, error) {
-	return r.telling(AcquireCommand, func() (int, error) {
+	return r.telling(waiting.AcquireCommand, func() (int, error) {
 		if _, err := adopter(r.store); err != nil {
 			return 0, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -216,7 +217,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 			warn("transaction", fmt.Sprintf("is kept by an open transaction that a lease of %v guarded, which has ended: %v", h.Holder, h.Transaction), h.Transaction.End()+"; "+show)
 		case h.Orphan:
 			warn("orphan", fmt.Sprintf("is held by what %v has left running", h.Holder), end)
-		case h.Command != AcquireCommand && gone(h.Holder): // else the next step of a pipeline may have it
+		case h.Command != waiting.AcquireCommand && waiting.Gone(h.Holder): // else the next step of a pipeline may have it
 			warn("holder", fmt.Sprintf("is held by %v, and there is no such process here", h.Holder), "the store ends it when its TTL is over; "+show)
 		case !h.Acquired.IsZero() && time.Since(h.Acquired) >= d.long:
 			warn("held long", fmt.Sprintf("has been held for %s by %v", driver.Ago(h.Acquired), h.Holder), end)
@@ -227,7 +228,7 @@ func (d *doctor) stuck(info *pawl.Info) (found []driver.Finding) {
 	}
 	dead := 0
 	for _, w := range info.Waiters {
-		if gone(w.Holder) {
+		if waiting.Gone(w.Holder) {
 			dead++
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -64,7 +65,7 @@ func TestStuck(t *testing.T) {
 		{"an orphan", held(driver.Held{Orphan: true, Acquired: time.Now().Add(-time.Hour)}), "orphan"},
 		{"of ours", held(driver.Held{Holder: pawl.Holder{Host: host, PID: os.Getpid()}}), ""},
 		{"of one that has gone", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace()}}), "holder"},
-		{"of a script whose first step has ended", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace(), Command: AcquireCommand}}), ""},
+		{"of a script whose first step has ended", held(driver.Held{Holder: pawl.Holder{Host: host, PID: nobody, Space: driver.PIDSpace(), Command: waiting.AcquireCommand}}), ""},
 		{"of one elsewhere", held(driver.Held{Holder: pawl.Holder{Host: "x" + host, PID: nobody}}), ""},
 		{"nobody's", &pawl.Info{Name: "x", Waiters: []driver.Waiter{{}}}, "queue"},
 		{"with a queue", &pawl.Info{Name: "x", Holders: []driver.Held{{}}, Waiters: []driver.Waiter{{}}}, ""},

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
 const waitHelp = `Wait until the lock NAME is free: nobody holds it, nobody waits for it, and the
@@ -84,13 +85,13 @@ func (f *freeing) run(ctx context.Context) (err error) {
 	}
 	defer f.store.Close()
 	n, err := f.until(ctx)
-	if n.info == nil {
+	if n.Info == nil {
 		return err
 	}
 	if err == nil && !f.quiet {
-		f.store.Misspelt(ctx, f.stderr, n.info)
+		f.store.Misspelt(ctx, f.stderr, n.Info)
 	}
-	if told := f.print(showJSON{schema, f.store.URL.String(), report.LockOf(n.info), n.state}, func(io.Writer) error { return nil }); told != nil {
+	if told := f.print(showJSON{schema, f.store.URL.String(), report.LockOf(n.Info), n.state}, func(io.Writer) error { return nil }); told != nil {
 		return told
 	}
 	return err
@@ -99,39 +100,39 @@ func (f *freeing) run(ctx context.Context) (err error) {
 // until looks until the lock is free or the time is over, and returns what it has seen last.
 func (f *freeing) until(ctx context.Context) (seen, error) {
 	began, pause, told := time.Now(), 20*time.Millisecond, false
-	watch := outage{servers: f.store.Guarantees().CrossHost}
+	watch := waiting.Outage{Servers: f.store.Guarantees().CrossHost}
 	for first := true; ; first = false {
 		n, err := f.look(ctx)
 		if err == nil {
-			err = nested.Surrounding(n.info, "pawl wait")
+			err = nested.Surrounding(n.Info, "pawl wait")
 		}
 		if err != nil || n.free {
 			return n, err
 		}
 		waited := time.Since(began)
-		n.tell = !told && waited >= patience
-		if watch.told(&n.notice, time.Now()) && !f.quiet {
+		n.Tell = !told && waited >= waiting.Patience
+		if watch.Told(&n.Notice, time.Now()) && !f.quiet {
 			told = true
-			fmt.Fprintln(f.stderr, display.Printable(n.line(f.name, f.store.URL)))
+			fmt.Fprintln(f.stderr, display.Printable(n.Line(f.name, f.store.URL)))
 		}
 		left := time.Hour
 		if f.wait >= 0 {
 			left = f.wait - waited
 		}
 		switch {
-		case n.failed != nil && (first || n.away > pawl.DefaultTTL || left <= 0):
-			return n, exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s", f.name, n.silence(f.store.URL)), "check it, and the network on the way")
+		case n.Failed != nil && (first || n.Away > pawl.DefaultTTL || left <= 0):
+			return n, exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s", f.name, n.Silence(f.store.URL)), "check it, and the network on the way")
 		case left <= 0:
 			return n, f.inVain(n)
 		}
 		time.Sleep(min(pause, left))
-		pause = min(2*pause, pace(n.notice))
+		pause = min(2*pause, n.Pace())
 	}
 }
 
 // seen is what one look at the store has shown.
 type seen struct {
-	notice
+	waiting.Notice
 	state *report.State
 	free  bool
 }
@@ -140,26 +141,26 @@ type seen struct {
 func (f *freeing) look(ctx context.Context) (seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	n := seen{notice: notice{ahead: -1, began: time.Now()}}
+	n := seen{Notice: waiting.Notice{Ahead: -1, Began: time.Now()}}
 	info, err := f.store.Inspect(ctx, f.name)
 	switch {
 	case errors.Is(err, pawl.ErrDenied):
 		return n, exit.OfStore(err, f.store.URL.String())
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		n.failed = err
+		n.Failed = err
 		return n, nil
 	case err != nil:
 		return n, exit.OfStore(err, f.store.URL.String())
 	}
 	state, err := f.store.Store(ctx)
 	if err == nil {
-		n.state, n.quarantine = report.StateOf(state), state.Closed
+		n.state, n.Quarantine = report.StateOf(state), state.Closed
 	} else if !errors.Is(err, errors.ErrUnsupported) {
-		n.failed = err
+		n.Failed = err
 		return n, nil
 	}
-	n.info = info
-	n.free = len(info.Holders)+len(info.Waiters) == 0 && n.quarantine <= 0
+	n.Info = info
+	n.free = len(info.Holders)+len(info.Waiters) == 0 && n.Quarantine <= 0
 	return n, nil
 }
 
@@ -167,10 +168,10 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 func (f *freeing) inVain(n seen) error {
 	text := fmt.Sprintf("%q: waited %v in vain", f.name, f.wait)
 	switch {
-	case len(n.info.Holders) > 0:
-		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.info), "wait longer, or see: "+f.store.Show(f.name))
-	case n.quarantine > 0:
-		return exit.Fail(exit.Unavailable, text+"; "+ClosedFor(n.quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
+	case len(n.Info.Holders) > 0:
+		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.Info), "wait longer, or see: "+f.store.Show(f.name))
+	case n.Quarantine > 0:
+		return exit.Fail(exit.Unavailable, text+"; "+waiting.ClosedFor(n.Quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
 	}
-	return exit.Fail(exit.Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.info.Waiters)), "see: "+f.store.Show(f.name))
+	return exit.Fail(exit.Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.Info.Waiters)), "see: "+f.store.Show(f.name))
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
 // leftovers is what becomes of processes that the command leaves running when it ends.
@@ -49,7 +51,7 @@ func (s *supervisor) leave() {
 			return
 		}
 	}
-	s.warn = time.After(patience)
+	s.warn = time.After(waiting.Patience)
 }
 
 // quick is how long a command's last processes may take to end by themselves before they are ended.
@@ -67,7 +69,7 @@ func (s *supervisor) tellLeftovers() {
 		}
 	}
 	if len(left) == 0 {
-		s.warn = time.After(patience) // they have just ended, or fork and end while we look
+		s.warn = time.After(waiting.Patience) // they have just ended, or fork and end while we look
 		return
 	}
 	if more := len(left) - len(names); more > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -164,7 +165,7 @@ func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 		return err
 	}
 	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == r.lease })
-	if i < 0 || info.Holders[i].Command == AcquireCommand { // or it has just ended, which the store tells
+	if i < 0 || info.Holders[i].Command == waiting.AcquireCommand { // or it has just ended, which the store tells
 		return nil
 	}
 	return exit.Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, display.HeldBy(info)),
@@ -212,7 +213,7 @@ func (r *adoption) failure(ctx context.Context, s *stores.Store, err error) erro
 	case errors.As(err, new(*exit.Failure)):
 		return err
 	case errors.As(err, &closed):
-		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, ClosedFor(closed.Left)),
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, waiting.ClosedFor(closed.Left)),
 			"the time that was printed before still holds; then try again")
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.Fail(exit.Config, strings.TrimSuffix(exit.Plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")

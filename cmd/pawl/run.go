@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -185,7 +186,7 @@ func (r *runner) once(path string) (int, error) {
 	if s.asked.IsZero() && status.Signal != syscall.SIGINT { // nobody wants it to end
 		left := least.Sub(driver.Now())
 		why := r.keeps(status, left)
-		if why != "" && left > patience && !r.quiet && !r.json {
+		if why != "" && left > waiting.Patience && !r.quiet && !r.json {
 			r.say(fmt.Sprintf("pawl: the command has ended; %q is kept for %v (%s), a signal gives it back", r.name, driver.ForPeople(left), why))
 		}
 		if why != "" {

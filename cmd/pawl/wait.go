@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
 // acquire waits for the lease as long as the user allows, or until a signal.
@@ -34,15 +35,15 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 		lease, err := r.ask(ctx)
 		results <- result{lease, err}
 	}()
-	next := time.NewTimer(patience)
+	next := time.NewTimer(waiting.Patience)
 	defer next.Stop()
-	notices := make(chan notice, 1)
+	notices := make(chan waiting.Notice, 1)
 	look := func(tell bool) { // in a goroutine: the store may be slow
 		n := r.look(ctx)
-		n.tell = tell
+		n.Tell = tell
 		notices <- n
 	}
-	watch := outage{servers: r.store.Guarantees().Expiry}
+	watch := waiting.Outage{Servers: r.store.Guarantees().Expiry}
 	var news <-chan struct{}
 	for {
 		select {
@@ -72,12 +73,12 @@ func (r *runner) acquire() (*pawl.Lease, error) {
 		case <-news:
 			go look(true)
 		case n := <-notices:
-			r.known = r.known || n.info != nil
-			if watch.told(&n, time.Now()) && !n.mine(r.pid()) {
+			r.known = r.known || n.Info != nil
+			if watch.Told(&n, time.Now()) && !n.Mine(r.pid()) {
 				r.announce(n)
 			}
-			if watch.servers {
-				next.Reset(pace(n))
+			if watch.Servers {
+				next.Reset(n.Pace())
 			}
 		}
 	}
@@ -89,7 +90,7 @@ func (r *runner) within(ctx context.Context) error {
 	if len(nested.Held()) == 0 {
 		return nil
 	}
-	return nested.Surrounding(r.look(ctx).info, "pawl "+r.verb())
+	return nested.Surrounding(r.look(ctx).Info, "pawl "+r.verb())
 }
 
 func (r *runner) ask(ctx context.Context) (*pawl.Lease, error) {
@@ -162,53 +163,53 @@ func (r *runner) inVain(err error) error {
 		return r.closedFailure(r.quarantine(), waited)
 	}
 	n := r.look(context.Background())
-	if n.failed != nil {
-		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.silence(r.store.URL)), "check it, and the network on the way")
+	if n.Failed != nil {
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s", r.name, waited, n.Silence(r.store.URL)), "check it, and the network on the way")
 	}
 	text := fmt.Sprintf("%q: %s", r.name, strings.TrimSuffix(waited, "; "))
 	if held := new(pawl.HeldError); errors.As(err, &held) {
 		text += "; " + display.HeldBy(held.Info)
-	} else if n.info != nil && len(n.info.Holders) > 0 {
-		text += "; " + display.HeldBy(n.info)
+	} else if n.Info != nil && len(n.Info.Holders) > 0 {
+		text += "; " + display.HeldBy(n.Info)
 	}
 	return exit.Fail(exit.Busy, text, "wait longer, or see: "+r.store.Show(r.name))
 }
 
 func (r *runner) closedFailure(left time.Duration, before string) error {
-	return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, ClosedFor(left)),
+	return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", r.name, before, waiting.ClosedFor(left)),
 		fmt.Sprintf("wait with --wait %v, or, if nobody can hold a lock, see: pawl bless --help", (left+time.Minute-1).Truncate(time.Minute)))
 }
 
-func (r *runner) look(ctx context.Context) notice {
+func (r *runner) look(ctx context.Context) waiting.Notice {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	n := notice{ahead: -1, quarantine: r.quarantine(), began: time.Now()}
+	n := waiting.Notice{Ahead: -1, Quarantine: r.quarantine(), Began: time.Now()}
 	info, err := r.store.Inspect(ctx, r.name)
 	switch {
 	case err == nil:
-		n.info = info
+		n.Info = info
 		if r.store.Guarantees().FIFO { // else the queue says nothing of the order
-			n.ahead = place(info, r.pid())
+			n.Ahead = waiting.Place(info, r.pid())
 		}
 	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrDenied), errors.Is(err, context.DeadlineExceeded):
-		n.failed = err
+		n.Failed = err
 	}
 	return n
 }
 
-func (r *runner) announce(n notice) {
-	e := event{Event: "waiting", Closed: n.quarantine.Round(time.Millisecond).Seconds()}
-	if n.ahead >= 0 {
-		e.Ahead = &n.ahead
+func (r *runner) announce(n waiting.Notice) {
+	e := event{Event: "waiting", Closed: n.Quarantine.Round(time.Millisecond).Seconds()}
+	if n.Ahead >= 0 {
+		e.Ahead = &n.Ahead
 	}
-	if n.info != nil {
-		e.Holders = report.LockOf(n.info).Holders
+	if n.Info != nil {
+		e.Holders = report.LockOf(n.Info).Holders
 	}
-	if n.failed != nil {
-		e.Unanswered, e.Error = n.away.Round(time.Millisecond).Seconds(), n.failed.Error()
+	if n.Failed != nil {
+		e.Unanswered, e.Error = n.Away.Round(time.Millisecond).Seconds(), n.Failed.Error()
 	}
 	r.tell(e)
 	if !r.quiet && !r.json {
-		r.say(n.line(r.name, r.store.URL))
+		r.say(n.Line(r.name, r.store.URL))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -56,7 +57,7 @@ type watching struct {
 	past  *history.History
 	seen  history.Store
 	last  uint64 // the span that was begun last
-	out   outage
+	out   waiting.Outage
 
 	damaged []string // names that could not be read at the last look
 	slow    slowness
@@ -283,19 +284,19 @@ func unreadOf(err error, name string) error {
 
 // silence tells that the store does not answer, or does again.
 func (w *watching) silence(look *history.Look, began time.Time) []change {
-	n := notice{began: began}
+	n := waiting.Notice{Began: began}
 	if !look.Answered() {
-		n.failed = look.Err
+		n.Failed = look.Err
 	}
-	if !w.out.told(&n, look.At) {
+	if !w.out.Told(&n, look.At) {
 		return nil
 	}
-	if n.failed == nil {
-		return []change{{Event: "answers", Seconds: n.back.Seconds()}}
+	if n.Failed == nil {
+		return []change{{Event: "answers", Seconds: n.Back.Seconds()}}
 	}
-	c := change{Event: "silent", Seconds: n.away.Seconds(), Error: exit.Plain(n.failed), said: exit.Plain(n.failed)}
-	if errors.Is(n.failed, pawl.ErrUnavailable) || errors.Is(n.failed, context.DeadlineExceeded) {
-		c.said = n.silence(w.store.URL)
+	c := change{Event: "silent", Seconds: n.Away.Seconds(), Error: exit.Plain(n.Failed), said: exit.Plain(n.Failed)}
+	if errors.Is(n.Failed, pawl.ErrUnavailable) || errors.Is(n.Failed, context.DeadlineExceeded) {
+		c.said = n.Silence(w.store.URL)
 	}
 	return []change{c}
 }

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package main
+package waiting
 
 import (
 	"os"
@@ -43,7 +43,7 @@ func TestOverdue(t *testing.T) {
 		"renewed, of a process that is not seen": {{0, ttl, "gone", true, ttl}, {10 * time.Second, 40 * time.Second, "gone", false, 0}, {20 * time.Second, 50 * time.Second, "gone", false, 0}},
 		"without end, as a file":                 {{0, 0, "a", false, 0}, {time.Hour, 0, "a", false, 0}},
 	} {
-		var o outage
+		var o Outage
 		for _, l := range looks {
 			h := pawl.Held{Holder: elsewhere, Lease: l.lease}
 			if l.lease == "gone" {
@@ -52,8 +52,8 @@ func TestOverdue(t *testing.T) {
 			if l.until != 0 {
 				h.Expires = begin.Add(l.until)
 			}
-			n := notice{info: &pawl.Info{Holders: []pawl.Held{h}}}
-			if tell := o.told(&n, begin.Add(l.at)); tell != l.tell || n.ends != l.left {
+			n := Notice{Info: &pawl.Info{Holders: []pawl.Held{h}}}
+			if tell := o.Told(&n, begin.Add(l.at)); tell != l.tell || n.ends != l.left {
 				t.Errorf("%s, after %v: told = %v, it ends in %v; want %v and %v", name, l.at, tell, n.ends, l.tell, l.left)
 			}
 		}
@@ -72,24 +72,24 @@ func TestGoneElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := pawl.Holder{Host: host, PID: dead.Process.Pid, Space: driver.PIDSpace()}
-	if !gone(h) {
+	if !Gone(h) {
 		t.Errorf("%v lives", h)
 	}
 	there := h
 	there.Space += "0"
-	if gone(there) || !strings.Contains(there.String(), " of another container") {
+	if Gone(there) || !strings.Contains(there.String(), " of another container") {
 		t.Errorf("%v is gone, and the text is of here", there)
 	}
 	there.Space = "00000000-" + there.Space
-	if gone(there) || !strings.Contains(there.String(), " of another machine or boot") {
+	if Gone(there) || !strings.Contains(there.String(), " of another machine or boot") {
 		t.Errorf("%v is gone, and the text is of here", there)
 	}
-	if there.Space = ""; gone(there) != (driver.PIDSpace() == "") {
+	if there.Space = ""; Gone(there) != (driver.PIDSpace() == "") {
 		t.Errorf("%v, of an unknown namespace, is gone", there)
 	}
 	waits := pawl.Waiter{Holder: h}
 	waits.Space += "0"
-	if n := place(&pawl.Info{Waiters: []pawl.Waiter{waits}}, h.PID); n >= 0 {
+	if n := Place(&pawl.Info{Waiters: []pawl.Waiter{waits}}, h.PID); n >= 0 {
 		t.Errorf("the waiter of another container is taken for this one, at place %d", n)
 	}
 }

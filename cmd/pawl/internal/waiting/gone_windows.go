@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package waiting
 
 // processGone is not known here.
 func processGone(int) bool { return false }

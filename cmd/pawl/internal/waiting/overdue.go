@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package waiting
 
 import (
 	"time"
@@ -23,21 +23,21 @@ type overdue struct {
 // news notes in n for how long the lease still lasts, and reports whether that is to be told.
 // A lease is renewed at a third of its TTL, and what was left when it was seen first is no more
 // than the TTL. So if half of that has passed without a renewal, one was due.
-func (o *overdue) news(n *notice, now time.Time) bool {
-	if n.info == nil {
+func (o *overdue) news(n *Notice, now time.Time) bool {
+	if n.Info == nil {
 		return false
 	}
-	if len(n.info.Holders) != 1 || n.info.Holders[0].Expires.IsZero() || n.info.Holders[0].Transaction != nil {
+	if len(n.Info.Holders) != 1 || n.Info.Holders[0].Expires.IsZero() || n.Info.Holders[0].Transaction != nil {
 		*o = overdue{}
 		return false
 	}
-	h := n.info.Holders[0]
+	h := n.Info.Holders[0]
 	// Some stores say when it ends in whole seconds.
 	if h.Lease != o.lease || h.Expires.Sub(o.ends) > o.ends.Sub(o.seen)/4 {
 		*o = overdue{lease: h.Lease, seen: now, ends: h.Expires, renewed: h.Lease == o.lease}
 	}
 	left := h.Expires.Sub(now)
-	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && (o.renewed || h.Command == AcquireCommand || !gone(h.Holder)) {
+	if left <= 0 || now.Sub(o.seen) < o.ends.Sub(o.seen)/2 && (o.renewed || h.Command == AcquireCommand || !Gone(h.Holder)) {
 		return false
 	}
 	n.ends = left
@@ -46,8 +46,8 @@ func (o *overdue) news(n *notice, now time.Time) bool {
 	return !was
 }
 
-// gone reports whether a process that could be seen from here is no more.
-func gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }
+// Gone reports whether a process that could be seen from here is no more.
+func Gone(h pawl.Holder) bool { return h.Here() && processGone(h.PID) }
 
 // AcquireCommand is what others are shown as the command that holds such a lease.
 const AcquireCommand = "pawl acquire"

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package waiting is what somebody is told who waits for a lock: who has it, whether the store
+// answers, when it may become free.
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Notice is what a waiter is told.
+type Notice struct {
+	Info       *pawl.Info    // nil if the store could not say
+	Ahead      int           // waiters before us; negative: not known
+	Quarantine time.Duration // for how long the store grants nothing
+
+	Tell   bool          // in any case
+	Failed error         // the store did not answer
+	Began  time.Time     // when it was asked
+	Away   time.Duration // for how long it has not answered
+	Back   time.Duration // for how long it had not, until now
+	ends   time.Duration // after which the holder's lease ends, if that is not renewed any more
+}
+
+func (n Notice) Line(name string, store fmt.Stringer) string {
+	s := fmt.Sprintf("pawl: waiting for %q", name)
+	switch {
+	case n.Failed != nil:
+		return s + ": " + n.Silence(store)
+	case n.Back > 0:
+		s += fmt.Sprintf(": %s answers again, after %v", store, display.InSeconds(n.Back))
+	}
+	if n.Info != nil && len(n.Info.Holders) > 0 {
+		s += ": " + display.HeldBy(n.Info)
+	}
+	if n.ends > 0 {
+		s += fmt.Sprintf("; its lease ends in %v unless it is renewed", display.InSeconds(n.ends))
+	}
+	if n.Quarantine > 0 {
+		return s + ": " + ClosedFor(n.Quarantine) + " (see pawl bless --help)"
+	}
+	switch {
+	case n.Ahead == 0:
+		s += "; you are next"
+	case n.Ahead > 0:
+		s += fmt.Sprintf("; %d ahead of you", n.Ahead)
+	}
+	return s
+}
+
+// Silence says that the store does not answer.
+func (n Notice) Silence(store fmt.Stringer) string {
+	text := fmt.Sprintf("%s does not answer", store)
+	if n.Away > 0 {
+		text += fmt.Sprintf(", for %v now", display.InSeconds(n.Away))
+	}
+	if e := new(pawl.Error); errors.As(n.Failed, &e) && !errors.Is(n.Failed, context.DeadlineExceeded) {
+		text += " (" + display.Shorten(strings.TrimPrefix(exit.Plain(e.Err), pawl.ErrUnavailable.Error()+": "), 200) + ")"
+	}
+	return text
+}
+
+// ClosedFor says that the store grants nothing for a while.
+func ClosedFor(left time.Duration) string {
+	return fmt.Sprintf("the server has just started or lost its data, and grants nothing for %v more",
+		(left + time.Second - 1).Truncate(time.Second))
+}
+
+// Place returns how many wait before the process pid of this host, or -1 if it is not in
+// the queue.
+func Place(info *pawl.Info, pid int) int {
+	for i, w := range info.Waiters {
+		if w.PID == pid && w.Here() {
+			return i
+		}
+	}
+	return -1
+}
+
+// Mine reports whether the process pid of this host has the lock by now: a slow disk shows the
+// record of a lease before it confirms it.
+func (n Notice) Mine(pid int) bool {
+	return n.Info != nil && slices.ContainsFunc(n.Info.Holders, func(h driver.Held) bool { return h.PID == pid && h.Here() })
+}
+
+// Pace is how long to wait until the next look. One look costs the store as much as there are waiters,
+// and each of them looks.
+func (n Notice) Pace() time.Duration {
+	d := time.Second
+	if n.Info != nil {
+		d += time.Duration(len(n.Info.Waiters)) * 20 * time.Millisecond
+	}
+	return d
+}
+
+// Patience is how long waiting is nothing to talk about.
+const Patience = time.Second
