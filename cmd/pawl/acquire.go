@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
@@ -56,18 +58,18 @@ Exit codes:
   78       the store cannot have such leases
 The others are those of "pawl run".`
 
-func acquireCommand(a *app) *cobra.Command {
-	h := &runArgs{apart: true, wait: forEver, busyCode: exit.Busy}
+func acquireCommand(a *cli.App) *cobra.Command {
+	h := &runArgs{apart: true, wait: cli.ForEver, busyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lease for a script, which renews and releases it",
 		Long:  acquireHelp,
 		Example: `  pawl acquire deploy --ttl 20s --why "release 7"
   pawl acquire deploy -n --json`,
-		Args:              args(1, 1, "try: pawl acquire deploy --ttl 20s"),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(1, 1, "try: pawl acquire deploy --ttl 20s"),
+		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h.name, h.store, h.connect = args[0], a.store, a.connect
+			h.name, h.store, h.connect = args[0], a.Store, a.Connect
 			if err := h.checkLease(cmd.Flags()); err != nil {
 				return err
 			}
@@ -83,7 +85,7 @@ func acquireCommand(a *app) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	h.waitFlags(fs)
-	durationVar(fs, &h.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	cli.DurationVar(fs, &h.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
 	h.kindFlags(fs)
 	fs.StringVar(&h.why, "why", "", "`TEXT` for whoever meets the lock")
 	fs.StringVar(&h.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
@@ -103,12 +105,12 @@ type leaseJSON struct {
 }
 
 // acquireLease takes a lease and leaves it, once somebody has been told of it.
-func acquireLease(a *app, r *runner) (int, error) {
+func acquireLease(a *cli.App, r *runner) (int, error) {
 	return r.telling(waiting.AcquireCommand, func() (int, error) {
 		if _, err := adopter(r.store); err != nil {
 			return 0, err
 		}
-		if out, ok := a.stdout.(*os.File); ok && display.ClosedOutput(out) {
+		if out, ok := a.Stdout.(*os.File); ok && display.ClosedOutput(out) {
 			return 0, exit.Fail(exit.System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(r.name)))
 		}
 		lease, err := r.acquire()
@@ -123,7 +125,7 @@ func acquireLease(a *app, r *runner) (int, error) {
 	})
 }
 
-func tellLease(a *app, r *runner, lease *pawl.Lease) error {
+func tellLease(a *cli.App, r *runner, lease *pawl.Lease) error {
 	select {
 	case sig := <-r.signals:
 		if err := r.signalled(sig); err != nil {
@@ -131,7 +133,7 @@ func tellLease(a *app, r *runner, lease *pawl.Lease) error {
 		}
 	default:
 	}
-	return a.print(leaseJSON{schema, r.store.URL.String(), r.name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
+	return a.Print(leaseJSON{report.Schema, r.store.URL.String(), r.name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, lease.ID(), lease.Token())
 		return err
 	})
@@ -159,8 +161,8 @@ func adopter(s *stores.Store) (driver.Adopter, error) {
 }
 
 // noFiles refuses a directory before it is made.
-func noFiles(a *app, name string) error {
-	if u, err := stores.Chosen(a.store); err == nil && u.Scheme == "file" {
+func noFiles(a *cli.App, name string) error {
+	if u, err := stores.Chosen(a.Store); err == nil && u.Scheme == "file" {
 		return endsWithUs(u.Scheme, display.Quote(name))
 	}
 	return nil

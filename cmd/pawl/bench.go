@@ -17,7 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 	benchMany   = 64 // goroutines
 )
 
-func benchCommand(a *app) *cobra.Command {
+func benchCommand(a *cli.App) *cobra.Command {
 	var each time.Duration
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -45,7 +47,7 @@ runs in a store at a time. 64 at a time is load that other users of the server
 may notice.`,
 		Example: `  pawl bench --store redis://localhost:6379
   pawl bench --for 5s --json`,
-		Args: args(0, 0, "try: pawl bench --store redis://localhost:6379"),
+		Args: cli.Args(0, 0, "try: pawl bench --store redis://localhost:6379"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if each <= 0 || each > time.Minute {
 				return exit.Usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
@@ -53,7 +55,7 @@ may notice.`,
 			return measure(a, cmd.Context(), each)
 		},
 	}
-	durationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the six parts")
+	cli.DurationVar(cmd.Flags(), &each, "for", 2*time.Second, "`DURATION` of each of the six parts")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -81,13 +83,13 @@ type benchPart struct {
 	Processor  float64 `json:"processor"`             // how busy those of this machine were with pawl, of 1
 }
 
-func measure(a *app, ctx context.Context, each time.Duration) error {
-	s, err := a.open()
+func measure(a *cli.App, ctx context.Context, each time.Duration) error {
+	s, err := a.Open()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	other, err := a.open()
+	other, err := a.Open()
 	if err != nil {
 		return err
 	}
@@ -106,14 +108,14 @@ func measure(a *app, ctx context.Context, each time.Duration) error {
 		}
 	}()
 
-	out := benchJSON{Schema: schema, Store: s.URL.String()}
+	out := benchJSON{Schema: report.Schema, Store: s.URL.String()}
 	m := &meter{store: s, other: other, each: each}
 	only := func(ctx context.Context, _ *pawl.Lease) error {
 		return m.run(ctx, &out)
 	}
 	err = tryDo(ctx, s.Client, benchPrefix+"running", only)
 	if f := new(exit.Failure); errors.As(context.Cause(ctx), &f) {
-		a.interrupted = f.Code == 128+int(syscall.SIGINT)
+		a.Interrupted = f.Code == 128+int(syscall.SIGINT)
 		return f
 	}
 	if errors.Is(err, pawl.ErrHeld) {
@@ -122,7 +124,7 @@ func measure(a *app, ctx context.Context, each time.Duration) error {
 	if err != nil {
 		return exit.OfStore(err, out.Store)
 	}
-	return a.print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
+	return a.Print(out, func(w io.Writer) error { return out.text(w, s.Guarantees().CrossHost) })
 }
 
 // tryDo is Client.Do that does not wait.

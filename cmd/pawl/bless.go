@@ -9,11 +9,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-func blessCommand(a *app) *cobra.Command {
+// adminCommands are those of an operator.
+func adminCommands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{breakCommand(a), blessCommand(a), maxTTLCommand(a), nodesCommand(a)}
+}
+
+func blessCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "bless --yes",
@@ -28,7 +35,7 @@ program that held a lock has ended since. Otherwise two can hold the same lock.
 If the URL of the store says ?max_ttl=, that is the store's longest --ttl from
 then on; see pawl max-ttl --help.`,
 		Example: `  pawl bless --store redis://localhost:6379 --yes`,
-		Args:    args(0, 0, "try: pawl bless --store redis://localhost:6379 --yes"),
+		Args:    cli.Args(0, 0, "try: pawl bless --store redis://localhost:6379 --yes"),
 		RunE:    func(*cobra.Command, []string) error { return bless(a, yes) },
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "nobody holds a lease that the server may have forgotten (required)")
@@ -42,8 +49,8 @@ type blessJSON struct {
 	Store  string `json:"store"`
 }
 
-func bless(a *app, yes bool) error {
-	u, err := stores.Reach(a.store, a.connect, func(ctx context.Context, u *stores.URL) error {
+func bless(a *cli.App, yes bool) error {
+	u, err := stores.Reach(a.Store, a.Connect, func(ctx context.Context, u *stores.URL) error {
 		bless := blessings[u.Scheme]
 		switch {
 		case bless == nil:
@@ -58,7 +65,7 @@ func bless(a *app, yes bool) error {
 	if err != nil {
 		return err
 	}
-	return a.print(blessJSON{schema, u.String()}, func(w io.Writer) error {
+	return a.Print(blessJSON{report.Schema, u.String()}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s grants leases from now on\n", u)
 		return err
 	})

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -27,7 +29,7 @@ type breakArgs struct {
 	wait  time.Duration
 }
 
-func breakCommand(a *app) *cobra.Command {
+func breakCommand(a *cli.App) *cobra.Command {
 	b := new(breakArgs)
 	cmd := &cobra.Command{
 		Use:   "break NAME (--lease ID | --force) --why TEXT",
@@ -49,8 +51,8 @@ may be misspelt.`,
 		Example: `  pawl show deploy                        tells the lease's id
   pawl break deploy --lease 7kx2… --why "hangs since 3 am"
   pawl break deploy --force --why "rolled back"`,
-		Args:              args(1, 1, `try: pawl break deploy --force --why "it hangs"`),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(1, 1, `try: pawl break deploy --force --why "it hangs"`),
+		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.name = args[0]
 			return breakLease(a, cmd.Context(), b)
@@ -61,7 +63,7 @@ may be misspelt.`,
 	fs.BoolVar(&b.force, "force", false, "break whatever lease is there")
 	fs.StringVar(&b.why, "why", "", "`TEXT` for the holder (required)")
 	b.wait = 30 * time.Second
-	fs.VarP((*Duration)(&b.wait), "wait", "w", "wait at most this `DURATION` until the lease has ended")
+	fs.VarP((*cli.Duration)(&b.wait), "wait", "w", "wait at most this `DURATION` until the lease has ended")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -90,11 +92,11 @@ type breakJSON struct {
 	Broken []string `json:"broken"` // lease ids; empty if what was there has ended by itself
 }
 
-func breakLease(a *app, ctx context.Context, b *breakArgs) error {
-	if err := b.check(a.store); err != nil {
+func breakLease(a *cli.App, ctx context.Context, b *breakArgs) error {
+	if err := b.check(a.Store); err != nil {
 		return err
 	}
-	s, err := a.open()
+	s, err := a.Open()
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func breakLease(a *app, ctx context.Context, b *breakArgs) error {
 	if err != nil {
 		return err
 	}
-	out := breakJSON{schema, s.URL.String(), b.name, []string{}}
+	out := breakJSON{report.Schema, s.URL.String(), b.name, []string{}}
 	for _, id := range leases {
 		err := s.Break(ctx, b.name, id, b.why)
 		if b.force && (errors.Is(err, pawl.ErrReleased) || keptErr(err, id) != nil) {
@@ -122,10 +124,10 @@ func breakLease(a *app, ctx context.Context, b *breakArgs) error {
 			return b.stays(tx)
 		}
 		if tx != nil {
-			fmt.Fprintln(a.stderr, display.Printable(fmt.Sprintf("pawl: warning: an open transaction that the lease guards keeps %q: %v; %s", b.name, tx, tx.End())))
+			fmt.Fprintln(a.Stderr, display.Printable(fmt.Sprintf("pawl: warning: an open transaction that the lease guards keeps %q: %v; %s", b.name, tx, tx.End())))
 		}
 	}
-	return a.print(out, func(w io.Writer) error {
+	return a.Print(out, func(w io.Writer) error {
 		if len(out.Broken) == 0 {
 			_, err := fmt.Fprintf(w, "%q is free: the lease that was there has ended by itself\n", b.name)
 			return err

@@ -57,11 +57,11 @@ func (c *change) since() time.Time {
 // tell prints an event.
 func (w *watching) tell(c change) error {
 	if !w.JSON {
-		width, _ := display.SizeOf(w.stdout)
-		_, err := fmt.Fprintln(w.stdout, c.line(width))
+		width, _ := display.SizeOf(w.Stdout)
+		_, err := fmt.Fprintln(w.Stdout, c.line(width))
 		return err
 	}
-	enc := json.NewEncoder(w.stdout)
+	enc := json.NewEncoder(w.Stdout)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(c)
 }

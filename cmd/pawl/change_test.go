@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
@@ -34,7 +35,7 @@ func newLooks(t *testing.T) *looks {
 		t.Fatal(err)
 	}
 	l := &looks{T: t}
-	l.watching = &watching{app: &app{stdout: &l.out}, store: &stores.Store{URL: u}, past: history.New(0), seen: history.Store{Name: "redis://localhost"}}
+	l.watching = &watching{App: &cli.App{Stdout: &l.out}, store: &stores.Store{URL: u}, past: history.New(0), seen: history.Store{Name: "redis://localhost"}}
 	return l
 }
 

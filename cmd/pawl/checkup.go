@@ -185,7 +185,7 @@ func (d *doctor) settled(ctx context.Context, infos []*pawl.Info) []*pawl.Info {
 		if !between(info) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, d.connect)
+		ctx, cancel := context.WithTimeout(ctx, d.Connect)
 		again, err := d.store.Inspect(ctx, info.Name)
 		cancel()
 		if err == nil && (len(again.Holders) > 0 || !sameQueue(info, again)) {

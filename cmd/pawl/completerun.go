@@ -7,11 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 )
 
 // completeRun completes the line of "pawl run". cobra cannot, because "run"
 // parses its flags itself.
-func completeRun(a *app, cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func completeRun(a *cli.App, cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	r := &runArgs{elect: cmd.Name() == "elect", turns: cmd.Name() == "once"}
 	fs := newRunFlags(r)
 	words, pending := runWords(fs, args)
@@ -25,8 +27,8 @@ func completeRun(a *app, cmd *cobra.Command, args []string, word string) ([]stri
 	case len(words) < 2 && strings.HasPrefix(word, "-"):
 		return flagWords(fs, word), cobra.ShellCompDirectiveNoFileComp
 	case len(words) == 0:
-		a.store = r.store
-		return a.names(word), cobra.ShellCompDirectiveNoFileComp
+		a.Store = r.store
+		return a.Names(word), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveDefault // the command and its files
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
@@ -35,15 +36,15 @@ Exit codes, as monitoring systems have them:
            does not keep what it promises
   64, 78   mistake in the command line, or in the URL`
 
-func doctorCommand(a *app) *cobra.Command {
-	d := &doctor{app: a}
+func doctorCommand(a *cli.App) *cobra.Command {
+	d := &doctor{App: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong with a store, and what to do",
 		Long:  doctorHelp,
 		Example: `  pawl doctor -s redis://localhost
   pawl doctor --json | jq -r '.findings[] | select(.level != "fine") | .text'`,
-		Args: args(0, 0, "try: pawl doctor --store redis://HOST"),
+		Args: cli.Args(0, 0, "try: pawl doctor --store redis://HOST"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.long <= 0 {
 				return exit.Usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
@@ -51,7 +52,7 @@ func doctorCommand(a *app) *cobra.Command {
 			return d.run(cmd.Context())
 		},
 	}
-	durationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks that have been held for this `DURATION`")
+	cli.DurationVar(cmd.Flags(), &d.long, "long", 24*time.Hour, "warn of locks that have been held for this `DURATION`")
 	cmd.Flags().BoolVar(&d.probes, "probe", true, "take a lock, to see whether the store grants it")
 	a.JSONFlag(cmd)
 	return cmd
@@ -59,7 +60,7 @@ func doctorCommand(a *app) *cobra.Command {
 
 // doctor is one "pawl doctor".
 type doctor struct {
-	*app
+	*cli.App
 	long     time.Duration
 	probes   bool
 	store    *stores.Store
@@ -95,19 +96,19 @@ type tripJSON struct {
 }
 
 func (d *doctor) run(ctx context.Context) error {
-	u, err := stores.Chosen(d.app.store)
+	u, err := stores.Chosen(d.App.Store)
 	if err != nil {
 		return err
 	}
-	d.out = doctorJSON{Schema: schema, Store: u.String(), Findings: []findingJSON{}}
-	if d.store, err = d.open(); err != nil {
+	d.out = doctorJSON{Schema: report.Schema, Store: u.String(), Findings: []findingJSON{}}
+	if d.store, err = d.Open(); err != nil {
 		f := exit.As(err)
 		if f.Code == exit.Misuse {
 			return err
 		}
 		d.tell(driver.Finding{Check: "reachable", Level: driver.Problem, Text: f.Text, Do: cmp.Or(f.Advice, f.Hint, "see pawl --help")})
 		if u.Scheme == "redlock" {
-			ctx, cancel := context.WithTimeout(ctx, d.connect)
+			ctx, cancel := context.WithTimeout(ctx, d.Connect)
 			defer cancel()
 			for _, f := range examineRedlock(ctx, u) {
 				d.tell(f)
@@ -122,8 +123,8 @@ func (d *doctor) run(ctx context.Context) error {
 	for _, f := range d.findings {
 		worst = max(worst, f.Level)
 	}
-	d.code, d.out.Level = int(worst), worst.String()
-	return d.print(d.out, d.describe)
+	d.Code, d.out.Level = int(worst), worst.String()
+	return d.Print(d.out, d.describe)
 }
 
 // tell adds a finding.
@@ -144,7 +145,7 @@ func (d *doctor) tellOf(lock string, f driver.Finding) {
 // examine does all that there is to do with a store that could be opened.
 func (d *doctor) examine(ctx context.Context) {
 	within := func(f func(context.Context)) {
-		ctx, cancel := context.WithTimeout(ctx, d.connect)
+		ctx, cancel := context.WithTimeout(ctx, d.Connect)
 		defer cancel()
 		f(ctx)
 	}

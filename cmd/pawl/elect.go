@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
@@ -24,7 +25,7 @@ When the command ends by itself, pawl resigns and exits with its code. With
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that it waits for ever and goes on when the lock is lost.`
 
-func electCommand(a *app) *cobra.Command {
+func electCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command in one place at a time, again and again",

@@ -79,7 +79,7 @@ func (e *events) write() {
 }
 
 func (e *events) tell(ev event) {
-	ev.Schema, ev.Time = schema, time.Now()
+	ev.Schema, ev.Time = report.Schema, time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

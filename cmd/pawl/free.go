@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
@@ -38,7 +39,7 @@ The others are those of "pawl run".`
 
 // freeing is one "pawl wait".
 type freeing struct {
-	*app
+	*cli.App
 	name  string
 	wait  time.Duration // negative: for ever
 	quiet bool
@@ -47,16 +48,16 @@ type freeing struct {
 	noWait bool
 }
 
-func waitCommand(a *app) *cobra.Command {
-	f := &freeing{app: a, wait: forEver}
+func waitCommand(a *cli.App) *cobra.Command {
+	f := &freeing{App: a, wait: cli.ForEver}
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
 		Short: "Wait until a lock is free",
 		Long:  waitHelp,
 		Example: `  pawl wait deploy
   pawl wait deploy --wait 5m && echo "nobody deploys"`,
-		Args:              args(1, 1, "try: pawl wait deploy"),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(1, 1, "try: pawl wait deploy"),
+		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.name = args[0]
 			if f.noWait && f.wait > 0 {
@@ -69,7 +70,7 @@ func waitCommand(a *app) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.VarP((*Duration)(&f.wait), "wait", "w", "wait at most this `DURATION` (default for ever, as long as the store answers)")
+	fs.VarP((*cli.Duration)(&f.wait), "wait", "w", "wait at most this `DURATION` (default for ever, as long as the store answers)")
 	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while waiting")
 	a.JSONFlag(cmd)
@@ -77,10 +78,10 @@ func waitCommand(a *app) *cobra.Command {
 }
 
 func (f *freeing) run(ctx context.Context) (err error) {
-	if err := stores.CheckName(f.name, f.app.store); err != nil {
+	if err := stores.CheckName(f.name, f.App.Store); err != nil {
 		return err
 	}
-	if f.store, err = f.open(); err != nil {
+	if f.store, err = f.Open(); err != nil {
 		return err
 	}
 	defer f.store.Close()
@@ -89,9 +90,9 @@ func (f *freeing) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err == nil && !f.quiet {
-		f.store.Misspelt(ctx, f.stderr, n.Info)
+		f.store.Misspelt(ctx, f.Stderr, n.Info)
 	}
-	if told := f.print(showJSON{schema, f.store.URL.String(), report.LockOf(n.Info), n.state}, func(io.Writer) error { return nil }); told != nil {
+	if told := f.Print(showJSON{report.Schema, f.store.URL.String(), report.LockOf(n.Info), n.state}, func(io.Writer) error { return nil }); told != nil {
 		return told
 	}
 	return err
@@ -113,7 +114,7 @@ func (f *freeing) until(ctx context.Context) (seen, error) {
 		n.Tell = !told && waited >= waiting.Patience
 		if watch.Told(&n.Notice, time.Now()) && !f.quiet {
 			told = true
-			fmt.Fprintln(f.stderr, display.Printable(n.Line(f.name, f.store.URL)))
+			fmt.Fprintln(f.Stderr, display.Printable(n.Line(f.name, f.store.URL)))
 		}
 		left := time.Hour
 		if f.wait >= 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
@@ -40,18 +41,18 @@ Exit codes:
   79       the lock was lost: somebody broke it, or it could not be renewed
 The others are those of "pawl run".`
 
-func holdCommand(a *app) *cobra.Command {
-	h := &runArgs{wait: forEver, busyCode: exit.Busy}
+func holdCommand(a *cli.App) *cobra.Command {
+	h := &runArgs{wait: cli.ForEver, busyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "hold NAME --for DURATION --why TEXT",
 		Short: "Hold a lock by hand, as for maintenance",
 		Long:  holdHelp,
 		Example: `  pawl hold deploy --for 10m --why "the database moves"
   pawl hold deploy --for 1h --why "freeze" --wait 5m`,
-		Args:              args(1, 1, `try: pawl hold deploy --for 10m --why "maintenance"`),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(1, 1, `try: pawl hold deploy --for 10m --why "maintenance"`),
+		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h.name, h.store, h.connect = args[0], a.store, a.connect
+			h.name, h.store, h.connect = args[0], a.Store, a.Connect
 			if err := h.checkLease(cmd.Flags()); err != nil {
 				return err
 			}
@@ -63,9 +64,9 @@ func holdCommand(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	durationVar(fs, &h.holdFor, "for", 0, "hold it for this `DURATION` at most (required)")
+	cli.DurationVar(fs, &h.holdFor, "for", 0, "hold it for this `DURATION` at most (required)")
 	h.waitFlags(fs)
-	durationVar(fs, &h.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
+	cli.DurationVar(fs, &h.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
 	fs.StringVar(&h.why, "why", "", "`TEXT` for whoever meets the lock (required)")
 	fs.StringVar(&h.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
 	fs.BoolVar(&h.json, "json", false, "tell events as JSON lines on stderr, instead of text")

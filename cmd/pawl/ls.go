@@ -15,13 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-func lsCommand(a *app) *cobra.Command {
+func lsCommand(a *cli.App) *cobra.Command {
 	order, watch := lsOrder("name"), false
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
@@ -41,13 +42,13 @@ between is told by "pawl watch".`,
   pawl ls --sort age                 what has been held for longest comes first
   pawl ls --watch
   pawl ls --json | jq -r '.locks[].name'`,
-		Args:              args(0, 1, "see pawl ls --help"),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(0, 1, "see pawl ls --help"),
+		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) > 0 {
 				prefix = args[0]
-				if what, write := stores.LikeStore(prefix); what != "" && a.store == "" {
+				if what, write := stores.LikeStore(prefix); what != "" && a.Store == "" {
 					return exit.Usage("an argument is the "+what, "name it with: pawl ls "+write)
 				}
 			}
@@ -70,8 +71,8 @@ between is told by "pawl watch".`,
 // listTime is for how long a store is asked for all locks: a full server takes long.
 const listTime = time.Minute
 
-func list(a *app, ctx context.Context, prefix string, order lsOrder) error {
-	s, err := a.open()
+func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
+	s, err := a.Open()
 	if err != nil {
 		return err
 	}
@@ -82,18 +83,26 @@ func list(a *app, ctx context.Context, prefix string, order lsOrder) error {
 	if err != nil {
 		return err
 	}
-	out := lsJSON{Schema: schema, Store: s.URL.String(), Locks: []report.Lock{}, State: l.state}
+	out := lsJSON{Schema: report.Schema, Store: s.URL.String(), Locks: []report.Lock{}, State: l.state}
 	for _, info := range l.infos {
 		out.Locks = append(out.Locks, report.LockOf(info))
 	}
-	err = a.print(out, func(w io.Writer) error {
+	err = a.Print(out, func(w io.Writer) error {
 		if l.state != nil && l.state.Closed != "" {
-			fmt.Fprintln(a.stderr, stores.Closed(l.state))
+			fmt.Fprintln(a.Stderr, stores.Closed(l.state))
 		}
 		width, _ := display.SizeOf(w)
 		return printTable(w, width, l.infos)
 	})
 	return cmp.Or(err, l.failed) // what could not be read is told beside the rest
+}
+
+// lsJSON is what ls prints.
+type lsJSON struct {
+	Schema int           `json:"schema"`
+	Store  string        `json:"store"`
+	Locks  []report.Lock `json:"locks"`
+	State  *report.State `json:"state,omitempty"`
 }
 
 // listing is what a store has listed.

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
@@ -22,8 +23,8 @@ import (
 const lsEvery = 2 * time.Second
 
 // watchList lists the locks until the output is closed. A signal ends it.
-func watchList(a *app, ctx context.Context, prefix string, order lsOrder) error {
-	s, err := a.open()
+func watchList(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
+	s, err := a.Open()
 	if err != nil {
 		return err
 	}
@@ -41,14 +42,14 @@ func watchList(a *app, ctx context.Context, prefix string, order lsOrder) error 
 		if err := drawList(a, s, &l, err, first, seldom(took, lsEvery)); err != nil {
 			return err
 		}
-		if f, ok := a.stdout.(*os.File); ok && display.NobodyReads(f) {
+		if f, ok := a.Stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
 		time.Sleep(max(lsEvery, history.Pace(took)) - time.Since(began))
 	}
 }
 
-func askWithin(a *app, ctx context.Context, s *stores.Store, prefix string, order lsOrder) (listing, error) {
+func askWithin(a *cli.App, ctx context.Context, s *stores.Store, prefix string, order lsOrder) (listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, history.Patience)
 	defer cancel()
 	return listAll(ctx, s, prefix, order)
@@ -56,7 +57,7 @@ func askWithin(a *app, ctx context.Context, s *stores.Store, prefix string, orde
 
 // drawList draws the list anew on a terminal, and adds it elsewhere. failed is why some or all of it is
 // missing, and slow that it comes seldom.
-func drawList(a *app, s *stores.Store, l *listing, failed error, first bool, slow string) error {
+func drawList(a *cli.App, s *stores.Store, l *listing, failed error, first bool, slow string) error {
 	var notes []string
 	if slow != "" {
 		notes = append(notes, "pawl: "+slow)
@@ -67,27 +68,27 @@ func drawList(a *app, s *stores.Store, l *listing, failed error, first bool, slo
 	if failed != nil {
 		notes = append(notes, exit.As(failed).Line())
 	}
-	columns, rows := display.SizeOf(a.stdout)
+	columns, rows := display.SizeOf(a.Stdout)
 	var list bytes.Buffer
 	if err := printTable(&list, columns, l.infos); err != nil {
 		return err
 	}
 	if rows == 0 || os.Getenv("TERM") == "dumb" {
 		for _, note := range notes {
-			fmt.Fprintln(a.stderr, note)
+			fmt.Fprintln(a.Stderr, note)
 		}
 		text := list.String()
 		if !first {
 			text = "\n" + text
 		}
-		_, err := io.WriteString(a.stdout, text)
+		_, err := io.WriteString(a.Stdout, text)
 		return err
 	}
 	if len(l.infos) == 0 && failed == nil {
 		notes = append(notes, "nobody holds a lock or waits for one")
 	}
 	notes = append([]string{s.URL.String() + "  " + time.Now().Format(time.TimeOnly)}, notes...)
-	_, err := io.WriteString(a.stdout, drawn(notes, list.String(), columns, rows))
+	_, err := io.WriteString(a.Stdout, drawn(notes, list.String(), columns, rows))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	_ "github.com/pawl-go/pawl/cmd/pawl/internal/fewfiles" // first
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
@@ -22,17 +23,17 @@ func main() {
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	a := &cli.App{Stdout: stdout, Stderr: stderr}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
-	if a.interrupted || a.keyboard {
-		job.Interrupt(a.keyboard)
+	if a.Interrupted || a.Keyboard {
+		job.Interrupt(a.Keyboard)
 	}
 	if err == nil {
-		return a.code
+		return a.Code
 	}
 	f := exit.As(err)
 	if word := unknownWord(root, args); word != "" {

@@ -10,16 +10,18 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 )
 
 // manCommand writes the manual pages, for packages. They are the help, so that there is
 // one text to keep right.
-func manCommand(a *app) *cobra.Command {
+func manCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the manual pages",
-		Args:    args(1, 1, "try: pawl man ."),
-		PreRunE: noStore,
+		Args:    cli.Args(1, 1, "try: pawl man ."),
+		PreRunE: cli.NoStore,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			pages := []*cobra.Command{root}

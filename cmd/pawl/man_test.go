@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 )
 
 // Every command has a manual page with all of its flags, and nothing in it is taken for
@@ -32,7 +34,7 @@ func TestManPages(t *testing.T) {
 			}
 		}
 	}
-	a := &app{stdout: io.Discard, stderr: io.Discard}
+	a := &cli.App{Stdout: io.Discard, Stderr: io.Discard}
 	for _, c := range newRoot(a).Commands() {
 		if _, err := os.Stat(filepath.Join(dir, "pawl-"+c.Name()+".1")); err != nil && !c.Hidden {
 			t.Errorf("%s has no page: %v", c.Name(), err)

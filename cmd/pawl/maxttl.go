@@ -12,12 +12,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-func maxTTLCommand(a *app) *cobra.Command {
+func maxTTLCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "max-ttl [DURATION]",
 		Short: "Show or change the longest --ttl that Redis or PostgreSQL allows",
@@ -35,7 +36,7 @@ To lower it: say it here, then change the URLs. Leases with a longer --ttl are
 renewed no more, and waited for until they have ended.`,
 		Example: `  pawl max-ttl -s redis://localhost
   pawl max-ttl -s redis://localhost 5m`,
-		Args: args(0, 1, "try: pawl max-ttl -s redis://HOST 5m"),
+		Args: cli.Args(0, 1, "try: pawl max-ttl -s redis://HOST 5m"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return showMaxTTL(a, cmd.Context())
@@ -43,7 +44,7 @@ renewed no more, and waited for until they have ended.`,
 			if what, write := stores.LikeStore(args[0]); what != "" {
 				return exit.Usage("an argument is the "+what, "name it with: pawl max-ttl "+write+" 5m")
 			}
-			ttl, err := parseDuration(args[0])
+			ttl, err := cli.ParseDuration(args[0])
 			if err != nil || ttl < driver.MinTTL {
 				return exit.Usage(fmt.Sprintf("%q is no duration that a lease can have", display.Shorten(args[0], 40)), "try: pawl max-ttl -s redis://HOST 5m")
 			}
@@ -61,8 +62,8 @@ type maxTTLJSON struct {
 	State  *report.State `json:"state"`
 }
 
-func setMaxTTL(a *app, ttl time.Duration) error {
-	u, err := stores.Reach(a.store, a.connect, func(ctx context.Context, u *stores.URL) error {
+func setMaxTTL(a *cli.App, ttl time.Duration) error {
+	u, err := stores.Reach(a.Store, a.Connect, func(ctx context.Context, u *stores.URL) error {
 		if maxTTLs[u.Scheme] == nil {
 			return noMaxTTL(u)
 		}
@@ -72,7 +73,7 @@ func setMaxTTL(a *app, ttl time.Duration) error {
 		return err
 	}
 	if u.Refused(ttl) {
-		fmt.Fprintln(a.stderr, display.Printable(fmt.Sprintf("pawl: warning: programs without ?max_ttl=%v in their URL are refused from now on, and it is not in this one; those that run go along", ttl)))
+		fmt.Fprintln(a.Stderr, display.Printable(fmt.Sprintf("pawl: warning: programs without ?max_ttl=%v in their URL are refused from now on, and it is not in this one; those that run go along", ttl)))
 	}
 	return showMaxTTL(a, context.Background())
 }
@@ -81,8 +82,8 @@ func noMaxTTL(u *stores.URL) error {
 	return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it has no longest --ttl", u.Scheme), "name another one with --store redis://HOST")
 }
 
-func showMaxTTL(a *app, ctx context.Context) error {
-	s, err := a.open()
+func showMaxTTL(a *cli.App, ctx context.Context) error {
+	s, err := a.Open()
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func showMaxTTL(a *app, ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.print(maxTTLJSON{schema, s.URL.String(), state}, func(w io.Writer) error {
+	return a.Print(maxTTLJSON{report.Schema, s.URL.String(), state}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, stores.Limit(state))
 		return err
 	})

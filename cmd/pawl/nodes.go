@@ -13,13 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-func nodesCommand(a *app) *cobra.Command {
+func nodesCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "Show the nodes of a redlock store, or change them",
@@ -27,7 +29,7 @@ func nodesCommand(a *app) *cobra.Command {
 and which set of nodes programs have to use. See docs/redlock-nodes.md.`,
 		Example: `  pawl nodes -s redlock://a,b,c
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d`,
-		Args: args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
+		Args: cli.Args(0, 0, "try: pawl nodes -s redlock://a,b,c"),
 		RunE: func(*cobra.Command, []string) error { return showNodes(a) },
 	}
 	a.JSONFlag(cmd)
@@ -35,7 +37,7 @@ and which set of nodes programs have to use. See docs/redlock-nodes.md.`,
 	return cmd
 }
 
-func nodesChangeCommand(a *app) *cobra.Command {
+func nodesChangeCommand(a *cli.App) *cobra.Command {
 	var from, to string
 	var back, force bool
 	cmd := &cobra.Command{
@@ -58,7 +60,7 @@ operator at a time: of two changes that meet, each names the other and stops.
 else is changing the nodes.`,
 		Example: `  pawl nodes change --from redlock://a,b,c --to redlock://a,b,d
   pawl nodes change --from redlock://a,b,c --to redlock://a,b,d --abort`,
-		Args: args(0, 0, "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d"),
+		Args: cli.Args(0, 0, "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return changeNodes(a, cmd.Context(), from, to, back, force)
 		},
@@ -70,7 +72,7 @@ else is changing the nodes.`,
 	return cmd
 }
 
-func changeNodes(a *app, ctx context.Context, from, to string, back, force bool) error {
+func changeNodes(a *cli.App, ctx context.Context, from, to string, back, force bool) error {
 	if from == "" || to == "" || force && !back {
 		return exit.Usage("a change needs --from and --to, and --force goes with --abort", "try: pawl nodes change --from redlock://a,b,c --to redlock://a,b,d")
 	}
@@ -86,8 +88,8 @@ func changeNodes(a *app, ctx context.Context, from, to string, back, force bool)
 		urls = append(urls, u.Secret())
 	}
 	opts := &redlock.Options{Options: *stores.RedisOptions(ctx)}
-	opts.ConnectTimeout = a.connect
-	change := redlock.Change{From: urls[0], To: urls[1], Options: opts, Force: force, Say: func(text string) { fmt.Fprintln(a.stdout, text) }}
+	opts.ConnectTimeout = a.Connect
+	change := redlock.Change{From: urls[0], To: urls[1], Options: opts, Force: force, Say: func(text string) { fmt.Fprintln(a.Stdout, text) }}
 	err := change.Run
 	if back {
 		err = change.Abort
@@ -124,9 +126,9 @@ type nodeJSON struct {
 	Error    string `json:"error,omitempty"`
 }
 
-func showNodes(a *app) error {
+func showNodes(a *cli.App) error {
 	var all []redlock.Status
-	u, err := stores.Reach(a.store, a.connect, func(ctx context.Context, u *stores.URL) (err error) {
+	u, err := stores.Reach(a.Store, a.Connect, func(ctx context.Context, u *stores.URL) (err error) {
 		if err := isRedlock(u); err != nil {
 			return err
 		}
@@ -136,7 +138,7 @@ func showNodes(a *app) error {
 	if err != nil {
 		return err
 	}
-	out := nodesJSON{Schema: schema, Store: u.String()}
+	out := nodesJSON{Schema: report.Schema, Store: u.String()}
 	for _, s := range all {
 		n := nodeJSON{Address: s.Addr, ID: s.ID, Set: s.Set, Changing: s.Changing}
 		if s.Closed > 0 {
@@ -147,7 +149,7 @@ func showNodes(a *app) error {
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
-	return a.print(out, func(w io.Writer) error {
+	return a.Print(out, func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "ADDRESS\tID\tCLOSED\tSERVES")
 		for _, n := range out.Nodes {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
@@ -40,7 +41,7 @@ get the lock after --ttl; on a directory at once when pawl is killed.
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that busy is 0: it runs, or has run.`
 
-func onceCommand(a *app) *cobra.Command {
+func onceCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command once a day, or so, and stay to keep others from it",

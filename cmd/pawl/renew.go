@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
@@ -65,15 +67,15 @@ The others are those of "pawl run".`
 
 // adoption is one "pawl renew" or "pawl release".
 type adoption struct {
-	*app
+	*cli.App
 	verb  string
 	name  string
 	lease string
 	ttl   time.Duration // of renew
 }
 
-func renewCommand(a *app) *cobra.Command {
-	r := &adoption{app: a, verb: "renew"}
+func renewCommand(a *cli.App) *cobra.Command {
+	r := &adoption{App: a, verb: "renew"}
 	cmd := r.command(&cobra.Command{
 		Use:   "renew NAME --lease ID",
 		Short: "Renew a lease of pawl acquire",
@@ -82,13 +84,13 @@ func renewCommand(a *app) *cobra.Command {
   until=$(pawl renew deploy --lease "$lease") || exit
   [ "$(date -u +%FT%TZ)" \< "$until" ] && ./next-step`,
 	}, (*adoption).renew)
-	durationVar(cmd.Flags(), &r.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	cli.DurationVar(cmd.Flags(), &r.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
 	a.JSONFlag(cmd)
 	return cmd
 }
 
-func releaseCommand(a *app) *cobra.Command {
-	r := &adoption{app: a, verb: "release"}
+func releaseCommand(a *cli.App) *cobra.Command {
+	r := &adoption{App: a, verb: "release"}
 	cmd := r.command(&cobra.Command{
 		Use:     "release NAME --lease ID",
 		Short:   "Give back a lease of pawl acquire",
@@ -101,8 +103,8 @@ func releaseCommand(a *app) *cobra.Command {
 
 // command completes cmd, which is to do what do does.
 func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Context, *stores.Store, driver.Grant) error) *cobra.Command {
-	cmd.Args = args(1, 1, `try: pawl `+r.verb+` deploy --lease "$lease"`)
-	cmd.ValidArgsFunction = r.completeName
+	cmd.Args = cli.Args(1, 1, `try: pawl `+r.verb+` deploy --lease "$lease"`)
+	cmd.ValidArgsFunction = r.CompleteName
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.name = args[0]
 		return r.run(cmd.Context(), do)
@@ -113,17 +115,17 @@ func (r *adoption) command(cmd *cobra.Command, do func(*adoption, context.Contex
 }
 
 func (r *adoption) check() error {
-	switch err := stores.CheckName(r.name, r.app.store); {
+	switch err := stores.CheckName(r.name, r.App.Store); {
 	case err != nil:
 		return err
 	case r.lease == "":
-		return exit.Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), stores.SameStore(r.app.store)))
+		return exit.Usage("say which lease: the id that pawl acquire has printed", fmt.Sprintf("try: pawl %s %s%s --lease ID; is a variable of your script empty?", r.verb, display.Quote(r.name), stores.SameStore(r.App.Store)))
 	case strings.ContainsFunc(r.lease, notOfID):
 		return exit.Usage(fmt.Sprintf("--lease %q is no id of a lease", display.Shorten(r.lease, 40)), "it is the first word that pawl acquire has printed")
 	case r.verb == "renew" && r.ttl < driver.MinTTL:
 		return exit.Usage(fmt.Sprintf("--ttl %v is too short", r.ttl), fmt.Sprintf("use at least %v, and better that of pawl acquire", driver.MinTTL))
 	}
-	return noFiles(r.app, r.name)
+	return noFiles(r.App, r.name)
 }
 
 func notOfID(r rune) bool {
@@ -137,7 +139,7 @@ func (r *adoption) run(ctx context.Context, do func(*adoption, context.Context, 
 	if err := r.check(); err != nil {
 		return err
 	}
-	s, err := stores.Open(r.app.store, r.connect, &pawl.Options{TTL: r.ttl}, false)
+	s, err := stores.Open(r.App.Store, r.Connect, &pawl.Options{TTL: r.ttl}, false)
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (r *adoption) renew(ctx context.Context, s *stores.Store, g driver.Grant) e
 
 // done prints what has been done, which an output that cannot be written does not undo.
 func (r *adoption) done(s *stores.Store, g driver.Grant, until time.Time, text func(io.Writer) error) error {
-	err := r.print(leaseJSON{schema, s.URL.String(), r.name, r.lease, g.Token(), until}, text)
+	err := r.Print(leaseJSON{report.Schema, s.URL.String(), r.name, r.lease, g.Token(), until}, text)
 	if err == nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
@@ -76,7 +77,7 @@ func TestRenewExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			r := &adoption{app: &app{stdout: &out, JSON: json}, name: "deploy", lease: "id", ttl: longTTL}
+			r := &adoption{App: &cli.App{Stdout: &out, JSON: json}, name: "deploy", lease: "id", ttl: longTTL}
 			sent := time.Now()
 			if err := r.renew(t.Context(), s, slowGrant{g}); err != nil {
 				t.Fatal(err)
@@ -96,7 +97,7 @@ func TestAcquireExpiry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &app{stdout: &out, JSON: true}
+		a := &cli.App{Stdout: &out, JSON: true}
 		if err := tellLease(a, &runner{runArgs: &runArgs{name: "deploy", ttl: longTTL}, store: s}, lease); err != nil {
 			t.Fatal(err)
 		}

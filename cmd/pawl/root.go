@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Only one of me at a time",
@@ -63,14 +64,17 @@ machine; --store or $PAWL_STORE names another one by URL:
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
-	root.PersistentFlags().VarP((*StoreFlag)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
-	connectFlag(root.PersistentFlags(), &a.connect)
-	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a), waitCommand(a), lsCommand(a), showCommand(a), watchCommand(a), topCommand(a), doctorCommand(a), breakCommand(a), blessCommand(a), maxTTLCommand(a), nodesCommand(a), serveCommand(a), benchCommand(a), versionCommand(a), manCommand(a))
+	root.PersistentFlags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	cli.ConnectFlag(root.PersistentFlags(), &a.Connect)
+	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a))
+	root.AddCommand(showCommands(a)...)
+	root.AddCommand(adminCommands(a)...)
+	root.AddCommand(topCommand(a), serveCommand(a), doctorCommand(a), benchCommand(a), versionCommand(a), manCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
-		return exit.Usage(display.Shorten(err.Error(), 200), likeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
+		return exit.Usage(display.Shorten(err.Error(), 200), cli.LikeFlag(err, cmd.Flags())+"see "+cmd.CommandPath()+" --help")
 	})
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(helpCommand())

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
@@ -28,7 +29,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func runCommand(a *app) *cobra.Command {
+func runCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME [flags] [--] COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -62,10 +63,10 @@ func runCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runWith(a *app, args *runArgs, do func(*runner) (int, error)) (err error) {
-	r := &runner{runArgs: args, stderr: a.stderr}
-	a.code, err = do(r)
-	a.interrupted, a.keyboard = r.interrupted, r.keyboard
+func runWith(a *cli.App, args *runArgs, do func(*runner) (int, error)) (err error) {
+	r := &runner{runArgs: args, stderr: a.Stderr}
+	a.Code, err = do(r)
+	a.Interrupted, a.Keyboard = r.interrupted, r.keyboard
 	return err
 }
 

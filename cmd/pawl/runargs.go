@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
@@ -55,23 +56,23 @@ type runArgs struct {
 const defaultGrace = 10 * time.Second
 
 func (a *runArgs) flags(fs *pflag.FlagSet) {
-	a.wait, a.busyCode, a.leftovers = forEver, exit.Busy, waitLeftovers
-	fs.VarP((*StoreFlag)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	a.wait, a.busyCode, a.leftovers = cli.ForEver, exit.Busy, waitLeftovers
+	fs.VarP((*cli.StoreFlag)(&a.store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	plain := !a.elect && !a.turns
 	if a.turns {
 		a.wait, a.busyCode = 0, 0
-		durationVar(fs, &a.per, "per", 0, "run it once in each turn of this `DURATION` (required)")
+		cli.DurationVar(fs, &a.per, "per", 0, "run it once in each turn of this `DURATION` (required)")
 	}
 	if plain {
 		a.waitFlags(fs)
 	}
-	durationVar(fs, &a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
-	durationVar(fs, &a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
+	cli.DurationVar(fs, &a.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
+	cli.DurationVar(fs, &a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
 	if !a.turns {
-		durationVar(fs, &a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+		cli.DurationVar(fs, &a.maxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
 	}
 	if plain {
-		durationVar(fs, &a.minHold, "min-hold", 0, "have the lock for this `DURATION` at least, also if the command ends before")
+		cli.DurationVar(fs, &a.minHold, "min-hold", 0, "have the lock for this `DURATION` at least, also if the command ends before")
 	}
 	fs.Var(&a.leftovers, "leftovers", "what the command leaves running when it ends: `HOW` is wait (keep the lock until it ends), kill, or release (it goes on without the lock)")
 	if plain {
@@ -84,7 +85,7 @@ func (a *runArgs) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
 	fs.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
 	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit $PAWL_REDIS_PASSWORD and its kind")
-	connectFlag(fs, &a.connect)
+	cli.ConnectFlag(fs, &a.connect)
 	if !a.elect {
 		fs.IntVarP(&a.busyCode, "busy-code", "E", a.busyCode, "exit code `N` if the lock was busy")
 	}
@@ -166,12 +167,12 @@ func (a *runArgs) flagError(fs *pflag.FlagSet, args []string, err error) error {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &missing):
-		help = likeFlag(err, fs) + help
+		help = cli.LikeFlag(err, fs) + help
 		if !slices.Contains(args, "--") {
 			help += `; put "--" before a command that begins with "-"`
 		}
 		return exit.Usage(display.Shorten(err.Error(), 200), help)
-	case errors.Is(err, errNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
+	case errors.Is(err, cli.ErrNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
 		return exit.Usage(display.Shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
 	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
 		return exit.Usage(display.Shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
@@ -260,7 +261,7 @@ func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
 }
 
 func (a *runArgs) waitFlags(fs *pflag.FlagSet) {
-	fs.VarP((*Duration)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock, such as 5m; 5 is five seconds (default for ever, as long as the store answers)")
+	fs.VarP((*cli.Duration)(&a.wait), "wait", "w", "wait at most this `DURATION` for the lock, such as 5m; 5 is five seconds (default for ever, as long as the store answers)")
 	fs.BoolVarP(&a.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	fs.BoolVar(&a.inDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
 }

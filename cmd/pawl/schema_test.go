@@ -36,7 +36,7 @@ func TestMiddlewareHasTheSchemaOfShow(t *testing.T) {
 	answer := httptest.NewRecorder()
 	m.Handler(nil).ServeHTTP(answer, httptest.NewRequest("GET", "/", nil))
 
-	shown, err := json.Marshal(showJSON{Schema: schema, Lock: report.LockOf(full)})
+	shown, err := json.Marshal(showJSON{Schema: report.Schema, Lock: report.LockOf(full)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
@@ -26,12 +27,12 @@ type serveFlags struct {
 	token  string // file
 	cert   string // file
 	key    string // file
-	stores StoreFlags
+	stores cli.StoreFlags
 	hosts  []string
 	breaks bool
 }
 
-func serveCommand(a *app) *cobra.Command {
+func serveCommand(a *cli.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -58,7 +59,7 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
   pawl serve -s redis://h1 -s etcd://h2:2379
   pawl serve --listen :7295 --token-file /etc/pawl/token
   pawl serve --listen unix:/run/pawl.sock   for you alone, or a proxy`,
-		Args:              args(0, 0, "see pawl serve --help"),
+		Args:              cli.Args(0, 0, "see pawl serve --help"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return listenAndServe(a, cmd.Context(), &f) },
 	}
@@ -73,8 +74,8 @@ ssh -L 7295:127.0.0.1:7295, or put a proxy with TLS before it.
 	return cmd
 }
 
-func listenAndServe(a *app, ctx context.Context, f *serveFlags) error {
-	sources, err := a.sources(f.stores)
+func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
+	sources, err := a.Sources(f.stores)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func listenAndServe(a *app, ctx context.Context, f *serveFlags) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	fmt.Fprintln(a.stdout, "listening at "+where(l.Addr(), opts.Certificate != nil))
+	fmt.Fprintln(a.Stdout, "listening at "+where(l.Addr(), opts.Certificate != nil))
 	return serve.New(sources, opts).Run(ctx, l)
 }
 

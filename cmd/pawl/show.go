@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
@@ -19,7 +20,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func showCommand(a *app) *cobra.Command {
+// showCommands are those that look at locks and change nothing.
+func showCommands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{lsCommand(a), showCommand(a), watchCommand(a), waitCommand(a)}
+}
+
+func showCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show who holds a lock, since when, why, and who waits",
@@ -34,24 +40,24 @@ the largest that the store has granted or reserved: the next lease has a greater
 one.`,
 		Example: `  pawl show deploy
   pawl show deploy --json | jq .lock.held`,
-		Args:              args(1, 1, "try: pawl show deploy"),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(1, 1, "try: pawl show deploy"),
+		ValidArgsFunction: a.CompleteName,
 		RunE:              func(cmd *cobra.Command, args []string) error { return show(a, cmd, args[0]) },
 	}
 	a.JSONFlag(cmd)
 	return cmd
 }
 
-func show(a *app, cmd *cobra.Command, name string) error {
-	if err := stores.CheckName(name, a.store); err != nil {
+func show(a *cli.App, cmd *cobra.Command, name string) error {
+	if err := stores.CheckName(name, a.Store); err != nil {
 		return err
 	}
-	s, err := a.open()
+	s, err := a.Open()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), a.connect)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.Connect)
 	defer cancel()
 	info, err := s.Inspect(ctx, name)
 	if err != nil {
@@ -61,13 +67,21 @@ func show(a *app, cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	s.Misspelt(ctx, a.stderr, info)
-	return a.print(showJSON{schema, s.URL.String(), report.LockOf(info), state}, func(w io.Writer) error {
+	s.Misspelt(ctx, a.Stderr, info)
+	return a.Print(showJSON{report.Schema, s.URL.String(), report.LockOf(info), state}, func(w io.Writer) error {
 		if state != nil && state.Closed != "" {
-			fmt.Fprintln(a.stderr, stores.Closed(state))
+			fmt.Fprintln(a.Stderr, stores.Closed(state))
 		}
 		return describe(w, info)
 	})
+}
+
+// showJSON is what show and wait print.
+type showJSON struct {
+	Schema int           `json:"schema"`
+	Store  string        `json:"store"`
+	Lock   report.Lock   `json:"lock"`
+	State  *report.State `json:"state,omitempty"`
 }
 
 func describe(w io.Writer, info *pawl.Info) error {

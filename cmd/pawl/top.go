@@ -14,6 +14,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
@@ -43,7 +44,7 @@ one table is printed, in full width.`
 
 // top is one "pawl top".
 type top struct {
-	*app
+	*cli.App
 	stores []*topStore
 	past   *history.History
 	order  topOrder
@@ -60,9 +61,9 @@ type topStore struct {
 	took   time.Duration
 }
 
-func topCommand(a *app) *cobra.Command {
-	t := &top{app: a, order: "first", past: history.New(0)}
-	var urls StoreFlags
+func topCommand(a *cli.App) *cobra.Command {
+	t := &top{App: a, order: "first", past: history.New(0)}
+	var urls cli.StoreFlags
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
 		Short: "Show the locks on the terminal, live",
@@ -70,8 +71,8 @@ func topCommand(a *app) *cobra.Command {
 		Example: `  pawl top
   pawl top deploy/ --sort age
   pawl top -s redis://h1 -s etcd://h2:2379`,
-		Args:              args(0, 1, "see pawl top --help"),
-		ValidArgsFunction: a.completeName,
+		Args:              cli.Args(0, 1, "see pawl top --help"),
+		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) > 0 {
@@ -80,7 +81,7 @@ func topCommand(a *app) *cobra.Command {
 					return exit.Usage("an argument is the "+what, "name it with: pawl top "+write)
 				}
 			}
-			sources, err := a.sources(urls)
+			sources, err := a.Sources(urls)
 			if err != nil {
 				return err
 			}
@@ -91,7 +92,7 @@ func topCommand(a *app) *cobra.Command {
 				t.stores = append(t.stores, st)
 			}
 			t.plain = t.plain || os.Getenv("NO_COLOR") != ""
-			if columns, _ := display.SizeOf(a.stdout); columns == 0 {
+			if columns, _ := display.SizeOf(a.Stdout); columns == 0 {
 				return t.once(cmd.Context())
 			}
 			return t.live(cmd.Context())
@@ -132,11 +133,11 @@ func (t *top) once(ctx context.Context) error {
 	now := time.Now()
 	for _, n := range t.notes(now) {
 		if !n.failure { // which is told at the end
-			fmt.Fprintln(t.stderr, "pawl: "+n.text)
+			fmt.Fprintln(t.Stderr, "pawl: "+n.text)
 		}
 	}
 	if rows := t.rows(now); len(rows) > 0 {
-		if err := t.table(rows, 0).Print(t.stdout, 0, nil, 0); err != nil {
+		if err := t.table(rows, 0).Print(t.Stdout, 0, nil, 0); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/driver"
@@ -50,7 +51,7 @@ func shownTop(t *testing.T) (*top, time.Time) {
 		{Name: "left", Holders: []driver.Held{orphan}},
 		{Name: "free", Waiters: waits("ci-8", time.Second, "", "")},
 	}
-	top := &top{app: new(app), past: history.New(0), order: "first"}
+	top := &top{App: new(cli.App), past: history.New(0), order: "first"}
 	top.stores = []*topStore{{Store: history.Store{Name: "redis://h1"}}, {Store: history.Store{Name: "redis://h2"}}}
 	state := report.StateOf(&pawl.StoreInfo{Closed: time.Minute, Why: "it has just started"})
 	for _, at := range []time.Duration{-16, -1} { // seconds

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
@@ -26,16 +27,16 @@ func TestParseRun(t *testing.T) {
 		args, name, command string // words are separated by a space
 		wait                time.Duration
 	}{
-		{"x cmd", "x", "cmd", forEver},
-		{"x sh -c y", "x", "sh -c y", forEver},
+		{"x cmd", "x", "cmd", cli.ForEver},
+		{"x sh -c y", "x", "sh -c y", cli.ForEver},
 		{"x -w 3s -- cmd -n", "x", "cmd -n", 3 * time.Second},
 		{"-n x cmd", "x", "cmd", 0},
-		{"x -- -n", "x", "-n", forEver},
-		{"x -- -- y", "x", "-- y", forEver},
-		{"x cmd -- y", "x", "cmd -- y", forEver},
-		{"-- -x cmd -n", "-x", "cmd -n", forEver},
-		{"-- -x -- -n", "-x", "-n", forEver},
-		{"-- x -- cmd", "x", "cmd", forEver},
+		{"x -- -n", "x", "-n", cli.ForEver},
+		{"x -- -- y", "x", "-- y", cli.ForEver},
+		{"x cmd -- y", "x", "cmd -- y", cli.ForEver},
+		{"-- -x cmd -n", "-x", "cmd -n", cli.ForEver},
+		{"-- -x -- -n", "-x", "-n", cli.ForEver},
+		{"-- x -- cmd", "x", "cmd", cli.ForEver},
 		{"--wait=1m x -n=false cmd", "x", "cmd", time.Minute},
 		{"-qw1s x cmd", "x", "cmd", time.Second},
 	} {
@@ -71,6 +72,16 @@ func TestParseRunWithoutName(t *testing.T) {
 	_, err := parseRun([]string{"-n", "--", "sudo", "reboot"})
 	if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), "pawl run NAME -- sudo") {
 		t.Errorf("exit code %d, %s", f.Code, f.Line())
+	}
+}
+
+// TestParseRunSuggests: who knows flock is told the flag of pawl.
+func TestParseRunSuggests(t *testing.T) {
+	for word, want := range map[string]string{"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why"} {
+		_, err := parseRun([]string{"--" + word, "x", "true"})
+		if f := exit.As(err); f.Code != exit.Misuse || !strings.Contains(f.Line(), "did you mean --"+want+"?") {
+			t.Errorf("--%s: exit code %d, %s", word, f.Code, f.Line())
+		}
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 )
 
 // Everything that the help says can be read on a terminal of 80 columns.
 func TestHelpFits(t *testing.T) {
-	root := newRoot(new(app))
+	root := newRoot(new(cli.App))
 	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
 		var help strings.Builder
 		c.SetOut(&help)
@@ -31,16 +32,10 @@ func TestHelpFits(t *testing.T) {
 
 // What is typed instead is there.
 func TestSuggestionsExist(t *testing.T) {
-	root := newRoot(new(app))
+	root := newRoot(new(cli.App))
 	for word, name := range otherCommands {
 		if c, _, err := root.Find([]string{name}); err != nil || c == root {
 			t.Errorf("%s: there is no %s", word, name)
-		}
-	}
-	fs := newRunFlags(new(runArgs))
-	for word, name := range otherFlags {
-		if fs.Lookup(name) == nil || fs.Lookup(word) != nil {
-			t.Errorf("--%s: there is no --%s", word, name)
 		}
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
 // versionJSON is what version prints.
@@ -23,15 +26,15 @@ type versionJSON struct {
 	Arch     string `json:"arch"`
 }
 
-func versionCommand(a *app) *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Args:    args(0, 0, "try: pawl version"),
-		PreRunE: noStore,
+		Args:    cli.Args(0, 0, "try: pawl version"),
+		PreRunE: cli.NoStore,
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
-			return a.print(v, func(w io.Writer) error {
+			return a.Print(v, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "pawl %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
 				return err
 			})
@@ -45,7 +48,7 @@ func versionCommand(a *app) *cobra.Command {
 var released string
 
 func version() versionJSON {
-	v := versionJSON{Schema: schema, Version: cmp.Or(released, "(devel)"), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := versionJSON{Schema: report.Schema, Version: cmp.Or(released, "(devel)"), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
@@ -51,7 +52,7 @@ that falls silent later is waited for. The others are those of "pawl run".`
 
 // watching is one "pawl watch".
 type watching struct {
-	*app
+	*cli.App
 	names []string
 	store *stores.Store
 	past  *history.History
@@ -63,7 +64,7 @@ type watching struct {
 	slow    slowness
 }
 
-func watchCommand(a *app) *cobra.Command {
+func watchCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [NAME...]",
 		Short: "Tell what happens to locks: who gets, waits for and releases them",
@@ -72,15 +73,15 @@ func watchCommand(a *app) *cobra.Command {
   pawl watch deploy nightly/
   pawl watch --json | jq -c 'select(.event == "expired")'`,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-			return a.completeName(cmd, nil, word)
+			return a.CompleteName(cmd, nil, word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
-				if err := stores.CheckName(name, a.store); err != nil {
+				if err := stores.CheckName(name, a.Store); err != nil {
 					return err
 				}
 			}
-			w := &watching{app: a, names: args, past: history.New(0)}
+			w := &watching{App: a, names: args, past: history.New(0)}
 			return w.run(cmd.Context())
 		},
 	}
@@ -90,7 +91,7 @@ func watchCommand(a *app) *cobra.Command {
 
 // run tells of each look what has changed, until the output is closed. A signal ends it.
 func (w *watching) run(ctx context.Context) (err error) {
-	if w.store, err = w.open(); err != nil {
+	if w.store, err = w.Open(); err != nil {
 		return err
 	}
 	defer w.store.Close()
@@ -107,12 +108,12 @@ func (w *watching) run(ctx context.Context) (err error) {
 			}
 		}
 		if first && w.one() && len(look.Infos) > 0 {
-			w.store.Misspelt(ctx, w.stderr, look.Infos[0])
+			w.store.Misspelt(ctx, w.Stderr, look.Infos[0])
 		}
-		if f, ok := w.stdout.(*os.File); ok && display.NobodyReads(f) {
+		if f, ok := w.Stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
-		w.slow.tell(w.stderr, look.Took, history.Every)
+		w.slow.tell(w.Stderr, look.Took, history.Every)
 		time.Sleep(history.Pace(look.Took) - time.Since(began))
 	}
 }
@@ -173,7 +174,7 @@ func (w *watching) changes(look *history.Look, began time.Time) []change {
 	all = w.granted(all)
 	slices.SortStableFunc(all, inOrder)
 	for i := range all {
-		all[i].Schema, all[i].Time, all[i].Store = schema, look.At, w.seen.Name
+		all[i].Schema, all[i].Time, all[i].Store = report.Schema, look.At, w.seen.Name
 	}
 	return all
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"cmp"
@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-// sources returns the stores at urls, to ask them again and again. It opens each once: a mistake in a URL ends the
+// Sources returns the stores at urls, to ask them again and again. It opens each once: a mistake in a URL ends the
 // command, while a store that is away may come back.
-func (a *app) sources(urls []string) ([]*history.Source, error) {
+func (a *App) Sources(urls []string) ([]*history.Source, error) {
 	if len(urls) == 0 {
 		urls = []string{""}
 	}
 	var all []*history.Source
 	for _, url := range urls {
-		first, err := stores.Open(url, a.connect, &pawl.Options{}, false)
+		first, err := stores.Open(url, a.Connect, &pawl.Options{}, false)
 		if f := new(exit.Failure); errors.As(err, &f) && f.Code != exit.Unavailable {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (a *app) sources(urls []string) ([]*history.Source, error) {
 			s := first
 			if first = nil; s == nil {
 				var err error
-				if s, err = stores.Open(url, a.connect, &pawl.Options{}, false); err != nil {
+				if s, err = stores.Open(url, a.Connect, &pawl.Options{}, false); err != nil {
 					return nil, err
 				}
 			}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/suggest"
+)
+
+// DurationVar is a flag for a duration.
+func DurationVar(fs *pflag.FlagSet, d *time.Duration, name string, unless time.Duration, usage string) {
+	*d = unless
+	fs.Var((*Duration)(d), name, usage)
+}
+
+// ForEver is how long somebody waits who has not said for how long.
+const ForEver = time.Duration(-1)
+
+// Duration is a duration that is not negative, unlike its default.
+type Duration time.Duration
+
+func (v *Duration) Set(s string) error {
+	d, err := ParseDuration(s)
+	if err == nil && d < 0 {
+		err = ErrNegative
+	}
+	*v = Duration(d)
+	return err
+}
+
+// ParseDuration takes a number alone as seconds, as flock(1), timeout(1) and sleep(1) do.
+func ParseDuration(s string) (time.Duration, error) {
+	if s != "" && strings.Trim(s, "-0123456789.") == "" {
+		s += "s"
+	}
+	return time.ParseDuration(s)
+}
+
+var ErrNegative = errors.New("it is negative")
+
+func (v *Duration) Type() string { return "duration" }
+
+// String returns the default as the help shows it: nothing if it is "" or 0.
+func (v *Duration) String() string {
+	switch {
+	case *v < 0:
+		return ""
+	case *v == 0:
+		return "0"
+	}
+	return time.Duration(*v).String()
+}
+
+// StoreFlag is the flag --store. An empty one is no default: it would be another store
+// than that of others whose variable is set.
+type StoreFlag string
+
+func (v *StoreFlag) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty: is a variable of your script empty?")
+	}
+	if *v != "" {
+		return errors.New("it is given twice: name one store")
+	}
+	*v = StoreFlag(s)
+	return nil
+}
+
+func (v *StoreFlag) String() string { return string(*v) }
+
+func (v *StoreFlag) Type() string { return "string" }
+
+// StoreFlags is the flag --store of a command that reads several.
+type StoreFlags []string
+
+func (v *StoreFlags) Set(s string) error {
+	var one StoreFlag
+	if err := one.Set(s); err != nil {
+		return err
+	}
+	*v = append(*v, s)
+	return nil
+}
+
+func (v *StoreFlags) String() string { return "" }
+
+func (v *StoreFlags) Type() string { return "string" }
+
+// otherFlags are words of other tools for flags that pawl has under another name.
+var otherFlags = map[string]string{
+	"timeout": "wait", "nonblock": "no-wait", "nb": "no-wait", "conflict-exit-code": "busy-code", "holders": "slots", "reason": "why",
+}
+
+// LikeFlag asks whether a flag was meant that is like the one that err calls unknown, or returns "".
+func LikeFlag(err error, fs *pflag.FlagSet) string {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
+		return ""
+	}
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if meant := suggest.Nearest(missing.GetSpecifiedName(), names, otherFlags); meant != "" {
+		return "did you mean --" + meant + "? "
+	}
+	return ""
+}
