@@ -39,7 +39,7 @@ func watchList(a *cli.App, ctx context.Context, prefix string, order lsOrder) er
 			err = l.failed
 		}
 		took := time.Since(began)
-		if err := drawList(a, s, &l, err, first, seldom(took, lsEvery)); err != nil {
+		if err := drawList(a, s, &l, err, first, history.Seldom(took, lsEvery)); err != nil {
 			return err
 		}
 		if f, ok := a.Stdout.(*os.File); ok && display.NobodyReads(f) {

@@ -175,7 +175,7 @@ func (t *top) notes(now time.Time) (notes []topNote) {
 			slices.Sort(often)
 			notes = append(notes, topNote{text: display.Printable("changes hands often: " + strings.Join(often, ", "))})
 		}
-		if slow := seldom(s.took, history.Every); slow != "" {
+		if slow := history.Seldom(s.took, history.Every); slow != "" {
 			notes = append(notes, topNote{text: display.Printable(s.Name) + ": " + slow, level: doubtful})
 		}
 		for _, cycle := range s.Deadlocks {

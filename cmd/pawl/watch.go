@@ -61,7 +61,7 @@ type watching struct {
 	out   waiting.Outage
 
 	damaged []string // names that could not be read at the last look
-	slow    slowness
+	slow    history.Slowness
 }
 
 func watchCommand(a *cli.App) *cobra.Command {
@@ -113,7 +113,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 		if f, ok := w.Stdout.(*os.File); ok && display.NobodyReads(f) {
 			return nil
 		}
-		w.slow.tell(w.Stderr, look.Took, history.Every)
+		w.slow.Tell(w.Stderr, look.Took, history.Every)
 		time.Sleep(history.Pace(look.Took) - time.Since(began))
 	}
 }

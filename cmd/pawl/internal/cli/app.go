@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package cli is what the commands share: global flags, opening the store, printing text or JSON.
 package cli
 
 import (

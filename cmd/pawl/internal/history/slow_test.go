@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package history
 
 import (
 	"strings"
@@ -8,7 +8,6 @@ import (
 
 	"time"
 
-	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 )
 
 // TestSeldom: people are told what differs from what they expect.
@@ -18,14 +17,14 @@ func TestSeldom(t *testing.T) {
 		500 * time.Millisecond:  "",
 		1500 * time.Millisecond: "the list takes 1.5s, so it is made every 15s only",
 	} {
-		if got := seldom(took, history.Every); got != want {
+		if got := Seldom(took, Every); got != want {
 			t.Errorf("%v: %q, want %q", took, got, want)
 		}
 	}
-	var s slowness
+	var s Slowness
 	var out strings.Builder
 	for _, took := range []time.Duration{time.Second, time.Second, 1500 * time.Millisecond, 3 * time.Second, 0, time.Second} {
-		s.tell(&out, took, history.Every)
+		s.Tell(&out, took, Every)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 3 {
 		t.Errorf("told %d times: %s", n, &out)

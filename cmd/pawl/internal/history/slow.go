@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Slowness tells once that a store is asked less often than people expect, and again when that has
+// become twice as rare.
+type Slowness struct{ told time.Duration }
+
+func (s *Slowness) Tell(w io.Writer, took, every time.Duration) {
+	switch text := Seldom(took, every); {
+	case text == "":
+		s.told = 0
+	case took >= 2*s.told:
+		s.told = took
+		fmt.Fprintln(w, "pawl: "+text)
+	}
+}
+
+// Seldom says that a list that took so long is not made as often as people expect, or returns "".
+func Seldom(took, every time.Duration) string {
+	pace := Pace(took)
+	if pace <= 5*every {
+		return ""
+	}
+	return fmt.Sprintf("the list takes %v, so it is made every %v only", driver.ForPeople(took), driver.ForPeople(pace))
+}
