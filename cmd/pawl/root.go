@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/show"
 )
 
 func newRoot(a *cli.App) *cobra.Command {
@@ -67,7 +68,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	root.PersistentFlags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	cli.ConnectFlag(root.PersistentFlags(), &a.Connect)
 	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a))
-	root.AddCommand(showCommands(a)...)
+	root.AddCommand(show.Commands(a)...)
 	root.AddCommand(adminCommands(a)...)
 	root.AddCommand(topCommand(a), serveCommand(a), doctorCommand(a), benchCommand(a), versionCommand(a), manCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

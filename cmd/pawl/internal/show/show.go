@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package show is "pawl ls", "pawl show", "pawl watch" and "pawl wait": they look at locks and
+// change nothing.
+package show
 
 import (
 	"context"
@@ -20,8 +22,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// showCommands are those that look at locks and change nothing.
-func showCommands(a *cli.App) []*cobra.Command {
+// Commands are those that look at locks and change nothing.
+func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{lsCommand(a), showCommand(a), watchCommand(a), waitCommand(a)}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"cmp"
@@ -68,8 +68,8 @@ between is told by "pawl watch".`,
 	return cmd
 }
 
-// listTime is for how long a store is asked for all locks: a full server takes long.
-const listTime = time.Minute
+// ListTime is for how long a store is asked for all locks: a full server takes long.
+const ListTime = time.Minute
 
 func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
 	s, err := a.Open()
@@ -77,7 +77,7 @@ func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, listTime)
+	ctx, cancel := context.WithTimeout(ctx, ListTime)
 	defer cancel()
 	l, err := listAll(ctx, s, prefix, order)
 	if err != nil {
