@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package top is "pawl top": the locks on the terminal, live.
+package top
 
 import (
 	"context"
@@ -61,7 +62,7 @@ type topStore struct {
 	took   time.Duration
 }
 
-func topCommand(a *cli.App) *cobra.Command {
+func Command(a *cli.App) *cobra.Command {
 	t := &top{App: a, order: "first", past: history.New(0)}
 	var urls cli.StoreFlags
 	cmd := &cobra.Command{
