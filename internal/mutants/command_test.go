@@ -118,7 +118,7 @@ func init() {
 			"if lost != nil {", "if false && lost != nil {", "TestHoldThatWasPaused"),
 		command("what is held around a command is not known inside", "wait.go",
 			"opts = append(opts, pawl.Holding(h.Name, h.Lease))", "_ = h", "TestDeadlock/file"),
-		command("the doctor sees no deadlock", "checkup.go",
+		command("the doctor sees no deadlock", "internal/doctor/checkup.go",
 			"\td.deadlocks(ctx, infos)\n", "", "TestDeadlock/file"),
 		command("to break nothing is a success", "break.go",
 			"return nil, b.nobody(ctx, s)", "return nil, nil", "TestScript/busy"),

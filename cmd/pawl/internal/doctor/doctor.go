@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package doctor is "pawl doctor": what is wrong with a store, and what to do.
+package doctor
 
 import (
 	"cmp"
@@ -36,7 +37,7 @@ Exit codes, as monitoring systems have them:
            does not keep what it promises
   64, 78   mistake in the command line, or in the URL`
 
-func doctorCommand(a *cli.App) *cobra.Command {
+func Command(a *cli.App) *cobra.Command {
 	d := &doctor{App: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
