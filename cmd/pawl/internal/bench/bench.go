@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package bench is "pawl bench": what a lock costs in a store.
+package bench
 
 import (
 	"context"
@@ -27,7 +28,7 @@ const (
 	benchMany   = 64 // goroutines
 )
 
-func benchCommand(a *cli.App) *cobra.Command {
+func Command(a *cli.App) *cobra.Command {
 	var each time.Duration
 	cmd := &cobra.Command{
 		Use:   "bench",
