@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/admin"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/bench"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
@@ -72,7 +73,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	cli.ConnectFlag(root.PersistentFlags(), &a.Connect)
 	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a))
 	root.AddCommand(show.Commands(a)...)
-	root.AddCommand(adminCommands(a)...)
+	root.AddCommand(admin.Commands(a)...)
 	root.AddCommand(top.Command(a), serveCommand(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {

@@ -120,7 +120,7 @@ func init() {
 			"opts = append(opts, pawl.Holding(h.Name, h.Lease))", "_ = h", "TestDeadlock/file"),
 		command("the doctor sees no deadlock", "internal/doctor/checkup.go",
 			"\td.deadlocks(ctx, infos)\n", "", "TestDeadlock/file"),
-		command("to break nothing is a success", "break.go",
+		command("to break nothing is a success", "internal/admin/break.go",
 			"return nil, b.nobody(ctx, s)", "return nil, nil", "TestScript/busy"),
 		command("the whole command line is published", "run.go",
 			"shown := publicCommand(r.command)", "shown := commandLine(r.command)", "TestScript/busy"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package admin is what operators change: break, bless, max-ttl and nodes.
+package admin
 
 import (
 	"context"
@@ -15,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
-// adminCommands are those of an operator.
-func adminCommands(a *cli.App) []*cobra.Command {
+// Commands are those of an operator.
+func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{breakCommand(a), blessCommand(a), maxTTLCommand(a), nodesCommand(a)}
 }
 

@@ -2,7 +2,7 @@
 
 //go:build !nopostgres
 
-package main
+package admin
 
 import (
 	"context"
