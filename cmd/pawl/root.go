@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/doctor"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/show"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/top"
 )
@@ -74,7 +75,7 @@ machine; --store or $PAWL_STORE names another one by URL:
 	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a))
 	root.AddCommand(show.Commands(a)...)
 	root.AddCommand(admin.Commands(a)...)
-	root.AddCommand(top.Command(a), serveCommand(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand(a))
+	root.AddCommand(top.Command(a), serve.Command(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err

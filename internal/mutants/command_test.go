@@ -78,7 +78,7 @@ func init() {
 			old: "if unix.Kill(p.PID, 0) == unix.ESRCH {", new: "if _, _, err := procStat(p.PID); os.IsNotExist(err) || unix.Kill(p.PID, 0) == unix.ESRCH {", pkg: "filelock", test: "TestHidepid"},
 		mutant{name: "a process of another container is looked for here", file: "filelock/proc_linux.go",
 			old: "func (p process) here() bool { return p.PID > 0 && p.Space != \"\" && p.Space == self().Space }", new: "func (p process) here() bool { return p.PID > 0 }", pkg: "filelock", test: "TestOtherContainer"},
-		command("other machines see all locks without a token", "serve.go",
+		command("other machines see all locks without a token", "internal/serve/command.go",
 			`!ip.IsLoopback()) && f.token == "" {`, `!ip.IsLoopback()) && f.token == "no" {`, "TestServeRefuses"),
 		served("a site that gives its name our address reads the locks", "handle.go",
 			"case !s.known(r.Host):", "case false && !s.known(r.Host):", "TestGuard"),

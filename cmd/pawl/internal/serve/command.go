@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package serve
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
@@ -32,7 +31,7 @@ type serveFlags struct {
 	breaks bool
 }
 
-func serveCommand(a *cli.App) *cobra.Command {
+func Command(a *cli.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -79,7 +78,7 @@ func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	opts := serve.Options{Break: f.breaks}
+	opts := Options{Break: f.breaks}
 	if f.token != "" {
 		if opts.Token, err = readToken(f.token); err != nil {
 			return err
@@ -93,14 +92,14 @@ func listenAndServe(a *cli.App, ctx context.Context, f *serveFlags) error {
 	if opts.Certificate, err = f.certificate(); err != nil {
 		return err
 	}
-	l, err := serve.Listen(network, address)
+	l, err := Listen(network, address)
 	if err != nil {
 		return exit.Fail(exit.System, "cannot listen: "+err.Error(), "name another address, such as --listen 127.0.0.1:7296")
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintln(a.Stdout, "listening at "+where(l.Addr(), opts.Certificate != nil))
-	return serve.New(sources, opts).Run(ctx, l)
+	return New(sources, opts).Run(ctx, l)
 }
 
 // address returns where to listen, if that is safe: other machines need a token.
