@@ -33,7 +33,7 @@ type tree struct {
 const root = "../.."
 
 var (
-	flagCall   = regexp.MustCompile(`(?:\bdurationVar|\.(?:Bool|StringArray|String|Duration|Int|Int64|Uint64)?(?:Var)?P?)\((?:[^",]*, ){0,2}"([a-z][a-z-]*)", `)
+	flagCall   = regexp.MustCompile(`(?:\bDurationVar|\.(?:Bool|StringArray|String|Duration|Int|Int64|Uint64)?(?:Var)?P?)\((?:[^",]*, ){0,2}"([a-z][a-z-]*)", `)
 	verbUse    = regexp.MustCompile(`Use:\s+"([a-z-]+)`)
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
@@ -127,13 +127,13 @@ func (tr *tree) add(rel string) error {
 func (tr *tree) addGo(rel, text string) error {
 	dir := path.Dir(rel)
 	for name, folder := range map[string]string{"pawl": "cmd/pawl", "chaos": "lab/chaos", "bench": "lab/bench", "simulate": "lab/simulate"} {
-		if dir == folder {
+		if dir == folder || folder == "cmd/pawl" && strings.HasPrefix(dir, folder+"/") {
 			for _, m := range flagCall.FindAllStringSubmatch(text, -1) {
 				tr.flags[name][m[1]] = true
 			}
 		}
 	}
-	if dir == "cmd/pawl" {
+	if dir == "cmd/pawl" || strings.HasPrefix(dir, "cmd/pawl/") {
 		for _, m := range verbUse.FindAllStringSubmatch(text, -1) {
 			tr.verbs[m[1]] = true
 		}

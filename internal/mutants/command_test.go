@@ -7,24 +7,27 @@ func init() {
 	command := func(name, file, old, new, test string) mutant {
 		return mutant{name: name, file: "cmd/pawl/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
-	served := func(name, file, old, new, test string) mutant {
-		return mutant{name: name, file: "cmd/pawl/internal/serve/" + file, old: old, new: new, pkg: "cmd/pawl/internal/serve", test: test}
+	// inside is one of a package below cmd/pawl/internal, and of its tests.
+	inside := func(folder, name, file, old, new, test string) mutant {
+		dir := "cmd/pawl/internal/" + folder
+		return mutant{name: name, file: dir + "/" + file, old: old, new: new, pkg: dir, test: test}
 	}
+	served := func(name, file, old, new, test string) mutant { return inside("serve", name, file, old, new, test) }
 	history := func(name, file, old, new, pkg, test string) mutant {
 		return mutant{name: name, file: "cmd/pawl/internal/history/" + file, old: old, new: new, pkg: pkg, test: test}
 	}
 	fedBack := command("what a command is told of its store changes the locks in it", "internal/nested/environ.go",
-		`"PAWL_LEASE_STORE="+r.store.url.String(),`, `"PAWL_STORE="+r.store.url.String(),`, "TestNestedTakesTheSameLock")
+		`"PAWL_LEASE_STORE="+store,`, `"PAWL_STORE="+store,`, "TestNestedTakesTheSameLock")
 	fedBack.also = []edit{{"cmd/pawl/internal/nested/environ.go", `"PAWL_LEASE", "PAWL_LEASE_STORE",`, `"PAWL_LEASE", "PAWL_STORE",`}}
 	mutants = append(mutants, fedBack,
 		command("passwords are kept from those inside as well", "internal/nested/environ.go",
 			"_ = os.Setenv(key, value)", "_ = value", "TestNestedPassword"),
 		command("the command inherits passwords", "internal/nested/environ.go",
-			"!r.keepPasswords && canKeep()", "false && canKeep()", "TestNestedPassword"),
+			"!keepPasswords && canKeep()", "false && canKeep()", "TestNestedPassword"),
 		command("a lease of which nobody was told stays", "acquire.go",
-			"return 0, err // Close gives it back", "r.store.left = true\n\t\t\treturn 0, err", "TestAcquireRedis"),
+			"return 0, err // Close gives it back", "r.store.KeepLeases = true\n\t\t\treturn 0, err", "TestAcquireRedis"),
 		command("a lease that outlives pawl ends with it", "internal/stores/open.go",
-			"if s.left {", "if s.left && false {", "TestAcquireRedis"),
+			"if s.KeepLeases {", "if s.KeepLeases && false {", "TestAcquireRedis"),
 		command("an expiry counts from the answer", "renew.go",
 			".Sub(driver.Now())", ".Sub(since)", "TestRenewExpiry"),
 		command("an expiry knows no drift", "renew.go",
@@ -32,9 +35,9 @@ func init() {
 		command("the expiry of a new lease counts from the answer", "acquire.go",
 			"whole(lease.Deadline())", "whole(time.Now().Add(r.ttl-driver.Drift(r.ttl)))", "TestAcquireExpiry"),
 		command("a lease stays whose id goes nowhere", "acquire.go",
-			"ok && closedOutput(out)", "ok && false && closedOutput(out)", "TestAcquireRedis"),
+			"ok && display.ClosedOutput(out)", "ok && false && display.ClosedOutput(out)", "TestAcquireRedis"),
 		command("a lease is released beneath the process that relies on it", "renew.go",
-			"if i < 0 || info.Holders[i].Command == acquireCommandLine {", "if i < 0 || i >= 0 {", "TestAcquireRedis"),
+			"if i < 0 || info.Holders[i].Command == waiting.AcquireCommand {", "if i < 0 || i >= 0 {", "TestAcquireRedis"),
 		command("once keeps the lock after a command that failed", "once.go",
 			"case left <= 0, r.turns && status.ExitCode() != 0:", "case left <= 0:", "TestTurnFailed"),
 		command("once keeps the lock for its whole turn, so that the next finds it busy", "once.go",
@@ -101,17 +104,17 @@ func init() {
 		history("the history grows for ever", "history.go",
 			"h.bytes > h.most; n++", "h.bytes > 9*h.most; n++", "cmd/pawl/internal/history", "TestHistoryIsBounded"),
 		history("a store that is silent has released all locks", "look.go",
-			"if l.Answered() {", "if true {", pkg, "TestWatchTellsOfTheStore"),
+			"if l.Answered() {", "if true {", "cmd/pawl/internal/show", "TestWatchTellsOfTheStore"),
 		history("a damaged lock file hides what happens to other locks", "look.go",
 			"return l.Err == nil || only", "return l.Err == nil || only && false", pkg, "TestWatchWithADamagedFile"),
-		command("a lock is granted before it is released", "internal/show/change.go",
+		inside("show", "a lock is granted before it is released", "change.go",
 			"released expired held granted", "held granted released expired", "TestWatchTells"),
 		command("nobody notices that nobody reads", "internal/display/terminal_unix.go",
 			"n > 0 && fds", "n > 9 && fds", "TestScript/watch"),
 		history("a slow store is asked all the time", "look.go",
 			"max(Every, share*took)", "max(Every, took)", "cmd/pawl/internal/serve", "TestSlowStore"),
 		command("a lock is free that the store may have forgotten", "internal/show/wait.go",
-			"len(info.Holders)+len(info.Waiters) == 0 && n.quarantine <= 0", "len(info.Holders)+len(info.Waiters) == 0", "TestWaitForServer"),
+			"len(info.Holders)+len(info.Waiters) == 0 && n.Quarantine <= 0", "len(info.Holders)+len(info.Waiters) == 0", "TestWaitForServer"),
 		command("the lock is given back with the end of a short command", "run.go",
 			"_ = r.keep(lease, least)", "_ = least", "TestScript/minhold"),
 		command("a hold that has lost its lock ends well", "hold.go",
@@ -123,11 +126,11 @@ func init() {
 		command("to break nothing is a success", "internal/admin/break.go",
 			"return nil, b.nobody(ctx, s)", "return nil, nil", "TestScript/busy"),
 		command("the whole command line is published", "run.go",
-			"shown := publicCommand(r.command)", "shown := commandLine(r.command)", "TestScript/busy"),
-		command("whatever follows a program is its subcommand", "internal/display/text.go",
+			"shown := display.PublicCommand(r.command)", "shown := display.CommandLine(r.command)", "TestScript/busy"),
+		inside("display", "whatever follows a program is its subcommand", "text.go",
 			"slices.Contains(withSubcommands, program) &&", "(slices.Contains(withSubcommands, program) || true) &&", "TestPublicCommand"),
 		command("whoever waits looks once", "wait.go",
-			"if watch.servers {", "if false && watch.servers {", "TestWaitingForAStoreThatIsGone"),
+			"if watch.Servers {", "if false && watch.Servers {", "TestWaitingForAStoreThatIsGone"),
 		mutant{name: "a store for each working directory", file: "filelock/url.go",
 			old: `case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(filepath.FromSlash(dir)):`, new: `case false && !strings.HasPrefix(dir, "/"):`, pkg: "cmd/pawl", test: "TestScript/relative"},
 	)

@@ -591,7 +591,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a candidate that waits ends with an outage",
-		file: "cmd/pawl/wait.go", old: "r.known = r.known || n.info != nil", new: "_ = r.known",
+		file: "cmd/pawl/wait.go", old: "r.known = r.known || n.Info != nil", new: "_ = r.known",
 		pkg: "cmd/pawl", test: "TestCandidateAndOutage",
 	},
 	{
