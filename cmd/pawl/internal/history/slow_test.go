@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"time"
-
 )
 
 // TestSeldom: people are told what differs from what they expect.
