@@ -172,7 +172,7 @@ func nothingLeft(e *env) {
 	a := e.open()
 	if caps := a.Caps(); caps.Queue {
 		holder, r, ps, ws, as := e.queue(2)
-		ps[1].end(ws[1])
+		ps[1].leave(ws[1])
 		holder.end(r)
 		ps[0].turn(ws[0], as[0])
 		ps[0].end(ws[0])

@@ -66,13 +66,6 @@ var askMistakes = []*mistake{
 		ask: func(_ context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
 			return w.Store.Ask(context.Background(), r)
 		}},
-	{name: "a request that was not sent is in doubt", found: []string{"a-request-whose-context-has-ended-grants-nothing"},
-		ask: func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
-			if err := ctx.Err(); err != nil {
-				return driver.Answer{}, err
-			}
-			return w.Store.Ask(ctx, r)
-		}},
 	{name: "a context error is masked", found: []string{"a-request-whose-context-has-ended-grants-nothing"},
 		ask: func(ctx context.Context, w *badWire, r *driver.Request) (driver.Answer, error) {
 			if ctx.Err() != nil {

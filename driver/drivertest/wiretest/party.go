@@ -182,7 +182,7 @@ func (p *party) turnIn(r *driver.Request, ans driver.Answer, d time.Duration) dr
 		}
 		if ans.Granted {
 			if ok && ev.Kind == driver.Granted {
-				p.matches(ev, ans, session)
+				p.matches(r, ev, ans, session)
 			}
 			return ans
 		}
@@ -191,9 +191,11 @@ func (p *party) turnIn(r *driver.Request, ans driver.Answer, d time.Duration) dr
 }
 
 // matches checks that an event that grants a name is worth what the answer to the next look says.
-func (p *party) matches(ev driver.Event, ans driver.Answer, session any) {
+func (p *party) matches(r *driver.Request, ev driver.Event, ans driver.Answer, session any) {
 	p.e.Helper()
 	switch g := ev.Grant; {
+	case ev.Name != r.Name:
+		p.e.Errorf("the event that grants %.80q is about %q", r.Name, ev.Name)
 	case g.Token != ans.Token || g.Spare != ans.Spare:
 		p.e.Errorf("the event grants token %d and %d after it, and the answer %d and %d", g.Token, g.Spare, ans.Token, ans.Spare)
 	case g.Session == nil || g.Session != session:
@@ -216,6 +218,14 @@ func (p *party) end(r *driver.Request) {
 	p.e.Helper()
 	if found, err := p.End(p.e.ctx, p.ref(r), driver.End{}); !found || err != nil {
 		p.e.Fatalf("End of a lease on %.80q = %v, %v; want that it was there", r.Name, found, err)
+	}
+}
+
+// leave takes a lease that waits out of the queue.
+func (p *party) leave(r *driver.Request) {
+	p.e.Helper()
+	if _, err := p.End(p.e.ctx, p.ref(r), driver.End{Unsure: true}); err != nil && !lost(err) {
+		p.e.Fatalf("End of a waiter for %.80q = %v; want nil", r.Name, err)
 	}
 }
 

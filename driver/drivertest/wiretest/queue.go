@@ -111,7 +111,7 @@ func neverJoins(e *env) {
 
 func leaves(e *env) {
 	holder, r, ps, ws, as := e.queue(3)
-	ps[1].end(ws[1])
+	ps[1].leave(ws[1])
 	ps[1].gone(ws[1])
 	holder.end(r)
 	ps[0].turn(ws[0], as[0])
