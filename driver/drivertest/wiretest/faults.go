@@ -188,9 +188,6 @@ func nothingLeft(e *env) {
 		expired := e.short()
 		a.take(expired)
 		e.soonFree(a, expired)
-		if _, err := a.End(e.ctx, a.ref(expired), driver.End{Unsure: true, Doubt: true}); err != nil && !lost(err) {
-			e.Errorf("End = %v; want nil", err)
-		}
 	}
 	var left []string
 	defer func() {
