@@ -111,6 +111,7 @@ type Answer struct {
 	Rank    int           // in the queue: 0 is first
 	Free    time.Duration // until the lease may be granted, rounded up, if nobody renews; negative: unknown
 	Closed  time.Duration // for how much longer the store grants nothing, as it may have forgotten leases
+	Again   time.Duration // after which the request is repeated, so that the lease keeps its place; 0: it does
 	Session any           // comparable: over what events about the name arrive; nil: they do not
 
 	Clock

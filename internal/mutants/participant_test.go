@@ -18,6 +18,8 @@ func init() {
 		{name: "a claim is trusted for a whole TTL", file: event, old: "a.hold(&e.Grant, t, since)", new: "a.hold(&e.Grant, t, now)"},
 		{name: "a claim is taken that is over before a renewal is answered", file: event, old: "!ok || since.Add(a.ttl).Sub(now) < tripsOfClaim*a.seen.took", new: "!ok"},
 		{name: "a late message hands over what is lost", file: event, old: "if w := l.waiter; w.lost == 0 {", new: "if w := l.waiter; true {", test: "TestGrantedAfterLost"},
+		{name: "a waiter does not ask in time to keep its place", file: pkg + "/pace.go", old: "if ans.Again > 0 {", new: "if false {", test: "TestAgain"},
+		{name: "a repeated call has no handle", file: attempt, old: "again.doubt, again.ref.Handle", new: "again.doubt, l.ref.Handle", test: "TestRepeatedHandle"},
 		{name: "an answer from before a loss counts", file: attempt, old: "w != nil && w.lost >= began", new: "w != nil && w.lost >= began && false"},
 		{name: "what was handed to a caller that has gone stays", file: event, old: "p.inBackground(func() { p.decline(", new: "_ = (func() { p.decline("},
 		{name: "a loss is told to nobody", file: event, old: "\t\t\tl.lose(orGone(e.Loss))\n", new: "\t\t\t_ = orGone\n"},

@@ -38,7 +38,7 @@ func (p *Participant) attempt(req *driver.Request) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if again := p.leases[req.Lease]; again != nil { // the call is repeated
-		l.doubt = again.doubt
+		l.doubt, l.ref.Handle = again.doubt, again.ref.Handle
 	}
 	p.leases[req.Lease] = l
 	return &attempt{lease: l, req: *req}

@@ -30,11 +30,16 @@ const (
 )
 
 // next returns after which time a waiter looks again, after an answer that did not grant.
-func (p *Participant) next(ans driver.Answer) time.Duration {
+func (p *Participant) next(ans driver.Answer) (d time.Duration) {
 	if !p.caps.Queue || ans.Session == nil {
-		return min(pollFirst*time.Duration(ans.Rank+1), pollMost)/2 + p.spread(pollFirst)
+		d = min(pollFirst*time.Duration(ans.Rank+1), pollMost)/2 + p.spread(pollFirst)
+	} else {
+		d = p.pause(ans.Rank, ans.Free, ans.Closed)
 	}
-	return p.pause(ans.Rank, ans.Free, ans.Closed)
+	if ans.Again > 0 {
+		d = min(d, ans.Again)
+	}
+	return d
 }
 
 // pause is next for a waiter that hears events.

@@ -76,6 +76,33 @@ func TestGrantedBeforeMissed(t *testing.T) {
 	}
 }
 
+// TestAgain shows that a waiter asks in time to keep its place.
+func TestAgain(t *testing.T) {
+	const again = 7 * time.Second
+	for _, session := range []any{nil, "here"} {
+		p := New(new(asker), nil)
+		p.caps.Queue = true
+		ans := driver.Answer{Rank: 1, Free: -1, Session: session}
+		without := p.next(ans)
+		if ans.Again = again; p.next(ans) != again && without > again {
+			t.Errorf("it asks again after %v; want %v", p.next(ans), again)
+		}
+		if session != nil && without != never {
+			t.Errorf("without a need it asks again after %v", without)
+		}
+	}
+}
+
+// TestRepeatedHandle shows that a repeated call has the handle of the lease that is there.
+func TestRepeatedHandle(t *testing.T) {
+	p := New(new(asker), nil)
+	req := &driver.Request{Name: "a", Lease: "l"}
+	p.attempt(req).ref.Handle = "place"
+	if got := p.attempt(req).ref.Handle; got != "place" {
+		t.Errorf("a repeated call has the handle %v", got)
+	}
+}
+
 // asker is a store that answers with a handle, and then has it in each request.
 type asker struct {
 	driver.Basic
