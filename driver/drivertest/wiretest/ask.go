@@ -224,9 +224,9 @@ func saysFree(e *env) {
 		e.Errorf("Free is %v; the lease is for %v", ans.Free, e.h.TTL)
 	}
 	time.Sleep(ans.Free)
-	e.eventually(0, fmt.Sprintf("granted after Free = %v", ans.Free), func() bool {
+	e.eventually(0, fmt.Sprintf("granted after Free = %v", ans.Free), func() (bool, error) {
 		ans, err = other.ask(next)
-		return err != nil || ans.Granted
+		return err != nil || ans.Granted, err
 	})
 }
 

@@ -73,13 +73,18 @@ func sleepUntil(t driver.Instant) {
 	}
 }
 
-// eventually calls f until it returns true. It fails if that takes longer than d, and what takes no time.
-func (e *env) eventually(d time.Duration, what string, f func() bool) {
+// eventually calls f until it returns true. It fails if that takes longer than d, and what takes no time. F
+// also returns the last error, if there is one.
+func (e *env) eventually(d time.Duration, what string, f func() (done bool, err error)) {
 	e.Helper()
 	end := driver.Now().Add(d + e.h.soon)
-	for pause := time.Millisecond; !f(); pause = min(2*pause, e.h.TTL/50, e.h.soon) {
+	for pause := time.Millisecond; ; pause = min(2*pause, e.h.TTL/50, e.h.soon) {
+		done, err := f()
+		if done {
+			return
+		}
 		if driver.Now() >= end {
-			e.Fatalf("not in %v: %s", d+e.h.soon, what)
+			e.Fatalf("not in %v: %s; %v", d+e.h.soon, what, err)
 		}
 		time.Sleep(pause)
 	}
@@ -130,13 +135,13 @@ func (e *env) nextFree(p *party, r *driver.Request, d time.Duration) (ans driver
 	e.Helper()
 	other := *e.request()
 	other.Name, other.TTL = r.Name, min(r.TTL, other.TTL)
-	e.eventually(d, "the name comes free", func() bool {
+	e.eventually(d, "the name comes free", func() (bool, error) {
 		var err error
 		ans, err = p.ask(&other)
 		if f := driver.FailureOf(err); err != nil && f.Lasting {
 			e.Fatalf("Ask(%.80q) = %v; want an answer", r.Name, err)
 		}
-		return err == nil && ans.Granted
+		return err == nil && ans.Granted, err
 	})
 	p.end(&other)
 	return ans

@@ -181,19 +181,19 @@ func missed(e *env) {
 	a.end(r)
 	time.Sleep(e.h.pause)
 	e.service.Heal(e.TB, b.Store)
-	e.eventually(e.h.TTL, "an event Missed about the name, or one that grants it", func() bool {
+	e.eventually(e.h.TTL, "an event Missed about the name, or one that grants it", func() (bool, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, ev := range b.heard {
 			if ev.Kind == driver.Missed && (ev.Concerns == nil || ev.Concerns(w.Name)) || ev.Lease == w.Lease && ev.Kind != driver.Lost {
-				return true
+				return true, nil
 			}
 		}
-		return false
+		return false, nil
 	})
-	e.eventually(e.h.TTL, "the waiter that was cut off is granted the name", func() bool {
+	e.eventually(e.h.TTL, "the waiter that was cut off is granted the name", func() (bool, error) {
 		ans, err := b.ask(w)
-		return err == nil && ans.Granted
+		return err == nil && ans.Granted, err
 	})
 	b.end(w)
 }

@@ -78,9 +78,9 @@ func cutAsks(e *env) {
 		e.free(r)
 	}
 	heal()
-	e.eventually(e.h.TTL, "the end of the lease is answered after the cut", func() bool {
+	e.eventually(e.h.TTL, "the end of the lease is answered after the cut", func() (bool, error) {
 		_, err := p.End(e.ctx, p.ref(r), driver.End{Unsure: true, Doubt: true})
-		return err == nil || lost(err)
+		return err == nil || lost(err), err
 	})
 	e.soonFree(e.open(), r)
 	e.soonFree(p, r)
@@ -94,17 +94,17 @@ func cutHolder(e *env) {
 	if err == nil || lost(err) {
 		e.Errorf("Renew that is cut off = %+v, %v; want that there was no answer", n, err)
 	}
-	e.eventually(2*e.h.TTL, "another is granted the name of a holder that is cut off", func() bool {
+	e.eventually(2*e.h.TTL, "another is granted the name of a holder that is cut off", func() (bool, error) {
 		ans, err := other.ask(next)
-		return err == nil && ans.Granted
+		return err == nil && ans.Granted, err
 	})
 	if early := trusted(since, e.h.TTL).Sub(driver.Now()); early > 0 {
 		e.Errorf("the name came free %v before the holder that is cut off ceased to trust its lease", early)
 	}
 	heal()
-	e.eventually(e.h.TTL, "a renewal after the cut says that the lease is lost", func() bool {
+	e.eventually(e.h.TTL, "a renewal after the cut says that the lease is lost", func() (bool, error) {
 		_, err := p.Renew(e.ctx, p.ref(r), e.h.TTL)
-		return lost(err)
+		return lost(err), err
 	})
 	e.held(next)
 	other.end(next)
@@ -138,10 +138,10 @@ func restarted(e *env) {
 	first := p.take(r)
 	e.service.Restart(e.TB)
 	var ans driver.Answer
-	e.eventually(e.h.TTL+e.h.Recovery, "another is granted the name after a restart", func() bool {
+	e.eventually(e.h.TTL+e.h.Recovery, "another is granted the name after a restart", func() (bool, error) {
 		var err error
 		ans, err = other.ask(next)
-		return err == nil && ans.Granted
+		return err == nil && ans.Granted, err
 	})
 	if early := trusted(first.Since, e.h.TTL).Sub(driver.Now()); early > 0 {
 		e.Errorf("the name came free %v before its holder ceased to trust its lease", early)
@@ -157,9 +157,9 @@ func survivesRestart(e *env) {
 		since := p.take(r).Since
 		e.service.Restart(e.TB)
 		var err error
-		e.eventually(e.h.TTL, "an answer after a restart", func() bool {
+		e.eventually(e.h.TTL, "an answer after a restart", func() (bool, error) {
 			_, err = p.Renew(e.ctx, p.ref(r), e.h.TTL)
-			return err == nil || lost(err)
+			return err == nil || lost(err), err
 		})
 		if err != nil && !lateFor(since, r) {
 			e.Errorf("Renew after a restart = %v; want nil", err)
@@ -195,8 +195,8 @@ func nothingLeft(e *env) {
 			e.Logf("left: %q", left)
 		}
 	}()
-	e.eventually(e.h.TTL, "nothing is left in the service", func() bool {
+	e.eventually(e.h.TTL, "nothing is left in the service", func() (bool, error) {
 		left = e.service.Left(e.TB, e.prefix)
-		return len(left) == 0
+		return len(left) == 0, nil
 	})
 }

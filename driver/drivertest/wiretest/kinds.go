@@ -163,9 +163,9 @@ func (e *env) oneExpires(kind func(*driver.Request) *driver.Request) {
 	p, other, short, long := e.open(), e.open(), kind(e.short()), kind(e.request())
 	p.take(short)
 	other.take(long)
-	e.eventually(e.h.TTL, "one of two leases expires", func() bool {
+	e.eventually(e.h.TTL, "one of two leases expires", func() (bool, error) {
 		_, err := p.Renew(e.ctx, p.ref(short), time.Microsecond)
-		return lost(err)
+		return lost(err), err
 	})
 	other.renew(long, e.h.Long)
 	e.held(long)

@@ -117,7 +117,7 @@ var renewMistakes = []*mistake{
 			return w.Store.Renew(ctx, l, max(ttl, 30*time.Second))
 		}},
 	{name: "a renewal revives", renew: revive, found: []string{"a-renewal-never-revives"}},
-	{name: "a renewal is of whoever holds the name", found: []string{"a-late-renewal-spares-the-successor", "a-waiter-cannot-renew"},
+	{name: "a renewal is of whoever holds the name", found: []string{"a-late-renewal-spares-the-successor"},
 		renew: func(ctx context.Context, w *badWire, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
 			n, err := w.Store.Renew(ctx, l, ttl)
 			if lost(err) && len(w.info(l.Name).Holders) > 0 {

@@ -17,7 +17,6 @@ var renewChecks = []Check{
 	{Name: "a-renewal-may-be-for-a-longer-ttl", Needs: []string{"Expiry", "LongerTTL"}, run: longer},
 	{Name: "a-renewal-for-a-longer-ttl-is-refused", Needs: []string{"Expiry", "no LongerTTL"}, run: notLonger},
 	{Name: "a-late-renewal-spares-the-successor", Needs: []string{"Expiry"}, run: lateRenewal},
-	{Name: "a-waiter-cannot-renew", Needs: []string{"Expiry", "Queue"}, run: waiterRenews},
 	{Name: "a-lease-is-renewed-and-ended-by-its-id", Needs: []string{"Expiry", "Adopts"}, run: byID},
 }
 
@@ -175,15 +174,6 @@ func lateRenewal(e *env) {
 	other.renew(next, e.h.TTL)
 	other.end(next)
 	e.free(next)
-}
-
-func waiterRenews(e *env) {
-	a, b, r, w := e.open(), e.open(), e.request(), e.request()
-	a.take(r)
-	b.wait(w)
-	if n, err := b.Renew(e.ctx, b.ref(w), time.Microsecond); !lost(err) {
-		e.Errorf("Renew of a lease that waits = %+v, %v; want a LostError", n, err)
-	}
 }
 
 // byID has another participant renew and end a lease of one that has gone.

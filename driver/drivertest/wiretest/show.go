@@ -104,8 +104,8 @@ func inspectsFree(e *env) {
 		return
 	}
 	p.take(r)
-	e.eventually(e.h.TTL, "Inspect does not show a lease of which the TTL is over", func() bool {
-		return len(e.inspect(r.Name).Holders) == 0
+	e.eventually(e.h.TTL, "Inspect does not show a lease of which the TTL is over", func() (bool, error) {
+		return len(e.inspect(r.Name).Holders) == 0, nil
 	})
 }
 
