@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
 )
@@ -28,5 +29,23 @@ func OverLinks(addr string, open func(t testing.TB, addr string) driver.Store) w
 		Crash: func(_ testing.TB, s driver.Store) { link(s).Close() },
 		Cut:   func(_ testing.TB, s driver.Store) { link(s).Set(BlackHole) },
 		Heal:  func(_ testing.TB, s driver.Store) { link(s).Set(Healthy) },
+	}
+}
+
+// ClientsOf returns clients for package wiretest. Open opens one at an address that leads to the server at addr.
+func ClientsOf(t testing.TB, addr string, open func(addr string) (*pawl.Client, error)) wiretest.Clients {
+	l := NewLink(t, addr)
+	return wiretest.Clients{
+		Open: func(t testing.TB) *pawl.Client {
+			c, err := open(l.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+		Away: func(testing.TB) func() {
+			l.Set(BlackHole)
+			return func() { l.Set(Healthy) }
+		},
 	}
 }
