@@ -16,8 +16,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var _ driver.Notifier = (*grant)(nil)
-
 // maxMessage is PIPE_BUF: what is not longer reaches a FIFO in one piece.
 const maxMessage = 4096
 
@@ -43,17 +41,16 @@ func (m message) encode() (line []byte) {
 	return append(line, '\n')
 }
 
-// Break implements driver.Inspector. The flock is the victim's, and only the
+// Break implements driver.Store. The flock is the victim's, and only the
 // victim, or the end of its process, can let it go.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
 	line := message{lease, by, why}.encode()
 	over, err := s.askToGo(ctx, name, lease, line)
 	for !over && err == nil { // its FIFO was not there yet, or has gone before it
-		if err := s.usable(ctx); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return s.refused(ctx, name, lease, ctx.Err())
+		case <-time.After(time.Millisecond):
 		}
 		if over, err = s.askToGo(ctx, name, lease, line); isOver(err) {
 			return nil
@@ -86,22 +83,26 @@ func (s *store) askToGo(ctx context.Context, name, lease string, line []byte) (o
 	} else if err != nil {
 		return false, s.refused(ctx, name, lease, err)
 	}
+	gone := make(chan struct{})
+	w.whenGone(func() { close(gone) })
 	for {
 		// The FIFO tells when the holder goes, unless another one comes in the
 		// same moment or the lease is passed on; the record tells of these. That nobody
 		// holds it tells less: the holder notes its release before it lets the flock go.
-		err := w.gone(ctx, 100*time.Millisecond)
-		if ctx.Err() != nil {
+		left := false
+		select {
+		case <-ctx.Done():
 			return false, s.refused(ctx, name, lease, ctx.Err())
+		case <-gone:
+			left = true
+		case <-time.After(100 * time.Millisecond):
 		}
 		_, held := s.holding(name, lease)
 		switch next := (*driver.HeldError)(nil); {
-		case err == nil:
+		case left:
 			return isOver(held), nil
 		case errors.As(held, &next) && next.Info.Holders[0].Lease != "":
 			return true, nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return false, unavailable(err)
 		}
 	}
 }
@@ -162,67 +163,36 @@ func (s *store) process(enc, lease string) (process, bool) {
 	return st.rec.Process, err == nil && st.rec.Lease == lease
 }
 
-// OnLost implements driver.Notifier.
-func (g *grant) OnLost(f func(error)) {
-	h := g.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case g.ended:
-	case g.lost != nil:
-		go f(g.lost)
-	default:
-		g.notify = f
-		if !h.listening {
-			h.listening = true
-			go h.listen(h.fifo)
-		}
-	}
-}
-
 // listen reads the FIFO until it is closed, which end does. Now and then it looks
-// whether the lock file still is in its place.
-func (h *hold) listen(fifo *os.File) {
-	r := bufio.NewReaderSize(fifo, maxMessage)
+// whether the lock file still is in its place. It tells the client once that the lease is over. That is asked for back
+// and not released: the client does that when it has stopped.
+func (h *hold) listen() {
+	r := bufio.NewReaderSize(h.fifo, maxMessage)
 	for {
-		fifo.SetReadDeadline(time.Now().Add(lookEvery))
+		h.fifo.SetReadDeadline(time.Now().Add(lookEvery))
 		line, err := r.ReadSlice('\n')
 		var m message
+		var loss *driver.LostError
 		switch {
 		case err == nil:
-			if json.Unmarshal(line, &m) == nil {
-				h.lose(m.Break, &driver.LostError{Reason: driver.Broken, By: m.By, Why: m.Why})
+			if json.Unmarshal(line, &m) == nil && m.Break == h.st.rec.Lease {
+				loss = &driver.LostError{Reason: driver.Broken, By: m.By, Why: m.Why}
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			h.checkFile()
+			errors.As(h.look(), &loss)
 		case !errors.Is(err, bufio.ErrBufferFull): // too long to be a message
+			return
+		}
+		if loss != nil {
+			h.lose(loss)
 			return
 		}
 	}
 }
 
-func (h *hold) checkFile() {
+func (h *hold) lose(why *driver.LostError) {
 	h.mu.Lock()
-	g := h.current
-	err := g.check()
+	h.recall = true
 	h.mu.Unlock()
-	if errors.Is(err, driver.ErrLost) {
-		h.lose(g.lease, err)
-	}
-}
-
-// lose tells the holder, if the lease still is the current one. It does not
-// release: that is up to the holder, when it has stopped.
-func (h *hold) lose(lease string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	g := h.current
-	if g.lease != lease || g.ended || g.lost != nil {
-		return
-	}
-	g.lost = err
-	if g.notify != nil {
-		go g.notify(err)
-		g.notify = nil
-	}
+	h.store.tell(driver.Event{Kind: driver.Lost, Name: h.st.rec.Name, Lease: h.st.rec.Lease, Loss: why})
 }

@@ -7,7 +7,7 @@ package filelock
 import (
 	"context"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 			dir := t.TempDir()
 			return drivertest.Store{
 				Open: func(t testing.TB) driver.Driver {
-					return &crasher{store: open(t, dir)}
+					return &crasher{client: open(t, dir)}
 				},
 				Crash: func(_ testing.TB, d driver.Driver) { d.(*crasher).crash() },
 				Left:  func(t testing.TB, prefix string) []string { return left(t, dir, prefix) },
@@ -55,52 +55,46 @@ func left(t testing.TB, dir, prefix string) (files []string) {
 // closes them: nothing is unlocked, noted or removed before. Its waiters leave in
 // good order; TestKilledWaiters kills some for good.
 type crasher struct {
-	*store
-	mu     sync.Mutex
-	grants []*grant
-	dead   bool
+	client
+	dead atomic.Bool
 }
 
 func (c *crasher) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return c.keep(c.store.TryAcquire(ctx, req))
+	return c.keep(c.client.TryAcquire(ctx, req))
 }
 
 func (c *crasher) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	return c.keep(c.store.Acquire(ctx, req))
+	return c.keep(c.client.Acquire(ctx, req))
 }
 
 func (c *crasher) keep(g driver.Grant, err error) (driver.Grant, error) {
-	if g != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.grants = append(c.grants, g.(*grant))
-		if c.dead { // it was granted when the process had ended
-			c.drop()
-		}
+	if g != nil && c.dead.Load() { // it was granted when the process had ended
+		c.drop()
 	}
 	return g, err
 }
 
 func (c *crasher) crash() {
-	c.store.Close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dead = true
+	c.Close()
+	c.dead.Store(true)
 	c.drop()
 }
 
-// drop closes the files of all grants. c.mu is held. A process that another test is just starting has
+// drop closes the files of all grants. A process that another test is just starting has
 // copies of them until its program runs.
 func (c *crasher) drop() {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	for _, g := range c.grants {
-		g.hold.mu.Lock()
-		g.hold.lock.Close()
-		g.hold.fifo.Close()
-		if m := g.hold.member; m != nil && m.slot != nil {
-			m.slot.Close()
+	leases.Range(func(_, l any) bool {
+		if h, ok := l.(*hold); ok && h.store == c.store {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.lock.Close()
+			h.fifo.Close()
+			if m := h.member; m != nil && m.slot != nil {
+				m.slot.Close()
+			}
 		}
-		g.hold.mu.Unlock()
-	}
+		return true
+	})
 }

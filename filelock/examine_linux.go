@@ -11,9 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var _ driver.Examiner = (*store)(nil)
-
-// Examine implements driver.Examiner: it looks at the file system of the directory, and at what
+// Examine implements driver.Store: it looks at the file system of the directory, and at what
 // this process may open.
 func (s *store) Examine(context.Context) []driver.Finding {
 	var found []driver.Finding

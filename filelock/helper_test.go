@@ -11,16 +11,43 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
-func open(t testing.TB, dir string) *store {
+// client is a participant with its store, whose methods it shows if it has none of that name.
+type client struct {
+	*participant.Participant
+	deeper
+}
+
+type deeper struct{ *store }
+
+func clientOf(d driver.Driver) client {
+	p := d.(*participant.Participant)
+	return client{p, deeper{p.Store().(*store)}}
+}
+
+func open(t testing.TB, dir string) client {
 	t.Helper()
 	d, err := NewDriver(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*store)
+	return clientOf(d)
+}
+
+// hold returns what the client has open for a grant.
+func (c client) hold(g driver.Grant) *hold {
+	var found *hold
+	leases.Range(func(k, l any) bool {
+		h, ok := l.(*hold)
+		if ok && h.store == c.store && h.token() == g.Token() {
+			found = h
+		}
+		return found == nil
+	})
+	return found
 }
 
 func request(name string) *driver.Request {
@@ -29,7 +56,7 @@ func request(name string) *driver.Request {
 	}
 }
 
-func acquire(t testing.TB, s *store, name string) driver.Grant {
+func acquire(t testing.TB, s client, name string) driver.Grant {
 	t.Helper()
 	g, err := s.TryAcquire(context.Background(), request(name))
 	if err != nil {
@@ -38,7 +65,7 @@ func acquire(t testing.TB, s *store, name string) driver.Grant {
 	return g
 }
 
-func mustBusy(t testing.TB, s *store, name string) {
+func mustBusy(t testing.TB, s client, name string) {
 	t.Helper()
 	if _, err := s.TryAcquire(context.Background(), request(name)); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("TryAcquire = %v; want ErrHeld", err)
@@ -52,7 +79,7 @@ func release(t testing.TB, g driver.Grant) {
 	}
 }
 
-func look(t testing.TB, s *store, name string) *driver.Info {
+func look(t testing.TB, s client, name string) *driver.Info {
 	t.Helper()
 	info, err := s.Inspect(context.Background(), name)
 	if err != nil {

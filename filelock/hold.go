@@ -4,6 +4,7 @@ package filelock
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -17,14 +18,85 @@ type hold struct {
 	store *store
 	path  string // of the lock file
 	lock  *os.File
+	since driver.Instant
 
 	mu        sync.Mutex
 	fifo      *os.File // presence; nil where there is no such thing
 	member    *member  // if the flock is held in common with others
 	st        state
-	current   *grant
 	inherited bool // a child process may have the files too
-	listening bool // somebody reads the FIFO
+	recall    bool // somebody has asked for the lease back, or the lock file is gone
+	listening bool // for that
+	ended     bool
+}
+
+func (h *hold) token() uint64 { return uint64(h.st.rec.Token) }
+
+// answer is what the client gets. Nobody knows which processes wait.
+func (h *hold) answer() driver.Answer {
+	return driver.Answer{Granted: true, Token: h.token(), Spare: reservedAfter(h.token()), Waited: true, Since: h.since, Session: h.store}
+}
+
+func (h *hold) recalled() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.recall
+}
+
+// Renew implements driver.Store. There is no time to live; all that can have
+// happened is that somebody has deleted the lock file.
+func (s *store) Renew(ctx context.Context, l driver.Ref, _ time.Duration) (driver.Renewal, error) {
+	h := s.held(l.Lease)
+	switch {
+	case ctx.Err() != nil:
+		return driver.Renewal{}, &driver.Failure{Err: ctx.Err()}
+	case h == nil:
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Gone}
+	}
+	return driver.Renewal{Since: driver.Now()}, h.look()
+}
+
+func (h *hold) look() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.check()
+}
+
+// End implements driver.Store. It does not look at ctx, as there is nothing
+// to wait for.
+func (s *store) End(_ context.Context, l driver.Ref, _ driver.End) (found bool, err error) {
+	if l, ok := leases.LoadAndDelete(key{s, l.Lease}); ok {
+		return true, l.(interface{ end() error }).end()
+	}
+	return false, nil
+}
+
+// Files implements driver.Inheriter: the flock, that of the slot, and the
+// presence, which tells others that the flock is held.
+func (s *store) Files(l driver.Ref) []*os.File {
+	h := s.held(l.Lease)
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.inherited {
+		h.inherited = true
+		h.note(note{Inherited: h.token()})
+	}
+	files := h.member.files([]*os.File{h.lock})
+	if h.fifo != nil {
+		files = append(files, h.fifo)
+	}
+	return files
+}
+
+// check returns nil while the lock file is in its place. Without it, others make a new one and lock that.
+func (h *hold) check() error {
+	if h.ended || sameFile(h.lock, h.path) && h.member.sameFiles() {
+		return nil
+	}
+	return &driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("the lock file %s was deleted while it was in use", h.path)}
 }
 
 var clock = time.Now // a variable for the tests of tokens
@@ -83,33 +155,37 @@ func (h *hold) erase(slot int) {
 	h.lock.WriteAt(bytes.Repeat([]byte{' '}, slotSize), int64(slot)*slotSize)
 }
 
-// living are the holds that have not ended. Nobody else may have a reference to
-// one whose lease is held for the life of the process, and its files must not be
-// closed by their finalizers.
-var living sync.Map
+// read reads what the lock file says.
+func (h *hold) read() (err error) {
+	if h.st, err = readState(h.lock); err != nil {
+		return fmt.Errorf("%s: %w", h.path, err)
+	}
+	return nil
+}
 
-func (h *hold) grant(since driver.Instant) *grant {
-	living.Store(h, nil)
-	h.current = &grant{hold: h, token: uint64(h.st.rec.Token), lease: h.st.rec.Lease, name: h.st.rec.Name, since: since}
-	return h.current
+// known makes h known to this process.
+func (h *hold) known() *hold {
+	leases.Store(key{h.store, h.st.rec.Lease}, h)
+	return h
 }
 
 // end ends the hold. The note is for those who look: a failure to write
 // it harms nobody. The FIFO is closed last, because that is what the head of
-// the queue waits for. The explicit unlock makes harmless that another
-// goroutine may be between fork and exec, with copies of our files.
+// the queue waits for.
 //
 // Where a child has the files, it is the child's hold now: neither is the
 // flock ours to free nor would the note be true. Those who hold together note
 // nothing: their FIFOs tell who is there.
-func (h *hold) end() {
-	living.Delete(h)
+func (h *hold) end() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := h.check()
+	h.ended = true
 	if !h.inherited {
-		h.note(note{Released: uint64(h.st.rec.Token)})
-		h.member.free()
-		unflock(h.lock)
+		h.note(note{Released: h.token()})
 	}
 	h.close()
+	return err
 }
 
 // note spares the next holder a wait for the disk.
@@ -119,14 +195,13 @@ func (h *hold) note(n note) {
 	}
 }
 
-// drop lets go of a flock that did not become a grant.
-func (h *hold) drop() {
-	h.member.free()
-	unflock(h.lock)
-	h.close()
-}
-
+// close lets the flock go. The explicit unlock makes harmless that another
+// goroutine may be between fork and exec, with copies of our files.
 func (h *hold) close() {
+	if !h.inherited {
+		h.member.free()
+		unflock(h.lock)
+	}
 	h.lock.Close()
 	h.member.standUp(h.inherited)
 	if h.fifo != nil {

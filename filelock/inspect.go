@@ -18,26 +18,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var _ driver.Inspector = (*store)(nil)
-
-// Inspect implements driver.Inspector. It never takes the flock, not even for an
+// Inspect implements driver.Store. It never takes the flock, not even for an
 // instant, so it is in nobody's way.
-func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
-	return s.look(name)
-}
+func (s *store) Inspect(_ context.Context, name string) (*driver.Info, error) { return s.look(name) }
 
 // maxUnread is how many lock files that cannot be read List names. In a shared directory anybody can
 // make a million.
 const maxUnread = 20
 
-// List implements driver.Inspector.
+// List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
 	var infos []*driver.Info
 	var damaged []error
 	more := 0
@@ -100,32 +90,16 @@ func (s *store) lockFiles(ctx context.Context) iter.Seq2[string, error] {
 // error also then: nobody can have its name.
 func (s *store) lookFile(enc, prefix string, taken map[string]int) (*driver.Info, error) {
 	name, known := decode(enc)
-	if known && !strings.HasPrefix(name, prefix) {
-		return nil, nil
-	}
-	if !known {
-		name = enc // until its record has told
-	}
-	here, err := s.present(enc)
-	if err != nil {
-		return nil, unreadError(name, err)
-	}
-	if !here && !s.lined(enc) && len(s.members(enc)) == 0 {
-		if _, err := s.read(enc); known && err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, unreadError(name, err)
-		}
-		if len(taken) == 0 || taken[lockKey(s.path(enc, lockSuffix))] == 0 {
-			return nil, nil
-		}
-	}
 	if !known {
 		st, err := s.read(enc)
-		name = st.rec.Name
-		if err != nil || encode(name) != enc || !strings.HasPrefix(name, prefix) {
+		if name = st.rec.Name; err != nil || encode(name) != enc {
 			return nil, nil // not ours, or its first record is being written
 		}
 	}
-	info, err := s.look(name)
+	if !strings.HasPrefix(name, prefix) {
+		return nil, nil
+	}
+	info, err := s.lookAt(name, taken)
 	if err != nil || len(info.Holders)+len(info.Waiters) == 0 {
 		return nil, err
 	}
@@ -148,9 +122,12 @@ func (r record) held() driver.Held {
 	return h
 }
 
-// look describes a name. A record without presence is that of a holder who
-// has crashed.
-func (s *store) look(name string) (*driver.Info, error) {
+// look describes a name.
+func (s *store) look(name string) (*driver.Info, error) { return s.lookAt(name, nil) }
+
+// lookAt describes a name. A record without presence is that of a holder who
+// has crashed. If taken is not nil, it has the flocks of a moment ago, and spares a look at them for each name.
+func (s *store) lookAt(name string, taken map[string]int) (*driver.Info, error) {
 	enc := encode(name)
 	info := &driver.Info{Name: name, Holders: []driver.Held{}, Waiters: s.waiters(enc)}
 	here, err := s.present(enc)
@@ -173,7 +150,7 @@ func (s *store) look(name string) (*driver.Info, error) {
 	case here && !st.released && st.rec.Token > 0:
 		info.Holders = append(info.Holders, st.rec.held())
 	}
-	if len(info.Holders) == 0 {
+	if len(info.Holders) == 0 && (here || taken == nil || taken[lockKey(s.path(enc, lockSuffix))] != 0) {
 		info.Holders = s.unknown(enc, here, st)
 	}
 	return info, nil

@@ -34,7 +34,7 @@ func TestDeletedBeforeLock(t *testing.T) {
 	}
 	defer func() { tryFlock = flock }()
 	g := acquire(t, s, "deploy")
-	if opened != 3 || !sameFile(g.(*grant).hold.lock, path) {
+	if opened != 3 || !sameFile(s.hold(g).lock, path) {
 		t.Errorf("after %d attempts the lock is on a file that is gone", opened)
 	}
 	mustBusy(t, s, "deploy")
@@ -121,14 +121,15 @@ func TestPoliteCleaner(t *testing.T) {
 	workers.Wait()
 }
 
-// TestDeletedWhileHeld: the holder finds out, by itself and on every call.
+// TestDeletedWhileHeld: the holder finds out, by itself or on a call.
 func TestDeletedWhileHeld(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	g := acquire(t, s, "deploy")
+	g, told := acquire(t, s, "deploy"), acquire(t, s, "told")
 	lost := make(chan error, 1)
-	g.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	told.(driver.Notifier).OnLost(func(err error) { lost <- err })
 	os.Remove(s.path("deploy", lockSuffix))
+	os.Remove(s.path("told", lockSuffix))
 	if _, err := g.Renew(context.Background(), time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Renew = %v; want ErrLost", err)
 	}
@@ -141,8 +142,10 @@ func TestDeletedWhileHeld(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the holder was not told")
 	}
-	if err := g.Release(context.Background()); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Release = %v; want ErrLost", err)
+	for _, g := range []driver.Grant{g, told} {
+		if err := g.Release(context.Background()); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Release = %v; want ErrLost", err)
+		}
 	}
 }
 
@@ -195,7 +198,7 @@ func TestTryDoesNotOvertake(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBusy(t, s, "deploy")
-	p.leave()
+	p.end()
 	release(t, acquire(t, s, "deploy"))
 }
 
@@ -284,7 +287,7 @@ func TestNoise(t *testing.T) {
 	if len(lost) != 0 {
 		t.Errorf("lost: %v", <-lost)
 	}
-	if _, err := fifo.Write(message{Break: g.(*grant).lease, Why: "now"}.encode()); err != nil {
+	if _, err := fifo.Write(message{Break: s.hold(g).st.rec.Lease, Why: "now"}.encode()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-lost; !strings.Contains(err.Error(), `"now"`) {

@@ -43,12 +43,12 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	h := &helper{s: d.(*store), name: os.Args[3], args: os.Args[4:], in: bufio.NewReader(os.Stdin)}
+	h := &helper{s: clientOf(d), name: os.Args[3], args: os.Args[4:], in: bufio.NewReader(os.Stdin)}
 	helpers[os.Args[1]](h)
 }
 
 type helper struct {
-	s    *store
+	s    client
 	name string
 	args []string
 	in   *bufio.Reader

@@ -4,11 +4,9 @@ package filelock
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -153,26 +151,4 @@ func closeAll(ws []*watch) {
 	for _, w := range ws {
 		w.close()
 	}
-}
-
-// anyGone is gone for the first of several.
-func anyGone(ctx context.Context, ws []*watch, limit time.Duration) error {
-	if len(ws) == 1 {
-		return ws[0].gone(ctx, limit)
-	}
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make(chan error, len(ws))
-	for _, w := range ws {
-		go func() { errs <- w.gone(waiting, limit) }()
-	}
-	err := <-errs
-	cancel()
-	for range len(ws) - 1 {
-		<-errs // before the watches are closed
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }

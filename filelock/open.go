@@ -3,7 +3,6 @@
 package filelock
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Options are the settings of a client on a directory. The zero value is useful,
@@ -81,9 +81,7 @@ func NewDriver(dir string, opts *Options) (driver.Driver, error) {
 				"let its owner type chmod 1777, or leave the setting out", "dir", dir)
 		}
 	}
-	s := &store{dir: dir, shared: opts.AllowShared}
-	s.closed, s.close = context.WithCancel(context.Background())
-	return s, nil
+	return participant.New(&store{dir: dir, shared: opts.AllowShared}, nil), nil
 }
 
 // makeDir makes a directory for this user alone. One that is shared is not made in silence: the first
@@ -106,22 +104,6 @@ func makeDir(dir string, shared bool) error {
 			parent, filepath.Base(dir), parent)
 	}
 	return err
-}
-
-// Guarantees implements driver.Driver.
-//
-// SurvivesRestart: what restarts is the machine. It ends the processes and
-// thereby the leases, so none is forgotten, and tokens go on: from the file,
-// or from the clock if the directory was lost with the restart.
-func (s *store) Guarantees() driver.Guarantees {
-	const linux = runtime.GOOS == "linux"
-	return driver.Guarantees{
-		Fencing:         true,
-		FIFO:            linux,
-		Shared:          linux,
-		Slots:           linux,
-		SurvivesRestart: true,
-	}
 }
 
 // DefaultDir returns the directory that Open uses if it is given none, and makes

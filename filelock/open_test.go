@@ -137,7 +137,7 @@ func TestShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := d.(*store)
+	s := clientOf(d)
 	g := acquire(t, s, "deploy")
 	p, err := s.join(request("deploy"))
 	if err != nil {
@@ -153,7 +153,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("%s: %v, %v; want mode %v", path, fi.Mode(), err, want)
 		}
 	}
-	p.leave()
+	p.end()
 	release(t, g)
 	if names, _ := filepath.Glob(filepath.Join(dir, tempPrefix+"*")); len(names) > 0 {
 		t.Errorf("%v are left", names)
@@ -169,7 +169,7 @@ func TestDefaultDir(t *testing.T) {
 	for _, env := range []string{"XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"} {
 		t.Setenv(env, t.TempDir())
 	}
-	if d, err := NewDriver("", nil); err != nil || d.(*store).dir != dir {
+	if d, err := NewDriver("", nil); err != nil || clientOf(d).dir != dir {
 		t.Errorf("in another environment the directory is %v (%v), not %s", d, err, dir)
 	}
 }

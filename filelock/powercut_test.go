@@ -21,7 +21,7 @@ import (
 // made durable, what was written since, or a mixture.
 type disk struct {
 	t       *testing.T
-	s       *store
+	s       client
 	probe   *os.File
 	durable []byte
 	largest uint64 // token that was returned
@@ -124,11 +124,11 @@ func TestPowerCut(t *testing.T) {
 			d.largest = g.Token()
 			d.check()
 			if fate == 4 {
-				g.(*grant).Files()
+				g.(interface{ Files() []*os.File }).Files()
 				d.check()
 			}
 			if fate == 2 || fate == 4 {
-				g.(*grant).hold.drop() // killed while it holds, with its child
+				d.s.hold(g).close() // killed while it holds, with its child
 			} else {
 				release(t, g)
 			}

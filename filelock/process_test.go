@@ -21,7 +21,7 @@ import (
 )
 
 // queueLen returns how many live waiters a name has.
-func queueLen(s *store, name string) int { return len(s.waiters(encode(name))) }
+func queueLen(s client, name string) int { return len(s.waiters(encode(name))) }
 
 func pids(ws []driver.Waiter) (pids []int) {
 	for _, w := range ws {
@@ -31,7 +31,7 @@ func pids(ws []driver.Waiter) (pids []int) {
 }
 
 // line starts n waiters one after the other, so that their order is known.
-func line(t testing.TB, s *store, name, mode string, n int, args ...string) []*proc {
+func line(t testing.TB, s client, name, mode string, n int, args ...string) []*proc {
 	t.Helper()
 	var ps []*proc
 	for range n {
@@ -126,7 +126,7 @@ func TestKill(t *testing.T) {
 }
 
 // killOne starts a process that takes the lock again and again, and kills it.
-func killOne(t *testing.T, s *store, counter string) {
+func killOne(t *testing.T, s client, counter string) {
 	cmd := command("count", s.dir, "kill", counter, "1000000")
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {

@@ -132,8 +132,9 @@ func (s *store) lined(enc string) bool {
 type place struct {
 	queue
 	ticket
-	who string // what others are shown
-	fd  int    // keeps the ticket alive
+	who     string   // what others are shown
+	fd      int      // keeps the ticket alive
+	watched []*watch // whose end makes the waiter look
 }
 
 // join puts a new ticket at the end of the queue.
@@ -205,7 +206,9 @@ func (p *place) link() error {
 		unix.Close(fd)
 		return err
 	}
-	p.close()
+	if p.fd >= 0 {
+		unix.Close(p.fd)
+	}
 	p.fd = fd
 	// That this may fail harms nobody.
 	_ = os.Symlink(p.who, p.queue.path(p.ticket)+whoSuffix)
@@ -244,15 +247,10 @@ func (p *place) ahead() (*watch, error) {
 	return nil, nil
 }
 
-// leave gives up the place.
-func (p *place) leave() {
+// end gives up the place.
+func (p *place) end() error {
+	closeAll(p.watched)
 	p.remove(p.ticket)
-	p.close()
-}
-
-func (p *place) close() {
-	if p.fd >= 0 {
-		unix.Close(p.fd)
-		p.fd = -1
-	}
+	unix.Close(p.fd)
+	return nil
 }

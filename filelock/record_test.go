@@ -18,7 +18,7 @@ import (
 )
 
 // overwrite puts text into the lock file of "deploy".
-func overwrite(t *testing.T, s *store, off int64, text string) {
+func overwrite(t *testing.T, s client, off int64, text string) {
 	t.Helper()
 	f, err := os.OpenFile(s.path("deploy", lockSuffix), os.O_RDWR, 0)
 	if err != nil {

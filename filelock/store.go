@@ -9,20 +9,56 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// store is one participant. It keeps nothing open between grants: all that
-// participants share is in the directory.
+// store is one participant. All that participants share is in the directory.
 type store struct {
-	dir      string
-	shared   bool            // for other users too
-	together sync.Map        // ids of this participant's leases that are not exclusive
-	closed   context.Context // ends with Close
-	close    context.CancelFunc
+	driver.Basic
+	dir    string
+	shared bool // for other users too
+	tell   func(driver.Event)
 }
+
+// leases has what this process has open for each lease, a *hold or, while it waits, its *place. Nobody else may
+// have a reference to a hold that lasts as long as the process, and its files must not be closed by their
+// finalizers.
+var leases sync.Map // by key
+
+type key struct {
+	*store
+	lease string
+}
+
+func (s *store) held(lease string) *hold {
+	l, _ := leases.Load(key{s, lease})
+	h, _ := l.(*hold)
+	return h
+}
+
+// lookEvery bounds what it costs when a waiter is not woken because the one before it was stopped, and after which
+// time a holder finds out that its lock file was deleted. Tests make it shorter.
+var lookEvery = 3 * time.Second
+
+// Caps implements driver.Store.
+//
+// SurvivesRestart: what restarts is the machine. It ends the processes and
+// thereby the leases, so none is forgotten, and tokens go on: from the file,
+// or from the clock if the directory was lost with the restart.
+func (s *store) Caps() driver.Caps {
+	const linux = runtime.GOOS == "linux"
+	return driver.Caps{
+		Guarantees: driver.Guarantees{Fencing: true, FIFO: linux, Shared: linux, Slots: linux, SurvivesRestart: true},
+		Queue:      linux, Look: lookEvery, Shows: true, LongerTTL: true,
+	}
+}
+
+// Listen implements driver.Store.
+func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
 // Suffixes of the files of one name.
 const (
@@ -39,56 +75,43 @@ var errBusy = errors.New("busy")
 
 func (s *store) path(enc, suffix string) string { return filepath.Join(s.dir, enc+suffix) }
 
-// TryAcquire implements driver.Driver. It does not overtake those who wait.
-func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if err := s.check(ctx, req); err != nil {
-		return nil, err
+// try asks for a lease that is not in the queue. Its error is errBusy if the name is not free.
+func (s *store) try(ctx context.Context, req *driver.Request) (*hold, error) {
+	switch h := s.held(req.Lease); {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case len(req.Lease) > maxLease:
+		return nil, fmt.Errorf("filelock: lease id has %d bytes: use at most %d", len(req.Lease), maxLease)
+	case h != nil && !h.recalled(): // the request is repeated
+		return h, nil
+	case h != nil: // it was asked for back before its client knew that it had the name
+		_, _ = s.End(ctx, driver.Ref{Lease: req.Lease}, driver.End{})
 	}
-	g, err := s.attempt(ctx, req, false)
-	switch {
-	case err == nil:
-		return g, nil
-	case err != errBusy:
-		return nil, err
-	}
+	return s.attempt(ctx, req, false)
+}
+
+// refuse answers a request for a name that is not free.
+func (s *store) refuse(req *driver.Request) (driver.Answer, error) {
 	info, err := s.look(req.Name)
 	if err != nil {
-		info = nil // the answer is that it is held; who holds it is a courtesy
+		return driver.Answer{Rank: 1}, nil // the answer is that it is held; who holds it is a courtesy
 	}
-	if err := s.otherSlots(req, info); err != nil {
-		return nil, err
+	for _, h := range info.Holders {
+		if req.Slots > 0 && h.Slots > 0 && h.Slots != req.Slots {
+			return driver.Answer{}, failed(&driver.SlotsError{Held: h.Slots, Wanted: req.Slots})
+		}
 	}
-	return nil, &driver.HeldError{Info: info}
+	return driver.Answer{Holders: info.Holders, Rank: min(len(info.Waiters), 1)}, nil
 }
 
-func (s *store) check(ctx context.Context, req *driver.Request) error {
-	if len(req.Lease) > maxLease {
-		return fmt.Errorf("filelock: lease id has %d bytes: use at most %d", len(req.Lease), maxLease)
-	}
-	return s.usable(ctx)
-}
-
-func (s *store) usable(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.closed.Err() != nil {
-		return unavailable(fmt.Errorf("filelock: %w", driver.ErrClosed))
-	}
-	return nil
-}
-
-// Close implements driver.Driver. It ends the waiting; grants stay.
-func (s *store) Close() error {
-	s.close()
-	return nil
-}
+// failed returns err as that of a request that has changed nothing.
+func failed(err error) error { return &driver.Failure{Err: err, Lasting: true} }
 
 // attempt tries once to become a holder. Only the head of the queue may
 // do so while the queue has live tickets. The others look before they lock, so
 // that they do not get into the head's way, and once more after it, because
 // somebody may have joined in between.
-func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*grant, error) {
+func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*hold, error) {
 	if req.Shared || req.Slots > 0 {
 		return s.attemptTogether(ctx, req, head)
 	}
@@ -101,35 +124,30 @@ func (s *store) attempt(ctx context.Context, req *driver.Request, head bool) (*g
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{store: s, path: f.Name(), lock: f}
+	h := &hold{store: s, path: f.Name(), lock: f, since: since}
 	if !head && s.lined(enc) {
-		h.drop()
+		h.close()
 		return nil, errBusy
 	}
-	g, err := s.begin(h, enc, req, since)
-	if err != nil {
-		h.drop()
+	if err := h.begin(enc, req); err != nil {
+		h.close()
 		return nil, unavailable(err)
 	}
-	return g, nil
+	return h.known(), nil
 }
 
 // begin makes the owner of the flock a holder. The flock comes first and the
 // presence after it, so that presence means a holder and nobody else; and both
 // come before the record, so that a record never describes somebody who
 // seems to be absent.
-func (s *store) begin(h *hold, enc string, req *driver.Request, since driver.Instant) (*grant, error) {
-	var err error
-	if h.st, err = readState(h.lock); err != nil {
-		return nil, fmt.Errorf("%s: %w", h.path, err)
+func (h *hold) begin(enc string, req *driver.Request) error {
+	if err := h.read(); err != nil {
+		return err
 	}
 	if err := h.announce(enc); err != nil {
-		return nil, err
+		return err
 	}
-	if err := h.write(req); err != nil {
-		return nil, err
-	}
-	return h.grant(since), nil
+	return h.write(req)
 }
 
 // lock opens a lock file and takes its flock, alone or in common. A file that

@@ -35,7 +35,7 @@ const maxGate = 10 * time.Second
 // gate waits until it is alone among those who want to join. It returns what
 // the caller calls to let in the next one, or errBusy if that takes too long.
 func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) {
-	pause, end := minPause, driver.Now().Add(maxGate)
+	pause, end := 100*time.Microsecond, driver.Now().Add(maxGate)
 	for {
 		f, err := s.lock(s.path(enc, gateSuffix), tryFlock)
 		if err == nil {
@@ -44,16 +44,17 @@ func (s *store) gate(ctx context.Context, enc string) (leave func(), err error) 
 		if err != errBusy || driver.Now() > end {
 			return nil, err
 		}
-		sleep(ctx, pause/2+rand.N(pause))
-		pause = min(2*pause, 5*time.Millisecond)
-		if err := s.usable(ctx); err != nil {
-			return nil, err
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause/2 + rand.N(pause)):
 		}
+		pause = min(2*pause, 5*time.Millisecond)
 	}
 }
 
 // attemptTogether is attempt for a lease that is not exclusive.
-func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head bool) (*grant, error) {
+func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head bool) (*hold, error) {
 	enc := encode(req.Name)
 	if !head && s.lined(enc) {
 		return nil, errBusy
@@ -63,9 +64,6 @@ func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head b
 		return nil, err
 	}
 	defer leave()
-	if _, again := s.together.Load(req.Lease); again {
-		return nil, errBusy // a repetition; its first attempt holds
-	}
 	since := driver.Now()
 	path := s.path(enc, lockSuffix)
 	f, err := s.lock(path, tryFlock)
@@ -76,58 +74,50 @@ func (s *store) attemptTogether(ctx context.Context, req *driver.Request, head b
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{store: s, path: path, lock: f}
+	h := &hold{store: s, path: path, lock: f, since: since}
 	if !head && s.lined(enc) {
-		h.drop()
+		h.close()
 		return nil, errBusy
 	}
-	g, err := s.enter(h, enc, req, since, alone)
-	if err != nil {
-		h.drop()
+	if err := h.enter(enc, req, alone); err != nil {
+		h.close()
 		if _, other := errors.AsType[*driver.SlotsError](err); err != errBusy && !other {
 			err = unavailable(err)
 		}
 		return nil, err
 	}
-	s.together.Store(req.Lease, nil)
-	return g, nil
+	return h.known(), nil
 }
 
 // enter makes the owner of the flock, in common or alone, one of those who hold
 // together.
-func (s *store) enter(h *hold, enc string, req *driver.Request, since driver.Instant, alone bool) (*grant, error) {
-	var err error
-	if h.st, err = readState(h.lock); err != nil {
-		return nil, fmt.Errorf("%s: %w", h.path, err)
+func (h *hold) enter(enc string, req *driver.Request, alone bool) (err error) {
+	if err := h.read(); err != nil {
+		return err
 	}
 	if !alone {
 		if err := h.st.rec.admits(req); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	h.member = &member{}
 	if req.Slots > 0 {
-		if h.member.slot, err = s.takeSlot(enc, req.Slots); err != nil {
-			return nil, err
+		if h.member.slot, err = h.store.takeSlot(enc, req.Slots); err != nil {
+			return err
 		}
 	}
 	if err := h.write(req); err != nil {
-		return nil, err
+		return err
 	}
-	if err := h.sitDown(enc); err != nil {
-		return nil, err
+	if err := h.sitDown(enc); err != nil || !alone {
+		return err
 	}
-	if alone {
-		// Nobody else can join in between; an exclusive lease can take it away.
-		ok, err := flockShared(h.lock)
-		if err == nil && !ok {
-			err = errBusy
-		}
-		if err != nil {
-			return nil, err
-		}
+	// Nobody else can join in between; an exclusive lease can take it away.
+	ok, err := flockShared(h.lock)
+	if err == nil && !ok {
+		err = errBusy
 	}
-	return h.grant(since), nil
+	return err
 }
 
 // admits returns nil if req may join those who hold the name in common, of whom
@@ -163,17 +153,4 @@ func flockShared(f *os.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// otherSlots returns a *SlotsError if slots of another number than req's are
-// held. It is called after a request was refused, so it makes no difference if that
-// has just changed.
-func (s *store) otherSlots(req *driver.Request, info *driver.Info) error {
-	if req.Slots == 0 || info == nil || len(info.Holders) == 0 {
-		return nil
-	}
-	if held := info.Holders[0].Slots; held > 0 && held != req.Slots {
-		return &driver.SlotsError{Held: held, Wanted: req.Slots}
-	}
-	return nil
 }

@@ -33,17 +33,17 @@ func asked(name, kind string) *driver.Request {
 	return req
 }
 
-func (s *store) take(t testing.TB, name, kind string) *grant {
+func (s client) take(t testing.TB, name, kind string) driver.Grant {
 	t.Helper()
 	g, err := s.TryAcquire(context.Background(), asked(name, kind))
 	if err != nil {
 		t.Fatalf("TryAcquire %s = %v", kind, err)
 	}
-	return g.(*grant)
+	return g
 }
 
 // waitFor starts an Acquire and returns when it is in the queue.
-func (s *store) waitFor(t testing.TB, name, kind string) <-chan driver.Grant {
+func (s client) waitFor(t testing.TB, name, kind string) <-chan driver.Grant {
 	t.Helper()
 	got := make(chan driver.Grant, 1)
 	before := queueLen(s, name)
@@ -227,7 +227,7 @@ func TestMixed(t *testing.T) {
 	release(t, s.take(t, "mix", ""))
 }
 
-func mixAll(t *testing.T, s *store, dir, tokens string, processes, rounds int) {
+func mixAll(t *testing.T, s client, dir, tokens string, processes, rounds int) {
 	t.Helper()
 	var all sync.WaitGroup
 	for range processes {
@@ -271,7 +271,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined := make(chan *grant)
+	joined := make(chan driver.Grant)
 	go func() { joined <- s.take(t, "deploy", "shared") }()
 	select {
 	case g := <-joined:
@@ -290,10 +290,10 @@ func TestJoin(t *testing.T) {
 			for range 60 {
 				g := s.take(t, "deploy", "shared") // however many try, none is refused
 				mu.Lock()
-				if tokens[g.token] {
-					t.Errorf("token %d comes twice", g.token)
+				if tokens[g.Token()] {
+					t.Errorf("token %d comes twice", g.Token())
 				}
-				tokens[g.token] = true
+				tokens[g.Token()] = true
 				mu.Unlock()
 				release(t, g)
 			}
@@ -422,7 +422,12 @@ func TestTogetherLeavesNoFiles(t *testing.T) {
 		t.Errorf("%d open files after %d", after, before)
 	}
 	n := 0
-	s.together.Range(func(any, any) bool { n++; return true })
+	leases.Range(func(k, _ any) bool {
+		if k.(key).store == s.store {
+			n++
+		}
+		return true
+	})
 	names, err := os.ReadDir(s.path("deploy", heldSuffix))
 	if n != 0 || len(names) != 0 || err != nil {
 		t.Errorf("%d leases and the files %v are left (%v)", n, names, err)

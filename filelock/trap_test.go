@@ -143,7 +143,7 @@ func TestOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	release(t, acquire(t, d.(*store), "deploy"))
+	release(t, acquire(t, clientOf(d), "deploy"))
 }
 
 // inTime fails the test if f does not return: it is in a system call then.

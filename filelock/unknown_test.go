@@ -17,8 +17,8 @@ import (
 // TestHoldersWithoutRecord: whoever looks is never told that nobody has a lock that somebody has.
 func TestHoldersWithoutRecord(t *testing.T) {
 	ctx := context.Background()
-	for what, spoil := range map[string]func(s *store, path string) (end func()){
-		"another program's flock": func(s *store, path string) func() {
+	for what, spoil := range map[string]func(s client, path string) (end func()){
+		"another program's flock": func(s client, path string) func() {
 			f, err := os.OpenFile(path, os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -28,14 +28,14 @@ func TestHoldersWithoutRecord(t *testing.T) {
 			}
 			return func() { f.Close() }
 		},
-		"a record that was cut off": func(s *store, path string) func() {
+		"a record that was cut off": func(s client, path string) func() {
 			g := acquire(t, s, "deploy")
 			if err := os.Truncate(path, 0); err != nil {
 				t.Fatal(err)
 			}
 			return func() { _ = g.Release(ctx) }
 		},
-		"a presence that was deleted": func(s *store, path string) func() {
+		"a presence that was deleted": func(s client, path string) func() {
 			g := acquire(t, s, "deploy")
 			if err := os.Remove(strings.TrimSuffix(path, lockSuffix) + fifoSuffix); err != nil {
 				t.Fatal(err)

@@ -38,28 +38,36 @@ func ParseURL(text string) (dir string, shared bool, err error) {
 	if err != nil || u.Scheme != "file" {
 		return "", false, errors.New("this is not a URL like file:///var/lib/app")
 	}
-	if u.User != nil || u.Host != "" && u.Host != "localhost" {
-		return "", false, errors.New("a directory of another machine cannot be a store: use three slashes: file:///var/lib/pawl")
-	}
 	shared = u.RawQuery == "shared=true"
-	if u.RawQuery != "" && !shared || u.Fragment != "" || u.RawFragment != "" {
+	switch {
+	case u.User != nil, u.Host != "" && u.Host != "localhost":
+		return "", false, errors.New("a directory of another machine cannot be a store: use three slashes: file:///var/lib/pawl")
+	case u.RawQuery != "" && !shared, u.Fragment != "":
 		return "", false, errors.New("the only setting of a file store is ?shared=true: write %3F or %23 if the directory's name contains ? or #")
 	}
-	dir = u.Path
-	if u.Opaque != "" {
-		if dir, err = url.PathUnescape(u.Opaque); err != nil {
-			return "", false, errors.New("the path of the file store is badly escaped: write %25 for a percent sign")
-		}
+	if dir, err = pathOf(u); err != nil || dir != "" {
+		return dir, shared, err
+	}
+	if shared {
+		return "", false, errors.New("the default directory is for one user alone, and cannot be shared: name another one")
+	}
+	dir, err = DefaultDir()
+	return dir, false, err
+}
+
+// pathOf returns the directory that a URL names, or "".
+func pathOf(u *url.URL) (string, error) {
+	dir, err := url.PathUnescape(u.Opaque)
+	if u.Opaque == "" {
+		dir = u.Path
 	}
 	switch {
-	case dir == "" && shared:
-		return "", false, errors.New("the default directory is for one user alone, and cannot be shared: name another one")
+	case err != nil:
+		return "", errors.New("the path of the file store is badly escaped: write %25 for a percent sign")
 	case dir == "":
-		dir, err = DefaultDir()
-		return dir, false, err
+		return "", nil
 	case !strings.HasPrefix(dir, "/") && !filepath.IsAbs(filepath.FromSlash(dir)):
-		return "", false, fmt.Errorf("file:%s is relative: it would be another store in each working directory", driver.Shorten(dir))
+		return "", fmt.Errorf("file:%s is relative: it would be another store in each working directory", driver.Shorten(dir))
 	}
-	dir, err = filepath.Abs(dir)
-	return dir, shared, err
+	return filepath.Abs(dir)
 }

@@ -42,18 +42,19 @@ func TestBreak(t *testing.T) {
 func TestBreakSlowly(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	g := acquire(t, s, "deploy").(*grant)
+	g := acquire(t, s, "deploy")
+	h := s.hold(g)
 	noted, free := make(chan struct{}), make(chan struct{})
 	let := sync.OnceFunc(func() { close(free) })
 	defer let()
-	g.OnLost(func(error) {
-		g.hold.note(note{Released: g.token})
+	g.(driver.Notifier).OnLost(func(error) {
+		h.note(note{Released: h.token()})
 		close(noted)
 		<-free
 		g.Release(context.Background())
 	})
 	over := make(chan error, 1)
-	go func() { over <- s.Break(context.Background(), "deploy", g.lease, &driver.Holder{}, "") }()
+	go func() { over <- s.Break(context.Background(), "deploy", h.st.rec.Lease, &driver.Holder{}, "") }()
 	<-noted
 	select {
 	case err := <-over:

@@ -3,11 +3,9 @@
 package filelock
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,28 +35,21 @@ func openWatch(path string) (*watch, error) {
 
 func (w *watch) close() { w.f.Close() }
 
-// gone waits until the last reader has closed the FIFO, and then returns nil.
-// It returns ctx.Err() if ctx ends before, and os.ErrDeadlineExceeded after
-// limit. The waiting goroutine is parked in the runtime's poller: it takes
-// neither a thread nor time.
+// whenGone calls f when the last reader has closed the FIFO, unless w is closed before. The goroutine that waits is
+// parked in the runtime's poller: it takes neither a thread nor time.
 //
 // The poller tells of edges, so the condition is asked again after each. If
-// another reader has come meanwhile, somebody is there, and gone goes on.
-func (w *watch) gone(ctx context.Context, limit time.Duration) error {
+// another reader has come meanwhile, somebody is there, and it waits on.
+func (w *watch) whenGone(f func()) {
 	conn, err := w.f.SyscallConn()
 	if err != nil {
-		return err
+		return // it is closed
 	}
-	if err := w.f.SetWriteDeadline(time.Now().Add(limit)); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { w.f.SetWriteDeadline(time.Unix(1, 0)) })
-	defer stop()
-	err = conn.Write(func(fd uintptr) bool { return unread(int(fd)) })
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
+	go func() {
+		if conn.Write(func(fd uintptr) bool { return unread(int(fd)) }) == nil {
+			f()
+		}
+	}()
 }
 
 // unread reports whether the FIFO has no reader any more.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestForgottenGrant(t *testing.T) {
 }
 
 // waiting starts an Acquire and returns when it stands in the queue.
-func waiting(t *testing.T, s *store, name string) <-chan driver.Grant {
+func waiting(t *testing.T, s client, name string) <-chan driver.Grant {
 	t.Helper()
 	got := make(chan driver.Grant, 1)
 	go func() {
@@ -88,13 +89,64 @@ func TestPassingTrouble(t *testing.T) {
 	req.TTL = 200 * time.Millisecond
 	errs := make(chan error, 1)
 	go func() {
-		_, err := s.wait(context.Background(), req)
+		_, err := s.Acquire(context.Background(), req)
 		errs <- err
 	}()
 	eventually(t, "it waits", func() bool { return queueLen(s, "deploy") == 1 })
 	failures.Store(1 << 40)
 	release(t, g)
-	if err := <-errs; !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, unix.EMFILE) {
-		t.Errorf("after a TTL of trouble: %v; want ErrUnavailable with the cause", err)
+	var silent *driver.SilentError
+	if err := <-errs; !errors.As(err, &silent) || !errors.Is(silent.Err, unix.EMFILE) || !strings.Contains(err.Error(), "refused requests") {
+		t.Errorf("after a TTL of trouble: %v; want a SilentError with the cause", err)
 	}
+	if n := queueLen(s, "deploy"); n != 0 {
+		t.Errorf("%d places are left", n)
+	}
+}
+
+// TestTroubleInTheQueue: a call that fails after it has joined the queue leaves it.
+func TestTroubleInTheQueue(t *testing.T) {
+	s := open(t, t.TempDir())
+	g := acquire(t, open(t, s.dir), "deploy")
+	var tries atomic.Int64
+	tryFlock = func(f *os.File) (bool, error) {
+		if tries.Add(1) > 1 { // the first one is made before it joins
+			return false, unix.EMFILE
+		}
+		return flock(f)
+	}
+	defer func() { tryFlock = flock }()
+	if _, err := s.Acquire(t.Context(), request("deploy")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Acquire = %v; want ErrUnavailable", err)
+	}
+	if n := queueLen(s, "deploy"); n != 0 {
+		t.Errorf("%d places are left", n)
+	}
+	release(t, g)
+}
+
+// TestAskedBackEarly: a lease was asked for back before its client knew that it had it. The client looks again, and
+// gets another one.
+func TestAskedBackEarly(t *testing.T) {
+	s, req := open(t, t.TempDir()), request("deploy")
+	ask := func() driver.Answer {
+		t.Helper()
+		ans, err := s.store.Ask(t.Context(), req)
+		if err != nil || !ans.Granted {
+			t.Fatalf("Ask = %+v, %v; want a grant", ans, err)
+		}
+		return ans
+	}
+	first := ask()
+	if again := ask(); again.Token != first.Token || again.Since != first.Since {
+		t.Errorf("a repeated request is granted %+v after %+v", again, first)
+	}
+	s.held(req.Lease).lose(&driver.LostError{Reason: driver.Broken})
+	if second := ask(); second.Token <= first.Token+first.Spare {
+		t.Errorf("token %d after one that was asked for back, which had %d to %d", second.Token, first.Token, first.Token+first.Spare)
+	}
+	if found, err := s.End(t.Context(), driver.Ref{Name: "deploy", Lease: req.Lease}, driver.End{}); !found || err != nil {
+		t.Errorf("End = %v, %v; want the lease", found, err)
+	}
+	release(t, acquire(t, s, "deploy"))
 }

@@ -447,26 +447,20 @@ var mutants = []mutant{
 	},
 	{
 		name: "cancelled waiter on files leaves its ticket",
-		file: "filelock/acquire_linux.go",
-		old:  "defer p.leave()", new: "",
+		file: "filelock/queue_linux.go",
+		old:  "\tp.remove(p.ticket)\n\tunix", new: "\tunix",
 		pkg: "filelock", test: "TestQuickCancel",
 	},
 	{
-		name: "lock left to the garbage collector",
-		file: "filelock/hold.go",
-		old:  "\tliving.Store(h, nil)\n", new: "",
-		pkg: "filelock", test: "TestForgottenGrant",
-	},
-	{
 		name: "head that trusts the FIFO alone",
-		file: "filelock/acquire_linux.go",
-		old:  "if g, err := s.attempt(ctx, req, true); err != errBusy {", new: "if g, err := s.attempt(ctx, req, true); err != errBusy && false {",
+		file: "filelock/ask_linux.go",
+		old:  "h, err := p.store.attempt(ctx, req, true)", new: "h, err := (*hold)(nil), errBusy\n\tif len(ws) == 0 {\n\t\th, err = p.store.attempt(ctx, req, true)\n\t}",
 		pkg: "filelock", test: "TestKeptPresence",
 	},
 	{
 		name: "waiter that gives up at the first trouble",
-		file: "filelock/acquire_linux.go",
-		old:  "driver.Now().Sub(trouble) > req.TTL", new: "true",
+		file: "filelock/ask_linux.go",
+		old:  "Maybe: true, Silent: true}", new: "Maybe: true, Lasting: true}",
 		pkg: "filelock", test: "TestPassingTrouble",
 	},
 	{
@@ -492,6 +486,18 @@ var mutants = []mutant{
 		file: "filelock/together_linux.go",
 		old:  "s.path(enc, fmt.Sprint(slotSuffix, i)), tryFlock)", new: "s.path(enc, fmt.Sprint(slotSuffix, i)), func(*os.File) (bool, error) { return true, nil })",
 		pkg: "filelock", test: "TestConformance/slots-are-held-by-as-many-as-there-are",
+	},
+	{
+		name: "waiter that leaves its ticket when it fails",
+		file: "filelock/ask_linux.go",
+		old:  "Maybe: true, Silent: true}", new: "Silent: true}",
+		pkg: "filelock", test: "TestTroubleInTheQueue",
+	},
+	{
+		name: "lease that was asked for back too early is kept",
+		file: "filelock/store.go",
+		old:  "case h != nil && !h.recalled():", new: "case h != nil:",
+		pkg: "filelock", test: "TestAskedBackEarly",
 	},
 	{
 		name: "who is leaving is taken for one of another kind",
