@@ -58,7 +58,7 @@
 //	one of several killed         the others hold on; its place is free at once
 //	killed while it joins         nothing; stopped while it joins: nobody else joins
 //	queue or FIFO deleted         exclusion stays; order may be lost, the head
-//	                              looks every quarter of a second
+//	                              looks ten times a second
 //	lock file deleted while held  others may get in: the holder is told it has lost
 //	disk full, read-only          ErrUnavailable; nothing changes
 //	lock file damaged             ErrUnavailable, until it is deleted

@@ -448,7 +448,7 @@ var mutants = []mutant{
 	{
 		name: "cancelled waiter on files leaves its ticket",
 		file: "filelock/queue_linux.go",
-		old:  "\tp.remove(p.ticket)\n\tunix", new: "\tunix",
+		old:  "\tp.remove(p.ticket)\n\tunix.Close(p.fd)\n\treturn nil", new: "\treturn nil",
 		pkg: "filelock", test: "TestQuickCancel",
 	},
 	{
