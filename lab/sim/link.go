@@ -155,7 +155,11 @@ func (l *link) End(ctx context.Context, e nodewire.Ending) (had, next bool, err 
 	}
 	l.w.asked(l.client, e.Lease) // or the request that it ends is sent later in this instant
 	done := make(chan [2]bool, 2)
-	err = l.carry(ctx, 4+l.w.attempt(e.Lease), func() {
+	what := uint64(4)
+	if e.Next > 0 {
+		what = 3 // the client may owe the node another one, which hands nothing over, in the same instant
+	}
+	err = l.carry(ctx, what+l.w.attempt(e.Lease), func() {
 		had, next := l.node.end(l.client, e)
 		done <- [2]bool{had, next}
 	})

@@ -265,7 +265,7 @@ func (w *world) lastRound(clients []*client) {
 		})
 	}
 	wait.Wait()
-	time.Sleep(max(w.plan.TTL/2, paid))
+	time.Sleep(w.plan.paid())
 	w.check(func(string) bool { return true })
 }
 
@@ -282,11 +282,10 @@ func (w *world) check(over func(lease string) bool) {
 	}
 }
 
-// paid is how soon all nodes know of what has ended, once nothing is in the way: a
-// request may have been lost just before, for which a client waits for a second, the time-out
-// of a node. Then it asks again after up to another second, and that may be behind other
-// requests that were lost.
-const paid = 5000 * time.Millisecond
+// paid is how soon all nodes know of what has ended, once nothing is in the way. A request may have
+// been lost just before: a client waits for its answer for TTL/2, and then for a second for that of the next one,
+// which it sends within another second.
+func (p *Plan) paid() time.Duration { return p.TTL/2 + 2*time.Second }
 
 // released checks that soon no node has the lock of a lease that was given back.
 func (w *world) released(lease *pawl.Lease) {
@@ -295,7 +294,7 @@ func (w *world) released(lease *pawl.Lease) {
 	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.What == Repeat }) {
 		return
 	}
-	from := w.now()
+	from, paid := w.now(), w.plan.paid()
 	for again := true; again; {
 		again = false
 		for _, f := range w.plan.Faults {
