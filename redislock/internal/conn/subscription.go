@@ -95,12 +95,13 @@ func (s *Subscription) Keep(ctx context.Context, receive func(context.Context) e
 	for ctx.Err() == nil {
 		began := driver.Now()
 		err := receive(ctx)
+		open, _, _ := s.State()
 		if Refused(err) == nil && !undialled(err) {
 			err = nil
 		}
 		s.set(nil, false, err)
-		if driver.Now().Sub(began) > 10*maxPause {
-			pause = minPause
+		if open && driver.Now().Sub(began) > maxPause {
+			pause = minPause // else the pauses of a server that restarts now and then would only grow
 		}
 		select {
 		case <-time.After(pause):
