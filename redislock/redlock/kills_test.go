@@ -95,35 +95,51 @@ func (k *kills) wrong() (n int, first string) {
 	return n, first
 }
 
+// run has five participants take names until there are so many grants. With kill, servers are killed meanwhile, and
+// after that the participants have to be as fast again as before.
 func (k *kills) run(t *testing.T, f fleet, opts *Options, grants int64, kill bool) {
 	stop := make(chan struct{})
-	var killer, all sync.WaitGroup
-	if kill {
-		killer.Go(func() {
-			for {
+	var all sync.WaitGroup
+	for range 5 {
+		d := dialFleet(t, f, opts)
+		all.Go(func() {
+			for !t.Failed() {
 				select {
 				case <-stop:
 					return
-				case <-time.After(rand.N(time.Second)):
-					f[rand.IntN(len(f))].restart()
-					k.restarts++
+				default:
+					k.take(t, d, opts.TTL)
 				}
 			}
 		})
 	}
-	// Servers that are killed twice a second grant little on a slow machine.
-	end := time.Now().Add(time.Minute)
-	for range 5 {
-		d := dialFleet(t, f, opts)
-		all.Go(func() {
-			for k.grants.Load() < grants && !t.Failed() && time.Now().Before(end) {
-				k.take(t, d, opts.TTL)
-			}
-		})
+	done := func() bool { return k.grants.Load() >= grants || t.Failed() }
+	if kill {
+		k.kill(t, f, done)
+	} else {
+		eventually(patience, done)
 	}
-	all.Wait()
 	close(stop)
-	killer.Wait()
+	all.Wait()
+}
+
+// kill kills servers until done, or for a minute: they grant little on a slow machine if they are killed twice a second.
+func (k *kills) kill(t *testing.T, f fleet, done func() bool) {
+	before, after := k.pace(), 0.0
+	for end := time.Now().Add(time.Minute); !done() && time.Now().Before(end); k.restarts++ {
+		time.Sleep(rand.N(time.Second))
+		f[rand.IntN(len(f))].restart()
+	}
+	if !eventually(patience, func() bool { after = k.pace(); return after > before/4 || t.Failed() }) {
+		t.Errorf("%.0f grants a second after the last kill, and %.0f before the first", after, before)
+	}
+}
+
+// pace measures how many grants there are in a second.
+func (k *kills) pace() float64 {
+	began, first := time.Now(), k.grants.Load()
+	eventually(10*time.Second, func() bool { return k.grants.Load() >= first+300 })
+	return float64(k.grants.Load()-first) / time.Since(began).Seconds()
 }
 
 // take takes a name once and notes the token.
