@@ -23,7 +23,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 	b.Run("create+children+delete", func(b *testing.B) {
 		for b.Loop() {
-			p, err := conn.Create("/pawl/deploy/_c_x-lock-", nil, zk.FlagEphemeralSequential, d.acl)
+			p, err := conn.Create("/pawl/deploy/_c_x-lock-", nil, zk.FlagEphemeralSequential, d.wire.acl)
 			if err == nil {
 				_, _, err = conn.Children("/pawl/deploy")
 			}
@@ -120,7 +120,7 @@ func BenchmarkRenew(b *testing.B) {
 	d := openURL(b, startServer(b).url(), pawl.DefaultTTL)
 	for _, n := range []int{1, 1000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			var grants []*grant
+			var grants []*lease
 			for i := range n {
 				grants = append(grants, take(b, d, request("customer/"+strconv.Itoa(i), pawl.DefaultTTL)))
 			}

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// participant is a store with a link that can be cut.
-type participant struct {
-	*store
+// linked is a client with a link that can be cut.
+type linked struct {
+	*client
 	link *drivertest.Link
 }
 
@@ -34,14 +34,14 @@ func options(ttl time.Duration) *Options {
 }
 
 // openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
-func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *linked {
 	t.Helper()
 	d, err := NewDriver(context.Background(), "zk://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return &participant{store: d.(*store), link: link}
+	return &linked{clientOn(d), link}
 }
 
 // left lists the nodes below those of names that begin with prefix.
@@ -49,18 +49,18 @@ func left(t testing.TB, s *server, prefix string) (nodes []string) {
 	t.Helper()
 	d := openThrough(t, drivertest.NewLink(t, s.Addr), options(suiteTTL))
 	defer d.Close()
-	n, err := d.usual(t.Context())
+	n, err := d.wire.usual(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.conn.Sync(d.root)
-	names, _, err := n.conn.Children(d.root)
+	n.conn.Sync(d.wire.root)
+	names, _, err := n.conn.Children(d.wire.root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, node := range names {
 		if name, ok := decodeName(node); ok && strings.HasPrefix(name, prefix) {
-			nodes = append(nodes, childrenOf(t, d.store, name)...)
+			nodes = append(nodes, childrenOf(t, d.client, name)...)
 		}
 	}
 	return nodes
@@ -87,7 +87,7 @@ func harness(long time.Duration) drivertest.Harness {
 				Open: func(t testing.TB) driver.Driver {
 					p := openThrough(t, drivertest.NewLink(t, s.Addr), options(suiteTTL))
 					// That of the longest leases, so that nobody waits for it later.
-					if _, err := p.session(context.Background(), purpose{long, true}); err != nil {
+					if _, err := p.wire.session(context.Background(), purpose{long, true}); err != nil {
 						t.Fatal(err)
 					}
 					return p
@@ -95,10 +95,10 @@ func harness(long time.Duration) drivertest.Harness {
 				Late: func(t testing.TB, late time.Duration) driver.Driver {
 					return openThrough(t, drivertest.SlowTo(t, s.Addr, late), options(suiteTTL))
 				},
-				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*linked).link.Close() },
 				Restart: func(testing.TB) { s.restart(t) },
-				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
-				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.Healthy) },
 				Left:    func(t testing.TB, prefix string) []string { return left(t, s, prefix) },
 			}
 		},

@@ -21,19 +21,41 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 func request(name string, ttl time.Duration) *driver.Request {
 	return &driver.Request{Name: name, Lease: rand.Text(), TTL: ttl, Holder: &driver.Holder{Who: "test"}}
 }
 
-func take(t testing.TB, s driver.Driver, req *driver.Request) *grant {
+// client is a participant with its wire.
+type client struct {
+	*participant.Participant
+	wire *store
+}
+
+func clientOn(d driver.Driver) *client {
+	p := d.(*participant.Participant)
+	return &client{p, p.Store().(*store)}
+}
+
+// lease is a grant with its node.
+type lease struct {
+	driver.Grant
+	n *node
+}
+
+func (c *client) lease(g driver.Grant, req *driver.Request) *lease {
+	return &lease{g, c.wire.nodeOf(driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots})}
+}
+
+func take(t testing.TB, c *client, req *driver.Request) *lease {
 	t.Helper()
-	g, err := s.TryAcquire(t.Context(), req)
+	g, err := c.TryAcquire(t.Context(), req)
 	if err != nil {
 		t.Fatalf("TryAcquire = %v; want a grant", err)
 	}
-	return g.(*grant)
+	return c.lease(g, req)
 }
 
 func release(t testing.TB, g driver.Grant) {
@@ -47,17 +69,19 @@ func release(t testing.TB, g driver.Grant) {
 type waiting struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	client *client
+	req    *driver.Request
 	grant  driver.Grant
 	err    error
 	at     driver.Instant
 }
 
 // wait starts an Acquire and returns when its node is in the queue.
-func wait(t testing.TB, s *store, req *driver.Request) *waiting {
+func wait(t testing.TB, s *client, req *driver.Request) *waiting {
 	t.Helper()
 	before := len(childrenOf(t, s, req.Name))
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &waiting{cancel: cancel, done: make(chan struct{})}
+	w := &waiting{cancel: cancel, client: s, req: req, done: make(chan struct{})}
 	t.Cleanup(func() { cancel(); <-w.done })
 	go func() {
 		defer close(w.done)
@@ -70,7 +94,7 @@ func wait(t testing.TB, s *store, req *driver.Request) *waiting {
 	return w
 }
 
-func (w *waiting) granted(t testing.TB) driver.Grant {
+func (w *waiting) granted(t testing.TB) *lease {
 	t.Helper()
 	select {
 	case <-w.done:
@@ -80,12 +104,13 @@ func (w *waiting) granted(t testing.TB) driver.Grant {
 	if w.err != nil {
 		t.Fatalf("Acquire = %v; want a grant", w.err)
 	}
-	return w.grant
+	return w.client.lease(w.grant, w.req)
 }
 
 // childrenOf returns what is in the node of a name.
-func childrenOf(t testing.TB, s *store, name string) []string {
+func childrenOf(t testing.TB, c *client, name string) []string {
 	t.Helper()
+	s := c.wire
 	n, err := s.usual(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +175,8 @@ func TestKilledHolder(t *testing.T) {
 	cmd.Process.Kill()
 	killed := driver.Now()
 	release(t, w.granted(t))
-	took, limit := w.at.Sub(killed), b.timeoutFor(purpose{ttl: killedTTL})+3*time.Second
-	t.Logf("the waiter had the lock %v after the kill; sessions last %v", took, b.timeoutFor(purpose{ttl: killedTTL}))
+	took, limit := w.at.Sub(killed), b.wire.timeoutFor(purpose{ttl: killedTTL})+3*time.Second
+	t.Logf("the waiter had the lock %v after the kill; sessions last %v", took, b.wire.timeoutFor(purpose{ttl: killedTTL}))
 	if took > limit {
 		t.Errorf("the waiter got the lock %v after the kill; want at most %v", took, limit)
 	}
@@ -164,7 +189,7 @@ func TestContention(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, quickSweep)
 	const ttl, enough = 10 * time.Second, 500
-	var clients [8]*store
+	var clients [8]*client
 	for i := range clients {
 		clients[i] = openURL(t, s.url(), ttl)
 	}
@@ -221,14 +246,15 @@ func TestContention(t *testing.T) {
 		t.Errorf("%d watches fired for %d nodes; want at most two each", fired, n)
 	}
 	if !eventually(patience, func() bool {
-		found, _, err := firstSession(clients[0]).conn.Exists(clients[0].dir("deploy"))
+		found, _, err := firstSession(clients[0]).conn.Exists(clients[0].wire.dir("deploy"))
 		return err == nil && !found
 	}) {
 		t.Errorf("left in the tree: %v", childrenOf(t, clients[0], "deploy"))
 	}
 }
 
-func firstSession(s *store) *session {
+func firstSession(c *client) *session {
+	s := c.wire
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.sessions[purpose{s.ttl, true}], s.sessions[purpose{ttl: s.ttl}]) // that of requests, if there is one
@@ -364,7 +390,7 @@ func TestTokensAcrossParents(t *testing.T) {
 			release(t, g)
 		}
 		if !eventually(patience, func() bool {
-			found, _, err := firstSession(d).conn.Exists(d.dir("deploy"))
+			found, _, err := firstSession(d).conn.Exists(d.wire.dir("deploy"))
 			return err == nil && !found
 		}) {
 			t.Fatal("the servers do not remove the empty node")

@@ -76,7 +76,7 @@ func TestWaiterLosesItsRights(t *testing.T) {
 	d := openURL(t, "zk://alice:s3cret@"+s.Addr+"/rights", time.Minute)
 	take(t, d, request("deploy", time.Minute))
 	w := wait(t, d, request("deploy", time.Minute))
-	if _, err := firstSession(d).conn.SetACL(d.dir("deploy"), zk.DigestACL(zk.PermAll, "bob", "s3cret"), -1); err != nil {
+	if _, err := firstSession(d).conn.SetACL(d.wire.dir("deploy"), zk.DigestACL(zk.PermAll, "bob", "s3cret"), -1); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -84,8 +84,8 @@ func TestWaiterLosesItsRights(t *testing.T) {
 		if !errors.Is(w.err, driver.ErrDenied) {
 			t.Errorf("Acquire = %v; want ErrDenied", w.err)
 		}
-	case <-time.After(lookEvery):
-		t.Errorf("after %v the waiter has not heard that it has lost its rights", lookEvery)
+	case <-time.After(patience):
+		t.Errorf("after %v the waiter has not heard that it has lost its rights", patience)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestForeignChildren(t *testing.T) {
 	release(t, take(t, d, request(name, 5*time.Second)))
 	conn := firstSession(d).conn
 	for _, child := range []string{"config", "lock", "zzz-0000000000", "_c_x-lease-0000000000"} {
-		if _, err := conn.Create(d.dir(name)+"/"+child, nil, zk.FlagPersistent, d.acl); err != nil {
+		if _, err := conn.Create(d.wire.dir(name)+"/"+child, nil, zk.FlagPersistent, d.wire.acl); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,8 +185,8 @@ func TestOverflow(t *testing.T) {
 	for _, child := range []string{"_c_other-lock-2147483647", "_c_other-lock--2147483648"} {
 		g := take(t, d, request(name, 5*time.Second)) // so that the parent is not swept away
 		conn := firstSession(d).conn
-		p := d.dir(name) + "/" + child
-		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.acl); err != nil {
+		p := d.wire.dir(name) + "/" + child
+		if _, err := conn.Create(p, nil, zk.FlagEphemeral, d.wire.acl); err != nil {
 			t.Fatal(err)
 		}
 		release(t, g)

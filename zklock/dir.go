@@ -38,10 +38,29 @@ func (s *session) makeDir(ctx context.Context, dir string) error {
 
 type none = struct{}
 
-// call runs f, a request of package zk, which knows no contexts, and does not answer
-// all that it has taken when it is closed. It returns when f has returned, or the session or
-// ctx ends; then f goes on, and what it does is not known.
+// call runs f, a request of package zk, again if the servers have refused it for the moment.
 func call[T any](ctx context.Context, s *session, f func() (T, error)) (T, error) {
+	for {
+		v, err := once(ctx, s, f)
+		if err == nil || !answered(err) || !passing(err) || !s.sleep(ctx, retryPause) {
+			return v, s.answer(err)
+		}
+	}
+}
+
+// answer returns the error of a request. It ends the session if the servers say that it has ended.
+func (s *session) answer(err error) error {
+	if errors.Is(err, zk.ErrSessionExpired) {
+		s.end(errSession)
+		return errSession
+	}
+	return err
+}
+
+// once runs f. Package zk knows no contexts, and does not answer
+// all that it has taken when it is closed. So once returns when f has returned, or the session or
+// ctx ends; then f goes on, and what it does is not known.
+func once[T any](ctx context.Context, s *session, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -56,7 +75,7 @@ func call[T any](ctx context.Context, s *session, f func() (T, error)) (T, error
 		return r.value, r.err
 	case <-s.dead:
 		var zero T
-		return zero, errSession
+		return zero, s.why()
 	case <-ctx.Done():
 		var zero T
 		return zero, ctx.Err()

@@ -18,10 +18,10 @@
 //
 // Not what package zk says of the state of the session. A server that has lost its
 // leader goes on answering pings and reads while the others have long ended the
-// session and given the lock away. A lease is renewed by a transaction that checks
-// its node and changes nothing: a quorum has to carry it out, and the leader refuses
-// it when the session has ended. One such transaction renews all leases that are
-// due at the time.
+// session and given the lock away. A lease is renewed by a transaction that changes
+// nothing: a quorum has to carry it out, and the leader refuses it when the session has
+// ended. A watch on the node, over the same connection, would tell of a deletion before
+// the answer. So one transaction renews all leases that are due at the time.
 //
 // Nor is the session timeout the time for which a lease can be trusted from there. The
 // server that a client is connected to tells the leader that the client lives only

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"testing"
 	"time"
 
@@ -32,13 +31,12 @@ func TestOldCreateComesLate(t *testing.T) {
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	link := drivertest.NewLink(t, e.servers[follower].Addr)
-	d := openThrough(t, link, options(ttl)).store
-	t.Cleanup(func() { d.Close() })
+	d := openThrough(t, link, options(ttl)).client
 	busy := openURL(t, e.url(follower), ttl)
 	other := openURL(t, e.url(leader), ttl)
 	work := make([]any, 3000) // for the leader
 	for i := range work {
-		work[i] = &zk.CheckVersionRequest{Path: other.dir(name + "/busy"), Version: -1}
+		work[i] = &zk.CheckVersionRequest{Path: other.wire.dir(name + "/busy"), Version: -1}
 	}
 	release(t, take(t, other, request(name+"/busy", ttl)))
 	delay := func() {
@@ -59,14 +57,18 @@ func TestOldCreateComesLate(t *testing.T) {
 
 // oldCreateComesLate returns how many requests were carried out late. If the leader is
 // alone it hears neither of the others for a while.
-func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, other *store, delay func(), name string, alone bool) int {
+func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, other *client, delay func(), name string, alone bool) int {
 	t.Helper()
 	const ttl = 20 * time.Second
 	leader := e.leader(t)
 	follower := (leader + 1) % 3
 	release(t, take(t, other, request(name, ttl))) // the node of the name is there now
 	link.Redirect(e.servers[follower].Addr)
-	release(t, take(t, d, request(name, ttl)))
+	g, err := d.Acquire(t.Context(), request(name, ttl)) // which repeats what the old connection has lost
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, g)
 
 	// The leader has much to do before it comes to the old request.
 	held := e.outs[follower].setAfter("busy", holding)
@@ -83,29 +85,29 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	if alone {
 		e.outs[(leader+2)%3].set(holding)
 	}
-	sent := e.outs[follower].setAfter(d.dir(name)+"/", holding)
+	sent := e.outs[follower].setAfter(d.wire.dir(name)+"/", holding)
 	req := request(name, ttl)
-	granted := make(chan *grant, 1)
+	granted := make(chan *lease, 1)
 	go func() {
-		g, err := d.TryAcquire(t.Context(), req)
+		g, err := d.Acquire(t.Context(), req)
 		if err != nil {
-			t.Errorf("TryAcquire = %v; want a grant", err)
+			t.Errorf("Acquire = %v; want a grant", err)
 			granted <- nil
 			return
 		}
-		granted <- g.(*grant)
+		granted <- d.lease(g, req)
 	}()
 	wait("the first request", sent)
 
 	// To the leader, and back.
 	s := firstSession(d)
 	link.Redirect(e.servers[leader].Addr)
-	var g *grant
+	var own *lease
 	if alone {
 		eventually(patience, func() bool { return s.current() })
 		time.Sleep(100 * time.Millisecond) // it asks what nobody answers, or is answered by a leader that leads nobody
 	} else {
-		g = <-granted
+		own = <-granted
 	}
 	again := e.outs[follower].setAfter(string(sessionBytes(s.sessionID())), holding)
 	link.Redirect(e.servers[follower].Addr)
@@ -113,19 +115,19 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 	e.outs[(leader+2)%3].heal()
 	e.outs[follower].heal()
 	if alone {
-		g = <-granted
+		own = <-granted
 	}
-	if g == nil {
+	if own == nil {
 		t.FailNow()
 	}
 	lowest := func() bool {
 		all, _ := readLine(childrenOf(t, other, name))
-		return len(all) == 1 && all[0].name == g.n.name
+		return len(all) == 1 && all[0].name == own.n.name
 	}
 	if !eventually(soon, lowest) {
-		t.Errorf("there are the nodes %q; want %q", childrenOf(t, other, name), g.n.name)
+		t.Errorf("there are the nodes %q; want %q", childrenOf(t, other, name), own.n.name)
 	}
-	release(t, g)
+	release(t, own)
 	var next driver.Grant
 	if !eventually(soon, func() (free bool) {
 		var err error
@@ -138,7 +140,7 @@ func oldCreateComesLate(t *testing.T, e *ensemble, link *drivertest.Link, d, oth
 		t.Fatalf("the name is held by nobody's nodes %q", childrenOf(t, other, name))
 	}
 	release(t, next)
-	_, stat, err := firstSession(other).conn.Get(other.dir(name))
+	_, stat, err := firstSession(other).conn.Get(other.wire.dir(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,114 +165,41 @@ func sessionBytes(id int64) []byte {
 	return b
 }
 
-// TestTwins: two requests of an attempt were carried out, and the answers to both were
-// lost. The lower node is that of the attempt, and the other one goes.
+// TestTwins: two requests for a lease were carried out, and the answers to both were
+// lost. The lower node is that of the lease, and the other one goes. None is taken that a deletion was sent for.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	e := startEater(t, s.Addr)
 	const ttl = 20 * time.Second
 	d, other := openURL(t, e.url(), ttl), openURL(t, s.url(), ttl)
-	for name, acquire := range map[string]func(context.Context, *driver.Request) (driver.Grant, error){"twins/try": d.TryAcquire, "twins/wait": d.Acquire} {
+	for _, name := range []string{"twins", "twins/going"} {
 		req := request(name, ttl)
 		release(t, take(t, d, request(name, ttl)))
-		first, err := firstSession(d).conn.Create(d.dir(name)+"/"+nodePrefix(req.Lease, kind{}), nil, zk.FlagEphemeralSequential, d.acl)
+		one, key := firstSession(d), d.wire.dir(name)+"/"+nodePrefix(req.Lease, kind{})
+		first, err := one.conn.Create(key, nil, zk.FlagEphemeralSequential, d.wire.acl)
 		if err != nil {
 			t.Fatal(err)
 		}
+		going := name == "twins/going"
+		if going && !one.stray(key, first) {
+			t.Fatal("a node that nobody has is no stray")
+		}
 		e.eat(opCreate, 0)
-		g, err := acquire(t.Context(), req)
+		g, err := d.Acquire(t.Context(), req)
 		if err != nil {
 			t.Fatalf("%s: %v; want a grant", name, err)
 		}
-		if nodes := childrenOf(t, other, name); len(nodes) != 1 || d.dir(name)+"/"+nodes[0] != first {
-			t.Errorf("%s: there are the nodes %q; want %q", name, nodes, first)
+		nodes := childrenOf(t, other, name)
+		if len(nodes) != 1 || (d.wire.dir(name)+"/"+nodes[0] == first) == going {
+			t.Errorf("%s: there are the nodes %q; the first was %q", name, nodes, first)
+		}
+		if n := d.lease(g, req).n; len(nodes) == 1 && n.name != nodes[0] {
+			t.Errorf("%s: the lease has %q; there are the nodes %q", name, n.name, nodes)
 		}
 		release(t, g)
 		release(t, take(t, other, request(name, ttl)))
 	}
-}
-
-// TestRepeatedMeanwhile: two requests of an attempt that has ended were carried out late. While
-// their nodes are being deleted the attempt is repeated: it takes none that is about to go,
-// and the one that it takes is left to it.
-func TestRepeatedMeanwhile(t *testing.T) {
-	t.Parallel()
-	server := sharedServer(t)
-	e := startEater(t, server.Addr)
-	const ttl = 20 * time.Second
-	d, other := openURL(t, e.url(), ttl), openURL(t, server.url(), ttl)
-	strays := func(name string) (*session, *driver.Request, *node, []string) {
-		t.Helper()
-		req := request(name, ttl)
-		release(t, take(t, d, request(name, ttl))) // the node of the name is there now
-		s := firstSession(d)
-		var names []string
-		for range 2 {
-			p, err := s.conn.Create(d.dir(name)+"/"+nodePrefix(req.Lease, kind{}), nil, zk.FlagEphemeralSequential, d.acl)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, path.Base(p))
-		}
-		n := s.newNode(req)
-		s.suspect(n)
-		return s, req, n, names
-	}
-	has := func(g *grant, req *driver.Request, want string) {
-		t.Helper()
-		if nodes := childrenOf(t, other, req.Name); g.n.name != want || len(nodes) != 1 || nodes[0] != want {
-			t.Errorf("%s: the lease has %q of the nodes %q; want %q alone", req.Name, g.n.name, nodes, want)
-		}
-		release(t, g)
-	}
-
-	// The first is about to be deleted, and the attempt is repeated before the second is.
-	s, req, n, names := strays("meanwhile/begins")
-	seen, goOn := e.hold(t, opDelete)
-	n.settle("")
-	poke(s.cleaning)
-	select {
-	case <-seen:
-	case <-time.After(patience):
-		t.Fatal("nobody deletes the nodes of old requests")
-	}
-	granted := make(chan *grant, 1)
-	go func() {
-		g, err := d.TryAcquire(t.Context(), req)
-		if err != nil {
-			t.Errorf("TryAcquire = %v; want a grant", err)
-			close(granted)
-			return
-		}
-		granted <- g.(*grant)
-	}()
-	repeated := func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return n.doubt.open > 0
-	}
-	if !eventually(patience, repeated) {
-		t.Fatal("the attempt is not repeated")
-	}
-	goOn()
-	g := <-granted
-	if g == nil {
-		t.FailNow()
-	}
-	has(g, req, names[1])
-
-	// The deletion of the first has been sent, and is carried out last.
-	s, req, n, names = strays("meanwhile/late")
-	n.settle("")
-	if !s.stray(n.doubt, names[0]) {
-		t.Fatal("a node that nobody has is no stray")
-	}
-	g = take(t, d, req)
-	if err := s.conn.Delete(d.dir(req.Name)+"/"+names[0], -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		t.Fatal(err)
-	}
-	has(g, req, names[1])
 }
 
 // TestReleaseGoesOn: the servers cannot be told of a release, and nobody asks again. The
@@ -280,8 +209,7 @@ func TestReleaseGoesOn(t *testing.T) {
 	s := sharedServer(t)
 	const name, ttl = "goes-on", time.Minute
 	link := drivertest.NewLink(t, s.Addr)
-	d, other := openThrough(t, link, options(ttl)).store, openURL(t, s.url(), ttl)
-	t.Cleanup(func() { d.Close() })
+	d, other := openThrough(t, link, options(ttl)).client, openURL(t, s.url(), ttl)
 	g := take(t, d, request(name, ttl))
 	link.Set(drivertest.BlackHole)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -164,7 +164,7 @@ func (e *ensemble) url(which ...int) string {
 // openURL returns a participant of the servers at url.
 // openURL bears an election: a server that was cut off may say that it follows, and find soon
 // after that it has no leader.
-func openURL(t testing.TB, url string, ttl time.Duration) *store {
+func openURL(t testing.TB, url string, ttl time.Duration) *client {
 	t.Helper()
 	var d driver.Driver
 	var err error
@@ -175,5 +175,5 @@ func openURL(t testing.TB, url string, ttl time.Duration) *store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*store)
+	return clientOn(d)
 }

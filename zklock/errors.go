@@ -50,9 +50,30 @@ func passing(err error) bool {
 		err.Error() == otherAnswer+"-127" // throttled
 }
 
-// lasting reports whether a new session would not help.
+// lasting reports whether a repetition would fail as well.
 func lasting(err error) bool {
-	return errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrNoAuth) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errClosed)
+	for _, l := range []error{zk.ErrAuthFailed, zk.ErrNoAuth, errors.ErrUnsupported, errClosed, errOverflow, errEpochs, errTooSlow, errBack} {
+		if errors.Is(err, l) {
+			return true
+		}
+	}
+	var slots *driver.SlotsError
+	return errors.As(err, &slots)
+}
+
+// failure returns what is known of a request that has failed with err. left: the node of the lease is there, or
+// may be.
+func failure(ctx context.Context, err error, left bool) *driver.Failure {
+	f := &driver.Failure{Err: err, Maybe: left}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return f
+	}
+	f.Lasting, f.Passing = lasting(err), errors.Is(err, errGone) || errors.Is(err, errOver)
+	f.Silent = !f.Lasting && !f.Passing && !answered(err) && !errors.Is(err, errEnded)
+	if !errors.Is(err, driver.ErrUnavailable) {
+		f.Err = explain(err)
+	}
+	return f
 }
 
 // explain adds to an answer what to do about it.

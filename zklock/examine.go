@@ -14,9 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var _ driver.Examiner = (*store)(nil)
-
-// Examine implements driver.Examiner. It asks the servers that the URL names, with the word
+// Examine implements driver.Store. It asks the servers that the URL names, with the word
 // srvr, which they answer unless told otherwise, but not over TLS.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	if s.tls != nil {

@@ -22,6 +22,12 @@ func (s *store) usual(ctx context.Context) (*session, error) {
 	return s.session(ctx, purpose{ttl: s.ttl})
 }
 
+// content is a node's data.
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
 // maxReads bounds how many reads are under way at a time.
 const maxReads = 64
 
@@ -48,7 +54,7 @@ func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, e
 	return found, errors.Join(errs...)
 }
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Store.
 func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	n, err := s.usual(ctx)
 	if err != nil {
@@ -78,7 +84,7 @@ func (s *session) inspect(ctx context.Context, name string) (*driver.Info, error
 		if found[i].stat == nil {
 			continue
 		}
-		if i < n && !readRecord(c, found[i].data).Young {
+		if i < n {
 			h := held(c, found[i].data, found[i].stat)
 			info.Holders = append(info.Holders, h)
 			info.Token = max(info.Token, h.Token)
@@ -110,7 +116,7 @@ func (s *session) lineOf(ctx context.Context, dir string) (line, []content, erro
 	return l, found, err
 }
 
-// List implements driver.Inspector. It reads the nodes of all names that begin
+// List implements driver.Store. It reads the nodes of all names that begin
 // with prefix.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	n, err := s.usual(ctx)
@@ -185,7 +191,7 @@ func readError(ctx context.Context, err error) error {
 	return unavailable(explain(err))
 }
 
-// Break implements driver.Inspector. The lease's node is deleted in the same
+// Break implements driver.Store. The lease's node is deleted in the same
 // transaction that says by whom and why in the node of the name.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	n, err := s.usual(ctx)

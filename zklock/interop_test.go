@@ -48,7 +48,7 @@ func TestKazoo(t *testing.T) {
 	for _, class := range []string{"Lock", "WriteLock"} {
 		name := "kazoo-" + class
 		start := func() (*bufio.Reader, func()) {
-			cmd := exec.Command("/usr/bin/python3", "-c", kazoo, s.Addr, d.dir(name), class, "-lock-", "-read-")
+			cmd := exec.Command("/usr/bin/python3", "-c", kazoo, s.Addr, d.wire.dir(name), class, "-lock-", "-read-")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			in, err := cmd.StdinPipe()
 			if err != nil {
@@ -113,7 +113,7 @@ func TestOtherGoLocks(t *testing.T) {
 	defer conn.Close()
 	const name = "curators"
 	g := take(t, d, request(name, 10*time.Second))
-	lock := zk.NewLock(conn, d.dir(name), zk.WorldACL(zk.PermAll))
+	lock := zk.NewLock(conn, d.wire.dir(name), zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- lock.Lock() }()
 	if !eventually(patience, func() bool { return len(childrenOf(t, d, name)) == 2 }) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,34 +14,48 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// retryPause is how long to wait before a request is repeated that the
-// connection has failed.
+// retryPause is how long to wait before a request is repeated.
 const retryPause = 30 * time.Millisecond
 
-// node is the place of one attempt in the queue of a name: an ephemeral node
-// whose number the servers assign. It is not safe for concurrent use.
+// node is the place of one lease in the queue of a name: an ephemeral node whose number the servers assign.
+// It is there while the lease is asked for, held, or to be deleted.
 type node struct {
 	s      *session
-	dir    string // of the name
-	prefix string // of the node's name; contains the id of the lease, so no other attempt's begins so
-	record record
+	ref    driver.Ref
 	ttl    time.Duration
-	renew  bool  // the lease will be renewed
-	floor  int64 // the transaction of a grant before any node of the attempt was asked for; or 0
+	renew  bool   // the lease will be renewed
+	dir    string // of the name
+	prefix string // of the node's name; contains the id of the lease, so no other lease's begins so
+	floor  int64  // the transaction of a grant before any node of the lease was asked for; or 0
 
-	asked chan made      // gets the answer to a request to make the node, if one is under way
-	early chan listing   // gets the children of the name, asked for right behind that
-	past  past           // of the name, before that
-	seen  past           // likewise, when the node was there
-	name  string         // once it is known to have been made
-	maybe bool           // it may have been made under a name that is not known
-	since driver.Instant // of trusted for the request that made it
-	sure  error          // likewise
+	busy chan struct{} // holds one while somebody uses the fields up to the next blank line
 
-	doubt    *doubt // an answer to a request to make it was lost; nil if none was
-	open     bool   // and the attempt looks for its nodes itself
-	deleting bool   // a request to delete it has been sent
-	gone     bool   // it was there, and is not any more
+	making   chan made      // gets the answer to a request to make the node, if one is under way
+	early    chan listing   // gets the children of the name, asked for right behind that
+	past     past           // of the name, before that
+	seen     past           // likewise, when the node was there
+	maybe    bool           // it may have been made under a name that is not known
+	doubt    bool           // that was so once
+	since    driver.Instant // of trusted for the request that made it
+	sure     error          // likewise; errYoung from the first use on
+	deleting bool           // a request to delete it has been sent
+	gone     bool           // it was there, and is not any more
+	clearing sync.Once      // begins clear
+
+	// Guarded by session.mu.
+	name    string         // once it is known to have been made
+	czxid   int64          // the transaction that made it, once that is known
+	line    line           // while it waits: the queue, without those that have gone
+	before  []string       // the paths of the nodes that must go first, on which there are watches
+	link    *link          // over which a watch was set on it, or before
+	expires driver.Instant // when it is deleted unless the lease is renewed; 0 unless that is granted
+	timer   *time.Timer    // at expires, and before that when the node is to be watched
+	asked   driver.Instant // when a renewal began that has no answer yet; or 0
+	young   driver.Instant // since when it is among the holders, and not trusted; or 0
+	waited  time.Time      // when it was granted, if that is still to be written
+	waits   bool           // it has had to wait
+	lost    bool           // somebody else has ended the lease, and the client was told
+	leaving bool           // it is to be deleted: what happens to it is no news
 }
 
 // made is the answer to a request to make a node.
@@ -52,95 +67,110 @@ type made struct {
 }
 
 func (s *session) newNode(req *driver.Request) *node {
-	n := &node{
-		s: s, dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), ttl: req.TTL, renew: req.Renewed, floor: s.store.seen.Load(),
-		record: record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why, Holds: req.Holds}, sure: errYoung,
+	return &node{
+		s: s, ref: driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, ttl: req.TTL, renew: req.Renewed,
+		dir: s.store.dir(req.Name), prefix: nodePrefix(req.Lease, kindOf(req)), floor: s.store.seen.Load(),
+		busy: make(chan struct{}, 1), sure: errYoung,
 	}
-	s.mu.Lock()
-	d := s.doubts[n.dir+"/"+n.prefix]
-	s.mu.Unlock()
-	if d != nil {
-		n.floor = d.floor // the node may be one that was made long before
-		s.suspect(n)      // the attempt is repeated
-	}
-	return n
 }
 
 func (n *node) path() string { return n.dir + "/" + n.name }
 
-// make makes the node. If the connection fails, so that nobody knows whether it
-// was made, it is looked for on the next one. On an error it may have been made,
-// unless n.left says otherwise.
-func (n *node) make(ctx context.Context) error {
-	err := n.tryMake(ctx)
-	if err == nil || !n.left() {
-		n.settle(n.name)
+// key names the lease within the session.
+func (n *node) key() string { return n.dir + "/" + n.prefix }
+
+func (n *node) kind() kind { return kind{n.ref.Shared, n.ref.Slots} }
+
+// use waits until nobody else uses the node. The caller calls free.
+func (n *node) use(ctx context.Context) error {
+	select {
+	case n.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return err
 }
 
-func (n *node) tryMake(ctx context.Context) error {
-	for {
-		err := n.ask(ctx)
+func (n *node) free() { <-n.busy }
+
+// watching reports whether the server would have told of a deletion of the node before anything that it says
+// over the present connection. On a later connection than that of the watch, package zk may have failed to set
+// it again. session.mu is held.
+func (n *node) watching() bool { return n.link != nil && n.link == n.s.link }
+
+// make makes the node, unless it is there. If an answer was lost before, so that nobody knows whether it was
+// made, it is looked for first. On an error it may have been made, unless n.left says otherwise.
+func (n *node) make(ctx context.Context, req *driver.Request) error {
+	if n.making != nil {
+		if err := n.answer(ctx); err != nil && !n.maybe {
+			return err
+		}
+	}
+	if n.maybe {
+		if err := n.find(ctx); err != nil {
+			return err
+		}
+	}
+	for n.name == "" {
+		err := n.create(ctx, req)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			if err = n.s.makeDir(ctx, n.dir); err != nil {
-				err = n.s.again(ctx, err)
+			if err := n.s.makeDir(ctx, n.dir); err != nil {
+				return err
 			}
 		case err != nil && answered(err) && passing(err):
-			err = n.s.again(ctx, err)
-		case n.doubt == nil || err != nil && !n.maybe:
-			return err
-		default: // an answer was lost, now or before
-			if err = n.find(ctx); err == nil && n.name != "" {
-				return nil
+			if !n.s.sleep(ctx, retryPause) {
+				return errors.Join(ctx.Err(), n.s.why())
 			}
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 	}
+	return nil
 }
 
-// ask sends one request. If ctx ends before the answer comes, n.asked gets it.
+// create sends one request. If ctx ends before the answer comes, n.making gets it.
 //
 // Right behind it goes a request for the children, as a server carries out those of one
 // session in order: the list has the node in it, and who is before it. Should the other
 // request have been the first to be sent, it has not, and is not used.
-func (n *node) ask(ctx context.Context) error {
+func (n *node) create(ctx context.Context, req *driver.Request) error {
 	n.past = n.s.pastOf(n.dir)
 	sent := n.s.sending()
 	n.early = make(chan listing, 1)
-	n.asked = make(chan made, 1)
-	data := n.record.encode()
+	n.making = make(chan made, 1)
+	data := newRecord(req)
 	go func(asked chan made, early chan listing) {
 		go func() { early <- n.s.children(n.dir) }()
-		p, err := n.s.conn.Create(n.dir+"/"+n.prefix, data, zk.FlagEphemeralSequential, n.s.store.acl)
+		p, err := n.s.conn.Create(n.key(), data, zk.FlagEphemeralSequential, n.s.store.acl)
 		m := made{path: p, err: err, sure: errYoung}
 		if err == nil {
 			m.since, m.sure = n.s.trusted(sent, n.ttl, n.renew)
 		}
 		asked <- m
-	}(n.asked, n.early)
+	}(n.making, n.early)
 	return n.answer(ctx)
 }
 
 // answer waits for the answer to the request that is under way.
 func (n *node) answer(ctx context.Context) error {
 	select {
-	case m := <-n.asked:
-		n.asked = nil
+	case m := <-n.making:
+		n.making = nil
 		n.since, n.sure = m.since, m.sure
+		n.maybe = unknown(m.err)
+		n.doubt = n.doubt || n.maybe
+		n.s.mu.Lock()
 		if m.err == nil {
 			n.name = path.Base(m.path)
 		}
-		n.maybe = unknown(m.err)
 		if n.maybe {
-			n.s.suspect(n)
+			n.s.doubts[n.key()] = driver.Now()
 		}
-		return m.err
+		n.s.mu.Unlock()
+		return n.s.answer(m.err)
 	case <-n.s.dead:
-		return errSession
+		return n.s.why()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -148,24 +178,23 @@ func (n *node) answer(ctx context.Context) error {
 
 // left reports whether the node is in the store, or may be.
 func (n *node) left() bool {
-	return (n.asked != nil || n.maybe || n.name != "") && !n.gone && !n.s.isDead()
+	return (n.making != nil || n.maybe || n.name != "") && !n.gone && !n.s.isDead()
 }
 
 // remove deletes the node, if it was made. It reports whether it was there. It
 // asks again until it is certain, or ctx ends.
 func (n *node) remove(ctx context.Context) (found bool, err error) {
-	if n.asked != nil {
-		if err := n.answer(ctx); err != nil && ctx.Err() != nil {
+	if n.making != nil {
+		if err := n.answer(ctx); err != nil && !n.maybe && ctx.Err() != nil {
 			return false, err
 		}
 	}
-	if n.maybe {
-		if err := n.find(ctx); err != nil {
+	for n.maybe {
+		if err := n.find(ctx); err != nil && (!passing(err) || !n.s.sleep(ctx, retryPause)) {
 			return false, err
 		}
 	}
 	if n.name == "" || n.gone {
-		n.settle("")
 		return false, nil
 	}
 	for {
@@ -174,21 +203,21 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 		_, err := call(ctx, n.s, func() (none, error) { return none{}, n.s.conn.Delete(n.path(), -1) })
 		switch {
 		case err == nil:
-			n.settle("")
+			n.gone = true
 			n.s.keepPast(n.dir, n.seen)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode) && !before:
-			n.settle("")
+			n.gone = true
 			return false, nil
 		case errors.Is(err, zk.ErrNoNode):
 			// It was the request whose answer was lost, or a Break before that.
 			var by *driver.LostError
 			if by, err = n.brokenBy(ctx); err == nil {
-				n.settle("")
+				n.gone = true
 				return by == nil, nil
 			}
 		}
-		if err := n.s.again(ctx, err); err != nil {
+		if !passing(err) || !n.s.sleep(ctx, retryPause) {
 			return false, err
 		}
 	}
@@ -197,38 +226,12 @@ func (n *node) remove(ctx context.Context) (found bool, err error) {
 // brokenBy returns how the lease of a node that is gone was broken, or nil if nobody
 // has left word of that.
 func (n *node) brokenBy(ctx context.Context) (*driver.LostError, error) {
-	data, err := n.dirData(ctx)
+	data, err := call(ctx, n.s, func() ([]byte, error) {
+		data, _, err := n.s.conn.Get(n.dir)
+		return data, err
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	return readBroken(data).find(n.name), err
-}
-
-// dirData returns the data of the name's node.
-func (n *node) dirData(ctx context.Context) ([]byte, error) {
-	return call(ctx, n.s, func() ([]byte, error) {
-		data, _, err := n.s.conn.Get(n.dir)
-		return data, err
-	})
-}
-
-// again returns after a pause, and nil, if a request that has failed with err is
-// to be repeated; else the error that the caller is to return.
-func (s *session) again(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case s.isDead():
-		return s.why()
-	case errors.Is(err, zk.ErrSessionExpired):
-		s.end(errSession)
-		return errSession
-	case !passing(err):
-		return explain(err)
-	case s.sleep(ctx, retryPause):
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	}
-	return s.why()
 }

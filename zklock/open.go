@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Options are the settings of a client of ZooKeeper. The zero value is useful, and
@@ -76,15 +77,14 @@ const (
 func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) {
 	opts = orDefault(opts)
 	return pawl.Connect(ctx, func(ctx context.Context) (driver.Driver, error) {
-		d, err := NewDriver(ctx, url, opts)
+		s, err := connect(ctx, url, opts)
 		if err != nil {
 			return nil, err
 		}
-		s := d.(*store)
 		if _, err := s.leases(ctx, purpose{ttl: s.ttl}); err != nil {
-			return nil, errors.Join(err, d.Close())
+			return nil, errors.Join(err, s.Close())
 		}
-		return d, nil
+		return participant.New(s, nil), nil
 	}, &opts.Options)
 }
 
@@ -93,6 +93,14 @@ func Open(ctx context.Context, url string, opts *Options) (*pawl.Client, error) 
 // that is too long for the servers is refused when a lease is asked for: a client that only
 // looks needs none.
 func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, error) {
+	s, err := connect(ctx, url, opts)
+	if err != nil {
+		return nil, err
+	}
+	return participant.New(s, nil), nil
+}
+
+func connect(ctx context.Context, url string, opts *Options) (*store, error) {
 	p, err := parseURL(url, orDefault(opts))
 	if err != nil {
 		return nil, err
@@ -134,6 +142,7 @@ func newStore(p *place) (*store, error) {
 		tickFrom: tickAssumed,
 		timeout:  cmp.Or(o.ConnectTimeout, defaultConnect),
 		sessions: make(map[purpose]*session),
+		tell:     func(driver.Event) {},
 	}
 	if s.ttl < driver.MinTTL || s.tick < time.Millisecond || s.timeout < 0 {
 		return nil, fmt.Errorf("zklock: TTL %v, tick time %v or connect timeout %v is too short", s.ttl, s.tick, s.timeout)

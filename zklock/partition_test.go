@@ -33,7 +33,7 @@ func TestCutFollower(t *testing.T) {
 	over := false
 	for round := 0; round < 4 && !over; round++ {
 		over, _ = cutFollower(t, e, name, time.Duration(round)*270*time.Millisecond,
-			func(d driver.Driver) driver.Driver { return naive{d.(*store)} })
+			func(d driver.Driver) driver.Driver { return naive{d.(*client)} })
 	}
 	if !over {
 		t.Error("with renewals that nobody but the cut off server has confirmed there was no overlap: this test sees nothing")
@@ -114,34 +114,33 @@ func clientOf(t testing.TB, d driver.Driver, ttl time.Duration) *pawl.Client {
 }
 
 // naive is a store whose renewals ask the server that is there, as the recipes do.
-type naive struct{ *store }
+type naive struct{ *client }
 
 func (n naive) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	g, err := n.store.Acquire(ctx, req)
+	g, err := n.client.Acquire(ctx, req)
 	if err != nil {
 		return g, err
 	}
 	// A session that is asked for a confirmation gets no answers behind that any more, not even
 	// to reads. This one has just been confirmed, as it were.
-	s := g.(*grant).s
+	l := n.lease(g, req)
+	s := l.n.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touches = append(s.touches, touch{driver.Now().Add(time.Hour), driver.Now().Add(time.Hour)})
-	return naiveGrant{g.(*grant)}, nil
+	return naiveGrant{l}, nil
 }
 
-type naiveGrant struct{ *grant }
+type naiveGrant struct{ *lease }
 
 func (g naiveGrant) Renew(_ context.Context, ttl time.Duration) (driver.Instant, error) {
 	sent := driver.Now()
-	found, _, err := g.s.conn.Exists(g.n.path())
+	found, _, err := g.n.s.conn.Exists(g.n.path())
 	if err == nil && !found {
 		err = driver.ErrLost
 	}
 	if err == nil {
-		g.s.mu.Lock()
-		g.expires = sent.Add(ttl)
-		g.s.mu.Unlock()
+		g.n.renewed(sent.Add(ttl))
 	}
 	return sent, err
 }
@@ -168,20 +167,18 @@ func TestLateNews(t *testing.T) {
 		}) {
 			t.Fatal("the follower begins no session")
 		}
-		a := d.(*store)
+		a := clientOn(d)
 		b := openURL(t, e.url(leader), ttl)
 		g := take(t, a, request(name, ttl))
 		w := wait(t, b, request(name, ttl))
-		s := g.s
+		s := g.n.s
 		// Renew when the last answer is as old as it gets.
 		seen := s.lastAnswer()
 		eventually(patience, func() bool { return s.lastAnswer() > seen })
 		time.Sleep(s.pace() - 150*time.Millisecond - driver.Now().Sub(s.lastAnswer()))
 		since, err := g.Renew(t.Context(), ttl)
 		e.outs[follower].set(cut)
-		g.s.mu.Lock()
-		g.expires = since.Add(time.Hour) // only the servers end it
-		g.s.mu.Unlock()
+		g.n.renewed(since.Add(time.Hour)) // only the servers end it
 		next := w.granted(t)
 		if err != nil {
 			t.Logf("the machine is too busy: %v", err)

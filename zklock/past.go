@@ -32,7 +32,7 @@ func (n *node) list(ctx context.Context) ([]string, error) {
 				return l.names, nil
 			}
 		case <-n.s.dead:
-			return nil, errSession
+			return nil, n.s.why()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -72,7 +72,7 @@ type past struct {
 // for this one, knows of two changes since it saw the last one there: that deletion, and
 // after it this creation. If there were only two the last of them is the latter.
 func (n *node) born() (czxid int64, known bool) {
-	if n.doubt != nil || n.past.czxid == 0 || n.seen.czxid != n.past.czxid || n.seen.cversion != n.past.cversion+2 || n.seen.pzxid <= n.past.pzxid {
+	if n.doubt || n.past.czxid == 0 || n.seen.czxid != n.past.czxid || n.seen.cversion != n.past.cversion+2 || n.seen.pzxid <= n.past.pzxid {
 		return 0, false
 	}
 	return n.seen.pzxid, true

@@ -21,9 +21,9 @@ import (
 func TestBorn(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	ds := []*store{openURL(t, s.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)}
+	ds := []*client{openURL(t, s.url(), 5*time.Second), openURL(t, s.url(), 5*time.Second)}
 	var known atomic.Int32
-	work := func(d *store, name string, n int) {
+	work := func(d *client, name string, n int) {
 		for range n {
 			req := request(name, 5*time.Second)
 			req.Shared = true
@@ -32,13 +32,13 @@ func TestBorn(t *testing.T) {
 				t.Errorf("TryAcquire = %v", err)
 				return
 			}
-			own := g.(*grant)
+			own := d.lease(g, req)
 			if _, ok := own.n.born(); ok {
 				known.Add(1)
 			}
-			_, stat, err := own.s.conn.Get(own.n.path())
-			if err != nil || stat.Czxid != own.czxid || g.Token() != tokenOf(stat.Czxid) {
-				t.Errorf("token %d of transaction %#x; the node says %+v, %v", g.Token(), own.czxid, stat, err)
+			_, stat, err := own.n.s.conn.Get(own.n.path())
+			if err != nil || stat.Czxid != own.n.czxid || g.Token() != tokenOf(stat.Czxid) {
+				t.Errorf("token %d of transaction %#x; the node says %+v, %v", g.Token(), own.n.czxid, stat, err)
 			}
 			if err := g.Release(t.Context()); err != nil {
 				t.Errorf("Release = %v", err)
@@ -50,7 +50,7 @@ func TestBorn(t *testing.T) {
 	if n := known.Load(); n < alone*9/10 {
 		t.Errorf("it was known of %d nodes of %d; want all but the first, and those whose listing was early", n, alone)
 	}
-	for _, crowd := range [][]*store{{ds[0], ds[0]}, {ds[0], ds[1]}, {ds[0], ds[0], ds[1], ds[1]}} {
+	for _, crowd := range [][]*client{{ds[0], ds[0]}, {ds[0], ds[1]}, {ds[0], ds[0], ds[1], ds[1]}} {
 		known.Store(0)
 		var all sync.WaitGroup
 		for _, d := range crowd {
@@ -127,36 +127,36 @@ func TestBornBesideARelease(t *testing.T) {
 		return req
 	}
 	last := take(t, d, reader())
-	g := firstSession(d).newGrant(reader())
-	if err := g.n.make(t.Context()); err != nil {
+	req := reader()
+	n := firstSession(d).nodeFor(req)
+	if err := n.make(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	release(t, last)
-	g.n.early = nil // look again
-	if _, _, err := g.place(t.Context()); err != nil {
+	n.early = nil // look again
+	if _, _, err := n.place(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if czxid, known := g.n.born(); known {
-		_, stat, err := g.s.conn.Get(g.n.path())
+	if czxid, known := n.born(); known {
+		_, stat, err := n.s.conn.Get(n.path())
 		t.Errorf("it is known that transaction %#x made the node, which says %+v, %v; want it not to be known", czxid, stat, err)
 	}
-	release(t, g)
 }
 
 // TestEarlyListing: the listing that was asked for with a node came before it.
 func TestEarlyListing(t *testing.T) {
 	t.Parallel()
 	d := openURL(t, startServer(t).url(), 5*time.Second)
-	g := firstSession(d).newGrant(request("deploy", 5*time.Second))
-	if err := g.n.make(t.Context()); err != nil {
+	req := request("deploy", 5*time.Second)
+	n := firstSession(d).nodeFor(req)
+	if err := n.make(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	g.n.early = make(chan listing, 1)
-	g.n.early <- listing{names: []string{}, stat: new(zk.Stat)}
-	if l, i, err := g.place(t.Context()); err != nil || i != 0 || len(l) != 1 {
+	n.early = make(chan listing, 1)
+	n.early <- listing{names: []string{}, stat: new(zk.Stat)}
+	if l, i, err := n.place(t.Context()); err != nil || i != 0 || len(l) != 1 {
 		t.Errorf("place = %v, %d, %v; want the node to be the first", l, i, err)
 	}
-	release(t, g)
 }
 
 // TestBrokenBeforeWatched: a lease whose node nobody had to read is broken at once. Its
@@ -174,7 +174,7 @@ func TestBrokenBeforeWatched(t *testing.T) {
 			return false
 		}
 		told := make(chan error, 1)
-		g.OnLost(func(err error) { told <- err })
+		g.Grant.(driver.Notifier).OnLost(func(err error) { told <- err })
 		if err := b.Break(t.Context(), "deploy", req.Lease, &driver.Holder{Who: "operator"}, "it hangs"); err != nil {
 			t.Fatal(err)
 		}

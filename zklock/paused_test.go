@@ -14,7 +14,7 @@ import (
 )
 
 // queueUp starts processes that wait for a name, and returns when they are in the queue.
-func queueUp(t *testing.T, s *server, b *store, n int) (all []*exec.Cmd, said []<-chan string) {
+func queueUp(t *testing.T, s *server, b *client, n int) (all []*exec.Cmd, said []<-chan string) {
 	t.Helper()
 	for range n {
 		before := len(childrenOf(t, b, "deploy"))
@@ -56,7 +56,7 @@ func TestPausedWaiters(t *testing.T) {
 	free := driver.Now()
 	next := w.granted(t)
 	took := w.at.Sub(free)
-	t.Logf("the name was free for %v behind %d paused waiters; sessions last %v", took, paused, b.timeoutFor(purpose{ttl: killedTTL}))
+	t.Logf("the name was free for %v behind %d paused waiters; sessions last %v", took, paused, b.wire.timeoutFor(purpose{ttl: killedTTL}))
 	if most := killedTTL * paused / 2; took > most {
 		t.Errorf("the name was free for %v; want %v at most: each of the paused waiters has kept it", took, most)
 	}

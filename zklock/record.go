@@ -23,14 +23,25 @@ type record struct {
 	// first renewal, as those behind are woken by it; until then, and for leases that
 	// did not have to wait, it is when the node was made.
 	Acquired time.Time `json:"acquired,omitzero"`
-	// Young: the node is one of those that hold the name, but its client may not trust the lease yet.
-	Young bool `json:"young,omitempty"`
+}
+
+// newRecord returns the data of the node that a request makes.
+func newRecord(req *driver.Request) []byte {
+	return record{Holder: *req.Holder, Lease: req.Lease, Why: req.Why, Holds: req.Holds}.encode()
+}
+
+// acquired returns the data of a node with the time at which its lease was granted.
+func acquired(data []byte, at time.Time) []byte {
+	var r record
+	_ = json.Unmarshal(data, &r) // it is ours
+	r.Acquired = at
+	return r.encode()
 }
 
 func (r record) encode() []byte {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return []byte("{}") // cannot happen: strings, an int, a time, a bool
+		return []byte("{}") // cannot happen: strings, numbers, times
 	}
 	return b
 }

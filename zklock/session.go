@@ -37,19 +37,19 @@ type session struct {
 	err      error         // why it has ended
 	dialErr  error         // why the last attempt to connect has failed
 	link     *link
-	counted  driver.Instant // the leader counts the timeout from then, or later; of this link
-	touches  []touch        // that the leader may not have heard of; of this link, in order
-	touching int            // how many requests of keep are under way
-	touched  driver.Instant // when the last of them was sent
-	trip     time.Duration  // how long the last answer took
-	answered driver.Instant // when somebody has heard of the servers last
-	grants   map[*grant]struct{}
+	counted  driver.Instant   // the leader counts the timeout from then, or later; of this link
+	touches  []touch          // that the leader may not have heard of; of this link, in order
+	last     driver.Instant   // when the last one was sent that a quorum has carried out, over this link; or 0
+	touching int              // how many requests of touchOnce are under way
+	touched  driver.Instant   // when keep has sent the last one
+	news     chan struct{}    // closed when what is above has changed; nil if nobody waits for that
+	trip     time.Duration    // how long the last answer took
+	answered driver.Instant   // when somebody has heard of the servers last
+	nodes    map[string]*node // of leases, by their keys
 	watches  map[string]*watch
-	pasts    map[string]past // of names, by their nodes
-	round    *round          // that the next to ask for a confirmation will join
-	asking   int             // how many rounds are under way
-	doubts   map[string]*doubt
-	cleaning chan struct{} // has room for one: there is a new connection; nil while there was no doubt
+	pasts    map[string]past           // of names, by their nodes
+	doubts   map[string]driver.Instant // keys of which a request to make the node had no answer, and when
+	going    map[string]bool           // nodes of old requests that a deletion has been sent for, by their paths
 }
 
 var (
@@ -64,8 +64,8 @@ func (s *store) newSession(p purpose) (*session, error) {
 	n := &session{
 		store: s, purpose: p, ready: make(chan struct{}), away: make(chan struct{}), dead: make(chan struct{}),
 		timeout: s.timeoutFor(p), answered: driver.Now(),
-		grants: make(map[*grant]struct{}), watches: make(map[string]*watch), pasts: make(map[string]past),
-		doubts: make(map[string]*doubt),
+		nodes: make(map[string]*node), watches: make(map[string]*watch), pasts: make(map[string]past),
+		doubts: make(map[string]driver.Instant), going: make(map[string]bool),
 	}
 	made := make(chan struct{}) // package zk connects before it returns
 	dial := func(network, addr string, d time.Duration) (net.Conn, error) {
@@ -73,7 +73,7 @@ func (s *store) newSession(p purpose) (*session, error) {
 		return n.dial(network, addr, d)
 	}
 	conn, _, err := zk.Connect(s.addrs, n.timeout, zk.WithDialer(dial), zk.WithHostProvider(new(hostProvider)),
-		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event), zk.WithMaxConnBufferSize(2*maxBytes))
+		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithEventCallback(n.event), zk.WithMaxConnBufferSize(512<<10))
 	if err != nil {
 		return nil, err
 	}
@@ -163,9 +163,13 @@ func (s *session) keep() {
 const maxTouching = 16
 
 func (s *session) touchOnce() {
-	err := s.touch()
+	_, err := s.touch(0, true)
+	if err != nil && !errors.Is(err, errYoung) {
+		s.sleep(s.store.ctx, retryPause)
+	}
 	s.mu.Lock()
 	s.touching--
+	s.wake()
 	s.mu.Unlock()
 	if errors.Is(err, zk.ErrSessionExpired) || err != nil && s.silentFor() > 3*s.granted() {
 		s.end(errSession)
@@ -218,12 +222,13 @@ func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	if id != 0 && (known == 0 || known == id) && s.err == nil {
 		s.id, s.timeout = id, timeout
 		if s.link == l {
-			s.counted, s.touches = l.asked, nil
+			s.counted, s.touches, s.last = l.asked, nil, 0
 		}
 		s.answered = driver.Now()
 		s.dialErr = nil
-		if s.cleaning != nil {
-			poke(s.cleaning)
+		s.wake()
+		if known != 0 {
+			s.missed()
 		}
 		s.mu.Unlock()
 		return nil
@@ -231,6 +236,23 @@ func (s *session) connected(l *link, id int64, timeout time.Duration) error {
 	s.mu.Unlock()
 	s.end(errSession)
 	return errNewSession
+}
+
+// missed tells those who wait that something may have happened before this connection began, and looks for
+// what old requests have left. s.mu is held.
+func (s *session) missed() {
+	waits := make(map[string]bool)
+	for _, n := range s.nodes {
+		if n.line != nil {
+			waits[n.ref.Name] = true
+		}
+	}
+	if len(waits) > 0 {
+		s.store.tell(driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return waits[name] }})
+	}
+	if len(s.doubts) > 0 {
+		s.store.work.Go(s.sweep)
+	}
 }
 
 // end ends the session here, and on the servers if they can be reached.
@@ -245,8 +267,8 @@ func (s *session) end(why error) {
 		s.err = fmt.Errorf("%w: %w", why, s.dialErr)
 	}
 	close(s.dead)
-	for g := range s.grants {
-		g.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
+	for _, n := range s.nodes {
+		n.lose(&driver.LostError{Reason: driver.Expired, Err: errEnded})
 	}
 	s.mu.Unlock()
 	s.store.forget(s)

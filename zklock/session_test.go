@@ -8,10 +8,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -207,36 +205,6 @@ func TestLostData(t *testing.T) {
 	release(t, next)
 }
 
-// TestRoundTellsWhoIsGone: one request confirms many leases, and only those whose
-// nodes are there. Their own watches, which are quicker, take no part.
-func TestRoundTellsWhoIsGone(t *testing.T) {
-	t.Parallel()
-	const ttl = time.Minute
-	d := openURL(t, sharedServer(t).url(), ttl)
-	r := &round{paths: make(map[string]bool), done: make(chan struct{})}
-	there := make(map[string]bool)
-	for i := range 5 {
-		g := take(t, d, request("round/"+strconv.Itoa(i), ttl))
-		defer release(t, g)
-		for _, path := range []string{g.n.path(), g.n.path() + "0"} {
-			r.paths[path], there[path] = true, path == g.n.path()
-		}
-	}
-	s := firstSession(d)
-	s.mu.Lock()
-	for s.asking > 0 {
-		s.mu.Unlock()
-		time.Sleep(time.Millisecond)
-		s.mu.Lock()
-	}
-	s.round, s.asking = r, 1
-	s.mu.Unlock()
-	s.ask()
-	if r.err != nil || !maps.Equal(r.paths, there) {
-		t.Errorf("the round says %v, %v; want %v", r.paths, r.err, there)
-	}
-}
-
 // TestTrustFromSending: trust counts from before a request was sent, however long
 // its answer takes.
 func TestTrustFromSending(t *testing.T) {
@@ -259,11 +227,18 @@ func TestTrustFromSending(t *testing.T) {
 		}
 	}
 	release(t, take(t, d, request("slow", ttl))) // the node of the name is there now
-	var g *grant
+	var g *lease
 	slow("TryAcquire", func() driver.Instant {
 		g = take(t, d, request("slow", ttl))
 		return g.Since()
 	})
+	if !eventually(patience, func() bool { // a watch is set when the lease has been held for a while
+		g.n.s.mu.Lock()
+		defer g.n.s.mu.Unlock()
+		return g.n.watching()
+	}) {
+		t.Fatal("the node of the lease is not watched")
+	}
 	slow("Renew", func() driver.Instant {
 		since, err := g.Renew(t.Context(), ttl)
 		if err != nil {
@@ -324,34 +299,12 @@ func TestAwayAtThePaceOfConnecting(t *testing.T) {
 		defer s.Close()
 		for range 10 {
 			before := dials.Load()
-			if _, err := s.TryAcquire(t.Context(), request("away", s.ttl)); !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("TryAcquire = %v; want ErrUnavailable", err)
+			if _, err := s.Ask(t.Context(), request("away", s.ttl)); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("Ask = %v; want ErrUnavailable", err)
 			}
 			if dials.Load() == before {
-				t.Fatal("TryAcquire fails without an attempt to connect")
+				t.Fatal("Ask fails without an attempt to connect")
 			}
-		}
-	})
-}
-
-// TestOutageOfAWaiter: a waiter whose session has ended bears an outage for its TTL, and one that has
-// no place yet hears of it at once.
-func TestOutageOfAWaiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &place{addrs: []string{"127.0.0.1:1"}}
-		p.opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
-		s, err := newStore(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		req, began := request("away", s.ttl), driver.Now()
-		silent := new(driver.SilentError)
-		if _, err := s.reach(t.Context(), req, false); !errors.Is(err, driver.ErrUnavailable) || errors.As(err, &silent) {
-			t.Errorf("without a place = %v; want ErrUnavailable", err)
-		}
-		if _, err := s.reach(t.Context(), req, true); !errors.As(err, &silent) || driver.Now().Sub(began) < s.ttl {
-			t.Errorf("after the loss of a place = %v after %v; want a SilentError after %v", err, driver.Now().Sub(began), s.ttl)
 		}
 	})
 }

@@ -5,7 +5,6 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -19,8 +18,11 @@ import (
 // maxSessions bounds how many TTLs one client can use.
 const maxSessions = 8
 
-// store is one participant.
+// store is the wire of one client.
 type store struct {
+	driver.Basic
+	tell func(driver.Event)
+
 	addrs    []string
 	shown    string // for people
 	root     string // below it are the nodes of the names
@@ -44,14 +46,24 @@ type store struct {
 	sessions map[purpose]*session
 }
 
-// Guarantees implements driver.Driver. A restart of the servers loses nothing that
+// Caps implements driver.Store. A restart of the servers loses nothing that
 // they have acknowledged, and gives all sessions their whole timeout anew.
-func (s *store) Guarantees() driver.Guarantees {
-	return driver.Guarantees{
-		Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
-		Shared: true, Slots: true,
+func (s *store) Caps() driver.Caps {
+	return driver.Caps{
+		Guarantees: driver.Guarantees{
+			Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
+			Shared: true, Slots: true,
+		},
+		Queue: true, Look: lookEvery, Shows: true,
 	}
 }
+
+// lookEvery is how often a waiter looks although nobody has told it anything: package zk does not say if it
+// fails to set its watches on a new connection, and no watch tells of a change of rights.
+const lookEvery = 5 * time.Second
+
+// Listen implements driver.Store.
+func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
 // dir returns the node of a name.
 func (s *store) dir(name string) string {
@@ -141,54 +153,7 @@ func (s *session) unreached() error {
 	return errNoAnswer
 }
 
-// TryAcquire implements driver.Driver.
-func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if err := checkKind(kindOf(req)); err != nil {
-		return nil, err
-	}
-	n, err := s.leases(ctx, purposeOf(req))
-	if err != nil {
-		return nil, err
-	}
-	// While the servers cannot be reached, what may have been recorded is looked
-	// for no longer than a lease would live.
-	within, cancel := context.WithTimeout(ctx, req.TTL)
-	defer cancel()
-	g := n.newGrant(req)
-	err = g.try(within, req)
-	if err != nil && ctx.Err() == nil && errors.Is(err, within.Err()) {
-		err = uncertain(fmt.Errorf("no answer within the TTL of %v", req.TTL))
-	}
-	return g.result(ctx, err)
-}
-
-// result returns what package driver wants to see of an attempt.
-func (g *grant) result(ctx context.Context, err error) (driver.Grant, error) {
-	g.n.gone = g.n.gone || errors.Is(err, errGone)
-	left := g.n.left()
-	switch {
-	case err == nil:
-		return g, nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-	case left, errors.Is(err, driver.ErrUncertain):
-		err = uncertain(err)
-	case errors.Is(err, errBack):
-		err = fmt.Errorf("zklock: %w", err)
-	case !errors.Is(err, driver.ErrHeld) && !isSlotsError(err):
-		err = unavailable(explain(err))
-	}
-	if left {
-		return g, err
-	}
-	return nil, err
-}
-
-func isSlotsError(err error) bool {
-	var slots *driver.SlotsError
-	return errors.As(err, &slots)
-}
-
-// Close implements driver.Driver. The servers delete what is left of the sessions.
+// Close implements driver.Store. The servers delete what is left of the sessions.
 func (s *store) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -5,6 +5,8 @@ package zklock
 import (
 	"errors"
 	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // The servers count transactions, and a token is the number of the one that made the
@@ -32,17 +34,17 @@ func tokenOf(czxid int64) uint64 {
 	return uint64(czxid) << tokenBits
 }
 
-var errBack = errors.New("the servers have gone back to an older state, as after a restore from a backup: " +
-	"lower the tokens that the resources remember, and restart the clients")
+var errBack = fmt.Errorf("%w: the servers have gone back to an older state, as after a restore from a backup: "+
+	"lower the tokens that the resources remember, and restart the clients", driver.ErrDisagree)
 
 // checkOrder returns errBack if the node was made by a transaction that is not after one that
 // the servers had counted before it was asked for.
-func (g *grant) checkOrder() error {
-	if g.czxid <= g.n.floor {
-		return fmt.Errorf("transaction %#x, after %#x: %w", g.czxid, g.n.floor, errBack)
+func (n *node) checkOrder() error {
+	if n.czxid <= n.floor {
+		return fmt.Errorf("transaction %#x, after %#x: %w", n.czxid, n.floor, errBack)
 	}
-	for seen := &g.s.store.seen; ; {
-		if last := seen.Load(); g.czxid <= last || seen.CompareAndSwap(last, g.czxid) {
+	for seen := &n.s.store.seen; ; {
+		if last := seen.Load(); n.czxid <= last || seen.CompareAndSwap(last, n.czxid) {
 			return nil
 		}
 	}

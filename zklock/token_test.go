@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
@@ -50,7 +48,7 @@ func TestEpochsRunOut(t *testing.T) {
 	if epoch := g.Token() >> tokenBits >> 32; epoch != last {
 		t.Errorf("token %d is of epoch %d; want %d", g.Token(), epoch, last)
 	}
-	if n, others := g.Reserved(); n != reserved || !others {
+	if n, others := g.Grant.(driver.Reserver).Reserved(); n != reserved || !others {
 		t.Errorf("Reserved = %d, %v; want %d, true", n, others, reserved)
 	}
 	release(t, g)
@@ -136,13 +134,11 @@ func TestOldNodeIsNoRestore(t *testing.T) {
 	const ttl, name = 20 * time.Second, "old-node"
 	d := openURL(t, e.url(), ttl)
 	release(t, take(t, d, request(name, ttl))) // the node of the name is there now
-	s, req := firstSession(d), request(name, ttl)
-	first := s.newNode(req)
-	s.suspect(first) // its answer was lost
-	if _, err := s.conn.Create(first.dir+"/"+first.prefix, nil, zk.FlagEphemeralSequential, d.acl); err != nil {
-		t.Fatal(err)
+	req := request(name, ttl)
+	e.eat(opCreate, 0)
+	if _, err := d.wire.Ask(t.Context(), req); !driver.FailureOf(err).Maybe {
+		t.Fatalf("Ask = %v; want its answer to be lost", err)
 	}
 	release(t, take(t, d, request(name+"/another", ttl)))
-	e.eat(opCreate, 0)
 	release(t, take(t, d, req))
 }

@@ -37,7 +37,7 @@ type touch struct{ sent, answered driver.Instant }
 func (s *session) pace() time.Duration {
 	tick, timeout := s.store.tick, s.granted()
 	s.mu.Lock()
-	trip, idle := s.trip, len(s.grants) == 0 && len(s.watches) == 0
+	trip, idle := s.trip, len(s.nodes) == 0 && len(s.watches) == 0
 	s.mu.Unlock()
 	room := s.store.slack(timeout) - 2*tick - 2*trip
 	pace := max(room*2/5, tick/4, trip/maxTouching)
@@ -47,15 +47,15 @@ func (s *session) pace() time.Duration {
 	return min(pace, s.patience()/2)
 }
 
-// touch has a quorum confirm the session, without a lease. It changes nothing. A client
-// that may not read the node is told so by a quorum, too.
-func (s *session) touch() error {
+// touch has a quorum confirm the session, and returns since when a lease may be trusted, as trusted does. It
+// changes nothing. A client that may not read the node is told so by a quorum, too.
+func (s *session) touch(ttl time.Duration, renewed bool) (driver.Instant, error) {
 	sent := s.sending()
 	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
 	if err == nil || errors.Is(err, zk.ErrNoAuth) {
-		_, err = s.confirm(sent, 0)
+		return s.trusted(sent, ttl, renewed)
 	}
-	return err
+	return 0, err
 }
 
 // confirm notes that what was sent then has been carried out by a quorum, and
@@ -86,14 +86,24 @@ func (s *session) confirm(sent sending, ttl time.Duration) (since driver.Instant
 		}
 	}
 	s.trip = now.Sub(sent.at)
+	s.last = max(s.last, sent.at)
 	s.keepTouch(touch{sent.at, now})
-	return s.trust(sent, ttl), nil
+	s.wake()
+	return s.trust(sent.at, ttl), nil
+}
+
+// wake wakes who waits for news of the session. s.mu is held.
+func (s *session) wake() {
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
 }
 
 // trust returns since when a lease with the given TTL may be trusted that was there, with the session,
 // at a sending over the present connection. s.mu is held.
-func (s *session) trust(sent sending, ttl time.Duration) driver.Instant {
-	return min(sent.at, s.counted.Add(s.timeout-ttl))
+func (s *session) trust(sent driver.Instant, ttl time.Duration) driver.Instant {
+	return min(sent, s.counted.Add(s.timeout-ttl))
 }
 
 // before returns the last touch that was answered a window before at.
@@ -144,33 +154,17 @@ func (s *session) inTime(since driver.Instant, req *driver.Request) error {
 	return nil
 }
 
-var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
-
-// tooSlow returns errTooSlow with what would help.
-func (s *session) tooSlow(ttl time.Duration) error {
-	s.mu.Lock()
-	trip := s.trip
-	s.mu.Unlock()
-	least := max(8*trip+9*s.store.tick, ttl*5/4).Round(100 * time.Millisecond)
-	return fmt.Errorf("%w: a round trip takes %v (%s): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.ticks(), least)
-}
-
-// standing returns since when the grant may be trusted by the last request that a quorum
+// standing returns since when the lease may be trusted by the last request that a quorum
 // has carried out for the session, as trusted does. That request says nothing of the
 // node. The watch on it does: the server tells of it and of the nodes before it in the order in which
-// they are deleted. If nothing has come of it, it was not deleted before the last of those. That is
-// so on the connection on which it was set; on a later one, package zk may have failed to
-// set it again.
-func (g *grant) standing(ttl time.Duration, renewed bool) (driver.Instant, error) {
-	s := g.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := len(s.touches)
-	if n == 0 || g.stirred || !renewed || s.link == nil || s.link != g.link {
+// they are deleted. If nothing has come of it, it was not deleted before the last of those. session.mu is held.
+func (n *node) standing() (driver.Instant, error) {
+	s := n.s
+	if !n.renew || !n.watching() || s.last == 0 {
 		return 0, errYoung
 	}
-	since := min(s.touches[n-1].sent, s.counted.Add(s.timeout-ttl))
-	if since < driver.Now().Add(-ttl/2) {
+	since := s.trust(s.last, n.ttl)
+	if since < driver.Now().Add(-n.ttl/2) {
 		return 0, errYoung
 	}
 	return since, nil

@@ -11,83 +11,89 @@ import (
 
 // watch is a watch on a node that has been set, or is about to be. There is one
 // for each node, however many look: package zk and the server cannot take a watch
-// back, and repeated attempts would add up while a lock is held. Only whoever owns the
-// node sets one more: it has to know over which connection.
+// back, and repeated attempts would add up while a lock is held. On a new connection it is set anew: package
+// zk does not say if it fails to do so.
 type watch struct {
-	waiters map[chan event]struct{} // each has room for one
-	own     *grant                  // whose node it is
+	link    *link              // over which it was set, or before; nil if that has failed
+	waiters map[*node]struct{} // that are behind the node
+	own     *node              // whose node it is; nil if that is no lease of this session
 }
 
 // event is what a watch tells, once.
 type event struct {
 	path string
-	gone bool // a quorum has deleted the node; else it has changed, or the watch could not be set
+	gone bool // a quorum has deleted the node; else the watch could not be set
 }
 
-// content is a node's data.
-type content struct {
-	data []byte
-	stat *zk.Stat
-}
-
-// watch has wake told, once, when the node at path changes or is deleted. If there is no
-// such node nobody is told: the error is zk.ErrNoNode.
-func (s *session) watch(ctx context.Context, path string, wake chan event) error {
-	fresh := s.register(path, func(w *watch) { w.waiters[wake] = struct{}{} })
-	_, err := s.look(ctx, path, fresh)
+// watch has behind told, once, when the node at path is deleted. If it has gone already, behind is
+// told that.
+func (s *session) watch(ctx context.Context, path string, behind *node) error {
+	s.mu.Lock()
+	w := s.watchOn(path)
+	w.waiters[behind] = struct{}{}
+	behind.before = append(behind.before, path)
+	fresh := w.link == nil || w.link != s.link
+	s.mu.Unlock()
+	if !fresh {
+		return nil
+	}
+	_, err := s.set(ctx, path, w)
 	return err
 }
 
-// watchOwn is watch for the node of a grant. It returns what is in it.
-func (s *session) watchOwn(ctx context.Context, path string, g *grant) (content, error) {
-	s.register(path, func(w *watch) { w.own, g.watched, g.link = g, true, s.link })
-	return s.look(ctx, path, true)
+// watchOwn has the client of a lease told when its node is deleted. It returns what is known of the node.
+func (s *session) watchOwn(ctx context.Context, n *node) (*zk.Stat, error) {
+	s.mu.Lock()
+	w := s.watchOn(n.path())
+	w.own = n
+	s.mu.Unlock()
+	return s.set(ctx, n.path(), w)
 }
 
-// register adds to the watch on path, and reports whether it has to be set yet.
-func (s *session) register(path string, add func(*watch)) (fresh bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// watchOn returns the watch on path, which may have to be set yet. s.mu is held.
+func (s *session) watchOn(path string) *watch {
 	w := s.watches[path]
 	if w == nil {
-		w, fresh = &watch{waiters: make(map[chan event]struct{})}, true
+		w = &watch{waiters: make(map[*node]struct{})}
 		s.watches[path] = w
 	}
-	add(w)
-	return fresh
+	return w
 }
 
-// look reads a node, and sets the watch on it if it is fresh.
-func (s *session) look(ctx context.Context, path string, fresh bool) (content, error) {
-	if !fresh {
-		return call(ctx, s, func() (content, error) {
-			data, stat, err := s.conn.Get(path)
-			return content{data, stat}, err
-		})
-	}
-	return call(ctx, s, func() (content, error) {
-		// What comes of the watch is told to event, in the order in which it comes.
-		data, stat, _, err := s.conn.GetW(path)
-		if err != nil {
-			s.fire(event{path: path, gone: errors.Is(err, zk.ErrNoNode)})
-		}
-		return content{data, stat}, err
-	})
-}
-
-// unwatch has wake told nothing more of path.
-func (s *session) unwatch(path string, wake chan event) {
+// set sets the watch on a node. It is one on its children, of which an ephemeral node has none: so a holder may
+// write into its node, and wakes nobody. What comes of the watch is told to event, in the order in which
+// it comes. So the own node is watched if nothing has come until the answer is here.
+func (s *session) set(ctx context.Context, path string, w *watch) (*zk.Stat, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.watches[path]; w != nil {
-		delete(w.waiters, wake)
-	}
+	w.link = s.link
+	link := w.link
+	s.mu.Unlock()
+	return call(ctx, s, func() (*zk.Stat, error) {
+		_, stat, _, err := s.conn.ChildrenW(path)
+		if errors.Is(err, zk.ErrNoNode) {
+			s.fire(event{path, true})
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case s.watches[path] != w:
+		case err == nil && w.own != nil:
+			w.own.link = link
+		case err != nil:
+			w.link = nil
+			for n := range w.waiters {
+				n.ahead(event{path, false})
+			}
+		}
+		return stat, err
+	})
 }
 
 // event is called by package zk, which waits for it.
 func (s *session) event(e zk.Event) {
 	switch e.Type {
-	case zk.EventNodeDeleted, zk.EventNodeDataChanged:
+	case zk.EventNodeDeleted, zk.EventNodeChildrenChanged: // the latter if the watch is set anew, and for no reason
 		s.fire(event{path: e.Path, gone: e.Type == zk.EventNodeDeleted})
 	}
 }
@@ -101,28 +107,15 @@ func (s *session) fire(e event) {
 		return
 	}
 	delete(s.watches, e.path)
-	for wake := range w.waiters {
-		select {
-		case wake <- e:
-		default:
-		}
+	for n := range w.waiters {
+		n.ahead(e)
 	}
-	if g := w.own; g != nil {
-		g.stirred = true
+	if n := w.own; n != nil && !n.leaving {
+		n.link = nil
 		if e.gone {
-			s.store.work.Go(func() { // to look once more would take a round trip
-				poke(g.told)
-				_ = g.missing(s.store.ctx)
-			})
+			s.store.work.Go(func() { n.missing(s.store.ctx) })
 		} else {
-			s.store.work.Go(g.review)
+			s.store.work.Go(n.review)
 		}
-	}
-}
-
-func poke(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
 	}
 }

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var (
+	errGone = errors.New("somebody has deleted the node of this lease")
+	errOver = errors.New("the lease has ended")
+)
+
+// Ask implements driver.Store. A node that somebody has deleted, or that has gone with its session, is made
+// anew, at the end of the queue.
+func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	if err := checkKind(kindOf(req)); err != nil {
+		return driver.Answer{}, failure(ctx, err, false)
+	}
+	at, err := s.leases(ctx, purposeOf(req))
+	if err != nil {
+		return driver.Answer{}, failure(ctx, err, false)
+	}
+	n := at.nodeFor(req)
+	if err := n.use(ctx); err != nil {
+		return driver.Answer{}, failure(ctx, err, true)
+	}
+	defer n.free()
+	ans, err := n.ask(ctx, req)
+	if err != nil {
+		n.gone = n.gone || errors.Is(err, errGone)
+		left := n.left()
+		if !left {
+			at.drop(n)
+		}
+		return ans, failure(ctx, err, left)
+	}
+	if !ans.Granted && !req.Queue {
+		at.drop(n)
+	}
+	return ans, nil
+}
+
+// nodeFor returns the node of an attempt, which may have to be made yet.
+func (s *session) nodeFor(req *driver.Request) *node {
+	n := s.newNode(req)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.nodes[n.key()]; last != nil {
+		if !last.lost && !last.leaving {
+			return last
+		}
+		n.floor = last.floor // an old request of the attempt may make the node
+	}
+	s.nodes[n.key()] = n
+	return n
+}
+
+// drop forgets a node that is not there, or that is about to go.
+func (s *session) drop(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	n.waitNoMore()
+	n.leaving = true
+	if s.nodes[n.key()] == n {
+		delete(s.nodes, n.key())
+	}
+}
+
+// ask makes the node and looks where it is in the queue.
+func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	if err := n.make(ctx, req); err != nil {
+		return driver.Answer{}, err
+	}
+	l, i, err := n.place(ctx)
+	switch {
+	case errors.Is(err, errOverflow):
+		return driver.Answer{}, n.leave(ctx, err)
+	case err != nil:
+		return driver.Answer{}, err
+	case i < l.holders():
+		ans, err := n.grant(ctx, req)
+		if errors.Is(err, errYoung) && req.Queue {
+			return driver.Answer{Free: n.s.store.tick / 4, Session: n.s.sending().link}, nil
+		}
+		return ans, n.leave(ctx, err)
+	}
+	if err := slotsError(l, n.kind()); err != nil {
+		return driver.Answer{}, n.leave(ctx, err)
+	}
+	n.sure = errYoung
+	n.s.mu.Lock()
+	n.waits = true
+	n.s.mu.Unlock()
+	if req.Queue {
+		ans, err := n.enqueue(ctx, l, i)
+		return ans, n.leave(ctx, err)
+	}
+	ans := driver.Answer{Rank: i}
+	if ans.Holders, err = n.s.holdersOf(ctx, n.dir, l[:l.holders()]); err == nil {
+		_, err = n.remove(ctx)
+	}
+	return ans, err
+}
+
+// leave returns err. If nobody can hold the name with the node, the node is deleted before.
+func (n *node) leave(ctx context.Context, err error) error {
+	if err == nil || !lasting(err) {
+		return err
+	}
+	n.s.mu.Lock()
+	n.leaving = true
+	n.s.mu.Unlock()
+	if _, fail := n.remove(ctx); fail != nil {
+		return fail
+	}
+	n.gone = true
+	return err
+}
+
+// slotsError returns a *driver.SlotsError if slots of another number are held.
+func slotsError(l line, k kind) error {
+	if k.slots > 0 && l[0].kind.slots > 0 && l[0].kind.slots != k.slots {
+		return &driver.SlotsError{Held: l[0].kind.slots, Wanted: k.slots}
+	}
+	return nil
+}
+
+// holdersOf describes the leases of some nodes, without those that have gone.
+func (s *session) holdersOf(ctx context.Context, dir string, l line) (all []driver.Held, err error) {
+	found, err := s.readAll(ctx, dir, l)
+	for i, c := range found {
+		if c.stat != nil {
+			all = append(all, held(l[i], c.data, c.stat))
+		}
+	}
+	return all, err
+}
+
+// place returns the queue of the name and the node's place in it.
+//
+// Whatever server answers, however far it is behind, it knows the node, and so all
+// that were before it; of those it may not know that they have gone. So a node that is
+// among the holders in its eyes is so in truth.
+func (n *node) place(ctx context.Context) (line, int, error) {
+	names, err := n.list(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, 0, errGone
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	l, err := readLine(names)
+	if err != nil {
+		return nil, 0, err
+	}
+	i := l.index(n.name)
+	if i < 0 {
+		err = errGone
+	}
+	return l, i, err
+}
+
+// enqueue has the nodes watched that must go before this one can hold the name.
+func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error) {
+	s := n.s
+	s.mu.Lock()
+	link := s.link
+	n.waitNoMore()
+	n.line = l // before the watches are set: they may tell something at once
+	s.mu.Unlock()
+	if err := n.own(ctx); err != nil {
+		return driver.Answer{}, err
+	}
+	for _, c := range l.before(i) {
+		// One that has gone meanwhile is told of as if the watch had told it.
+		if err := s.watch(ctx, n.dir+"/"+c.name, n); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return driver.Answer{}, err
+		}
+	}
+	return driver.Answer{Rank: i - l.holders(), Free: -1, Session: link}, nil
+}
+
+// own reads the node and has it watched, unless that is so on the present connection.
+func (n *node) own(ctx context.Context) error {
+	n.s.mu.Lock()
+	known := n.czxid != 0 && n.watching()
+	n.s.mu.Unlock()
+	if known {
+		return nil
+	}
+	stat, err := n.s.watchOwn(ctx, n)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errGone
+	case err != nil:
+		return err
+	case stat.EphemeralOwner != n.s.sessionID():
+		return errSession // cannot happen: a link belongs to one session
+	}
+	n.s.mu.Lock()
+	n.czxid = stat.Czxid
+	n.s.mu.Unlock()
+	return checkCzxid(stat.Czxid)
+}
+
+// waitNoMore has n told nothing more of those before it. session.mu is held.
+func (n *node) waitNoMore() {
+	for _, path := range n.before {
+		if w := n.s.watches[path]; w != nil {
+			delete(w.waiters, n)
+		}
+	}
+	n.line, n.before = nil, nil
+}
+
+// ahead acts on what a watch has told of a node that is before n in the queue. session.mu is held.
+//
+// What is before a node only leaves. So without the node that has gone, the queue may have
+// some that have left as well, but lacks none; if this one is among the holders even so, it need not ask.
+func (n *node) ahead(e event) {
+	if n.line == nil {
+		return
+	}
+	if e.gone {
+		n.line = slices.DeleteFunc(n.line, func(c child) bool { return n.dir+"/"+c.name == e.path })
+		if n.line.index(n.name) < n.line.holders() {
+			since, err := n.standing()
+			if err == nil {
+				err = n.checkOrder()
+			}
+			if err == nil && n.begin(since) {
+				ans := n.granted(since)
+				n.tell(driver.Event{Kind: driver.Granted, Grant: ans, Heard: driver.Now()})
+				return
+			}
+		}
+	}
+	n.tell(driver.Event{Kind: driver.Look})
+}
+
+// tell tells the client something of the lease.
+func (n *node) tell(e driver.Event) {
+	e.Name, e.Lease = n.ref.Name, n.ref.Lease
+	n.s.store.tell(e)
+}
+
+// granted is the answer that grants the lease. session.mu is held.
+func (n *node) granted(since driver.Instant) driver.Answer {
+	ans := driver.Answer{Granted: true, Token: tokenOf(n.czxid), Waited: true, Since: since, Handle: n, Session: n.link}
+	if n.kind() == (kind{}) {
+		ans.Spare = reserved
+	}
+	return ans
+}
+
+// grant makes the lease one that holds the name, as soon as it can be trusted. If it did not have to wait,
+// trust may count from the request that made its node; else from what a quorum has confirmed lately of the
+// session, as long as nothing has been heard of the node itself.
+func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, error) {
+	s := n.s
+	since, err := n.since, n.sure
+	n.sure = errYoung
+	if czxid, known := n.born(); known && n.czxid == 0 {
+		s.mu.Lock()
+		n.czxid = czxid
+		s.mu.Unlock()
+		if err := checkCzxid(czxid); err != nil {
+			return driver.Answer{}, err
+		}
+	} else if n.czxid == 0 {
+		if err := n.own(ctx); err != nil {
+			return driver.Answer{}, err
+		}
+	}
+	if err != nil {
+		s.mu.Lock()
+		since, err = n.standing()
+		s.mu.Unlock()
+	}
+	if err == nil {
+		err = s.inTime(since, req) // to learn the czxid may have taken long
+	}
+	if err != nil {
+		if since, err = n.confirm(ctx, req); err != nil {
+			return driver.Answer{}, err
+		}
+	}
+	if err := n.checkOrder(); err != nil {
+		return driver.Answer{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !n.begin(since) {
+		return driver.Answer{}, errOver
+	}
+	return n.granted(since), nil
+}
+
+// confirm has a quorum confirm the session until that shows enough trust, and returns since when. For a
+// caller that waits anyway, and asks again, it asks once and returns errYoung. It returns errTooSlow if that
+// has taken longer than the TTL.
+func (n *node) confirm(ctx context.Context, req *driver.Request) (since driver.Instant, err error) {
+	s := n.s
+	s.mu.Lock()
+	if n.young == 0 {
+		n.young = driver.Now()
+	}
+	young := n.young
+	s.mu.Unlock()
+	for {
+		_, err := call(ctx, s, func() (none, error) {
+			var err error
+			since, err = s.touch(req.TTL, req.Renewed)
+			return none{}, err
+		})
+		if err == nil {
+			err = s.inTime(since, req)
+		}
+		switch {
+		case !errors.Is(err, errYoung):
+			return since, err
+		case driver.Now().Sub(young) > req.TTL:
+			return 0, s.tooSlow(req.TTL)
+		case req.Queue:
+			return 0, err
+		case !s.sleep(ctx, s.store.tick/4):
+			return 0, errors.Join(ctx.Err(), s.why())
+		}
+	}
+}
+
+var errTooSlow = fmt.Errorf("%w: the servers answer too slowly for this TTL", driver.ErrUnavailable)
+
+// tooSlow returns errTooSlow with what would help.
+func (s *session) tooSlow(ttl time.Duration) error {
+	s.mu.Lock()
+	trip := s.trip
+	s.mu.Unlock()
+	least := max(8*trip+9*s.store.tick, ttl*5/4).Round(100 * time.Millisecond)
+	return fmt.Errorf("%w: a round trip takes %v (%s): use a TTL of at least %v", errTooSlow, trip.Round(time.Millisecond), s.store.ticks(), least)
+}

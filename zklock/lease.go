@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// watchAfter is how long a lease must be held for its node to be watched, so that the
+// holder hears when somebody breaks it. Nothing but a renewal depends on it, and for one that is
+// given back at once it would cost more than the lease.
+const watchAfter = 10 * time.Millisecond
+
+// begin makes the lease one that holds the name, since the given instant. It reports false if the node is
+// known to have gone. session.mu is held.
+//
+// The session lives on for other leases. So a lease that is not renewed is ended from here; the end of the
+// session is for when this process is not there.
+func (n *node) begin(since driver.Instant) bool {
+	if n.lost || n.leaving {
+		return false
+	}
+	n.waitNoMore()
+	if n.young = 0; n.waits && n.expires == 0 {
+		n.waited = time.Now()
+	}
+	n.expires = max(n.expires, since.Add(n.ttl))
+	left := n.expires.Sub(driver.Now())
+	if n.link == nil {
+		left = min(left, watchAfter)
+	}
+	if n.timer == nil {
+		n.timer = time.AfterFunc(left, n.expire)
+	} else {
+		n.timer.Reset(left)
+	}
+	return true
+}
+
+// expire is called when the TTL may have passed, and when the node is to be watched.
+func (n *node) expire() {
+	s := n.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.leaving || n.lost {
+		return
+	}
+	if left := n.expires.Sub(driver.Now()); left > 0 {
+		n.timer.Reset(left)
+		if n.link == nil {
+			s.store.work.Go(n.review)
+		}
+		return
+	}
+	n.lose(&driver.LostError{Reason: driver.Expired})
+	s.store.work.Go(n.clear)
+}
+
+// lose notes that the lease has ended, or the place in the queue, and tells the client. session.mu is held.
+func (n *node) lose(why *driver.LostError) {
+	if n.lost || n.leaving {
+		return
+	}
+	n.lost = true
+	n.waitNoMore()
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	n.tell(driver.Event{Kind: driver.Lost, Loss: why})
+}
+
+// clear deletes the node of a lease that has ended, until that is certain: the session may live on for longer
+// than anybody asks for it.
+func (n *node) clear() {
+	ctx := n.s.store.ctx
+	for ctx.Err() == nil && n.use(ctx) == nil {
+		_, err := n.remove(ctx)
+		n.free()
+		if err == nil || n.s.isDead() {
+			n.s.drop(n)
+			return
+		}
+		n.s.sleep(ctx, time.Second)
+	}
+}
+
+// review has the node watched anew after a watch on it has told something, or the first time.
+func (n *node) review() {
+	ctx := n.s.store.ctx
+	for {
+		n.s.mu.Lock()
+		over := n.lost || n.leaving
+		n.s.mu.Unlock()
+		if over || n.s.isDead() {
+			return
+		}
+		_, err := n.s.watchOwn(ctx, n)
+		if errors.Is(err, zk.ErrNoNode) {
+			n.missing(ctx)
+		}
+		if err == nil || !passing(err) || !n.s.sleep(ctx, retryPause) {
+			return
+		}
+	}
+}
+
+// missing notes that somebody has deleted the node, and returns who and why if that is known.
+func (n *node) missing(ctx context.Context) *driver.LostError {
+	why, err := n.brokenBy(ctx)
+	if err != nil || why == nil {
+		why = &driver.LostError{Reason: driver.Gone}
+	}
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	n.lose(why)
+	return why
+}
+
+// nodeOf returns the node of a lease, or nil if there is none in a session that lives.
+func (s *store) nodeOf(ref driver.Ref) *node {
+	if n, ok := ref.Handle.(*node); ok {
+		return n
+	}
+	key := s.dir(ref.Name) + "/" + nodePrefix(ref.Lease, kind{ref.Shared, ref.Slots})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.sessions {
+		at.mu.Lock()
+		n := at.nodes[key]
+		at.mu.Unlock()
+		if n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// Renew implements driver.Store. A transaction that a quorum carries out for the session confirms all of its
+// leases whose nodes are watched over the same connection: the server would have told of a deletion before
+// its answer. The next call that counts is told of an answer that came after its caller had left.
+func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	n := s.nodeOf(ref)
+	if n == nil {
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Gone}
+	}
+	at := n.s
+	if most := at.longestTTL(); ttl > most {
+		return driver.Renewal{}, failure(ctx, fmt.Errorf("zklock: TTL %v: this lease is in a session of %v, and its TTL can be at most %v: acquire it with the longer one: %w",
+			ttl, at.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported), false)
+	}
+	for {
+		n.renewing() // the two requests go together
+		if err := n.own(ctx); errors.Is(err, errGone) {
+			return driver.Renewal{}, n.missing(ctx)
+		} else if err != nil {
+			return driver.Renewal{}, failure(ctx, err, false)
+		}
+		since, err := n.confirmed(ctx, ttl)
+		switch {
+		case err == nil:
+			n.renewed(since.Add(ttl))
+			return driver.Renewal{Since: since}, nil
+		case errors.Is(err, errGone):
+			return driver.Renewal{}, n.missing(ctx)
+		case !errors.Is(err, errYoung): // else there is another connection
+			return driver.Renewal{}, failure(ctx, err, false)
+		}
+	}
+}
+
+// renewing notes that a renewal begins, unless there is one without an answer.
+func (n *node) renewing() {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	if n.asked == 0 {
+		n.asked = driver.Now()
+	}
+	if !n.watching() {
+		n.s.touchSoon()
+	}
+}
+
+// touchSoon has a quorum confirm the session, unless so many are asked already. s.mu is held.
+func (s *session) touchSoon() {
+	if s.touching < maxRenewing {
+		s.touching++
+		s.store.work.Go(s.touchOnce)
+	}
+}
+
+// maxRenewing is how many transactions that renew leases are under way at a time. All others join the next.
+// On a link on which one takes long, the next must not wait for it.
+const maxRenewing = 4
+
+// confirmed returns since when the lease is trusted by a transaction that was sent after the first call that
+// has not been told of one. It returns errYoung if the connection was replaced.
+func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	s := n.s
+	for {
+		s.mu.Lock()
+		if s.news == nil {
+			s.news = make(chan struct{})
+		}
+		news := s.news
+		switch {
+		case n.lost, n.leaving:
+			s.mu.Unlock()
+			return 0, errGone
+		case !n.watching():
+			s.mu.Unlock()
+			return 0, errYoung
+		case s.last >= n.asked:
+			n.asked = 0
+			since := s.trust(s.last, ttl)
+			s.mu.Unlock()
+			return since, nil
+		}
+		s.touchSoon()
+		s.mu.Unlock()
+		select {
+		case <-news:
+		case <-s.dead:
+			return 0, s.why()
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// renewed notes until when the lease lasts now, which is not earlier than before.
+func (n *node) renewed(until driver.Instant) {
+	s := n.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.expires = max(n.expires, until)
+	if at := n.waited; !at.IsZero() {
+		n.waited = time.Time{}
+		s.store.work.Go(func() { n.noteAcquired(s.store.ctx, at) })
+	}
+}
+
+// noteAcquired writes into the node when a lease was granted that had to wait, for people only: if it fails,
+// so be it.
+func (n *node) noteAcquired(ctx context.Context, at time.Time) {
+	_, _ = call(ctx, n.s, func() (*zk.Stat, error) {
+		data, stat, err := n.s.conn.Get(n.path())
+		if err != nil {
+			return nil, err
+		}
+		return n.s.conn.Set(n.path(), acquired(data, at), stat.Version)
+	})
+}
+
+// End implements driver.Store. What it could not delete, it deletes in the background.
+func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bool, err error) {
+	n := s.nodeOf(ref)
+	if n == nil || n.s.isDead() {
+		return false, nil // it has gone with its session
+	}
+	n.s.mu.Lock()
+	was := n.expires != 0 && !n.lost && !n.leaving // nobody has ended it, as far as is known
+	n.leaving = true
+	n.s.mu.Unlock()
+	err = n.use(ctx)
+	if err == nil {
+		found, err = n.remove(ctx)
+		n.free()
+	}
+	switch {
+	case err == nil:
+		n.s.drop(n)
+	case n.s.isDead():
+		return false, nil
+	default:
+		n.clearing.Do(func() { n.s.store.work.Go(n.clear) })
+		return false, failure(ctx, err, true)
+	}
+	if was && !found {
+		if why, err := n.brokenBy(ctx); err == nil && why != nil {
+			return false, why
+		}
+	}
+	return found, nil
+}
