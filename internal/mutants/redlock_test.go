@@ -74,11 +74,6 @@ func init() {
 		mutate("failed attempts stop healing", "lua/end.lua", "if owner == lease then", "if false then", "TestScriptsDoWhatNodeSays"),
 		mutate("leases that were held overtake nobody", "claim.go", "Held: c.held", "Held: false", "TestFailedAttemptsStopNoHealing"),
 		mutate("a failed attempt lets the overtaken back in", "lua/common.lua", "kind == 'x' and before or token", "kind == 'x' and '0' or token", "TestFloorBehindAFailedAttempt"),
-
-		mutate("a reader's floor of a former version is a writer's", "lua/common.lua", "if writer == '' then writer = token end", "writer = token", "TestFloorsOfFormerVersions"),
-		mutate("the end of a lease takes a floor of a former version back", "lua/common.lua", "return token, lease, token, writer, token, writer", "return token, lease, token, writer, '0', '0'", "TestFloorsOfFormerVersions"),
-		mutate("a reader is told another floor of a former version", "reply.go", "case len(f) == 3:", "case len(f) == 9:", "TestFloorsOfFormerVersions"),
-
 		mutate("the clock is read before a round begins", "ask.go", "since := driver.Now()\n\t\ttoken, err := s.token()", "token, err := s.token()\n\t\tsince := driver.Now()", "TestTokenOfAPausedClient"),
 		mutate("the clock is read once for both rounds", "ask.go", "return max(now, s.floor+1), nil",
 			"if s.floor > 0 {\n\t\tnow = 0\n\t}\n\treturn max(now, s.floor+1), nil", "TestClockIsReadForEachRound"),

@@ -62,15 +62,11 @@ func millis(m rueidis.RedisMessage) time.Duration {
 
 // readFloor reads the record of a floor: token, lease, whether a writer (w), a reader (r) or
 // a failed attempt (x) has stored it, and the largest tokens before, of all and of writers,
-// that no failed attempt has stored. Former versions wrote token and lease and, if a reader
-// had stored it, the largest token of writers.
+// that no failed attempt has stored.
 func readFloor(s string) (floor, writer uint64) {
 	f := strings.Split(s, " ")
-	switch {
-	case len(f) == 5 && f[2] != "w":
+	if len(f) == 5 && f[2] != "w" {
 		return number(f[0]), number(f[4])
-	case len(f) == 3:
-		return number(f[0]), number(f[2])
 	}
 	return number(f[0]), number(f[0])
 }

@@ -39,13 +39,8 @@ end
 -- it is not known what was before: no ending takes it back.
 local function standing(record)
   local token, lease, kind, before, writer = string.match(record or '', '^(%d+) (%S+) (%a) (%d+) (%d+)$')
-  if token then
-    return token, lease, kind == 'x' and before or token, (kind == 'x' or kind == 'r') and writer or token, before, writer
-  end
-  token, lease, writer = string.match(record or '', '^(%d+) ?(%S*) ?(%d*)$')
   if not token then return '0', '', '0', '0', '0', '0' end
-  if writer == '' then writer = token end
-  return token, lease, token, writer, token, writer
+  return token, lease, kind == 'x' and before or token, (kind == 'x' or kind == 'r') and writer or token, before, writer
 end
 
 -- store writes the record of a floor for a lease whose token is the largest.
