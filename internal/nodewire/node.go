@@ -67,8 +67,9 @@ type Node interface {
 	// that. See Wish.
 	Want(ctx context.Context, w Wish) (State, error)
 
-	// Read returns the states of names, in the same order, and changes nothing.
-	Read(ctx context.Context, names []string) ([]State, error)
+	// Read returns the states of names, in the same order, and changes nothing. With queues they
+	// say who is in the queues, if the node tells.
+	Read(ctx context.Context, names []string, queues bool) ([]State, error)
 
 	// List returns the names that begin with prefix and have a lock, in any order.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -83,28 +84,13 @@ type Node interface {
 	// more.
 	Listen(name string, wake func()) (stop func())
 
-	// Close frees what the node itself has opened.
-	Close() error
-}
-
-// Teller is a Node that reports what the node tells without being asked. One that is no
-// Teller has waiters that look.
-type Teller interface {
-	Node
-
 	// Tell makes the Node call f with messages about leases that were proposed or
 	// enqueued through this Node. f must not block. Tell is called once, before
 	// anything else. Messages to f may get lost.
 	Tell(f func(Message))
-}
 
-// QueueReader is a Node that tells who is in its queues. Inspect and List know no waiters of other nodes.
-type QueueReader interface {
-	Node
-
-	// Queues returns who is in the queues of names, in the same order, and changes nothing.
-	// Of a Place it tells Lease, Place and Record.
-	Queues(ctx context.Context, names []string) ([][]*Place, error)
+	// Close frees what the node itself has opened.
+	Close() error
 }
 
 // Message is what a node tells without being asked.
@@ -183,6 +169,7 @@ type State struct {
 	Waiters int           // about how many listen to the name; 0 if not known
 	Wishes  int           // how many there are
 	Wished  time.Duration // until the last of them ends; 0 if there is none
+	Queue   []Place       // of Read with queues: their Lease, Place and Record
 	Ahead   int           // of Enqueue: how many are before the lease in the queue; 0 where there is an exclusive lock
 }
 

@@ -21,7 +21,7 @@ type link struct {
 	told   func(nodewire.Message)
 }
 
-var _ nodewire.Teller = (*link)(nil)
+var _ nodewire.Node = (*link)(nil)
 
 var errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
 
@@ -129,7 +129,7 @@ func (l *link) message(m nodewire.Message) {
 	}
 }
 
-// Tell implements nodewire.Teller. That a lease was broken is not told.
+// Tell implements nodewire.Node. That a lease was broken is not told.
 func (l *link) Tell(f func(nodewire.Message)) { l.told = f }
 
 // Addr implements nodewire.Node.
@@ -190,7 +190,7 @@ func (l *link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error
 }
 
 // Read implements nodewire.Node.
-func (l *link) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+func (l *link) Read(ctx context.Context, names []string, _ bool) ([]nodewire.State, error) {
 	states := make(chan []nodewire.State, 2)
 	if err := l.carry(ctx, 5, func() { states <- l.node.read(names) }); err != nil {
 		return nil, err

@@ -62,15 +62,15 @@ func (l link) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error)
 	return l.master.Want(ctx, w)
 }
 
-func (l link) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+func (l link) Read(ctx context.Context, names []string, queues bool) ([]nodewire.State, error) {
 	if l.of.isCut() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return l.master.Read(ctx, names)
+	return l.master.Read(ctx, names, queues)
 }
 
-// Tell implements Teller.
+// Tell implements Node.
 func (l link) Tell(f func(nodewire.Message)) {
 	l.of.mu.Lock()
 	l.of.tell = f

@@ -19,7 +19,7 @@ import (
 type deaf struct{ *master }
 
 func (d deaf) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, error) {
-	s, err := d.Read(ctx, []string{w.Name})
+	s, err := d.Read(ctx, []string{w.Name}, false)
 	if err != nil {
 		return nodewire.State{}, err
 	}

@@ -109,14 +109,12 @@ func NewDriverFor(ctx context.Context, nodes []nodewire.Node, opts *Options) (*D
 	var addrs []string
 	for _, n := range nodes {
 		addrs = append(addrs, n.Addr())
-		if t, ok := n.(nodewire.Teller); ok {
-			t.Tell(func(m nodewire.Message) {
-				if m.Run == "" {
-					m.Run = n.Addr() // one that does not know its run has one vote too
-				}
-				d.told(m)
-			})
-		}
+		n.Tell(func(m nodewire.Message) {
+			if m.Run == "" {
+				m.Run = n.Addr() // one that does not know its run has one vote too
+			}
+			d.told(m)
+		})
 		m := &member{Node: n, d: d, poke: make(chan struct{}, 1),
 			random: rand.New(rand.NewPCG(d.random.Uint64(), d.random.Uint64()))}
 		if r, ok := n.(*redisNode); ok {

@@ -171,7 +171,7 @@ func (n *redisNode) hear(_ conn.Session, message string) {
 	}
 }
 
-// Tell implements Teller.
+// Tell implements Node.
 func (n *redisNode) Tell(f func(nodewire.Message)) {
 	n.ears.mu.Lock()
 	defer n.ears.mu.Unlock()

@@ -24,30 +24,23 @@ const (
 type reading struct {
 	node   int
 	states []nodewire.State
-	queues [][]*nodewire.Place // of view alone
 	err    error
 }
 
-// sight is what the nodes that were heard have of a name.
-type sight struct {
-	states []nodewire.State
-	queue  []*nodewire.Place // of all of them
-}
-
-// read asks all nodes for the state of names, and with waiters also for their queues. The
+// read asks all nodes for the state of names, and perhaps for their queues. The
 // channel gets one answer from each.
-func (d *Driver) read(names []string, ttl time.Duration, waiters bool) <-chan reading {
+func (d *Driver) read(names []string, ttl time.Duration, queues bool) <-chan reading {
 	answers := make(chan reading, len(d.members))
 	all := d.together(len(d.members), ttl, false)
 	for i, m := range d.members {
 		send(m, all, func(ctx context.Context) (r reading, err error) {
 			began := driver.Now()
-			r.states, err = m.Read(ctx, names)
+			r.states, err = m.Read(ctx, names, queues)
 			if err == nil && len(r.states) != len(names) {
 				err = fmt.Errorf("%s: %d answers to %d questions", m.Addr(), len(r.states), len(names))
 			}
-			if m.timed(began, &err); err == nil && waiters {
-				r.queues = m.queues(ctx, names, r.states)
+			if !queues { // which take several requests
+				m.timed(began, &err)
 			}
 			return r, err
 		}, func(r reading, err error) {
@@ -59,11 +52,11 @@ func (d *Driver) read(names []string, ttl time.Duration, waiters bool) <-chan re
 }
 
 // view returns what all nodes that answer have of each of names.
-func (d *Driver) view(ctx context.Context, names []string) ([]sight, error) {
+func (d *Driver) view(ctx context.Context, names []string) (views [][]nodewire.State, err error) {
 	if err := d.usable(ctx, nil); err != nil {
 		return nil, err
 	}
-	sights := make([]sight, len(names))
+	views = make([][]nodewire.State, len(names))
 	answers := d.read(names, d.ttl, true)
 	var failed misses
 	var enough <-chan time.Time
@@ -81,16 +74,15 @@ func (d *Driver) view(ctx context.Context, names []string) ([]sight, error) {
 				enough = d.behind(heard)
 			}
 			for i, s := range a.states {
-				sights[i].states = append(sights[i].states, s)
-				sights[i].queue = append(sights[i].queue, a.queues[i]...)
+				views[i] = append(views[i], s)
 			}
 		case <-enough:
-			return sights, nil
+			return views, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	return sights, d.heard(failed)
+	return views, d.heard(failed)
 }
 
 // heard returns an error unless a quorum has answered a request that records
@@ -105,11 +97,12 @@ func (d *Driver) heard(failed misses) error {
 
 // describe makes the Info of a name. Its holder is the lease with a quorum, or, if too
 // few nodes are free for any other, the one with the most nodes.
-func (d *Driver) describe(name string, seen sight) *driver.Info {
-	states := seen.states
+func (d *Driver) describe(name string, states []nodewire.State) *driver.Info {
 	i := d.info(name, states)
 	free := 0
+	var queue []nodewire.Place
 	for _, s := range states {
+		queue = append(queue, s.Queue...)
 		if len(s.Locks) == 0 {
 			free++
 		}
@@ -117,18 +110,18 @@ func (d *Driver) describe(name string, seen sight) *driver.Info {
 	if largest(states).n < d.quorum && free >= d.quorum {
 		i.Holders = i.Holders[:0]
 	}
-	i.Waiters = waitersOf(seen.queue, i.Holders)
+	i.Waiters = waitersOf(queue, i.Holders)
 	return i
 }
 
 // Inspect implements driver.Inspector. Of the waiters it tells those for an exclusive lease who are in
 // the queues: not the readers, nor those who wait for readers. Since when is not known.
 func (d *Driver) Inspect(ctx context.Context, name string) (*driver.Info, error) {
-	sights, err := d.view(ctx, []string{name})
+	views, err := d.view(ctx, []string{name})
 	if err != nil {
 		return nil, err
 	}
-	return d.describe(name, sights[0]), nil
+	return d.describe(name, views[0]), nil
 }
 
 // List implements driver.Inspector.
@@ -142,12 +135,12 @@ func (d *Driver) List(ctx context.Context, prefix string) ([]*driver.Info, error
 	}
 	var infos []*driver.Info
 	for part := range slices.Chunk(names, batch) {
-		sights, err := d.view(ctx, part)
+		views, err := d.view(ctx, part)
 		if err != nil {
 			return nil, err
 		}
 		for i, name := range part {
-			if info := d.describe(name, sights[i]); len(info.Holders)+len(info.Waiters) > 0 {
+			if info := d.describe(name, views[i]); len(info.Holders)+len(info.Waiters) > 0 {
 				infos = append(infos, info)
 			}
 		}
@@ -207,16 +200,16 @@ func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
 // Break implements driver.Inspector. The holder learns of it from a node's message, or
 // at its next renewal.
 func (d *Driver) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	sights, err := d.view(ctx, []string{name})
+	views, err := d.view(ctx, []string{name})
 	if err != nil {
 		return err
 	}
-	states := sights[0].states
+	states := views[0]
 	all := byLease(states)
 	taken := slices.IndexFunc(all, func(l counted) bool { return heldBy(l.Lock, time.Time{}).Lease == lease })
 	// It may have a quorum although another lease is at more of the nodes that were heard: one that
 	// is asked for, or readers beside a writer that becomes one.
-	info := d.describe(name, sights[0])
+	info := d.describe(name, states)
 	held := slices.ContainsFunc(info.Holders, func(h driver.Held) bool { return h.Lease == lease })
 	switch {
 	case held || taken >= 0 && d.mayHaveQuorum(all[taken], states):

@@ -201,7 +201,7 @@ func (m *master) tell(msg nodewire.Message) {
 	}
 }
 
-// Tell implements Teller. All participants get all messages.
+// Tell implements Node. All participants get all messages.
 func (m *master) Tell(f func(nodewire.Message)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -397,7 +397,7 @@ func (m *master) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, err
 	return s, nil
 }
 
-func (m *master) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+func (m *master) Read(ctx context.Context, names []string, _ bool) ([]nodewire.State, error) {
 	var states []nodewire.State
 	err := m.carry(ctx, "read", func() {
 		for _, name := range names {

@@ -26,7 +26,7 @@ func TestQueuesDoWhatNodeSays(t *testing.T) {
 		model, r := masters(1)[0], rand.New(rand.NewPCG(seed, 1))
 		lease := func() string { return fmt.Sprint("lease", r.IntN(5)) }
 		shown := func(n nodewire.Node) string {
-			s, err := n.Read(t.Context(), []string{name})
+			s, err := n.Read(t.Context(), []string{name}, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -96,7 +96,7 @@ type redisNode struct {
 	deaf   bool // it has left the last request unanswered: Close need not wait for it
 }
 
-var _ nodewire.Teller = (*redisNode)(nil)
+var _ nodewire.Node = (*redisNode)(nil)
 
 func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout) *redisNode {
 	n := &redisNode{layout: layout, ears: ears{hearers: make(map[string]*hearer)}}
@@ -228,7 +228,7 @@ func (n *redisNode) Want(ctx context.Context, w nodewire.Wish) (nodewire.State, 
 }
 
 // Read implements Node.
-func (n *redisNode) Read(ctx context.Context, names []string) ([]nodewire.State, error) {
+func (n *redisNode) Read(ctx context.Context, names []string, queues bool) ([]nodewire.State, error) {
 	var keys []string
 	for _, name := range names {
 		key := n.key(name)
@@ -239,7 +239,11 @@ func (n *redisNode) Read(ctx context.Context, names []string) ([]nodewire.State,
 	if err != nil {
 		return nil, err
 	}
-	return readStates(reply[1:], len(names))
+	states, err := readStates(reply[1:], len(names))
+	if err == nil && queues {
+		n.readQueues(ctx, names, states)
+	}
+	return states, err
 }
 
 // List implements Node. It goes through all keys of the server, a thousand at a time.

@@ -15,37 +15,10 @@ import (
 	"github.com/pawl-go/pawl/internal/nodewire"
 )
 
-var _ nodewire.QueueReader = (*redisNode)(nil)
-
-// queues returns who waits for names, as far as the node tells. It asks only for those that somebody
-// waits for: the ordinary name costs nothing.
-func (m *member) queues(ctx context.Context, names []string, states []nodewire.State) [][]*nodewire.Place {
-	all := make([][]*nodewire.Place, len(names))
-	r, ok := m.Node.(nodewire.QueueReader)
-	var some []string
-	var at []int
-	for i, s := range states {
-		if ok && s.Waiters > 0 {
-			some, at = append(some, names[i]), append(at, i)
-		}
-	}
-	if len(some) == 0 {
-		return all
-	}
-	queues, err := r.Queues(ctx, some)
-	if err != nil || len(queues) != len(some) {
-		return all // another node may tell
-	}
-	for k, i := range at {
-		all[i] = queues[k]
-	}
-	return all
-}
-
 // waitersOf describes those who are in the queue of a name at any node, in the order that all nodes have.
 // A holder may still be in the queues of nodes that it has not asked.
-func waitersOf(queue []*nodewire.Place, holders []driver.Held) (all []driver.Waiter) {
-	slices.SortStableFunc(queue, func(a, b *nodewire.Place) int {
+func waitersOf(queue []nodewire.Place, holders []driver.Held) (all []driver.Waiter) {
+	slices.SortStableFunc(queue, func(a, b nodewire.Place) int {
 		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Lease, b.Lease))
 	})
 	known := make(map[string]bool)
@@ -66,49 +39,47 @@ func waitersOf(queue []*nodewire.Place, holders []driver.Held) (all []driver.Wai
 	return all
 }
 
-// Queues implements QueueReader.
-func (n *redisNode) Queues(ctx context.Context, names []string) ([][]*nodewire.Place, error) {
-	queues := make([]string, len(names))
+// readQueues adds to the states of names who waits for them, as far as the node tells. It asks only for those that
+// somebody waits for: the ordinary name costs nothing.
+func (n *redisNode) readQueues(ctx context.Context, names []string, states []nodewire.State) {
+	var queues []string
+	of := make(map[string]*nodewire.State) // by queue
 	for i, name := range names {
-		queues[i] = n.layout.Beside(n.key(name)) + waitersSuffix
+		if states[i].Waiters > 0 {
+			queue := n.layout.Beside(n.key(name)) + waitersSuffix
+			queues, of[queue] = append(queues, queue), &states[i]
+		}
 	}
 	replies, err := n.server.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
 		return []rueidis.Completed{b.Zrange().Key(queue).Min("0").Max("-1").Withscores().Build()}
 	})
 	if err != nil {
-		return nil, err
+		return // another node may tell
 	}
-	all := make([][]*nodewire.Place, len(names))
-	records := make(map[string][]string) // the keys, by the queue that somebody is in
-	var used []string
 	for i, r := range replies {
 		members, _ := r[0].AsZScores()
 		for _, m := range members {
-			all[i] = append(all[i], &nodewire.Place{Name: names[i], Lease: m.Member, Place: uint64(m.Score)})
-			records[queues[i]] = append(records[queues[i]], queues[i]+":"+m.Member)
-		}
-		if len(members) > 0 {
-			used = append(used, queues[i])
+			of[queues[i]].Queue = append(of[queues[i]].Queue, nodewire.Place{Lease: m.Member, Place: uint64(m.Score)})
 		}
 	}
-	if len(used) == 0 {
-		return all, nil
-	}
-	replies, err = n.server.Read(ctx, used, func(b rueidis.Builder, queue string) []rueidis.Completed {
-		return []rueidis.Completed{b.Mget().Key(records[queue]...).Build()}
+	queues = slices.DeleteFunc(queues, func(queue string) bool { return len(of[queue].Queue) == 0 })
+	replies, err = n.server.Read(ctx, queues, func(b rueidis.Builder, queue string) []rueidis.Completed {
+		var records []string
+		for _, p := range of[queue].Queue {
+			records = append(records, queue+":"+p.Lease)
+		}
+		return []rueidis.Completed{b.Mget().Key(records...).Build()}
 	})
 	if err != nil {
-		return nil, err
+		return
 	}
-	for k, r := range replies {
-		values, _ := r[0].AsStrSlice() // one for each key
-		places := all[slices.Index(queues, used[k])]
-		for i, value := range values {
+	for i, r := range replies {
+		values, _ := r[0].AsStrSlice()
+		for k, value := range values {
 			// CLIENT SEQ TOKEN TTL SET RECORD, as enqueue.lua says.
 			if parts := strings.SplitN(value, " ", 6); len(parts) == 6 {
-				places[i].Record = parts[5]
+				of[queues[i]].Queue[k].Record = parts[5]
 			}
 		}
 	}
-	return all, nil
 }

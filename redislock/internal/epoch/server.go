@@ -166,6 +166,9 @@ func Answered(ctx context.Context, r rueidis.RedisResult) *conn.Failure {
 // Read sends the commands that cmds makes for each key, which change nothing, and
 // returns the replies in the order of keys.
 func (s *Server) Read(ctx context.Context, keys []string, cmds func(b rueidis.Builder, key string) []rueidis.Completed) ([][]rueidis.RedisResult, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
 	var all []rueidis.Completed
 	each := 0
 	for _, key := range keys {
