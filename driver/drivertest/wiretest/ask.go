@@ -91,7 +91,7 @@ func tokenGrows(e *env) {
 	if caps := p.Caps(); caps.Shows {
 		r := e.request()
 		more("a release", p.take(r))
-		if err := e.open().Break(e.ctx, r.Name, r.Lease, r.Holder, "test"); err != nil {
+		if err := e.open().breaks(r.Name, r.Lease, r.Holder, "test"); err != nil {
 			e.Fatalf("Break = %v; want nil", err)
 		}
 		more("a break", e.free(e.request()))

@@ -38,7 +38,7 @@ func (e *env) request() *driver.Request { return e.of("deploy") }
 func (e *env) of(name string) *driver.Request {
 	return &driver.Request{
 		Name: e.name(name), Lease: rand.Text(), TTL: e.h.Long, Why: "conformance",
-		Holder: &driver.Holder{Who: "wiretest", Host: "here", PID: 7, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		Holder: &driver.Holder{Who: "wiretest", Host: "here", PID: 7, Space: driver.PIDSpace(), Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	}
 }
 

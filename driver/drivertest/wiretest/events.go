@@ -44,7 +44,7 @@ func hearsRelease(e *env) {
 
 func hearsBreak(e *env) {
 	_, b, r, w, ans := e.waiting(e.h.Long)
-	if err := e.open().Break(e.ctx, r.Name, r.Lease, r.Holder, "test"); err != nil {
+	if err := e.open().breaks(r.Name, r.Lease, r.Holder, "test"); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
 	b.turn(w, ans)
@@ -102,7 +102,7 @@ func hearsLoss(e *env) {
 	a, r := e.open(), e.request()
 	a.take(r)
 	by := &driver.Holder{Who: "breaker", Host: "there", PID: 3}
-	if err := e.open().Break(e.ctx, r.Name, r.Lease, by, "it is stuck"); err != nil {
+	if err := e.open().breaks(r.Name, r.Lease, by, "it is stuck"); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
 	ev, ok := a.event(r, driver.Now().Add(e.h.soon), driver.Lost)
@@ -125,7 +125,7 @@ func hearsOwn(e *env) {
 	other := e.open()
 	other.hear(e.request().Name)
 	a, b, r, w, ans := e.waiting(e.h.Long)
-	if err := other.Break(e.ctx, r.Name, r.Lease, r.Holder, "test"); err != nil {
+	if err := other.breaks(r.Name, r.Lease, r.Holder, "test"); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
 	b.turn(w, ans)

@@ -280,7 +280,7 @@ func spares(e *env) {
 	r = e.request()
 	r.Keeps = true
 	ans = p.take(r)
-	if err := e.open().Break(e.ctx, r.Name, r.Lease, r.Holder, "test"); err != nil {
+	if err := e.open().breaks(r.Name, r.Lease, r.Holder, "test"); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
 	if next := e.free(e.request()); next.Token <= ans.Token+ans.Spare {

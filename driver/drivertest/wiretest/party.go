@@ -3,6 +3,7 @@
 package wiretest
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -30,11 +31,26 @@ func (e *env) open() *party {
 		defer p.mu.Unlock()
 		p.handle(ev.Lease, ev.Grant.Handle)
 		p.heard = append(p.heard, ev)
+		if l := ev.Loss; ev.Kind == driver.Lost && l != nil && l.Reason == driver.Broken && !p.Caps().Expiry {
+			go p.letGo(ev) // as a client does: such a store cannot take the lease from it
+		}
 		close(p.more)
 		p.more = make(chan struct{})
 	})
 	e.Cleanup(func() { p.Close() })
 	return p
+}
+
+// letGo ends a lease that somebody wants to break.
+func (p *party) letGo(ev driver.Event) {
+	_, _ = p.End(p.e.ctx, p.ref(&driver.Request{Name: ev.Name, Lease: ev.Lease}), driver.End{}) // Break says how it went
+}
+
+// breaks ends a lease of another participant.
+func (p *party) breaks(name, lease string, by *driver.Holder, why string) error {
+	ctx, cancel := context.WithTimeout(p.e.ctx, p.e.h.soon)
+	defer cancel()
+	return p.Break(ctx, name, lease, by, why)
 }
 
 // handle keeps the handle of a lease. The caller holds mu.

@@ -102,7 +102,7 @@ func (e *env) ends(p *party, r *driver.Request) map[string]func() {
 	}
 	if p.Caps().Shows {
 		ways["was broken"] = func() {
-			if err := e.open().Break(e.ctx, r.Name, r.Lease, r.Holder, "test"); err != nil && !errors.Is(err, driver.ErrReleased) {
+			if err := e.open().breaks(r.Name, r.Lease, r.Holder, "test"); err != nil && !errors.Is(err, driver.ErrReleased) {
 				e.Fatalf("Break = %v; want nil", err)
 			}
 		}

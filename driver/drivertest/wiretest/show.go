@@ -68,7 +68,7 @@ func inspects(e *env) {
 	for i, w := range waiters {
 		got := info.Waiters[i]
 		if got.Lease != w.Lease || got.Holder != *w.Holder || got.Why != w.Why || got.Shared != w.Shared || got.Since.IsZero() || !slices.Equal(got.Holds, w.Holds) {
-			e.Errorf("Inspect shows waiter %d as %+v; want lease %s of %+v", i, got, w.Lease, *w.Holder)
+			e.Errorf("Inspect shows waiter %d as %#v; want lease %s of %#v", i, got, w.Lease, *w.Holder)
 		}
 	}
 	p.end(r)
@@ -136,23 +136,23 @@ func lists(e *env) {
 func breaks(e *env) {
 	p, r, by := e.open(), e.request(), &driver.Holder{Who: "breaker"}
 	other := e.open()
-	if err := other.Break(e.ctx, r.Name, r.Lease, by, "free"); !errors.Is(err, driver.ErrReleased) {
+	if err := other.breaks(r.Name, r.Lease, by, "free"); !errors.Is(err, driver.ErrReleased) {
 		e.Errorf("Break of a free name = %v; want ErrReleased", err)
 	}
 	p.take(r)
 	var held *driver.HeldError
-	if err := other.Break(e.ctx, r.Name, r.Lease+"x", by, "wrong"); !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 || held.Info.Holders[0].Lease != r.Lease {
+	if err := other.breaks(r.Name, r.Lease+"x", by, "wrong"); !errors.As(err, &held) || held.Info == nil || len(held.Info.Holders) != 1 || held.Info.Holders[0].Lease != r.Lease {
 		e.Errorf("Break with a wrong id = %v; want a HeldError that shows the holder", err)
 	}
 	e.held(r)
-	if err := other.Break(e.ctx, r.Name, r.Lease, by, "right"); err != nil {
+	if err := other.breaks(r.Name, r.Lease, by, "right"); err != nil {
 		e.Errorf("Break = %v; want nil", err)
 	}
 	e.free(r)
 	p.gone(r)
 	next := e.request()
 	p.take(next)
-	if err := other.Break(e.ctx, r.Name, r.Lease, by, "late"); !errors.As(err, &held) {
+	if err := other.breaks(r.Name, r.Lease, by, "late"); !errors.As(err, &held) {
 		e.Errorf("Break of a lease that another has followed = %v; want a HeldError", err)
 	}
 	e.held(next)
@@ -161,7 +161,7 @@ func breaks(e *env) {
 		return
 	}
 	ps, rs := e.together(2, func() *driver.Request { return shared(e.request()) })
-	if err := other.Break(e.ctx, r.Name, rs[0].Lease, by, "one"); err != nil {
+	if err := other.breaks(r.Name, rs[0].Lease, by, "one"); err != nil {
 		e.Errorf("Break of one of two readers = %v; want nil", err)
 	}
 	ps[0].gone(rs[0])
@@ -172,7 +172,7 @@ func breaks(e *env) {
 func brokenIsLost(e *env) {
 	p, r := e.open(), e.request()
 	p.take(r)
-	if err := e.open().Break(e.ctx, r.Name, r.Lease, &driver.Holder{Who: "breaker"}, "it is stuck"); err != nil {
+	if err := e.open().breaks(r.Name, r.Lease, &driver.Holder{Who: "breaker"}, "it is stuck"); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
 	for range 2 {
