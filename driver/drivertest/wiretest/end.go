@@ -37,6 +37,9 @@ func endSpares(e *env) {
 				e.Errorf("End %+v = %v; want nil", how, err)
 			}
 		}
+		if ans, _ := p.ask(r); ans.Granted { // it may say that it was ended
+			e.Errorf("a lease that has ended is granted token %d beside the one that has followed it", ans.Token)
+		}
 		e.held(next)
 		if next.TTL = e.h.Long; other.Caps().Expiry {
 			other.renew(next, next.TTL)

@@ -12,6 +12,7 @@ import (
 
 var faultChecks = []Check{
 	{Name: "a-crash-frees-the-names-of-that-participant", Needs: []string{"Crash"}, run: crashFrees},
+	{Name: "a-waiter-has-its-turn-after-a-crash-of-the-holder", Needs: []string{"Crash", "Queue"}, run: crashWakes},
 	{Name: "a-crashed-waiter-is-passed-over", Needs: []string{"Crash", "Queue"}, run: crashedWaiter},
 	{Name: "a-request-that-is-cut-off-says-what-is-known", Needs: []string{"Cut"}, run: cutAsks},
 	{Name: "a-holder-that-is-cut-off-keeps-nobody-out-for-long", Needs: []string{"Cut", "Expiry"}, run: cutHolder},
@@ -25,6 +26,14 @@ func crashFrees(e *env) {
 	kept, p, r, other := e.request(), e.open(), e.short(), e.open()
 	kept.Name = e.name("kept")
 	other.take(kept)
+	reader := shared(e.request())
+	reader.Name = e.name("readers")
+	if p.Caps().Shared {
+		other.take(reader)
+		gone := shared(e.short())
+		gone.Name = reader.Name
+		p.take(gone)
+	}
 	ans := p.take(r)
 	e.service.Crash(e.TB, p.Store)
 	next := e.soonFree(other, r)
@@ -37,6 +46,26 @@ func crashFrees(e *env) {
 	}
 	e.held(kept)
 	other.end(kept)
+	if other.Caps().Shared {
+		e.held(reader)
+		other.end(reader)
+	}
+}
+
+func crashWakes(e *env) {
+	p, b, r, w := e.open(), e.open(), e.short(), e.request()
+	p.take(r)
+	b.hear(r.Name)
+	w.Queue = true
+	ans, err := b.ask(w)
+	if err != nil {
+		e.Fatalf("Ask = %v; want an answer", err)
+	}
+	e.service.Crash(e.TB, p.Store)
+	if !ans.Granted { // the machine was too late for r
+		b.turnIn(w, ans, e.h.TTL)
+	}
+	b.end(w)
 }
 
 func crashedWaiter(e *env) {
@@ -136,6 +165,12 @@ func cutClose(e *env) {
 func restarted(e *env) {
 	p, other, r, next := e.open(), e.open(), e.short(), e.short()
 	first := p.take(r)
+	if next.Queue = p.Caps().Queue; next.Queue {
+		other.hear(next.Name)
+		if _, err := other.ask(next); err != nil {
+			e.Fatalf("Ask = %v; want an answer", err)
+		}
+	}
 	e.service.Restart(e.TB)
 	var ans driver.Answer
 	e.eventually(e.h.TTL+e.h.Recovery, "another is granted the name after a restart", func() (bool, error) {

@@ -274,6 +274,14 @@ func spares(e *env) {
 	if next := e.free(e.request()); next.Token <= ans.Token+ans.Spare {
 		e.Errorf("token %d after %d, and %d after it were set aside", next.Token, ans.Token, ans.Spare)
 	}
+	if p.Caps().Expiry {
+		r = e.short()
+		r.Keeps = true
+		ans = p.take(r)
+		if next := e.soonFree(e.open(), r); next.Token <= ans.Token+ans.Spare {
+			e.Errorf("token %d after expiry, after %d, and %d after it were set aside", next.Token, ans.Token, ans.Spare)
+		}
+	}
 	if !p.Caps().Shows {
 		return
 	}

@@ -452,6 +452,9 @@ var faultMistakes = []*mistake{
 				_, _ = endAny(w, driver.Ref{Name: info.Name}, driver.End{})
 			}
 		}},
+	{name: "a crash is forgotten", found: []string{"a-waiter-has-its-turn-after-a-crash-of-the-holder"},
+		crash: func(*badWire) {},
+		ask:   changed(func(r *driver.Request) { r.TTL *= 1000 })},
 	{name: "a waiter that has crashed keeps its place for ever", found: []string{"a-crashed-waiter-is-passed-over"},
 		crash: func(w *badWire) { w.setCut(true) },
 		ask:   changed(func(r *driver.Request) { r.TTL *= 1000 })},

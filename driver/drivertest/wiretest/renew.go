@@ -28,9 +28,11 @@ func lateFor(since driver.Instant, r *driver.Request) bool {
 // prolongs holds a lease for two TTLs.
 func prolongs(e *env) {
 	e.soonEnough(func(e *env) (late bool) {
-		p, other, r := e.open(), e.open(), e.short()
+		p, other, r, w := e.open(), e.open(), e.short(), e.request()
 		first := p.take(r).Since
 		since := first
+		w.Queue = p.Caps().Queue
+		other.hear(r.Name)
 		for driver.Now() < first.Add(2*e.h.TTL) {
 			time.Sleep(e.h.TTL / 8)
 			n, err := p.Renew(e.ctx, p.ref(r), e.h.TTL)
@@ -41,10 +43,11 @@ func prolongs(e *env) {
 				e.Fatalf("Renew = %+v, %v; want a later TTL than from %v on", n, err, since)
 			}
 			since = n.Since
-			if ans, err := other.ask(e.request()); (err != nil || ans.Granted) && !lateFor(since, r) {
+			if ans, err := other.ask(w); (err != nil || ans.Granted) && !lateFor(since, r) {
 				e.Fatalf("Ask of another = granted %v, %v; want that it is refused, the lease is renewed", ans.Granted, err)
 			}
 		}
+		other.leave(w)
 		e.soonFree(other, r)
 		if early := trusted(since, e.h.TTL).Sub(driver.Now()); early > 0 {
 			e.Errorf("the name came free %v before the holder ceased to trust it", early)
@@ -176,9 +179,21 @@ func lateRenewal(e *env) {
 	e.free(next)
 }
 
-// byID has another participant renew and end a lease of one that has gone.
+// byID has another participant renew and end leases of those that have gone.
 func byID(e *env) {
-	p, r := e.open(), e.request()
+	caps := e.open().Caps()
+	e.endByID(e.request())
+	if caps.Shared {
+		e.endByID(shared(e.request()))
+	}
+	if caps.Slots {
+		e.endByID(slot(e.request(), 1))
+	}
+}
+
+func (e *env) endByID(r *driver.Request) {
+	e.Helper()
+	p := e.open()
 	p.take(r)
 	if err := p.Close(); err != nil {
 		e.Errorf("Close = %v; want nil", err)
