@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/command"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-go/pawl/filelock"
 )
@@ -37,7 +38,7 @@ type measuredPart struct {
 func pawlBench(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := execute(append([]string{"bench"}, args...), &stdout, &stderr); code != want {
+	if code := command.Execute(append([]string{"bench"}, args...), &stdout, &stderr); code != want {
 		t.Fatalf("pawl bench %v: exit code %d, %s", args, code, &stderr)
 	}
 	return stdout.String() + stderr.String()
@@ -48,7 +49,7 @@ func pawlBench(t *testing.T, want int, args ...string) string {
 func TestBench(t *testing.T) {
 	redis := "redis://" + startRedis(t)
 	var out bytes.Buffer
-	if code := execute([]string{"bless", "--yes", "-s", redis}, &out, &out); code != 0 {
+	if code := command.Execute([]string{"bless", "--yes", "-s", redis}, &out, &out); code != 0 {
 		t.Fatal(out.String())
 	}
 	for _, c := range []struct {
@@ -81,7 +82,7 @@ func TestBench(t *testing.T) {
 			}
 		}
 		out.Reset()
-		if code := execute([]string{"ls", "-s", c.store}, &out, &out); code != 0 || out.Len() > 0 {
+		if code := command.Execute([]string{"ls", "-s", c.store}, &out, &out); code != 0 || out.Len() > 0 {
 			t.Errorf("left behind in %s: %s", c.store, &out)
 		}
 	}

@@ -597,19 +597,19 @@ var mutants = []mutant{
 	},
 	{
 		name: "a candidate that waits ends with an outage",
-		file: "cmd/pawl/wait.go", old: "r.known = r.known || n.Info != nil", new: "_ = r.known",
+		file: "cmd/pawl/internal/acquire/wait.go", old: "l.Known = l.Known || n.Info != nil", new: "_ = l.Known",
 		pkg: "cmd/pawl", test: "TestCandidateAndOutage",
 	},
 	{
 		name: "candidate ended by a signal for its last command",
-		file: "cmd/pawl/run.go",
+		file: "cmd/pawl/internal/acquire/session.go",
 		old:  "if !slices.Contains(ending, sig) {", new: "if false && !slices.Contains(ending, sig) {",
 		pkg: "cmd/pawl", test: "TestCandidateAndSignals",
-		also: []edit{{"cmd/pawl/signals_unix.go", "signal.Reset(others...)", "_ = others"}},
+		also: []edit{{"cmd/pawl/internal/acquire/signals_unix.go", "signal.Reset(others...)", "_ = others"}},
 	},
 	{
 		name: "guard that hears of renewals late",
-		file: "cmd/pawl/supervise.go",
+		file: "cmd/pawl/internal/run/supervise.go",
 		old:  "min(max(left/2, 10*time.Millisecond), left, time.Second)", new: "left + 500*time.Millisecond",
 		pkg: "cmd/pawl", test: "TestRenewed",
 	},

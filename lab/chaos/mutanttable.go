@@ -55,7 +55,7 @@ var mutants = map[string]mutant{
 	"leftovers": {
 		why:    "a command's lock is given back while what it left behind still works",
 		stores: []string{"redis", "directory"},
-		edits:  []edit{{"cmd/pawl/runargs.go", "forEver, exitBusy, waitLeftovers", "forEver, exitBusy, releaseLeftovers"}},
+		edits:  []edit{{"cmd/pawl/internal/run/args.go", "cli.ForEver, exit.Busy, waitLeftovers", "cli.ForEver, exit.Busy, releaseLeftovers"}},
 		faults: []string{"guest: commands"},
 	},
 	"flock": {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package acquire
 
 import (
 	"bytes"
@@ -13,14 +13,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
 )
 
-// event is one change of the state of "pawl run" or "pawl elect", as --events and --json tell
+// Event is one change of the state of "pawl run" or "pawl elect", as --events and --json tell
 // it. It obeys the rule for schema.
-type event struct {
+type Event struct {
 	Schema     int             `json:"schema"`
 	Time       time.Time       `json:"time"`
 	Event      string          `json:"event"` // waiting acquired started suspect leftovers lost released exited failed clock
@@ -31,7 +32,7 @@ type event struct {
 	Ahead      *int            `json:"ahead,omitempty"`      // waiting: how many come before us
 	Closed     float64         `json:"closed,omitempty"`     // waiting: for how many seconds the store grants nothing
 	Unanswered float64         `json:"unanswered,omitempty"` // waiting: for how many seconds the store has not answered; error says why
-	Left       []leftJSON      `json:"left,omitempty"`       // leftovers: what the command has left running
+	Left       []Left          `json:"left,omitempty"`       // leftovers: what the command has left running
 	PID        int             `json:"pid,omitempty"`        // started, exited: the command
 	Code       *int            `json:"code,omitempty"`       // exited, failed: exit code
 	Signal     int             `json:"signal,omitempty"`     // exited: that ended the command
@@ -39,9 +40,22 @@ type event struct {
 	Error      string          `json:"error,omitempty"`      // suspect, lost, released, failed: why; clock: what
 }
 
-type leftJSON struct {
+// Left is a process that a command has left running.
+type Left struct {
 	PID     int    `json:"pid"`
 	Program string `json:"program"`
+}
+
+// About is an event in the life of a lease. err says why, and may be nil.
+func About(event string, lease *pawl.Lease, err error) Event {
+	return Event{Event: event, Lease: lease.ID(), Token: uint64(lease.Token()), Error: errorText(err)}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // events writes events to all sinks. It never makes anybody wait: the writing
@@ -53,12 +67,12 @@ type events struct {
 	done  chan struct{}
 
 	mu     sync.Mutex
-	queue  chan event
+	queue  chan Event
 	closed bool
 }
 
 func newEvents(sinks ...io.Writer) *events {
-	e := &events{sinks: sinks, done: make(chan struct{}), queue: make(chan event, 256)}
+	e := &events{sinks: sinks, done: make(chan struct{}), queue: make(chan Event, 256)}
 	go e.write()
 	return e
 }
@@ -78,7 +92,7 @@ func (e *events) write() {
 	}
 }
 
-func (e *events) tell(ev event) {
+func (e *events) tell(ev Event) {
 	ev.Schema, ev.Time = report.Schema, time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,8 +119,8 @@ func (e *events) close() {
 	}
 }
 
-// openEvents opens what --events names. The command does not inherit it.
-func openEvents(where string) (*os.File, error) {
+// openSink opens what --events names. The command does not inherit it.
+func openSink(where string) (*os.File, error) {
 	number, ok := strings.CutPrefix(where, "fd:")
 	if !ok {
 		f, err := os.OpenFile(where, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)

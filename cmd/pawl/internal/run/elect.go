@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"errors"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 )
 
 const electHelp = `Have COMMAND run in one place at a time, wherever "pawl elect NAME" is called:
@@ -24,33 +19,6 @@ When the command ends by itself, pawl resigns and exits with its code. With
 
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that it waits for ever and goes on when the lock is lost.`
-
-func electCommand(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "elect NAME [flags] [--] COMMAND [ARG...]",
-		Short: "Run a command in one place at a time, again and again",
-		Long:  electHelp,
-		Example: `  pawl elect scheduler -- ./scheduler
-  pawl elect scheduler --max-hold 1h --grace 30s -- ./scheduler`,
-		DisableFlagParsing:    true, // see parseRun
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			return completeRun(a, cmd, args, word)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			e := &runArgs{elect: true}
-			if err := e.parse(args); errors.Is(err, pflag.ErrHelp) {
-				return cmd.Help()
-			} else if err != nil {
-				return err
-			}
-			return runWith(a, e, (*runner).run)
-		},
-	}
-	(&runArgs{elect: true}).flags(cmd.Flags()) // for the help text only
-	cmd.Flags().SortFlags = false
-	return cmd
-}
 
 const (
 	minElectPause = 100 * time.Millisecond
@@ -68,12 +36,10 @@ func (r *runner) terms(path string) (int, error) {
 		if !errors.As(err, &f) {
 			return code, err
 		}
-		if f.Kind != exit.Kinds[exit.Lost] && !(r.known && f.Kind == exit.Kinds[exit.Unavailable]) {
+		if f.Kind != exit.Kinds[exit.Lost] && !(r.Known && f.Kind == exit.Kinds[exit.Unavailable]) {
 			return code, err
 		}
-		if !r.quiet && !r.json {
-			r.say(strings.TrimSuffix(f.Line(), "; "+f.Hint) + "; standing for election again")
-		}
+		r.Note(strings.TrimSuffix(f.Line(), "; "+f.Hint) + "; standing for election again")
 		if time.Since(began) > time.Minute {
 			pause = minElectPause
 		}
@@ -89,8 +55,8 @@ func (r *runner) rest(d time.Duration) error {
 	over := time.After(d)
 	for {
 		select {
-		case sig := <-r.signals:
-			if err := r.signalled(sig); err != nil {
+		case sig := <-r.Signals:
+			if err := r.Signalled(sig); err != nil {
 				return err
 			}
 		case <-over:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"errors"
@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/doctor"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/manual"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/run"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/serve"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/show"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/top"
@@ -72,7 +74,8 @@ machine; --store or $PAWL_STORE names another one by URL:
 	}
 	root.PersistentFlags().VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
 	cli.ConnectFlag(root.PersistentFlags(), &a.Connect)
-	root.AddCommand(runCommand(a), electCommand(a), onceCommand(a), holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a))
+	root.AddCommand(run.Commands(a)...)
+	root.AddCommand(manual.Commands(a)...)
 	root.AddCommand(show.Commands(a)...)
 	root.AddCommand(admin.Commands(a)...)
 	root.AddCommand(top.Command(a), serve.Command(a), doctor.Command(a), bench.Command(a), versionCommand(a), manCommand(a))

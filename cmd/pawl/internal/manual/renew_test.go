@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manual
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/acquire"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/driver"
@@ -49,7 +50,7 @@ func slowStore(t *testing.T) (*stores.Store, driver.Driver) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	u, err := stores.Parse("memory:")
+	u, err := stores.Parse("mem:")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestAcquireExpiry(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &cli.App{Stdout: &out, JSON: true}
-		if err := tellLease(a, &runner{runArgs: &runArgs{name: "deploy", ttl: longTTL}, store: s}, lease); err != nil {
+		if err := tellLease(a, &acquire.Session{Args: &acquire.Args{Name: "deploy", TTL: longTTL}, Store: s}, lease); err != nil {
 			t.Fatal(err)
 		}
 		expires(t, out.String(), sent)

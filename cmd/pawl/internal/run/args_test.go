@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"errors"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/spf13/pflag"
-
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
-	"github.com/pawl-go/pawl/driver"
+	"github.com/spf13/pflag"
 )
+
+func parseRun(args []string) (*runArgs, error) {
+	a := newArgs("run")
+	return a, a.parse(args)
+}
 
 func TestParseRun(t *testing.T) {
 	for _, c := range []struct {
@@ -41,8 +41,8 @@ func TestParseRun(t *testing.T) {
 		{"-qw1s x cmd", "x", "cmd", time.Second},
 	} {
 		a, err := parseRun(strings.Fields(c.args))
-		if err != nil || a.name != c.name || strings.Join(a.command, " ") != c.command || a.wait != c.wait {
-			t.Errorf("%q: name %q, command %q, wait %v, error %v", c.args, a.name, a.command, a.wait, err)
+		if err != nil || a.Name != c.name || strings.Join(a.command, " ") != c.command || a.Wait != c.wait {
+			t.Errorf("%q: name %q, command %q, wait %v, error %v", c.args, a.Name, a.command, a.Wait, err)
 		}
 	}
 }
@@ -122,72 +122,10 @@ func FuzzParseRun(f *testing.F) {
 			}
 		case len(a.command) == 0 || !slices.Equal(args[len(args)-len(a.command):], a.command):
 			t.Fatalf("%q: the command is %q", args, a.command)
-		case !slices.Contains(args[:len(args)-len(a.command)], a.name):
-			t.Fatalf("%q: the name is %q", args, a.name)
+		case !slices.Contains(args[:len(args)-len(a.command)], a.Name):
+			t.Fatalf("%q: the name is %q", args, a.Name)
 		}
 	})
-}
-
-func TestFlagNames(t *testing.T) {
-	f := exit.As((&runner{runArgs: &runArgs{name: "TTL"}, store: &stores.Store{}}).lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
-	if got := f.Line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
-		t.Errorf("%s", got)
-	}
-}
-
-func TestClockOfTheStore(t *testing.T) {
-	for _, c := range []struct {
-		by   time.Duration
-		want string
-	}{
-		{time.Hour, "set forward by 1h0m0s: locks may have ended early"},
-		{-time.Minute, "set back by 1m0s: locks of crashed holders last"},
-	} {
-		said, told := new(lines), new(lines)
-		r := &runner{runArgs: &runArgs{name: "x"}, stderr: said, events: newEvents(told)}
-		r.stepped(pawl.Event{Server: "redis://host", Step: c.by})
-		r.events.close()
-		if !strings.Contains(told.String(), `"event":"clock"`) || !strings.Contains(told.String(), c.want) {
-			t.Errorf("the event is %s; want %q", told, c.want)
-		}
-		if !poll(func() bool {
-			return strings.HasPrefix(said.String(), "pawl: warning: the clock of redis://host was "+c.want)
-		}) {
-			t.Errorf("stderr is %q; want %q", said, c.want)
-		}
-	}
-}
-
-func TestSilentStoreIsTold(t *testing.T) {
-	const want = "redis://host does not answer, for 12s now"
-	said, told := new(lines), new(lines)
-	r := &runner{runArgs: &runArgs{name: "x"}, stderr: said, events: newEvents(told)}
-	r.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})
-	r.events.close()
-	if !strings.Contains(told.String(), `"event":"silent"`) || !strings.Contains(told.String(), want) {
-		t.Errorf("the event is %s; want %q", told, want)
-	}
-	if !poll(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
-		t.Errorf("stderr is %q; want %q", said, want)
-	}
-}
-
-// lines is what was written, by any goroutine.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestStartHint(t *testing.T) {

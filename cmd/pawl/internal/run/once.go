@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
-	"errors"
 	"fmt"
-	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+	"time"
 )
 
 const onceHelp = `Run COMMAND once in each turn of length --per; then pawl has to stay, as a
@@ -41,40 +35,13 @@ get the lock after --ttl; on a directory at once when pawl is killed.
 The flags, the environment of the command and the exit codes are those of
 "pawl run", but that busy is 0: it runs, or has run.`
 
-func onceCommand(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
-		Short: "Run a command once a day, or so, and stay to keep others from it",
-		Long:  onceHelp,
-		Example: `  pawl once --per 24h nightly -- ./backup.sh
-  pawl once --per 1h -q report -- ./report      in a crontab`,
-		DisableFlagParsing:    true, // see parseRun
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			return completeRun(a, cmd, args, word)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o := &runArgs{turns: true}
-			if err := o.parse(args); errors.Is(err, pflag.ErrHelp) {
-				return cmd.Help()
-			} else if err != nil {
-				return err
-			}
-			return runWith(a, o, (*runner).run)
-		},
-	}
-	(&runArgs{turns: true}).flags(cmd.Flags()) // for the help text only
-	cmd.Flags().SortFlags = false
-	return cmd
-}
-
 // checkTurn derives from --per for how long the lock is kept.
 func (a *runArgs) checkTurn() error {
-	if !a.turns {
+	if a.Verb != "once" {
 		return nil
 	}
 	if a.per <= 0 {
-		return exit.Usage("say how often", "try: pawl once --per 24h "+display.Quote(a.name)+" -- "+display.CommandLine(a.command))
+		return exit.Usage("say how often", "try: pawl once --per 24h "+display.Quote(a.Name)+" -- "+display.CommandLine(a.command))
 	}
 	// The next turn must find the lock free, though it begins a bit early: by a second where cron
 	// is late today, by an hour on the day on which clocks are put forward.
@@ -85,10 +52,10 @@ func (a *runArgs) checkTurn() error {
 // keeps says why the lock is kept when the command has ended, or returns "" if it is not.
 func (r *runner) keeps(status job.Status, left time.Duration) string {
 	switch {
-	case left <= 0, r.turns && status.ExitCode() != 0:
+	case left <= 0, r.args.Verb == "once" && status.ExitCode() != 0:
 		return ""
-	case r.turns:
-		return fmt.Sprintf("--per %v", r.per)
+	case r.args.Verb == "once":
+		return fmt.Sprintf("--per %v", r.args.per)
 	}
 	return "--min-hold"
 }

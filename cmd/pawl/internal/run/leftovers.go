@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/acquire"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 )
 
@@ -41,13 +42,13 @@ func (l *leftovers) Type() string { return "string" }
 // waits for nothing: mostly there is none, and Empty tells in a moment.
 func (s *supervisor) leave() {
 	s.job.Retire() // Ctrl-C is for us now
-	if s.leftovers == killLeftovers {
+	if s.args.leftovers == killLeftovers {
 		select {
 		case <-s.job.Empty():
 			return
 		case <-time.After(quick):
 		}
-		if s.job.End(s.killTime(), s.signals) {
+		if s.job.End(s.killTime(), s.Signals) {
 			return
 		}
 	}
@@ -60,10 +61,10 @@ const quick = 20 * time.Millisecond
 // tellLeftovers says what the lock is kept for.
 func (s *supervisor) tellLeftovers() {
 	left := s.job.Left()
-	e := event{Event: "leftovers", Lease: s.lease.ID(), Token: uint64(s.lease.Token())}
+	e := acquire.About("leftovers", s.lease, nil)
 	var names []string
 	for _, pid := range slices.Sorted(maps.Keys(left)) {
-		e.Left = append(e.Left, leftJSON{pid, left[pid]})
+		e.Left = append(e.Left, acquire.Left{PID: pid, Program: left[pid]})
 		if len(names) < 5 {
 			names = append(names, fmt.Sprintf("%d (%s)", pid, left[pid]))
 		}
@@ -75,9 +76,7 @@ func (s *supervisor) tellLeftovers() {
 	if more := len(left) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	s.tell(e)
-	if !s.json {
-		s.say(fmt.Sprintf("pawl: warning: the command has ended, but %q stays locked until what it left running ends too: pid %s; see --leftovers in pawl %s --help",
-			s.name, strings.Join(names, ", "), s.verb()))
-	}
+	s.Tell(e)
+	s.Warn(fmt.Sprintf("the command has ended, but %q stays locked until what it left running ends too: pid %s; see --leftovers in pawl %s --help",
+		s.Name, strings.Join(names, ", "), s.Verb))
 }

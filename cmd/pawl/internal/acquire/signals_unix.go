@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package main
+package acquire
 
 import (
 	"os"
@@ -41,6 +41,7 @@ func unlisten() { signal.Reset(others...) }
 // command.
 func keepWriting() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-func isContinue(s os.Signal) bool { return s == syscall.SIGCONT }
+// IsContinue reports whether a signal lets a process go on that was stopped.
+func IsContinue(s os.Signal) bool { return s == syscall.SIGCONT }
 
 func closeOnExec(fd int) { syscall.CloseOnExec(fd) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 const runHelp = `Take the lock NAME, run COMMAND, and give the lock back. pawl itself prints
 nothing unless it has to wait or fails, and the exit code is the command's own.

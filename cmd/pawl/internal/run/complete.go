@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"strings"
@@ -11,10 +11,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 )
 
-// completeRun completes the line of "pawl run". cobra cannot, because "run"
-// parses its flags itself.
-func completeRun(a *cli.App, cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	r := &runArgs{elect: cmd.Name() == "elect", turns: cmd.Name() == "once"}
+// complete completes the line of a command that parses its flags itself.
+func complete(a *cli.App, verb string, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	r := newArgs(verb)
 	fs := newRunFlags(r)
 	words, pending := runWords(fs, args)
 	if pending != nil {
@@ -27,7 +26,7 @@ func completeRun(a *cli.App, cmd *cobra.Command, args []string, word string) ([]
 	case len(words) < 2 && strings.HasPrefix(word, "-"):
 		return flagWords(fs, word), cobra.ShellCompDirectiveNoFileComp
 	case len(words) == 0:
-		a.Store = r.store
+		a.Store = r.Store
 		return a.Names(word), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveDefault // the command and its files

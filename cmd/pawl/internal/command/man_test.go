@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"io"
@@ -16,7 +16,7 @@ import (
 // a command of roff.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
-	if code := execute([]string{"man", dir}, io.Discard, os.Stderr); code != 0 {
+	if code := Execute([]string{"man", dir}, io.Discard, os.Stderr); code != 0 {
 		t.Fatalf("pawl man ends with %d", code)
 	}
 	for page, wants := range map[string][]string{

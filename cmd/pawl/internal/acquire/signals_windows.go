@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package acquire
 
 import (
 	"os"
@@ -23,6 +23,7 @@ func unlisten() {}
 
 func keepWriting() {}
 
-func isContinue(os.Signal) bool { return false }
+// IsContinue reports whether a signal lets a process go on that was stopped.
+func IsContinue(os.Signal) bool { return false }
 
 func closeOnExec(fd int) { syscall.CloseOnExec(syscall.Handle(fd)) }

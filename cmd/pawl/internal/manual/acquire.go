@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package manual is "pawl hold", "pawl acquire", "pawl renew" and "pawl release": leases of people
+// and scripts, which do their work outside of pawl.
+package manual
 
 import (
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/acquire"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
@@ -58,8 +61,13 @@ Exit codes:
   78       the store cannot have such leases
 The others are those of "pawl run".`
 
+// Commands are those that take a lease and leave the work to somebody else.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{holdCommand(a), acquireCommand(a), renewCommand(a), releaseCommand(a)}
+}
+
 func acquireCommand(a *cli.App) *cobra.Command {
-	h := &runArgs{apart: true, wait: cli.ForEver, busyCode: exit.Busy}
+	h := &acquire.Args{Verb: "acquire", Apart: true, Wait: cli.ForEver, BusyCode: exit.Busy}
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lease for a script, which renews and releases it",
@@ -69,27 +77,26 @@ func acquireCommand(a *cli.App) *cobra.Command {
 		Args:              cli.Args(1, 1, "try: pawl acquire deploy --ttl 20s"),
 		ValidArgsFunction: a.CompleteName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h.name, h.store, h.connect = args[0], a.Store, a.Connect
-			if err := h.checkLease(cmd.Flags()); err != nil {
+			h.Name, h.Store, h.Connect = args[0], a.Store, a.Connect
+			if err := h.Check(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := h.checkKind(cmd.Flags()); err != nil {
+			if err := h.CheckKind(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := noFiles(a, h.name); err != nil {
+			if err := noFiles(a, h.Name); err != nil {
 				return err
 			}
-			return runWith(a, h, func(r *runner) (int, error) { return acquireLease(a, r) })
+			return acquire.Run(a, h, waiting.AcquireCommand, func(s *acquire.Session) (int, error) { return take(a, s) })
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	h.waitFlags(fs)
-	cli.DurationVar(fs, &h.ttl, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
-	h.kindFlags(fs)
-	fs.StringVar(&h.why, "why", "", "`TEXT` for whoever meets the lock")
-	fs.StringVar(&h.who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
-	fs.BoolVarP(&h.quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
+	h.WaitFlags(fs)
+	cli.DurationVar(fs, &h.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which the store ends the lease, unless it is renewed")
+	h.KindFlags(fs)
+	h.PersonFlags(fs, "`TEXT` for whoever meets the lock")
+	fs.BoolVarP(&h.Quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
 	a.JSONFlag(cmd)
 	return cmd
 }
@@ -104,36 +111,30 @@ type leaseJSON struct {
 	Expires time.Time `json:"expires,omitzero"` // until when it is certainly held, in UTC and whole seconds
 }
 
-// acquireLease takes a lease and leaves it, once somebody has been told of it.
-func acquireLease(a *cli.App, r *runner) (int, error) {
-	return r.telling(waiting.AcquireCommand, func() (int, error) {
-		if _, err := adopter(r.store); err != nil {
-			return 0, err
-		}
-		if out, ok := a.Stdout.(*os.File); ok && display.ClosedOutput(out) {
-			return 0, exit.Fail(exit.System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(r.name)))
-		}
-		lease, err := r.acquire()
-		if err != nil {
-			return 0, err
-		}
-		if err := tellLease(a, r, lease); err != nil {
-			return 0, err // Close gives it back
-		}
-		r.store.KeepLeases = true
-		return 0, nil
-	})
+// take takes a lease and leaves it, once somebody has been told of it.
+func take(a *cli.App, s *acquire.Session) (int, error) {
+	if _, err := adopter(s.Store); err != nil {
+		return 0, err
+	}
+	if out, ok := a.Stdout.(*os.File); ok && display.ClosedOutput(out) {
+		return 0, exit.Fail(exit.System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(s.Name)))
+	}
+	lease, err := s.Acquire()
+	if err != nil {
+		return 0, err
+	}
+	if err := tellLease(a, s, lease); err != nil {
+		return 0, err // Close gives it back
+	}
+	s.Store.KeepLeases = true
+	return 0, nil
 }
 
-func tellLease(a *cli.App, r *runner, lease *pawl.Lease) error {
-	select {
-	case sig := <-r.signals:
-		if err := r.signalled(sig); err != nil {
-			return err
-		}
-	default:
+func tellLease(a *cli.App, s *acquire.Session, lease *pawl.Lease) error {
+	if err := s.Pending(); err != nil {
+		return err
 	}
-	return a.Print(leaseJSON{report.Schema, r.store.URL.String(), r.name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
+	return a.Print(leaseJSON{report.Schema, s.Store.URL.String(), s.Name, lease.ID(), uint64(lease.Token()), whole(lease.Deadline())}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, lease.ID(), lease.Token())
 		return err
 	})
@@ -141,15 +142,6 @@ func tellLease(a *cli.App, r *runner, lease *pawl.Lease) error {
 
 // whole returns the last whole second that is not after t.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
-
-// pid is that of the process that others are shown: a lease that outlives us is our
-// caller's.
-func (r *runner) pid() int {
-	if parent := os.Getppid(); r.apart && parent > 1 {
-		return parent
-	}
-	return os.Getpid()
-}
 
 // adopter returns the driver of a store whose leases can outlive the process that takes
 // them.

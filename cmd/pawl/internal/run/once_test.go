@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"strings"
@@ -12,15 +12,17 @@ import (
 
 // TestTurn: the next turn finds the lock free, also if it begins a tenth early.
 func TestTurn(t *testing.T) {
-	a := &runArgs{turns: true}
-	if err := a.parse(strings.Fields("--per 10h x -- cmd")); err != nil || a.minHold != 9*time.Hour || a.wait != 0 || a.busyCode != 0 {
-		t.Errorf("%v; kept for %v, waits for %v, busy is %d", err, a.minHold, a.wait, a.busyCode)
+	a := newArgs("once")
+	if err := a.parse(strings.Fields("--per 10h x -- cmd")); err != nil || a.minHold != 9*time.Hour || a.Wait != 0 || a.BusyCode != 0 {
+		t.Errorf("%v; kept for %v, waits for %v, busy is %d", err, a.minHold, a.Wait, a.BusyCode)
 	}
 }
 
 // TestTurnFailed: a command that has failed does not take the turn.
 func TestTurnFailed(t *testing.T) {
-	r := &runner{runArgs: &runArgs{turns: true, per: time.Hour}}
+	args := newArgs("once")
+	args.per = time.Hour
+	r := &runner{args: args}
 	for _, c := range []struct {
 		status job.Status
 		kept   bool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/acquire"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
 	"github.com/pawl-go/pawl/driver"
@@ -29,7 +30,7 @@ type supervisor struct {
 	over     bool      // the command itself has ended
 	warn     <-chan time.Time
 
-	interrupted bool // INT came
+	gotINT bool // it was INT, or a later one was
 }
 
 // supervise returns the command's status, or the failure after a loss. It returns when the
@@ -43,19 +44,11 @@ func (s *supervisor) supervise() (job.Status, error) {
 		if s.lease.Err() != nil || limited && left <= 0 {
 			return s.end()
 		}
-		var tick <-chan time.Time
-		if limited {
-			// At half time a renewal has moved the deadline, and the guard hears of
-			// it in good time: it ends the command a moment after left is over.
-			tick = time.After(min(max(left/2, 10*time.Millisecond), left, time.Second))
-		}
 		select {
 		case sig := <-s.job.Stops():
-			if s.job.Suspend(sig) && s.lease.Err() == nil {
-				s.job.Resume()
-			}
+			s.suspend(sig)
 		case <-ended:
-			if status, err := s.ended(); err != nil || s.leftovers == releaseLeftovers {
+			if status, err := s.ended(); err != nil || s.args.leftovers == releaseLeftovers {
 				return status, err
 			}
 			ended = nil
@@ -65,11 +58,28 @@ func (s *supervisor) supervise() (job.Status, error) {
 			return s.job.Status()
 		case <-s.warn:
 			s.tellLeftovers()
-		case sig := <-s.signals:
+		case sig := <-s.Signals:
 			s.signal(sig)
 		case <-s.lease.Done():
-		case <-tick:
+		case <-tick(left, limited):
 		}
+	}
+}
+
+// tick returns a channel that tells when to look again. At half time a renewal has moved the deadline, and
+// the guard hears of it in good time: it ends the command a moment after left is over.
+func tick(left time.Duration, limited bool) <-chan time.Time {
+	if !limited {
+		return nil
+	}
+	return time.After(min(max(left/2, 10*time.Millisecond), left, time.Second))
+}
+
+// suspend stops us with the command, as Ctrl-Z does. When we are continued the command is too, unless the
+// lease was lost meanwhile.
+func (s *supervisor) suspend(sig syscall.Signal) {
+	if s.job.Suspend(sig) && s.lease.Err() == nil {
+		s.job.Resume()
 	}
 }
 
@@ -95,7 +105,7 @@ func (s *supervisor) ended() (job.Status, error) {
 	if s.lease.Err() != nil || limited && (left <= 0 || s.late) && status.Signal != 0 {
 		err := s.cause()
 		s.tellLost(err)
-		return status, s.lost(err, s.clear(fmt.Sprintf("the command has ended (%v)", status)))
+		return status, s.Lost(err, s.clear(fmt.Sprintf("the command has ended (%v)", status)))
 	}
 	return status, nil
 }
@@ -105,9 +115,9 @@ func (s *supervisor) ended() (job.Status, error) {
 func (s *supervisor) release(status job.Status) error {
 	err := s.lease.Release(context.Background())
 	if errors.Is(err, pawl.ErrLost) {
-		return s.lost(err, fmt.Sprintf("by then the command had ended (%v)", status))
+		return s.Lost(err, fmt.Sprintf("by then the command had ended (%v)", status))
 	}
-	s.released(s.lease, err)
+	s.Released(s.lease, err)
 	return nil
 }
 
@@ -116,17 +126,15 @@ func (s *supervisor) release(status job.Status) error {
 // them. A store without expiry asks for the lock and does not take it, so we keep
 // it for them.
 func (s *supervisor) clear(then string) string {
-	if s.job.End(s.killTime(), s.signals) {
+	if s.job.End(s.killTime(), s.Signals) {
 		return then
 	}
 	const left = "the command was killed, but some of its processes have not gone"
-	if s.store.Guarantees().Expiry {
+	if s.Store.Guarantees().Expiry {
 		return left
 	}
-	if !s.json {
-		s.say(fmt.Sprintf("pawl: warning: some processes of the command do not end; %q stays locked until they do, or pawl gets INT or TERM", s.name))
-	}
-	if s.job.Gone(s.signals) {
+	s.Warn(fmt.Sprintf("some processes of the command do not end; %q stays locked until they do, or pawl gets INT or TERM", s.Name))
+	if s.job.Gone(s.Signals) {
 		return then
 	}
 	return left
@@ -142,11 +150,11 @@ func (s *supervisor) left() (left time.Duration, limited bool) {
 	// Deadline is computed anew by every call, from clocks that do not agree
 	// to the nanosecond.
 	if moved := d.Sub(s.deadline); moved > time.Millisecond || moved < -time.Millisecond {
-		s.late = s.late || !s.deadline.IsZero() && time.Until(s.deadline) < s.grace-job.Margin(s.grace)
+		s.late = s.late || !s.deadline.IsZero() && time.Until(s.deadline) < s.args.grace-job.Margin(s.args.grace)
 		s.deadline = d
 		s.job.Deadline(d)
 	}
-	return time.Until(d) - s.grace, true
+	return time.Until(d) - s.args.grace, true
 }
 
 // signal passes a signal on to the command's group.
@@ -154,12 +162,12 @@ func (s *supervisor) signal(sig os.Signal) {
 	n, ok := sig.(syscall.Signal)
 	switch {
 	case !ok:
-	case isContinue(sig):
+	case acquire.IsContinue(sig):
 		if s.lease.Err() == nil {
 			s.job.Resume()
 		}
 	case n == syscall.SIGINT || n == syscall.SIGTERM:
-		s.interrupted = s.interrupted || n == syscall.SIGINT
+		s.gotINT = s.gotINT || n == syscall.SIGINT
 		s.ask(n)
 	default:
 		s.pass(n)
@@ -197,7 +205,7 @@ func (s *supervisor) end() (job.Status, error) {
 	if s.over {
 		then = "the command had ended, and what it had left running was stopped"
 	}
-	return job.Status{}, s.lost(err, s.clear(then))
+	return job.Status{}, s.Lost(err, s.clear(then))
 }
 
 // cause returns why the command is ended.
@@ -205,12 +213,12 @@ func (s *supervisor) cause() error {
 	if err := s.lease.Err(); err != nil {
 		return err
 	}
-	if s.maxHold > 0 && time.Since(s.began) > s.maxHold-s.grace-s.grace/2 {
-		return fmt.Errorf("%w: the %v of --max-hold are over, but for the last %v, in which the command has to stop (--grace)", pawl.ErrLost, s.maxHold, driver.ForPeople(s.grace))
+	if s.MaxHold > 0 && time.Since(s.began) > s.MaxHold-s.args.grace-s.args.grace/2 {
+		return fmt.Errorf("%w: the %v of --max-hold are over, but for the last %v, in which the command has to stop (--grace)", pawl.ErrLost, s.MaxHold, driver.ForPeople(s.args.grace))
 	}
-	late := fmt.Errorf("%w: it was not renewed until %v before its end", pawl.ErrLost, driver.ForPeople(s.grace))
-	if trouble := s.trouble.Load(); trouble != nil {
-		return fmt.Errorf("%w (last renewal: %w)", late, *trouble)
+	late := fmt.Errorf("%w: it was not renewed until %v before its end", pawl.ErrLost, driver.ForPeople(s.args.grace))
+	if trouble := s.Trouble(); trouble != nil {
+		return fmt.Errorf("%w (last renewal: %w)", late, trouble)
 	}
 	return late
 }
@@ -218,18 +226,18 @@ func (s *supervisor) cause() error {
 // killTime returns when the command must be killed if it does not stop.
 func (s *supervisor) killTime() time.Time {
 	now, d := time.Now(), s.lease.Deadline()
-	kill := now.Add(s.grace)
+	kill := now.Add(s.args.grace)
 	if !d.IsZero() {
-		if last := d.Add(-job.Margin(s.grace)); last.Before(kill) {
+		if last := d.Add(-job.Margin(s.args.grace)); last.Before(kill) {
 			kill = last
 		}
 	}
-	if s.lease.Err() != nil && s.store.Guarantees().Expiry {
+	if s.lease.Err() != nil && s.Store.Guarantees().Expiry {
 		return now // the store may have given the lock to somebody else
 	}
 	return kill
 }
 
 func (s *supervisor) tellLost(err error) {
-	s.tell(event{Event: "lost", Lease: s.lease.ID(), Token: uint64(s.lease.Token()), Error: errorText(err)})
+	s.Tell(acquire.About("lost", s.lease, err))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"fmt"
@@ -31,4 +31,14 @@ func unknownCommand(root *cobra.Command, word string) *exit.Failure {
 		hint = "did you mean pawl " + meant + "? " + hint
 	}
 	return exit.Usage(fmt.Sprintf("unknown command %q for \"pawl\"", display.Shorten(word, 40)), hint)
+}
+
+// unknownWord returns the word of the command line that should be a command and is none, or "".
+func unknownWord(root *cobra.Command, args []string) string {
+	if _, _, err := root.Find(args); err == nil {
+		return ""
+	}
+	root.Flags().SetInterspersed(false)
+	_ = root.ParseFlags(args) // up to that word
+	return root.Flags().Arg(0)
 }

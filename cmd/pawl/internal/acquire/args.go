@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acquire
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/spf13/pflag"
+)
+
+// Args say which lease a command wants, and what it tells meanwhile.
+type Args struct {
+	Verb       string // that the command line begins with
+	Name       string
+	Store      string
+	Connect    time.Duration
+	Wait       time.Duration // negative: for ever
+	NoWait     bool
+	InDeadlock bool // wait also there
+	TTL        time.Duration
+	MaxHold    time.Duration
+	Shared     bool
+	Slots      int
+	Apart      bool // the lease outlives the process
+	Why, Who   string
+	Quiet      bool
+	JSON       bool
+	Events     string
+	BusyCode   int
+
+	canWait bool // it has --wait
+}
+
+// WaitFlags says for how long to wait.
+func (a *Args) WaitFlags(fs *pflag.FlagSet) {
+	a.canWait = true
+	fs.VarP((*cli.Duration)(&a.Wait), "wait", "w", "wait at most this `DURATION` for the lock, such as 5m; 5 is five seconds (default for ever, as long as the store answers)")
+	fs.BoolVarP(&a.NoWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	fs.BoolVar(&a.InDeadlock, "wait-in-deadlock", false, "keep waiting in a deadlock")
+}
+
+// KindFlags says of which kind the lease is.
+func (a *Args) KindFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&a.Shared, "shared", false, "share the lock with others that share it, as readers do")
+	fs.IntVar(&a.Slots, "slots", 0, "let `N` have the lock at a time; everybody must give the same number")
+}
+
+// PersonFlags says who wants the lease, and why.
+func (a *Args) PersonFlags(fs *pflag.FlagSet, why string) {
+	fs.StringVar(&a.Why, "why", "", why)
+	fs.StringVar(&a.Who, "who", os.Getenv("PAWL_WHO"), "`TEXT` to show instead of user and host (default $PAWL_WHO)")
+}
+
+// Check looks at what the parser cannot, but for the kind.
+func (a *Args) Check(fs *pflag.FlagSet) error {
+	if err := stores.CheckName(a.Name, a.Store); err != nil {
+		return err
+	}
+	if a.NoWait {
+		if fs.Changed("wait") && a.Wait != 0 {
+			return exit.Usage("--no-wait and --wait contradict each other", "use one of them")
+		}
+		a.Wait = 0
+	}
+	if len(a.Why) > 512 || strings.ContainsRune(a.Why, 0) {
+		return exit.Usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+	}
+	if a.TTL < driver.MinTTL {
+		return exit.Usage(fmt.Sprintf("--ttl %v is too short", a.TTL),
+			fmt.Sprintf("use at least %v; 10s to 60s suits most work", driver.MinTTL))
+	}
+	return nil
+}
+
+// CheckKind looks at the flags of KindFlags.
+func (a *Args) CheckKind(fs *pflag.FlagSet) error {
+	if a.Shared && fs.Changed("slots") {
+		return exit.Usage("--shared and --slots contradict each other", "use one of them")
+	}
+	if fs.Changed("slots") && a.Slots < 1 {
+		return exit.Usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.Slots), "use 1 or more")
+	}
+	return nil
+}
+
+// pid is that of the process that others are shown: a lease that outlives us is our
+// caller's.
+func (a *Args) pid() int {
+	if parent := os.Getppid(); a.Apart && parent > 1 {
+		return parent
+	}
+	return os.Getpid()
+}

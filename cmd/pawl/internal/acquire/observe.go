@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acquire
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func (s *Session) suspect(e pawl.Event) {
+	if e.Err != nil {
+		s.trouble.Store(&e.Err)
+	}
+	s.Tell(Event{Event: "suspect", Lease: e.Lease, Token: uint64(e.Token), Error: errorText(e.Err)})
+}
+
+// closed notes that the store grants nothing for a while.
+func (s *Session) closed(e pawl.Event) {
+	s.opens.Store(time.Now().Add(e.Left).UnixNano())
+	s.wake()
+}
+
+// wake makes a waiter look once more, and tell.
+func (s *Session) wake() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// quarantine returns for how long the store grants nothing, as far as it is known.
+func (s *Session) quarantine() time.Duration { return max(0, time.Until(time.Unix(0, s.opens.Load()))) }
+
+// silent tells that the store is away: what was said of the holder, and of the next in line, may be no
+// longer true.
+func (s *Session) silent(e pawl.Event) {
+	text := fmt.Sprintf("%s does not answer, for %v now", e.Server, e.Waited.Round(time.Second))
+	s.Tell(Event{Event: "silent", Error: text})
+	if s.waiting.Load() {
+		s.wake() // to look, and to tell what it sees
+		return
+	}
+	if !s.Quiet {
+		s.Warn(text)
+	}
+}
+
+func (s *Session) stepped(e pawl.Event) {
+	what, so := "forward", "locks may have ended early"
+	if e.Step < 0 {
+		what, so = "back", "locks of crashed holders last for so much longer, unless they are broken"
+	}
+	text := fmt.Sprintf("the clock of %s was set %s by %v: %s", e.Server, what, e.Step.Abs().Round(time.Millisecond), so)
+	s.Tell(Event{Event: "clock", Error: text})
+	s.Warn(text)
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package acquire gets a lease for the commands that take one: run, elect, once, hold and acquire. It
+// tells a person or a program what happens meanwhile, and ends with signals.
+package acquire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Session is one command that takes leases, with an open store.
+type Session struct {
+	*Args
+	Store   *stores.Store
+	Signals chan os.Signal
+	Known   bool // the store has told who has the lock, or that we have it
+
+	Interrupted bool // INT has ended us while we waited, or the command through us
+	Keyboard    bool // Ctrl-C has ended the command in the foreground
+
+	stderr  io.Writer
+	events  *events
+	trouble atomic.Pointer[error] // of the last renewal that failed
+	opens   atomic.Int64          // when the store grants again, in Unix nanoseconds
+	news    chan struct{}         // gets something when that has changed, or when the store is silent
+	waiting atomic.Bool           // for the lock
+}
+
+// Run calls do with a session whose store is open, and tells of its failure. Others are shown
+// the command.
+func Run(a *cli.App, args *Args, command string, do func(*Session) (int, error)) (err error) {
+	s := &Session{Args: args, stderr: a.Stderr}
+	a.Code, err = s.run(command, do)
+	a.Interrupted, a.Keyboard = s.Interrupted, s.Keyboard
+	return err
+}
+
+func (s *Session) run(command string, do func(*Session) (int, error)) (int, error) {
+	if err := s.openEvents(); err != nil {
+		return 0, err
+	}
+	defer s.events.close()
+	code, err := s.opened(command, do)
+	if err == nil {
+		return code, nil
+	}
+	f := exit.As(err)
+	if f.Kind == exit.Kinds[exit.Busy] {
+		f.Code = s.BusyCode
+		f.Told = s.Quiet
+	}
+	s.Tell(Event{Event: "failed", Kind: f.Kind, Code: &f.Code, Error: f.Error()})
+	f.Told = f.Told || s.JSON
+	return 0, f
+}
+
+func (s *Session) openEvents() error {
+	var sinks []io.Writer
+	if s.JSON {
+		sinks = append(sinks, s.stderr)
+	}
+	if s.Args.Events != "" {
+		f, err := openSink(s.Args.Events)
+		if err != nil {
+			return err
+		}
+		sinks = append(sinks, f)
+	}
+	s.events = newEvents(sinks...)
+	return nil
+}
+
+// Tell writes an event for programs.
+func (s *Session) Tell(e Event) {
+	e.Name = s.Name
+	s.events.tell(e)
+}
+
+// opened calls do with an open store, and with signals that go to s.
+func (s *Session) opened(command string, do func(*Session) (int, error)) (int, error) {
+	opts := &pawl.Options{
+		TTL:      s.TTL,
+		Holder:   pawl.Holder{Who: s.Who, PID: s.pid(), Command: command},
+		Observer: pawl.Observer{Suspect: s.suspect, Closed: s.closed, Stepped: s.stepped, Silent: s.silent},
+	}
+	s.news = make(chan struct{}, 1)
+	var err error
+	if s.Store, err = stores.Open(s.Args.Store, s.Connect, opts, true); err != nil {
+		return 0, err
+	}
+	defer s.Store.Close()
+
+	keepWriting()
+	s.Signals = make(chan os.Signal, 16)
+	listen(s.Signals, ending)
+	defer signal.Stop(s.Signals)
+	return do(s)
+}
+
+// Released tells of the release, which may have failed.
+func (s *Session) Released(lease *pawl.Lease, err error) {
+	s.Tell(About("released", lease, err))
+	if err != nil {
+		select { // the process is about to end, but does not wait for a reader for ever
+		case <-s.Warn(strings.TrimPrefix(err.Error(), "pawl: ") + "; the store ends the lease when its time is over"):
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Lost returns the failure for a lost lease.
+func (s *Session) Lost(err error, then string) error {
+	text := err.Error()
+	if l := new(pawl.LostError); errors.As(err, &l) {
+		text = l.Error()
+	}
+	return exit.Fail(exit.Lost, fmt.Sprintf("%q: %s; %s", s.Name, text, then), "see: "+s.Store.Show(s.Name))
+}
+
+// Signalled returns the failure of a signal that ends us while there is no command.
+// It returns nil for one of the others, which was for the command of the term before.
+func (s *Session) Signalled(sig os.Signal) error {
+	if !slices.Contains(ending, sig) {
+		return nil
+	}
+	n, _ := sig.(syscall.Signal)
+	s.Interrupted = n == syscall.SIGINT
+	return &exit.Failure{Code: 128 + int(n), Kind: "interrupted", Text: sig.String(), Told: true}
+}
+
+// Pending returns the failure of a signal that has come, if it is one that ends us.
+func (s *Session) Pending() error {
+	select {
+	case sig := <-s.Signals:
+		return s.Signalled(sig)
+	default:
+		return nil
+	}
+}
+
+// Forward makes signals go to s that only a command has use for. They have their effect on us
+// again when stop is called.
+func (s *Session) Forward() (stop func()) {
+	listen(s.Signals, others)
+	return unlisten
+}
+
+// Trouble returns the error of the last renewal that failed, or nil.
+func (s *Session) Trouble() error {
+	if err := s.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Note says something that is not needed on stderr.
+func (s *Session) Note(line string) {
+	if !s.Quiet && !s.JSON {
+		s.say(line)
+	}
+}
+
+// Warn writes a warning on stderr. With --json there is an event instead. The result is as that of say.
+func (s *Session) Warn(text string) <-chan struct{} {
+	if s.JSON {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return s.say("pawl: warning: " + text)
+}
+
+// say writes a line on stderr. The result is closed when that is done. Nothing
+// that matters may wait for it: with Ctrl-S on the terminal, or a full pipe, it
+// takes for ever.
+func (s *Session) say(line string) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fmt.Fprintln(s.stderr, display.Printable(line))
+	}()
+	return done
+}
+
+// Keep keeps the lease until end, or until a signal that ends us. It returns an error if the
+// lease is lost before.
+func (s *Session) Keep(lease *pawl.Lease, end driver.Instant) error {
+	for {
+		if err := lease.Err(); err != nil {
+			return err
+		}
+		left := end.Sub(driver.Now())
+		if left <= 0 {
+			return nil
+		}
+		select {
+		case sig := <-s.Signals:
+			if slices.Contains(ending, sig) {
+				return nil
+			}
+		case <-lease.Done():
+		case <-time.After(min(left, time.Second)): // timers stand still while the machine sleeps
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acquire
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sync"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestFlagNames(t *testing.T) {
+	f := exit.As((&Session{Args: &Args{Name: "TTL"}, Store: &stores.Store{}}).Lost(&pawl.LostError{Reason: driver.Limit}, "it ended"))
+	if got := f.Line(); !strings.HasPrefix(got, `pawl: lost: "TTL": `) || !strings.Contains(got, "as --max-hold allows") || strings.Contains(got, "MaxHold") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestClockOfTheStore(t *testing.T) {
+	for _, c := range []struct {
+		by   time.Duration
+		want string
+	}{
+		{time.Hour, "set forward by 1h0m0s: locks may have ended early"},
+		{-time.Minute, "set back by 1m0s: locks of crashed holders last"},
+	} {
+		said, told := new(lines), new(lines)
+		s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
+		s.stepped(pawl.Event{Server: "redis://host", Step: c.by})
+		s.events.close()
+		if !strings.Contains(told.String(), `"event":"clock"`) || !strings.Contains(told.String(), c.want) {
+			t.Errorf("the event is %s; want %q", told, c.want)
+		}
+		if !written(func() bool {
+			return strings.HasPrefix(said.String(), "pawl: warning: the clock of redis://host was "+c.want)
+		}) {
+			t.Errorf("stderr is %q; want %q", said, c.want)
+		}
+	}
+}
+
+func TestSilentStoreIsTold(t *testing.T) {
+	const want = "redis://host does not answer, for 12s now"
+	said, told := new(lines), new(lines)
+	s := &Session{Args: &Args{Name: "x"}, stderr: said, events: newEvents(told)}
+	s.silent(pawl.Event{Server: "redis://host", Waited: 12 * time.Second})
+	s.events.close()
+	if !strings.Contains(told.String(), `"event":"silent"`) || !strings.Contains(told.String(), want) {
+		t.Errorf("the event is %s; want %q", told, want)
+	}
+	if !written(func() bool { return strings.HasPrefix(said.String(), "pawl: warning: "+want) }) {
+		t.Errorf("stderr is %q; want %q", said, want)
+	}
+}
+
+// lines is what was written, by any goroutine.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// written waits until ok returns true: what is said is written by a goroutine.
+func written(ok func() bool) bool {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acquire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
+)
+
+// Acquire waits for the lease as long as the user allows, or until a signal.
+func (s *Session) Acquire() (*pawl.Lease, error) {
+	s.waiting.Store(true)
+	defer s.waiting.Store(false)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := s.within(ctx); err != nil {
+		return nil, err
+	}
+	results := make(chan result, 1)
+	go func() {
+		lease, err := s.ask(ctx)
+		results <- result{lease, err}
+	}()
+	l := newLookout(s)
+	defer l.next.Stop()
+	for {
+		select {
+		case res := <-results:
+			if res.err != nil {
+				return nil, s.refused(res.err)
+			}
+			return res.lease, nil
+		case sig := <-s.Signals:
+			end := s.Signalled(sig)
+			if end == nil {
+				continue
+			}
+			cancel()
+			// The lease may have been granted in this very moment.
+			if res := <-results; res.lease != nil {
+				_ = res.lease.Release(ctx)
+			}
+			return nil, end
+		case <-l.next.C:
+			l.begin(ctx)
+		case <-l.news:
+			go l.look(ctx, true)
+		case n := <-l.notices:
+			l.tell(n)
+		}
+	}
+}
+
+// result is what the client has answered.
+type result struct {
+	lease *pawl.Lease
+	err   error
+}
+
+// lookout looks at the lock while somebody waits for it, and tells of what has changed.
+type lookout struct {
+	*Session
+	next    *time.Timer     // for the next look
+	news    <-chan struct{} // Session.news, once the first look has begun
+	notices chan waiting.Notice
+	watch   waiting.Outage
+}
+
+func newLookout(s *Session) *lookout {
+	return &lookout{Session: s, next: time.NewTimer(waiting.Patience), notices: make(chan waiting.Notice, 1),
+		watch: waiting.Outage{Servers: s.Store.Guarantees().Expiry}}
+}
+
+// begin looks once more. The first look is told in any case, and with it what has been news until then.
+func (l *lookout) begin(ctx context.Context) {
+	first := l.news == nil
+	if first && len(l.Session.news) > 0 {
+		<-l.Session.news
+	}
+	l.news = l.Session.news
+	go l.look(ctx, first)
+}
+
+// look asks the store, which may be slow.
+func (l *lookout) look(ctx context.Context, tell bool) {
+	n := l.Session.look(ctx)
+	n.Tell = tell
+	l.notices <- n
+}
+
+// tell tells of a look if there is news in it, and sets the time of the next. Where no server is asked,
+// there is no next one.
+func (l *lookout) tell(n waiting.Notice) {
+	l.Known = l.Known || n.Info != nil
+	if l.watch.Told(&n, time.Now()) && !n.Mine(l.pid()) {
+		l.announce(n)
+	}
+	if l.watch.Servers {
+		l.next.Reset(n.Pace())
+	}
+}
+
+// within returns an error if we are part of a command that runs under the very
+// lock, which would never end.
+func (s *Session) within(ctx context.Context) error {
+	if len(nested.Held()) == 0 {
+		return nil
+	}
+	return nested.Surrounding(s.look(ctx).Info, "pawl "+s.Verb)
+}
+
+func (s *Session) ask(ctx context.Context) (*pawl.Lease, error) {
+	opts := []pawl.Option{pawl.Why(s.Why), pawl.MaxHold(s.MaxHold)}
+	for _, h := range nested.Held() {
+		opts = append(opts, pawl.Holding(h.Name, h.Lease))
+	}
+	if s.InDeadlock {
+		opts = append(opts, pawl.WaitInDeadlock())
+	}
+	if s.Shared {
+		opts = append(opts, pawl.Shared())
+	}
+	if s.Apart {
+		opts = append(opts, pawl.NoRenew()) // so that the store gives it the whole TTL
+	}
+	if s.Slots > 0 {
+		opts = append(opts, pawl.Slots(s.Slots))
+	}
+	if s.Wait == 0 {
+		return s.Store.TryAcquire(ctx, s.Name, opts...)
+	}
+	if s.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.Wait)
+		defer cancel()
+	}
+	for {
+		lease, err := s.Store.Acquire(ctx, s.Name, opts...)
+		if err != nil || s.whole(ctx, lease) {
+			return lease, err
+		}
+		_ = lease.Release(ctx) // it cannot be renewed: wait again, or hear why not
+	}
+}
+
+// whole sees to it that a lease lasts long enough for the command to be stopped in
+// order. One that was handed over just now may end in a second, unless it is renewed.
+func (s *Session) whole(ctx context.Context, lease *pawl.Lease) bool {
+	d := lease.Deadline()
+	return d.IsZero() || time.Until(d) > s.TTL/2 || lease.Extend(ctx, s.TTL) == nil
+}
+
+// refused returns the failure for an error of acquiring.
+func (s *Session) refused(err error) error {
+	show := "see: " + s.Store.Show(s.Name)
+	var held *pawl.HeldError
+	var closed *pawl.ClosedError
+	var dead *pawl.DeadlockError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return s.inVain(err)
+	case errors.As(err, &closed):
+		return s.closedFailure(closed.Left, "")
+	case errors.As(err, &dead):
+		return exit.Fail(exit.Busy, fmt.Sprintf("%q: %v", s.Name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
+	case errors.As(err, &held):
+		if s.canWait {
+			show = "wait for it with --wait 5m, or " + show
+		}
+		return exit.Fail(exit.Busy, fmt.Sprintf("%q: %s", s.Name, display.HeldBy(held.Info)), show)
+	}
+	return exit.OfStore(err, s.Store.URL.String())
+}
+
+// inVain returns the failure when the time to wait is over.
+func (s *Session) inVain(err error) error {
+	waited := fmt.Sprintf("waited %v in vain; ", s.Wait)
+	if s.quarantine() > 0 {
+		return s.closedFailure(s.quarantine(), waited)
+	}
+	n := s.look(context.Background())
+	if n.Failed != nil {
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s", s.Name, waited, n.Silence(s.Store.URL)), "check it, and the network on the way")
+	}
+	text := fmt.Sprintf("%q: %s", s.Name, strings.TrimSuffix(waited, "; "))
+	if held := new(pawl.HeldError); errors.As(err, &held) {
+		text += "; " + display.HeldBy(held.Info)
+	} else if n.Info != nil && len(n.Info.Holders) > 0 {
+		text += "; " + display.HeldBy(n.Info)
+	}
+	return exit.Fail(exit.Busy, text, "wait longer, or see: "+s.Store.Show(s.Name))
+}
+
+func (s *Session) closedFailure(left time.Duration, before string) error {
+	return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", s.Name, before, waiting.ClosedFor(left)),
+		fmt.Sprintf("wait with --wait %v, or, if nobody can hold a lock, see: pawl bless --help", (left+time.Minute-1).Truncate(time.Minute)))
+}
+
+func (s *Session) look(ctx context.Context) waiting.Notice {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	n := waiting.Notice{Ahead: -1, Quarantine: s.quarantine(), Began: time.Now()}
+	info, err := s.Store.Inspect(ctx, s.Name)
+	switch {
+	case err == nil:
+		n.Info = info
+		if s.Store.Guarantees().FIFO { // else the queue says nothing of the order
+			n.Ahead = waiting.Place(info, s.pid())
+		}
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, pawl.ErrDenied), errors.Is(err, context.DeadlineExceeded):
+		n.Failed = err
+	}
+	return n
+}
+
+func (s *Session) announce(n waiting.Notice) {
+	e := Event{Event: "waiting", Closed: n.Quarantine.Round(time.Millisecond).Seconds()}
+	if n.Ahead >= 0 {
+		e.Ahead = &n.Ahead
+	}
+	if n.Info != nil {
+		e.Holders = report.LockOf(n.Info).Holders
+	}
+	if n.Failed != nil {
+		e.Unanswered, e.Error = n.Away.Round(time.Millisecond).Seconds(), n.Failed.Error()
+	}
+	s.Tell(e)
+	s.Note(n.Line(s.Name, s.Store.URL))
+}

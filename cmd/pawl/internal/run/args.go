@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/acquire"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// runArgs is the command line of "pawl run", "pawl elect" or "pawl once".
+type runArgs struct {
+	acquire.Args
+	command []string
+
+	grace     time.Duration
+	minHold   time.Duration
+	per       time.Duration // of once
+	leftovers leftovers
+
+	keepPasswords bool
+	publish       bool
+}
+
+func newArgs(verb string) *runArgs { return &runArgs{Args: acquire.Args{Verb: verb}} }
+
+const defaultGrace = 10 * time.Second
+
+func (a *runArgs) flags(fs *pflag.FlagSet) {
+	a.Wait, a.BusyCode, a.leftovers = cli.ForEver, exit.Busy, waitLeftovers
+	fs.VarP((*cli.StoreFlag)(&a.Store), "store", "s", "`URL` of the store (default $PAWL_STORE, or else the file store)")
+	plain := a.Verb == "run"
+	if a.Verb == "once" {
+		a.Wait, a.BusyCode = 0, 0
+		cli.DurationVar(fs, &a.per, "per", 0, "run it once in each turn of this `DURATION` (required)")
+	}
+	if plain {
+		a.WaitFlags(fs)
+	}
+	cli.DurationVar(fs, &a.TTL, "ttl", pawl.DefaultTTL, "`DURATION` after which others get the lock if this machine dies")
+	cli.DurationVar(fs, &a.grace, "grace", defaultGrace, "`DURATION` between TERM and KILL when the lock is lost (a third of --ttl if that is less)")
+	if a.Verb != "once" {
+		cli.DurationVar(fs, &a.MaxHold, "max-hold", 0, "have the lock for this `DURATION` at most: TERM comes --grace before")
+	}
+	if plain {
+		cli.DurationVar(fs, &a.minHold, "min-hold", 0, "have the lock for this `DURATION` at least, also if the command ends before")
+	}
+	fs.Var(&a.leftovers, "leftovers", "what the command leaves running when it ends: `HOW` is wait (keep the lock until it ends), kill, or release (it goes on without the lock)")
+	if plain {
+		a.KindFlags(fs)
+	}
+	a.PersonFlags(fs, "`TEXT` for whoever meets the lock")
+	fs.BoolVar(&a.publish, "publish-command-line", false, "show whoever meets the lock the whole command line, not just the program")
+	fs.BoolVar(&a.JSON, "json", false, "tell events as JSON lines on stderr, instead of text")
+	fs.StringVar(&a.Events, "events", "", "write events as JSON lines to `FILE`, or fd:N")
+	fs.BoolVarP(&a.Quiet, "quiet", "q", false, "say nothing while waiting, nor when it is busy")
+	fs.BoolVar(&a.keepPasswords, "keep-passwords", false, "let the command inherit $PAWL_REDIS_PASSWORD and its kind")
+	cli.ConnectFlag(fs, &a.Connect)
+	if a.Verb != "elect" {
+		fs.IntVarP(&a.BusyCode, "busy-code", "E", a.BusyCode, "exit code `N` if the lock was busy")
+	}
+}
+
+// parse parses what follows the verb. Flags are looked for up to the first word
+// of the command: before the name, and once more after it. The command's own
+// words are never looked at.
+func (a *runArgs) parse(args []string) error {
+	fs := newRunFlags(a)
+	if err := fs.Parse(args); err != nil {
+		return a.flagError(fs, args, err)
+	}
+	words := fs.Args()
+	if len(words) == 0 {
+		return exit.Usage("no name and no command", "try: pawl "+a.Verb+" deploy -- make deploy")
+	}
+	dash := fs.ArgsLenAtDash() == 0
+	a.Name, words = words[0], words[1:]
+	if dash {
+		// "run -- NAME -- CMD": for a name that looks like a flag. Any other was more
+		// likely forgotten, and the command's first word must not be taken for it.
+		if len(words) > 0 && words[0] == "--" {
+			words = words[1:]
+		} else if len(words) > 0 && !strings.HasPrefix(a.Name, "-") {
+			return exit.Usage(`there is no name before "--"`, "try: pawl "+a.Verb+" NAME -- "+display.Shorten(display.Quote(a.Name), 40)+" …")
+		}
+	} else if len(words) > 0 {
+		if err := fs.Parse(words); err != nil {
+			return a.flagError(fs, words, err)
+		}
+		words = fs.Args()
+	}
+	a.command = words
+	return a.check(fs)
+}
+
+func newRunFlags(a *runArgs) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(a.Verb, pflag.ContinueOnError)
+	fs.SetInterspersed(false)
+	fs.Usage = func() {}
+	fs.SortFlags = false
+	a.flags(fs)
+	return fs
+}
+
+// flagError says what to type instead. pflag's words are kept: they name the
+// flag.
+func (a *runArgs) flagError(fs *pflag.FlagSet, args []string, err error) error {
+	help := "see pawl " + a.Verb + " --help"
+	var missing *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case errors.As(err, &missing):
+		help = cli.LikeFlag(err, fs) + help
+		if !slices.Contains(args, "--") {
+			help += `; put "--" before a command that begins with "-"`
+		}
+		return exit.Usage(display.Shorten(err.Error(), 200), help)
+	case errors.Is(err, cli.ErrNegative) && errors.As(err, &value) && value.GetFlag().Name == "wait":
+		return exit.Usage(display.Shorten(err.Error(), 200), "leave --wait out to wait for ever, or use -n not to wait")
+	case errors.As(err, &value) && (value.GetFlag().Value.Type() == "duration"):
+		return exit.Usage(display.Shorten(err.Error(), 200), "durations look like 500ms, 30s, 5m or 1h30m")
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "int":
+		return exit.Usage(fmt.Sprintf("--%s %q is no number", value.GetFlag().Name, display.Shorten(value.GetValue(), 40)), "use a whole number, such as 3")
+	}
+	return exit.Usage(display.Shorten(err.Error(), 200), help)
+}
+
+// check looks at what the parser cannot.
+func (a *runArgs) check(fs *pflag.FlagSet) error {
+	if err := a.Check(fs); err != nil {
+		return err
+	}
+	if len(a.command) == 0 {
+		return exit.Usage(fmt.Sprintf("no command to run under %q", a.Name),
+			"put it behind the name: pawl "+a.Verb+" "+display.Quote(a.Name)+" -- make deploy")
+	}
+	if a.command[0] == "" {
+		return exit.Usage("the command's name is empty", "is a variable of your script empty?")
+	}
+	if a.BusyCode < 0 || a.BusyCode > 255 {
+		return exit.Usage(fmt.Sprintf("--busy-code %d is no exit code", a.BusyCode), "use 0 to 255")
+	}
+	if err := a.CheckKind(fs); err != nil {
+		return err
+	}
+	if err := a.checkTurn(); err != nil {
+		return err
+	}
+	return a.checkTimes(fs)
+}
+
+func (a *runArgs) checkTimes(fs *pflag.FlagSet) error {
+	if a.MaxHold < 0 || fs.Changed("max-hold") && a.MaxHold < driver.MinTTL {
+		return exit.Usage(fmt.Sprintf("--max-hold %v is too short", a.MaxHold), "use something like 1h, or leave it out")
+	}
+	if a.MaxHold > 0 && a.minHold >= a.MaxHold {
+		return exit.Usage(fmt.Sprintf("--min-hold %v is not shorter than --max-hold %v", a.minHold, a.MaxHold), "use less, or leave it out")
+	}
+	// The command is asked to stop one grace before the end. It must have some
+	// time to work before that, also when one renewal comes late.
+	limit, what := a.TTL, "--ttl"
+	if a.MaxHold > 0 && a.MaxHold < limit {
+		limit, what = a.MaxHold, "--max-hold"
+	}
+	if !fs.Changed("grace") {
+		a.grace = min(defaultGrace, limit/3)
+	}
+	if a.grace <= 0 || a.grace >= limit/2 {
+		return exit.Usage(fmt.Sprintf("--grace %v does not fit %s %v", a.grace, what, limit),
+			fmt.Sprintf("use less than half of it, or a larger %s", what))
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package run is "pawl run", "pawl elect" and "pawl once": commands that run under a lock.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/acquire"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/cli"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/job"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/nested"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Commands are those that run a command under a lock.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{
+		command(a, "run", &cobra.Command{
+			Use:   "run NAME [flags] [--] COMMAND [ARG...]",
+			Short: "Run a command while holding a lock",
+			Long:  runHelp,
+			Example: `  pawl run deploy -- make deploy
+  pawl run nightly --no-wait -- ./backup.sh
+  pawl run migrate --wait 5m --why "release 7" -- ./migrate up
+  pawl run reports --max-hold 1h -- ./reports
+  pawl run nightly -q -E 0 -n --min-hold 5m -- ./job
+  pawl run backup --shared -- ./read-only-copy
+  pawl run crawl --slots 3 -- ./crawl
+  pawl run deploy --events fd:3 -- make deploy 3>events.json`,
+		}),
+		command(a, "elect", &cobra.Command{
+			Use:   "elect NAME [flags] [--] COMMAND [ARG...]",
+			Short: "Run a command in one place at a time, again and again",
+			Long:  electHelp,
+			Example: `  pawl elect scheduler -- ./scheduler
+  pawl elect scheduler --max-hold 1h --grace 30s -- ./scheduler`,
+		}),
+		command(a, "once", &cobra.Command{
+			Use:   "once --per DURATION NAME [flags] [--] COMMAND [ARG...]",
+			Short: "Run a command once a day, or so, and stay to keep others from it",
+			Long:  onceHelp,
+			Example: `  pawl once --per 24h nightly -- ./backup.sh
+  pawl once --per 1h -q report -- ./report      in a crontab`,
+		}),
+	}
+}
+
+// command completes cmd, whose flags are parsed by runArgs: cobra would look for flags behind the first
+// word of the command.
+func command(a *cli.App, verb string, cmd *cobra.Command) *cobra.Command {
+	cmd.DisableFlagParsing = true
+	cmd.DisableFlagsInUseLine = true
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		return complete(a, verb, args, word)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r := newArgs(verb)
+		if err := r.parse(args); errors.Is(err, pflag.ErrHelp) {
+			return cmd.Help()
+		} else if err != nil {
+			return err
+		}
+		return run(a, r)
+	}
+	newArgs(verb).flags(cmd.Flags()) // for the help text only
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// run runs the command of a command line, and says how it ends.
+func run(a *cli.App, args *runArgs) error {
+	path, err := lookPath(args.command[0])
+	if err != nil {
+		return err
+	}
+	shown := display.PublicCommand(args.command)
+	if args.publish {
+		shown = display.CommandLine(args.command)
+	}
+	return acquire.Run(a, &args.Args, shown, func(s *acquire.Session) (int, error) {
+		r := &runner{s, args}
+		if args.Verb == "elect" {
+			return r.terms(path)
+		}
+		return r.once(path)
+	})
+}
+
+// runner is one "pawl run", "pawl elect" or "pawl once".
+type runner struct {
+	*acquire.Session
+	args *runArgs
+}
+
+// once acquires, runs, releases.
+func (r *runner) once(path string) (int, error) {
+	lease, err := r.Acquire()
+	if err != nil {
+		return 0, err
+	}
+	r.Known = true
+	least := driver.Now().Add(r.args.minHold)
+	r.Tell(acquire.About("acquired", lease, nil))
+	defer r.Forward()()
+	s, status, err := r.work(lease, path)
+	if err != nil {
+		_ = lease.Release(context.Background())
+		return 0, err
+	}
+	if s.asked.IsZero() && status.Signal != syscall.SIGINT { // nobody wants it to end
+		left := least.Sub(driver.Now())
+		why := r.keeps(status, left)
+		if why != "" && left > waiting.Patience {
+			r.Note(fmt.Sprintf("pawl: the command has ended; %q is kept for %v (%s), a signal gives it back", r.Name, driver.ForPeople(left), why))
+		}
+		if why != "" {
+			_ = r.Keep(lease, least) // release tells of a loss
+		}
+	}
+	if err := s.release(status); err != nil {
+		return 0, err
+	}
+	code := status.ExitCode()
+	r.Tell(acquire.Event{Event: "exited", PID: s.job.PID(), Code: &code, Signal: int(status.Signal)})
+	return code, nil
+}
+
+// work runs the command under the lease.
+func (r *runner) work(lease *pawl.Lease, path string) (s *supervisor, status job.Status, err error) {
+	if err := r.Pending(); err != nil {
+		return nil, status, err
+	}
+	spec := &job.Spec{
+		Path:     path,
+		Args:     r.args.command,
+		Env:      nested.Environ(lease, r.Name, r.Store.URL.String(), r.args.keepPasswords),
+		Inherit:  lease.Files(),
+		Private:  r.args.leftovers == releaseLeftovers,
+		Grace:    r.args.grace,
+		Deadline: lease.Deadline(),
+	}
+	j, err := job.Start(spec)
+	if err != nil {
+		return nil, status, exit.Fail(exit.System, err.Error(), startHint(err))
+	}
+	defer func() {
+		r.Keyboard = j.Close()
+		r.Interrupted = s.gotINT && status.Signal == syscall.SIGINT
+	}()
+	started := acquire.About("started", lease, nil)
+	started.PID = j.PID()
+	r.Tell(started)
+	s = &supervisor{runner: r, lease: lease, job: j, began: time.Now(), deadline: spec.Deadline}
+	status, err = s.supervise()
+	return s, status, err
+}
