@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/show"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/waiting"
 	"github.com/pawl-go/pawl/driver"
@@ -144,7 +143,7 @@ const mostLocks = 20
 
 // locks looks for locks and queues that are stuck.
 func (d *doctor) locks(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, show.ListTime)
+	ctx, cancel := context.WithTimeout(ctx, stores.ListTime)
 	defer cancel()
 	infos, err := d.store.List(ctx, "")
 	if err != nil {

@@ -68,16 +68,13 @@ between is told by "pawl watch".`,
 	return cmd
 }
 
-// ListTime is for how long a store is asked for all locks: a full server takes long.
-const ListTime = time.Minute
-
 func list(a *cli.App, ctx context.Context, prefix string, order lsOrder) error {
 	s, err := a.Open()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, ListTime)
+	ctx, cancel := context.WithTimeout(ctx, stores.ListTime)
 	defer cancel()
 	l, err := listAll(ctx, s, prefix, order)
 	if err != nil {

@@ -76,6 +76,9 @@ func (s *URL) within(ctx context.Context) string {
 	return withSlashes(&u)
 }
 
+// ListTime is for how long a store is asked for all locks: a full server takes long.
+const ListTime = time.Minute
+
 // Store is an open store.
 type Store struct {
 	*pawl.Client
