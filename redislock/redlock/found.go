@@ -63,7 +63,9 @@ func (d *Driver) found(ctx context.Context) error {
 	r := d.roster
 	var failed misses
 	present := slices.Clone(d.every)
-	for i, err := range d.step(ctx, present, func(ctx context.Context, n *redisNode) error {
+	look, cancel := context.WithTimeout(ctx, max(lookTimeout, trips*d.trip()))
+	defer cancel()
+	for i, err := range d.step(look, present, func(ctx context.Context, n *redisNode) error {
 		_, err := n.record(ctx, "", entry{}, 0)
 		return err
 	}) {
@@ -96,8 +98,6 @@ func (d *Driver) found(ctx context.Context) error {
 
 // step calls f for some nodes, all at once, and returns the errors by node.
 func (d *Driver) step(ctx context.Context, nodes []int, f func(context.Context, *redisNode) error) []error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
 	errs := make([]error, len(d.members))
 	var all sync.WaitGroup
 	for _, i := range nodes {

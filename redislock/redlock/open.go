@@ -116,7 +116,7 @@ func nodeConfig(opts *Options, limit *epoch.Limit) epoch.Config {
 	prefix := opts.prefix()
 	return epoch.Config{
 		Owned: true, ID: strings.ToLower(rand.Text()), Prefix: prefix, Channel: prefix + "client:",
-		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded, Scripts: opts.scripts,
+		Limit: limit, Timeout: cmp.Or(opts.ConnectTimeout, conn.DefaultConnect), Unguarded: opts.AllowUnguarded, Scripts: scripts,
 	}
 }
 

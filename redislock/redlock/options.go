@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/redislock"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // Options are the settings of a client on N masters. The zero value is useful,
@@ -37,8 +36,6 @@ type Options struct {
 
 	// WallClock is the clock that tokens follow; time.Now unless set.
 	WallClock func() time.Time
-
-	scripts []epoch.Script // of tests that see each step; those of server.go unless set
 }
 
 // noted logs a text about MaxTTL.

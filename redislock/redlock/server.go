@@ -102,9 +102,6 @@ func newRedisNode(client rueidis.Client, conf epoch.Config, layout *keys.Layout)
 	n := &redisNode{layout: layout, ears: ears{hearers: make(map[string]*hearer)}}
 	n.ears.ctx, n.ears.cancel = context.WithCancel(context.Background())
 	conf.Layout, conf.Check, conf.Hear, conf.Opened = layout, checkLua, n.hear, n.heard
-	if conf.Scripts == nil {
-		conf.Scripts = scripts
-	}
 	n.server = epoch.New(client, conf)
 	n.router = cluster.One(n.server)
 	n.server.Listen()

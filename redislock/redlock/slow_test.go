@@ -34,3 +34,22 @@ func TestLeaseLivesOnASlowLink(t *testing.T) {
 		return Open(context.Background(), "redlock://"+strings.Join(addrs, ","), opts)
 	})
 }
+
+// TestFirstUseOfSlowNodes: the nodes are led through all states although each answer takes more than half a second.
+func TestFirstUseOfSlowNodes(t *testing.T) {
+	t.Parallel()
+	opts := new(Options)
+	opts.ConnectTimeout = patience
+	var addrs []string
+	for _, s := range startFleet(t, 3, opts) {
+		addrs = append(addrs, drivertest.SlowTo(t, s.Addr, 600*time.Millisecond).Addr())
+	}
+	d := openDriver(t, "redlock://"+strings.Join(addrs, ","), opts)
+	g, err := d.TryAcquire(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
