@@ -3,197 +3,203 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// exec sends one statement, and again if the server has rolled it back because of another
-// transaction. sent is before it was sent.
-func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, f *failure) {
-	const most = 10
-	for i := range most {
-		rows, sent, f = s.once(ctx, sql, args)
-		if f == nil || !f.repeat || i == most-1 {
-			return rows, sent, f
-		}
-		select {
-		case <-time.After(rand.N(time.Duration(i+1) * 5 * time.Millisecond)):
-		case <-ctx.Done():
-		}
-	}
-	return rows, sent, f
-}
+// claimMicros is how long a name that was handed to a waiter stays its own until it asks for more.
+var claimMicros = num(time.Second.Microseconds())
 
-// once has a goroutine do it. A caller whose context ends goes: the connection waits for
-// the answer, as it would have to be made anew. What has not been sent by then is not
-// sent any more.
-func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]byte, sent driver.Instant, f *failure) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, &failure{err: err}
-	}
-	texts := make([]*string, len(args))
-	for i, a := range args {
-		if t, ok := a.(string); ok {
-			texts[i] = &t
-		}
-	}
-	qctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
-	q := &question{sql: sql, args: texts, done: make(chan struct{})}
-	go func() { defer cancel(); s.ask(qctx, q) }()
-	select {
-	case <-q.done:
-		return q.rows, q.sent, q.fail
-	case <-ctx.Done():
-		time.AfterFunc(lateAnswer, cancel) // the connection may be dead
-		return nil, 0, &failure{err: ctx.Err(), maybe: !q.state.CompareAndSwap(waiting, dropped)}
-	}
-}
+// A waiter that does not listen polls. One that has not looked for pollGone is taken for gone.
+const pollGone = 2 * time.Second
 
-// lateAnswer is for how long a connection may wait for an answer that nobody wants.
-const lateAnswer = 500 * time.Millisecond
-
-// question is one statement on its way.
-type question struct {
-	sql   string
-	args  []*string
-	state atomic.Int32 // waiting for a connection, sending, or dropped
-	done  chan struct{}
-
-	// Set before done is closed.
-	rows [][][]byte
-	sent driver.Instant
-	fail *failure
-}
-
+// How a request waits.
 const (
-	waiting = iota
-	sending
-	dropped
+	noWait = "0"
+	hears  = "1"
+	looks  = "2"
 )
 
-// ask sends a question, unless it is dropped before, and waits for the answer.
-func (s *store) ask(ctx context.Context, q *question) {
-	defer close(q.done)
-	for again := true; again; {
-		again = s.askOnce(ctx, q)
-	}
-}
-
-// askOnce reports whether the question has to be sent again, as the other side had closed an idle
-// connection before it came.
-func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
-	c, f := s.pool.get(ctx)
-	if f != nil {
-		if s.ctx.Err() == nil && ctx.Err() != nil {
-			f = &failure{err: unavailable(s.explain(ctx.Err())), silent: true}
-		}
-		q.fail = s.ended(f)
-		return false
-	}
-	if !q.state.CompareAndSwap(waiting, sending) && q.state.Load() == dropped {
-		s.pool.put(c, true)
-		return false
-	}
-	var err error
-	q.rows, q.sent, err = c.exec(ctx, q.sql, q.args)
-	again = err != nil && c.put != 0 && c.IsClosed() && notSent(err)
-	s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
-	if err != nil && !again {
-		if q.fail = s.ended(s.classify(s.ctx, err)); q.fail.drop {
-			s.pool.drop()
-		}
-	}
-	return again
-}
-
-// ended turns a failure of a closed store into that.
-func (s *store) ended(f *failure) *failure {
-	if s.ctx.Err() != nil && !f.lasting {
-		return &failure{err: unavailable(errClosed), lasting: true, maybe: f.maybe}
-	}
-	return f
-}
-
-// call is exec for a function, which returns one row.
-func (s *store) call(ctx context.Context, sql string, args ...any) (row [][]byte, sent driver.Instant, f *failure) {
-	rows, sent, f := s.exec(ctx, sql, args...)
-	if f != nil {
-		return nil, 0, f
-	}
-	if len(rows) != 1 {
-		return nil, 0, s.strange(rows)
-	}
-	return rows[0], sent, nil
-}
-
-// strange is the failure of an answer with another number of rows than was asked for.
-func (s *store) strange(rows [][][]byte) *failure {
-	return &failure{err: uncertain(fmt.Errorf("%s: the answer has %d rows", s.where, len(rows))), maybe: true, lasting: true}
-}
-
-// bound is call for a function that grants or renews, with the timeline as its first
-// argument. If the server is in another run than the store is bound to, it binds the
-// store, and calls again.
-func (s *store) bound(ctx context.Context, sql string, args ...any) (row [][]byte, sent driver.Instant, f *failure) {
-	rows, sent, f := s.boundRows(ctx, sql, args...)
-	if f != nil {
-		return nil, 0, f
-	}
-	return rows[0], sent, nil
-}
-
-// boundRows is bound for a function that returns several rows. There is at least one.
-func (s *store) boundRows(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, f *failure) {
-	const most = 3
-	all := append([]any{""}, args...)
-	for range most {
-		all[0] = num(int64(s.now().timeline))
-		if rows, sent, f = s.exec(ctx, sql, all...); f == nil && len(rows) == 0 {
-			f = s.strange(rows)
-		}
-		if f != nil {
-			return nil, 0, f
-		}
-		switch integer(rows[0][0]) {
-		case otherRun:
-			if f := s.bind(ctx, sent); f != nil {
-				return nil, 0, f
-			}
-			continue
-		case notReplicated:
-			return nil, 0, s.wrong("the store's mode is synchronous, but the server does not wait for a replica: set synchronous_standby_names, and synchronous_commit to on")
-		}
-		return rows, sent, nil
-	}
-	return nil, 0, &failure{err: unavailable(fmt.Errorf("%s: the server is in another run each time", s.where))}
-}
-
-// Codes that functions return besides 1 and 0.
+// Codes of the functions besides 1, for yes, and 0. With the first ones nothing was done.
 const (
 	otherRun      = -1
-	closedNow     = -2
 	tombstone     = -3
 	otherSlots    = -4
 	tooLong       = -5
 	notReplicated = -6
-	notAtOnce     = -7
+	guarded       = -7
+	gone          = -8
+
+	keptLonger = 2 // of a renewal
 )
 
-func num(n int64) string { return strconv.FormatInt(n, 10) }
-
-func boolean(b bool) string { return strconv.FormatBool(b) }
-
-func long(b []byte) int64 {
-	n, _ := strconv.ParseInt(string(b), 10, 64) // NULL is 0
-	return n
+// listening is over what messages about a name come, of which life of the data.
+type listening struct {
+	session  session
+	timeline int
 }
 
-func yes(b []byte) bool { return string(b) == "t" }
+// asking is a request for a lease.
+type asking struct {
+	*driver.Request
+	record string
+	wait   string
+	place  int64 // in the queue, once it is known
+}
 
-func integer(b []byte) int { return int(long(b)) }
+// Ask implements driver.Store. The Handle of an answer is the place in the queue: a waiter that was passed over, as
+// it did not take the name, comes back to it.
+func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, err error) {
+	if err := s.checkTTL(r.TTL); err != nil {
+		return ans, err
+	}
+	place, again := r.Handle.(int64)
+	// Others would ask in vain for what is kept by a client that never hears that.
+	q := &asking{r, s.records.Of(r, r.Keeps && !s.ear.deaf()), noWait, place}
+	session := s.ear.session() // before the request is sent
+	switch {
+	case r.Queue && session != 0:
+		q.wait = hears
+	case r.Queue:
+		if err := s.ear.refused(); err != nil {
+			return ans, err
+		}
+		q.wait = looks
+	}
+	var a reply
+	switch {
+	case r.Instead != "":
+		a, err = s.downgrade(ctx, q)
+	case kindOf(r.Shared, r.Slots) == 0 && !again: // later the name is not free
+		a, err = s.takes.Do(ctx, q)
+	default:
+		a, err = s.acquire(ctx, q)
+	}
+	if err != nil {
+		return ans, err
+	}
+	if session != 0 {
+		ans.Session = listening{session, s.now().timeline}
+	}
+	return ans, s.read(&ans, a, q)
+}
+
+// read reads the row of an answer.
+func (s *store) read(ans *driver.Answer, a reply, q *asking) error {
+	row := a.row
+	ans.Since, ans.Clock = a.sent, s.clock(a.sent, row[4])
+	refuse := func(err error) error { return &driver.Failure{Err: err, Lasting: true} }
+	switch integer(row[0]) {
+	case 1:
+		ans.Granted, ans.Token, ans.Spare, ans.Waited = true, uint64(long(row[1])), uint64(long(row[2])), yes(row[3])
+		s.ear.start(s) // somebody may end the lease
+		return nil
+	case tombstone:
+		return &driver.Failure{Err: errEnded, Lasting: true, Ended: true}
+	case otherSlots:
+		return refuse(&driver.SlotsError{Held: integer(row[1]), Wanted: q.Slots})
+	case tooLong:
+		return refuse(s.limit.tooLong(q.TTL, micros(row[1])))
+	case guarded:
+		return &driver.Failure{Err: errGuarded}
+	case gone:
+		return refuse(storekit.HowLost(string(row[8])))
+	}
+	ans.Free, ans.Closed = micros(row[5])+time.Millisecond, micros(row[7])
+	if ans.Rank = integer(row[6]); ans.Rank < 0 {
+		ans.Rank = 1 // it is not in the queue
+	}
+	ans.Holders, ans.Handle = readHolders(row[8]), cmp.Or(long(row[9]), q.place)
+	return nil
+}
+
+var (
+	errEnded   = fmt.Errorf("%w: somebody has ended the lease before this client knew that it was granted", driver.ErrUncertain)
+	errGuarded = errors.New("a transaction guards the lease: end it first")
+)
+
+func (s *store) acquire(ctx context.Context, q *asking) (reply, error) {
+	return s.bound(ctx, s.sql.acquire, q.Name, q.Lease, s.id, num(int64(kindOf(q.Shared, q.Slots))), q.record,
+		num(q.TTL.Microseconds()), claimMicros, q.wait, num(pollGone.Microseconds()), num(q.place))
+}
+
+func (s *store) downgrade(ctx context.Context, q *asking) (reply, error) {
+	return s.bound(ctx, s.sql.downgrade, q.Name, q.Instead, q.Lease, s.id, q.record, num(q.TTL.Microseconds()), claimMicros)
+}
+
+// renewing is the renewal of a lease.
+type renewing struct {
+	driver.Ref
+	ttl time.Duration
+}
+
+// Renew implements driver.Store.
+func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
+	if err := s.checkTTL(ttl); err != nil {
+		return r, err
+	}
+	send := s.renew
+	if ttl >= gatherTTL {
+		send = s.renewals.Do
+	}
+	a, err := send(ctx, renewing{l, ttl})
+	if err != nil {
+		return r, err
+	}
+	r = driver.Renewal{Since: a.sent, Clock: s.clock(a.sent, a.row[1])}
+	switch integer(a.row[0]) {
+	case 1:
+		return r, nil
+	case keptLonger:
+		r.Kept = true
+		return r, nil
+	case tooLong:
+		return r, &driver.Failure{Err: s.limit.tooLong(ttl, micros(a.row[3])), Lasting: true}
+	}
+	return r, storekit.HowLost(string(a.row[2]))
+}
+
+func (s *store) renew(ctx context.Context, q renewing) (reply, error) {
+	return s.bound(ctx, s.sql.renew, q.Name, q.Lease, num(int64(kindOf(q.Shared, q.Slots))), num(q.ttl.Microseconds()))
+}
+
+// ending is the end of a lease.
+type ending struct {
+	driver.Ref
+	how driver.End
+}
+
+// End implements driver.Store. Unless the end is an ordinary one, it leaves a tombstone for requests that come later.
+func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
+	send := s.release
+	if kindOf(l.Shared, l.Slots) == 0 && how == (driver.End{}) {
+		send = s.releases.Do
+	}
+	a, err := send(ctx, ending{l, how})
+	return err == nil && integer(a.row[0]) == 1, err
+}
+
+func (s *store) release(ctx context.Context, q ending) (reply, error) {
+	return s.call(ctx, s.sql.release, q.Name, q.Lease, claimMicros, boolean(q.how.Unsure), boolean(q.how.Doubt))
+}
+
+// kindOf returns the kind of a lease as it is in the store.
+func kindOf(isShared bool, slots int) int {
+	if isShared {
+		return shared
+	}
+	return slots
+}
+
+const shared = -1
+
+// clock is what an answer shows of the server's clock.
+func (s *store) clock(sent driver.Instant, at []byte) driver.Clock {
+	return driver.Clock{Server: s.where, Sent: sent, At: micros(at)}
+}

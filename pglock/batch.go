@@ -4,184 +4,85 @@ package pglock
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
-
-// A batch makes one call of requests of one kind that come while others are under way, as each
-// call and each commit costs the server more than what it does for one free name. With few
-// requests each is sent at once, by itself. Those that come after that go together as soon
-// as one of these is answered, or does not come back for a while: it may be stuck behind a
-// row, and a call of many waits for no row.
-type batch struct {
-	mu     sync.Mutex
-	flying int // calls under way
-	next   []*member
-}
 
 const (
 	mostFlying = 2  // of the connections, of which there are 4 unless set
 	mostInCall = 64 // requests
 	batchWait  = 5 * time.Millisecond
+
+	// A renewal has time, which is little of a TTL; one of a shorter TTL is sent at once.
+	gather      = 50 * time.Millisecond
+	gatherTTL   = 50 * gather
+	maxRenewals = 500
 )
 
-// member is a request in a batch.
-type member struct {
-	args []string
-	done chan struct{}
-
-	// Set before done is closed. No row: it has to be sent by itself.
-	row  [][]byte
-	sent driver.Instant
-	fail *failure
-	lone bool // in place of a call; guarded by batch.mu before
-
-	with *together // guarded by batch.mu; nil until sent with others
+// inBatches sets up the calls of many requests. They wait for no row: a request whose row another one has is sent by
+// itself after that.
+func (s *store) inBatches() {
+	s.takes = storekit.Batch[*asking, reply]{Few: mostFlying, Most: mostInCall, Wait: batchWait, Alone: s.acquire, Together: s.acquireAll}
+	s.releases = storekit.Batch[ending, reply]{Few: mostFlying, Most: mostInCall, Wait: batchWait, Alone: s.release, Together: s.releaseAll}
+	s.renewals = storekit.Batch[renewing, reply]{Most: maxRenewals, Wait: gather, Alone: s.renew, Together: s.renewAll}
 }
 
-// together are requests in one call. It goes on until the last of their callers has gone: then
-// the connection, which may be dead, is free for those that come again.
-type together struct {
-	here int // callers; guarded by batch.mu
-	gone context.CancelFunc
+// acquireAll asks for free names.
+func (s *store) acquireAll(ctx context.Context, all []*asking) []storekit.Reply[reply] {
+	lease := func(q *asking) string { return q.Lease }
+	rows, sent, err := s.boundRows(ctx, s.sql.acquireMany, s.id,
+		array(all, func(q *asking) string { return q.Name }), array(all, lease),
+		array(all, func(q *asking) string { return q.record }),
+		array(all, func(q *asking) string { return num(q.TTL.Microseconds()) }))
+	return replies(all, lease, rows, sent, err)
 }
 
-// sender makes one call of several requests.
-type sender func(ctx context.Context, all []*member)
-
-// ask sends a request, with alone or together with others, and returns the answer.
-func (c *batch) ask(ctx context.Context, args []string, alone func() ([][]byte, driver.Instant, *failure), send sender) (row [][]byte, sent driver.Instant, f *failure) {
-	c.mu.Lock()
-	if c.flying < mostFlying {
-		c.flying++
-		c.mu.Unlock()
-		defer c.landed(send)
-		return alone()
-	}
-	m := &member{args: args, done: make(chan struct{})}
-	if c.next = append(c.next, m); len(c.next) == 1 {
-		c.remind(send)
-	}
-	c.mu.Unlock()
-	select {
-	case <-m.done:
-	case <-ctx.Done():
-		return nil, 0, &failure{err: ctx.Err(), maybe: !c.leave(m, send)}
-	}
-	if m.lone {
-		defer c.landed(send)
-	}
-	if m.row == nil && m.fail == nil {
-		return alone()
-	}
-	return m.row, m.sent, m.fail
+// releaseAll releases leases that nobody waits for.
+func (s *store) releaseAll(ctx context.Context, all []ending) []storekit.Reply[reply] {
+	lease := func(q ending) string { return q.Lease }
+	rows, sent, err := s.exec(ctx, s.sql.releaseMany, array(all, func(q ending) string { return q.Name }), array(all, lease))
+	return replies(all, lease, rows, sent, err)
 }
 
-// leave reports whether a request was not sent, and will not be.
-func (c *batch) leave(m *member, send sender) bool {
-	c.mu.Lock()
-	i := slices.Index(c.next, m)
-	if i >= 0 {
-		c.next = slices.Delete(c.next, i, i+1)
-	}
-	if i == 0 && len(c.next) > 0 {
-		c.remind(send)
-	}
-	lone := m.lone // its turn came just now
-	if m.with != nil {
-		if m.with.here--; m.with.here == 0 {
-			m.with.gone()
-		}
-	}
-	c.mu.Unlock()
-	if lone {
-		c.landed(send)
-	}
-	return i >= 0 || lone
+// renewAll renews leases.
+func (s *store) renewAll(ctx context.Context, all []renewing) []storekit.Reply[reply] {
+	lease := func(q renewing) string { return q.Lease }
+	rows, sent, err := s.boundRows(ctx, s.sql.renewAll,
+		array(all, func(q renewing) string { return q.Name }), array(all, lease),
+		array(all, func(q renewing) string { return num(int64(kindOf(q.Shared, q.Slots))) }),
+		array(all, func(q renewing) string { return num(q.ttl.Microseconds()) }))
+	return replies(all, lease, rows, sent, err)
 }
 
-// remind lets the first that waits go after a while. c.mu is held.
-func (c *batch) remind(send sender) {
-	m := c.next[0]
-	time.AfterFunc(batchWait, func() {
-		c.mu.Lock()
-		mine := len(c.next) > 0 && c.next[0] == m
-		if mine {
-			c.flying++
-		}
-		c.mu.Unlock()
-		if mine {
-			c.landed(send)
-		}
-	})
-}
-
-// landed lets the next ones go in place of a call that was answered.
-func (c *batch) landed(send sender) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := c.next[:min(len(c.next), mostInCall)]
-	if c.next = c.next[len(all):]; len(c.next) > 0 {
-		c.remind(send)
-	}
-	switch len(all) {
-	case 0:
-		c.flying--
-	case 1:
-		all[0].lone = true
-		close(all[0].done)
-	default:
-		ctx, gone := context.WithCancel(context.Background())
-		with := &together{len(all), gone}
-		for _, m := range all {
-			m.with = with
-		}
-		go func() {
-			defer gone()
-			send(ctx, all)
-			for _, m := range all {
-				close(m.done)
-			}
-			c.landed(send)
-		}()
-	}
-}
-
-// takeAll asks for free names.
-func (s *store) takeAll(ctx context.Context, all []*member) {
-	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
-	rows, sent, f := s.boundRows(ctx, s.sql.acquireMany, s.id, arg(0), arg(1), arg(2), arg(3))
-	s.answer(all, rows, sent, f)
-}
-
-// giveAll releases leases that nobody waits for.
-func (s *store) giveAll(ctx context.Context, all []*member) {
-	arg := func(i int) string { return array(all, func(m *member) string { return m.args[i] }) }
-	rows, sent, f := s.exec(ctx, s.sql.releaseMany, arg(0), arg(1))
-	s.answer(all, rows, sent, f)
-}
-
-// answer gives each its row, which has the lease at its end. What the server refuses may be
-// because of one of them: then each is sent by itself.
-func (s *store) answer(all []*member, rows [][][]byte, sent driver.Instant, f *failure) {
-	if f != nil {
-		f = s.ended(f)
-	}
+// replies gives each request its row, which has the lease at its end. What the server refuses may be because of one
+// of them: then each is sent by itself.
+func replies[Q any](all []Q, lease func(Q) string, rows [][][]byte, sent driver.Instant, err error) []storekit.Reply[reply] {
 	of := make(map[string][][]byte, len(rows))
 	for _, row := range rows {
 		of[string(row[len(row)-1])] = row
 	}
-	for _, m := range all {
-		m.sent = sent
-		switch {
-		case f == nil:
-			m.row = of[m.args[1]]
-		case !f.refused || f.drop:
-			own := *f // a caller may change it
-			m.fail = &own
-		}
+	var f *failure
+	refused := errors.As(err, &f) && f.refused && !f.drop
+	each := make([]storekit.Reply[reply], len(all))
+	for i, q := range all {
+		row := of[lease(q)]
+		each[i] = storekit.Reply[reply]{Answer: reply{row, sent}, Err: err, Alone: refused || err == nil && row == nil}
 	}
+	return each
 }
+
+// array writes values as an array of PostgreSQL.
+func array[T any](all []T, of func(T) string) string {
+	var b strings.Builder
+	for i, a := range all {
+		b.WriteByte("{,"[min(i, 1)])
+		b.WriteString(`"` + escaper.Replace(of(a)) + `"`)
+	}
+	return b.String() + "}"
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -5,34 +5,35 @@
 package pglock
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// asks returns a request as takeAll and giveAll have it.
-func asks(name, lease string) *member {
-	return &member{args: []string{name, lease, "{}", "60000000"}, done: make(chan struct{})}
+// notAtOnce is the code of a request that has to be sent by itself.
+const notAtOnce = 0
+
+func asks(name, lease string) *asking {
+	return &asking{Request: &driver.Request{Name: name, Lease: lease, TTL: time.Minute}, record: "{}"}
 }
 
 // codes returns the answers.
-func codes(all []*member) (sum []int) {
-	for _, m := range all {
+func codes(all []storekit.Reply[reply]) (sum []int) {
+	for _, r := range all {
 		switch {
-		case m.fail != nil:
-			sum = append(sum, -100)
-		case m.row == nil:
+		case r.Alone:
 			sum = append(sum, notAtOnce)
+		case r.Err != nil:
+			sum = append(sum, -100)
 		default:
-			sum = append(sum, integer(m.row[0]))
+			sum = append(sum, integer(r.Answer.row[0]))
 		}
 	}
 	return sum
@@ -45,7 +46,7 @@ func TestBatchTakesWhatIsFree(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
 	names := []string{"free", "again", "held", "shared", "waited", "late", "locked", "new"}
 	batch := rand.Text() + "/"
-	var all []*member
+	var all []*asking
 	for _, name := range names {
 		all = append(all, asks(batch+name, rand.Text()))
 		if name != "new" {
@@ -65,10 +66,10 @@ func TestBatchTakesWhatIsFree(t *testing.T) {
 	// The name is free, and somebody waits for it.
 	sql(t, server(t), `INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks)
 		VALUES ('`+batch+`waited', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1 WHERE name = '`+batch+`waited'`)
-	sql(t, server(t), "SELECT pawl.release('"+batch+"late', '"+all[5].args[1]+"', 0, false, true)") // leaves a tombstone
+	sql(t, server(t), "SELECT pawl.release('"+batch+"late', '"+all[5].Lease+"', 0, false, true)") // leaves a tombstone
 	tx := blocker(t, batch+"locked")
-	d.takeAll(t.Context(), all)
-	got := codes(all)
+	replies := d.wire.acquireAll(t.Context(), all)
+	got := codes(replies)
 	if a, b := got[1], got[8]; a+b != 1+notAtOnce {
 		t.Errorf("two leases of one name: %d and %d", a, b)
 	}
@@ -80,10 +81,10 @@ func TestBatchTakesWhatIsFree(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if token, next := long(all[0].row[1]), take(t, d, batch+"new", time.Minute); token <= 0 || next.Token() == 0 {
+	if token, next := long(replies[0].Answer.row[1]), take(t, d, batch+"new", time.Minute); token <= 0 || next.Token() == 0 {
 		t.Errorf("token %d", token)
 	}
-	if info, err := d.Inspect(t.Context(), batch+"free"); err != nil || len(info.Holders) != 1 || info.Holders[0].Lease != all[0].args[1] {
+	if info, err := d.Inspect(t.Context(), batch+"free"); err != nil || len(info.Holders) != 1 || info.Holders[0].Lease != all[0].Lease {
 		t.Errorf("Inspect = %+v, %v", info, err)
 	}
 }
@@ -95,7 +96,7 @@ func TestBatchGivesBack(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
 	names := []string{"mine", "anothers", "wanted", "guarded"}
 	batch := rand.Text() + "/"
-	var all []*member
+	var all []ending
 	var grants []driver.Grant
 	for _, name := range names {
 		req := request(batch+name, time.Minute)
@@ -103,18 +104,18 @@ func TestBatchGivesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, grants = append(all, asks(req.Name, req.Lease)), append(grants, g)
+		all, grants = append(all, ending{Ref: driver.Ref{Name: req.Name, Lease: req.Lease}}), append(grants, g)
 	}
-	all[1].args[1] = "no such lease"
+	all[1].Lease = "no such lease"
 	sql(t, server(t), "UPDATE pawl.lock SET waiters = 1 WHERE name = '"+batch+"wanted'")
 	tx := blocker(t, "")
-	if _, err := tx.Exec(t.Context(), "SELECT pawl.guard($1, $2, $3)", all[3].args[0], all[3].args[1], int64(grants[3].Token())); err != nil {
+	if _, err := tx.Exec(t.Context(), "SELECT pawl.guard($1, $2, $3)", all[3].Name, all[3].Lease, int64(grants[3].Token())); err != nil {
 		t.Fatal(err)
 	}
-	d.giveAll(t.Context(), all)
+	got := codes(d.wire.releaseAll(t.Context(), all))
 	for i, want := range []int{1, notAtOnce, notAtOnce, notAtOnce} {
-		if got := codes(all)[i]; got != want {
-			t.Errorf("%s: %d, want %d", names[i], got, want)
+		if got[i] != want {
+			t.Errorf("%s: %d, want %d", names[i], got[i], want)
 		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {
@@ -126,60 +127,6 @@ func TestBatchGivesBack(t *testing.T) {
 			t.Errorf("%s: Release = %v", names[i+1], err)
 		}
 	}
-}
-
-// TestBatch: two requests go at once, each by itself; those that come meanwhile go together,
-// when one of these is answered or does not come back. None is left, whoever goes.
-func TestBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c batch
-		var alone, together, calls atomic.Int64
-		stuck := make(chan struct{})
-		ask := func(ctx context.Context, wait chan struct{}) *failure {
-			_, _, f := c.ask(ctx, nil, func() ([][]byte, driver.Instant, *failure) {
-				alone.Add(1)
-				<-wait
-				return nil, 0, nil
-			}, func(_ context.Context, all []*member) {
-				calls.Add(1)
-				together.Add(int64(len(all)))
-				for _, m := range all {
-					m.row = [][]byte{nil}
-				}
-			})
-			return f
-		}
-		var all sync.WaitGroup
-		for range 2 {
-			all.Go(func() { ask(t.Context(), stuck) })
-		}
-		synctest.Wait()
-		gone, cancel := context.WithCancel(t.Context())
-		all.Go(func() { // the first, which lets the others go
-			if f := ask(gone, stuck); f == nil || !errors.Is(f.err, context.Canceled) || f.maybe {
-				t.Errorf("%+v", f)
-			}
-		})
-		synctest.Wait()
-		for range 150 {
-			all.Go(func() { ask(t.Context(), stuck) })
-		}
-		synctest.Wait()
-		if alone.Load() != 2 || together.Load() != 0 {
-			t.Fatalf("%d alone, %d together", alone.Load(), together.Load())
-		}
-		cancel()
-		time.Sleep(10 * batchWait) // the two are stuck
-		synctest.Wait()
-		if alone.Load() != 2 || together.Load() != 150 || calls.Load() != 3 {
-			t.Errorf("%d alone, %d together in %d calls", alone.Load(), together.Load(), calls.Load())
-		}
-		close(stuck)
-		all.Wait()
-		if c.flying != 0 || len(c.next) != 0 {
-			t.Errorf("%d under way, %d wait", c.flying, len(c.next))
-		}
-	})
 }
 
 // TestBatchOfOwnNames: many goroutines with a name of their own each get it, with tokens that
@@ -208,4 +155,41 @@ func TestBatchOfOwnNames(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestRenewTogether: of leases that are renewed in one call, each gets the answer that is its
+// own. One whose row somebody has is renewed by itself, and keeps nobody waiting.
+func TestRenewTogether(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	exclusive, reader, slot, long := request("exclusive", time.Minute), request("reader", time.Minute), request("slot", time.Minute), request("longer", 3*time.Minute)
+	reader.Shared, slot.Slots = true, 2
+	var all []renewing
+	for _, req := range []*driver.Request{exclusive, reader, slot, long, request("too long", time.Minute), request("released", time.Minute), request("blocked", time.Minute)} {
+		req.Name = "together/" + req.Name
+		if _, err := d.TryAcquire(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, renewing{driver.Ref{Name: req.Name, Lease: req.Lease, Shared: req.Shared, Slots: req.Slots}, 2 * time.Minute})
+	}
+	all[4].ttl = 2 * wide.MaxTTL
+	if _, err := d.wire.End(t.Context(), all[5].Ref, driver.End{}); err != nil {
+		t.Fatal(err)
+	}
+	tx := blocker(t, all[6].Name)
+	if got, want := codes(d.wire.renewAll(t.Context(), all)), []int{1, 1, 1, keptLonger, tooLong, notAtOnce, notAtOnce}; !slices.Equal(got, want) {
+		t.Errorf("the codes are %v; want %v", got, want)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for i, l := range all {
+		calls.Go(func() {
+			if r, err := d.wire.Renew(t.Context(), l.Ref, 2*time.Minute); errors.Is(err, driver.ErrLost) != (i == 5) || err != nil && i != 5 || r.Kept != (i == 3) {
+				t.Errorf("%s: Renew = %+v, %v", l.Name, r, err)
+			}
+		})
+	}
+	calls.Wait()
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -123,11 +122,9 @@ func TestBatchUncertain(t *testing.T) {
 func TestBatchFails(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), &Options{Schema: "batch fails"})
-	if err := d.ear.open(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	tx := tableLock(t, "batch fails")
 	allTogether(d)
+	d.listening(t)
+	tx := tableLock(t, "batch fails")
 	var all sync.WaitGroup
 	var left atomic.Int32
 	got := make([]driver.Grant, 8)
@@ -136,8 +133,8 @@ func TestBatchFails(t *testing.T) {
 		all.Go(func() {
 			defer left.Add(-1)
 			var err error
-			if got[i], err = d.Acquire(t.Context(), request(fmt.Sprint(i), 20*time.Second)); !errors.Is(err, driver.ErrUncertain) || got[i] == nil {
-				t.Errorf("%d: Acquire = %v, %v", i, got[i], err)
+			if got[i], err = d.TryAcquire(t.Context(), request(fmt.Sprint(i), 20*time.Second)); !errors.Is(err, driver.ErrUncertain) || got[i] == nil {
+				t.Errorf("%d: TryAcquire = %v, %v", i, got[i], err)
 			}
 		})
 	}
@@ -161,55 +158,8 @@ func TestBatchFails(t *testing.T) {
 	}
 }
 
-// allTogether makes the requests of a store go together from now on.
-func allTogether(d *store) {
-	d.takes.mu.Lock()
-	defer d.takes.mu.Unlock()
-	d.takes.flying = mostFlying
-}
-
-// TestBatchCutOff: a call of many goes on until the last of its callers has gone. Then the connection,
-// which may be dead, is free for others.
-func TestBatchCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := batch{flying: mostFlying} // which do not come back
-		var all sync.WaitGroup
-		over, end := make(chan struct{}), make(chan struct{})
-		send := func(ctx context.Context, _ []*member) {
-			select {
-			case <-ctx.Done():
-				close(over)
-			case <-end:
-			}
-		}
-		alone := func() ([][]byte, driver.Instant, *failure) {
-			t.Error("a request is sent by itself")
-			return nil, 0, nil
-		}
-		first, leaves := context.WithCancel(t.Context())
-		last, goes := context.WithCancel(t.Context())
-		for _, ctx := range []context.Context{first, first, last} {
-			all.Go(func() { c.ask(ctx, nil, alone, send) })
-		}
-		time.Sleep(2 * batchWait) // they are sent
-		leaves()
-		synctest.Wait()
-		select {
-		case <-over:
-			t.Error("the call is over although one of its callers waits")
-		default:
-		}
-		goes()
-		synctest.Wait()
-		select {
-		case <-over:
-		default:
-			t.Error("the call goes on after all of its callers have gone")
-		}
-		close(end)
-		all.Wait()
-	})
-}
+// allTogether makes the requests of a client go together.
+func allTogether(d *client) { d.wire.takes.Few = 0 }
 
 // TestBatchRefused: what the server refuses because of one request fails for that one alone.
 func TestBatchRefused(t *testing.T) {
@@ -217,7 +167,6 @@ func TestBatchRefused(t *testing.T) {
 	p := servers.StartPostgres(t)
 	sql(t, p, "CREATE DATABASE euc ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
 	d := open(t, strings.Replace(p.URL("pawl"), "/postgres?", "/euc?", 1), wide)
-	take(t, d, "warm", time.Minute)
 	allTogether(d)
 	var all sync.WaitGroup
 	for _, name := range []string{"one", "two", "three", "锁"} {
@@ -231,31 +180,14 @@ func TestBatchRefused(t *testing.T) {
 	all.Wait()
 }
 
-// TestBatchTurnMissed: a caller that goes when its turn has just come passes the turn on.
-func TestBatchTurnMissed(t *testing.T) {
-	m := &member{done: make(chan struct{})}
-	c := batch{flying: 1, next: []*member{m}}
-	c.landed(nil)
-	if !m.lone {
-		t.Fatal("its turn has not come")
-	}
-	if !c.leave(m, nil) {
-		t.Error("it counts as sent")
-	}
-	if c.flying != 0 {
-		t.Errorf("%d calls under way; want none", c.flying)
-	}
-}
-
 // TestBatchAnswer: each request has the row of its own lease. Where there is none, and where the
 // server has rolled all of them back, it is sent by itself; a failure is that of all.
 func TestBatchAnswer(t *testing.T) {
-	s := &store{ctx: t.Context()}
-	lost := &failure{err: driver.ErrUncertain, maybe: true}
+	all := []string{"a", "b", "c"}
 	for _, c := range []struct {
 		what string
 		rows string // the leases of the rows
-		f    *failure
+		err  error
 		got  string // of each request: its row, a failure or nothing
 	}{
 		{"all", "bca", nil, "abc"},
@@ -263,25 +195,21 @@ func TestBatchAnswer(t *testing.T) {
 		{"none", "", nil, "   "},
 		{"rolled back", "", &failure{refused: true}, "   "},
 		{"by a server that is no primary", "", &failure{refused: true, drop: true}, "!!!"},
-		{"lost", "", lost, "!!!"},
+		{"lost", "", &driver.Failure{Err: driver.ErrUncertain, Maybe: true}, "!!!"},
 	} {
-		all := []*member{asks("1", "a"), asks("2", "b"), asks("3", "c")}
 		rows := [][][]byte{{[]byte("1"), nil}}
 		for _, lease := range c.rows {
 			rows = append(rows, [][]byte{[]byte("1"), []byte(string(lease))})
 		}
-		s.answer(all, rows, 7, c.f)
 		got := ""
-		for i, m := range all {
+		for _, r := range replies(all, func(lease string) string { return lease }, rows, 7, c.err) {
 			switch {
-			case m.fail != nil && i > 0 && m.fail == all[0].fail:
-				t.Errorf("%s: two have one failure, which a caller may change", c.what)
-			case m.fail != nil && m.row == nil:
-				got += "!"
-			case m.row != nil:
-				got += string(m.row[1])
-			default:
+			case r.Alone:
 				got += " "
+			case r.Err != nil:
+				got += "!"
+			default:
+				got += string(r.Answer.row[1])
 			}
 		}
 		if got != c.got {

@@ -179,7 +179,7 @@ func BenchmarkKeepIdle(b *testing.B) {
 // multiple of NOTIFY to delivery. Both run in turn; the figure is of the medians.
 func BenchmarkHandOver(b *testing.B) {
 	p := server(b)
-	clients := [2]*store{open(b, p.URL("pawl"), wide), open(b, p.URL("pawl"), wide)}
+	clients := [2]*client{open(b, p.URL("pawl"), wide), open(b, p.URL("pawl"), wide)}
 	var speak, hear *pgx.Conn
 	for _, c := range []**pgx.Conn{&speak, &hear} {
 		var err error

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -28,11 +27,11 @@ func (s *store) make(ctx context.Context, c *conn) error {
 	missing := errors.As(res.Err, &pe) && (pe.Code == "42P01" || pe.Code == "3F000")
 	switch {
 	case res.Err != nil && !missing:
-		return s.classify(ctx, res.Err).err
+		return s.classify(ctx, res.Err)
 	case res.Err == nil && len(res.Rows) == 1:
 		if have := integer(res.Rows[0][0]); have != version {
 			return s.wrong("the schema %s is of version %d, and this client works with version %d only: use a pawl that has version %d, or another schema (?schema=NAME)",
-				s.schema, have, version, have).err
+				s.schema, have, version, have)
 		}
 		return nil
 	}
@@ -42,9 +41,9 @@ func (s *store) make(ctx context.Context, c *conn) error {
 	if err := c.Exec(ctx, sql).Close(); err != nil {
 		f := s.classify(ctx, err)
 		if errors.As(err, &pe) && pe.Code == "42501" {
-			return fmt.Errorf("%w (making the schema %s; a user with the right to create it may apply pglock.Schema instead)", f.err, s.schema)
+			return fmt.Errorf("%w (making the schema %s; a user with the right to create it may apply pglock.Schema instead)", f, s.schema)
 		}
-		return f.err
+		return f
 	}
 	return nil
 }
@@ -52,34 +51,31 @@ func (s *store) make(ctx context.Context, c *conn) error {
 // bind learns in which run the server is, and makes its record if there is none. asked
 // is when the request was sent that found another run: another call may have bound the
 // store since.
-func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
+func (s *store) bind(ctx context.Context, asked driver.Instant) error {
 	s.binding.Lock()
 	defer s.binding.Unlock()
 	if s.boundAt > asked {
 		return nil
 	}
-	rows, sent, f := s.exec(ctx, s.sql.bind, string(s.mode), num(s.limit.own.Microseconds()), s.limit.who)
-	if f != nil {
-		return f
+	a, err := s.call(ctx, s.sql.bind, string(s.mode), num(s.limit.own.Microseconds()), s.limit.who)
+	if err != nil {
+		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 9 {
-		return &failure{err: unavailable(errors.New("the server's answer has another form")), lasting: true}
-	}
-	row := rows[0]
+	row := a.row
 	is := run{string(row[0]), integer(row[1])}
 	mode := Mode(row[2])
-	closed := time.Duration(max(0, long(row[5])-long(row[7]))) * time.Microsecond
+	closed := micros(row[5]) - micros(row[7])
 	switch old := s.replaced(is); {
 	case old != nil:
 		s.pool.drop()
-		return &failure{err: unavailable(fmt.Errorf("%s: %w", s.where, old))}
+		return &driver.Failure{Err: fmt.Errorf("%s: %w", s.where, old)}
 	case string(row[8]) != "read committed":
 		return s.wrong("its transactions are %s: leave default_transaction_isolation as it is for this user", row[8])
 	case mode != s.mode:
-		return &failure{err: storekit.Disagreef("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), lasting: true}
+		return &driver.Failure{Err: storekit.Disagreef("the mode is %s here, but %s in the store: set it to %s (?mode=%s)", s.mode, mode, mode, mode), Lasting: true}
 	}
-	s.boundAt = sent
-	s.limit.learn(storekit.MaxTTL{TTL: time.Duration(long(row[3])) * time.Microsecond, By: string(row[4])})
+	s.boundAt = a.sent
+	s.limit.learn(storekit.MaxTTL{TTL: micros(row[3]), By: string(row[4])})
 	s.mu.Lock()
 	moved := s.run.timeline != 0 && s.run != is
 	s.run = is
@@ -87,12 +83,11 @@ func (s *store) bind(ctx context.Context, asked driver.Instant) *failure {
 	if moved {
 		s.pool.drop()
 		s.ear.again()
-		s.confirmAll()
+		s.events.Put(driver.Event{Kind: driver.Missed})
 	}
 	if closed > 0 {
-		s.news.Put(driver.News{Server: s.where, Closed: closed})
+		s.events.Put(driver.Event{Kind: driver.Told, News: driver.News{Server: s.where, Closed: closed}})
 	}
-	s.clock.Saw(sent, driver.Now(), long(row[7]))
 	return nil
 }
 
@@ -109,9 +104,8 @@ func (s *store) replaced(is run) error {
 }
 
 // wrong is the failure of a server that must not be used.
-func (s *store) wrong(format string, args ...any) *failure {
-	return &failure{lasting: true, err: storekit.OfKind(storekit.ErrConfig,
-		fmt.Errorf("%w: %s: %s", driver.ErrUnavailable, s.where, fmt.Sprintf(format, args...)))}
+func (s *store) wrong(format string, args ...any) error {
+	return &driver.Failure{Lasting: true, Err: storekit.OfKind(storekit.ErrConfig, fmt.Errorf("%s: %s", s.where, fmt.Sprintf(format, args...)))}
 }
 
 // now returns the run that the store is bound to.

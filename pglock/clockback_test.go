@@ -92,7 +92,7 @@ func TestTidyTakesMetaFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- d.tidyOnce(t.Context(), 0) }()
+	go func() { done <- d.wire.tidyOnce(t.Context(), 0) }()
 	if !eventually(patience, func() bool {
 		return sql(t, p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%circle%tidy%' AND pid <> pg_backend_pid()") != "0"
 	}) {
@@ -130,7 +130,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	sql(t, p, "UPDATE public.skew SET us = 30000000")
-	if err := d.tidyOnce(t.Context(), time.Second); err != nil {
+	if err := d.wire.tidyOnce(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if n := sql(t, p, "SELECT count(*) FROM back.lock WHERE name = 'gone'"); n != "0" {

@@ -16,21 +16,21 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
 )
 
-// participant is a store with a link that can be cut.
-type participant struct {
-	*store
+// linked is a participant with a link that can be cut.
+type linked struct {
+	*client
 	link *drivertest.Link
 }
 
 // openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
-func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *linked {
 	t.Helper()
 	d, err := NewDriver(context.Background(), "postgres://pawl@"+link.Addr()+"/postgres?sslmode=disable", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return &participant{store: d.(*store), link: link}
+	return &linked{clientOf(d), link}
 }
 
 func TestConformance(t *testing.T) {
@@ -56,14 +56,14 @@ func harness(opts *Options) drivertest.Harness {
 				Late: func(t testing.TB, late time.Duration) driver.Driver {
 					return openThrough(t, drivertest.SlowTo(t, p.Addr, late), opts)
 				},
-				Crash: func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
+				Crash: func(_ testing.TB, d driver.Driver) { d.(*linked).link.Close() },
 				Restart: func(t testing.TB) {
 					if err := p.Restart(); err != nil {
 						t.Error(err)
 					}
 				},
-				Cut:  func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
-				Heal: func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
+				Cut:  func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.BlackHole) },
+				Heal: func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.Healthy) },
 				Left: func(t testing.TB, prefix string) []string { return left(t, p, opts, prefix) },
 			}
 		},

@@ -40,9 +40,9 @@ func TestDeadWaiters(t *testing.T) {
 			t.Errorf("waiters in the queue, and as counted: %s; want %d", n, want)
 		}
 	}
-	g := take(t, d, "x", time.Minute).(*grant)
+	g := take(t, d, "x", time.Minute)
 	haunt(t, p, "dead", "x", manyDead)
-	locks := sql(t, p, "BEGIN; SELECT dead.release('x', '"+g.lease+"', 1000000, false, false); SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid(); ROLLBACK")
+	locks := sql(t, p, "BEGIN; SELECT dead.release('x', '"+ref(t, d, "x").Lease+"', 1000000, false, false); SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid(); ROLLBACK")
 	if locks != "1\n0" {
 		t.Errorf("a release, and how many advisory locks it keeps: %q; want none", locks)
 	}
@@ -89,7 +89,7 @@ func TestWaitersBehindDead(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("nobody gets the name")
 		}
-		if err := <-errs; err != nil || g.(*grant).lease != lease {
+		if err := <-errs; err != nil || ref(t, d, "x").Lease != lease {
 			t.Fatalf("another waiter got the name, or %v; want the one in front", err)
 		}
 	}

@@ -11,17 +11,18 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // dialFailure is that of a connection that could not be made.
-func dialFailure(err error) *failure {
+func dialFailure(err error) *driver.Failure {
 	var pe *pgconn.PgError
-	if errors.As(err, &pe) {
-		kind := kindOfRefusal(pe)
-		return &failure{err: unavailable(storekit.OfKind(kind, hint(err))), lasting: kind != nil}
+	if !errors.As(err, &pe) {
+		return &driver.Failure{Err: hint(err), Silent: true}
 	}
-	return &failure{err: unavailable(hint(err)), silent: true}
+	said := hint(err)
+	is := refusal(pe, said)
+	return &driver.Failure{Err: is, Lasting: is != said}
 }
 
 // hint says why a connection could not be made, and what to do. It does not wrap the

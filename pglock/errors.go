@@ -14,43 +14,39 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-var (
-	errClosed  = fmt.Errorf("pglock: %w", driver.ErrClosed)
-	errGuarded = errors.New("a transaction guards the lease: end it first")
-)
+var errClosed = fmt.Errorf("pglock: %w", driver.ErrClosed)
 
 // failure is a request without a result.
 type failure struct {
-	err     error
-	maybe   bool // it may have been carried out
-	lasting bool // repeating it does not help
-	silent  bool // the server has not answered at all
+	driver.Failure
 	repeat  bool // the server rolled it back because of another transaction
 	drop    bool // the connections lead to the wrong server
 	refused bool // the server has said no, and rolled it back
 }
 
+// Unwrap returns what the participant has to know.
+func (f *failure) Unwrap() error { return &f.Failure }
+
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
-func uncertain(err error) error   { return fmt.Errorf("%w: %w", driver.ErrUncertain, err) }
 
 // classify turns the error of a statement that was sent, or was about to be, into a
 // failure. A statement that the server has refused was rolled back. Only if the server
 // ends the connection, with FATAL, may that have been after the commit.
 func (s *store) classify(ctx context.Context, err error) *failure {
 	var pe *pgconn.PgError
+	f := &failure{}
 	switch {
 	case errors.As(err, &pe) && !fatal(pe):
-		f := refused(pe)
-		f.err = unavailable(storekit.OfKind(kindOfRefusal(pe), fmt.Errorf("%s: %w", s.where, f.err)))
-		return f
+		f = refused(pe)
+		f.Err = refusal(pe, fmt.Errorf("%s: %w", s.where, f.Err))
 	case ctx.Err() != nil:
-		return &failure{err: ctx.Err(), maybe: !notSent(err)}
+		f.Err, f.Maybe = ctx.Err(), !notSent(err)
 	case s.ctx.Err() != nil:
-		return &failure{err: unavailable(errClosed), lasting: true, maybe: true}
-	case notSent(err):
-		return &failure{err: unavailable(s.explain(err)), silent: true}
+		f.Err, f.Lasting, f.Maybe = errClosed, true, true
+	default:
+		f.Err, f.Silent, f.Maybe = s.explain(err), true, !notSent(err)
 	}
-	return &failure{err: uncertain(s.explain(err)), maybe: true, silent: true}
+	return f
 }
 
 // notSent reports whether a statement has certainly not reached the server, or has found a
@@ -69,41 +65,43 @@ func fatal(pe *pgconn.PgError) bool {
 
 // refused is a failure of a statement that was rolled back.
 func refused(pe *pgconn.PgError) *failure {
-	f := &failure{err: pe, refused: true}
+	f := &failure{refused: true}
+	f.Err = pe
+	lasting := func(do string) {
+		f.Lasting = true
+		f.Err = fmt.Errorf("%w: %s", pe, do)
+	}
 	switch pe.Code {
 	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
 		f.repeat = true
 	case "25006", "55000": // a replica
 		f.drop = true
-		f.err = fmt.Errorf("this server is a replica, or transactions are read-only for this user (default_transaction_read_only): %w", pe)
+		f.Err = fmt.Errorf("this server is a replica, or transactions are read-only for this user (default_transaction_read_only): %w", pe)
 	case "57014":
 		if strings.Contains(pe.Message, "statement timeout") {
-			f.err = fmt.Errorf("%w: this user's statement_timeout is too short: ALTER ROLE … SET statement_timeout = '10s'", pe)
+			f.Err = fmt.Errorf("%w: this user's statement_timeout is too short: ALTER ROLE … SET statement_timeout = '10s'", pe)
 		}
 	case "0A000": // the functions were replaced
 		f.drop = true
 	case "42501":
-		f.lasting = true
-		f.err = fmt.Errorf("%w: grant this user USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables", pe)
+		lasting("grant this user USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables")
 	case "3F000", "42P01", "42883", "42703":
-		f.lasting = true
-		f.err = fmt.Errorf("%w: the schema is missing or is of another version: apply pglock.Schema", pe)
+		lasting("the schema is missing or is of another version: apply pglock.Schema")
 	case "25000", "25P01":
-		f.lasting = true
-		f.err = fmt.Errorf("%w: leave default_transaction_isolation as it is for this user", pe)
+		lasting("leave default_transaction_isolation as it is for this user")
 	}
 	return f
 }
 
-// kindOfRefusal is what programs may want to know of a refusal.
-func kindOfRefusal(pe *pgconn.PgError) error {
+// refusal returns err with what programs may want to know of a refusal.
+func refusal(pe *pgconn.PgError, err error) error {
 	switch {
 	case pe.Code == "42501", strings.HasPrefix(pe.Code, "28"):
-		return storekit.ErrDenied
+		return unavailable(storekit.OfKind(storekit.ErrDenied, err))
 	case strings.HasPrefix(pe.Code, "3"), strings.HasPrefix(pe.Code, "42"), strings.HasPrefix(pe.Code, "25") && pe.Code != "25006":
-		return storekit.ErrConfig
+		return storekit.OfKind(storekit.ErrConfig, err)
 	}
-	return nil
+	return err
 }
 
 // explain adds which server it was. It hides that the request had a deadline of its own:

@@ -11,21 +11,16 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-var _ driver.Examiner = (*store)(nil)
-
-// Examine implements driver.Examiner, with no rights but those that locks need.
+// Examine implements driver.Store, with no rights but those that locks need.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	before := time.Now()
-	rows, _, f := s.exec(ctx, s.sql.examine)
+	a, err := s.call(ctx, s.sql.examine)
 	after := time.Now()
-	if f == nil && len(rows) != 1 {
-		f = &failure{err: fmt.Errorf("it has answered with %d rows", len(rows))}
+	if err != nil {
+		return []driver.Finding{s.finding("server", driver.Problem, "it does not say how it is: "+err.Error(), "check that it runs, and the network on the way")}
 	}
-	if f != nil {
-		return []driver.Finding{s.finding("server", driver.Problem, "it does not say how it is: "+f.err.Error(), "check that it runs, and the network on the way")}
-	}
-	row := rows[0]
-	up := time.Duration(long(row[1])) * time.Microsecond
+	row := a.row
+	up := micros(row[1])
 	return []driver.Finding{
 		s.finding("server", driver.Fine, fmt.Sprintf("PostgreSQL %s, up for %v", row[0], up.Truncate(time.Second)), ""),
 		s.role(yes(row[3]), string(row[6])),

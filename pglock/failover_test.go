@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // pair starts a server and a streaming replica of it, which has each commit if the mode is
@@ -105,6 +106,7 @@ func TestPromoted(t *testing.T) {
 			if left := closed(t, d); left != 0 {
 				t.Fatalf("closed for %v", left)
 			}
+			kept := ref(t, d, "kept")
 			replicated(t, r, "kept")
 			p.Kill()
 			promote(t, r, mode)
@@ -119,10 +121,10 @@ func TestPromoted(t *testing.T) {
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			d.pool.drop()
+			d.wire.pool.drop()
 			renewed(t, g)
-			if info, err := d.Inspect(t.Context(), "kept"); err != nil || len(info.Holders) != 1 || d.now().timeline != 2 {
-				t.Errorf("Inspect = %+v, %v, on timeline %d", info, err, d.now().timeline)
+			if info, err := d.Inspect(t.Context(), "kept"); err != nil || len(info.Holders) != 1 || d.wire.now().timeline != 2 {
+				t.Errorf("Inspect = %+v, %v, on timeline %d", info, err, d.wire.now().timeline)
 			}
 			if err := g.Release(t.Context()); err != nil {
 				t.Errorf("Release = %v", err)
@@ -132,17 +134,17 @@ func TestPromoted(t *testing.T) {
 			}
 			// A client without another address grants and renews nothing there, also if its
 			// connection, as one of a pooler, was there before.
-			for what, ask := range map[string]func(*store) error{
-				"TryAcquire": func(old *store) error { _, err := old.TryAcquire(t.Context(), request("y", time.Second)); return err },
-				"Renew": func(old *store) error {
-					_, err := (&grant{s: old, name: "kept", lease: g.(*grant).lease}).Renew(t.Context(), time.Second)
-					return err
+			for what, ask := range map[string]func(*client) error{
+				"TryAcquire": func(old *client) error { _, err := old.TryAcquire(t.Context(), request("y", time.Second)); return err },
+				"Renew": func(old *client) error {
+					_, err := old.wire.Renew(t.Context(), kept, time.Second)
+					return participant.Worded(driver.FailureOf(err))
 				},
 			} {
 				old := open(t, p.URL("pawl"), &Options{Mode: mode, MaxTTL: testMaxTTL})
-				old.mu.Lock()
-				old.run.timeline = 2
-				old.mu.Unlock()
+				old.wire.mu.Lock()
+				old.wire.run.timeline = 2
+				old.wire.mu.Unlock()
 				if err := ask(old); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "was replaced") {
 					t.Errorf("%s at the old primary = %v; want ErrUnavailable", what, err)
 				}
@@ -283,8 +285,8 @@ func TestReadOnly(t *testing.T) {
 	sql(t, p, "SELECT pg_reload_conf()")
 	promote(t, r, Durable)
 	renewed(t, g)
-	if left := closed(t, d); !isClosed(left) || d.now().timeline != 2 {
-		t.Errorf("closed for %v, on timeline %d", left, d.now().timeline)
+	if left := closed(t, d); !isClosed(left) || d.wire.now().timeline != 2 {
+		t.Errorf("closed for %v, on timeline %d", left, d.wire.now().timeline)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -100,32 +99,24 @@ func (t *transaction) spoil(ctx context.Context) {
 	}
 }
 
-var _ driver.Guarder = (*grant)(nil)
-
-// Guard implements driver.Guarder. The lock on the lease's row, and the failure if the
+// Guard implements driver.StoreGuarder. The lock on the lease's row, and the failure if the
 // lease has ended, are part of tx: the caller cannot commit although it ignores the
 // error. A tx on another database fails for lack of the schema, or of the lease.
-func (g *grant) Guard(ctx context.Context, tx any, ended error) error {
+func (s *store) Guard(ctx context.Context, l driver.Ref, token uint64, tx any, ended error) error {
 	t, err := transactionOf(tx)
 	if err != nil {
 		return err
-	}
-	if ended == nil {
-		ended = g.over()
 	}
 	if ended != nil {
 		t.spoil(ctx)
 		return ended
 	}
-	g.s.mu.Lock()
-	g.spare = 0 // the successor would not wait for the end of tx
-	g.s.mu.Unlock()
-	err = t.exec(ctx, g.s.sql.guard, g.name, g.lease, int64(g.token))
+	err = t.exec(ctx, s.sql.guard, l.Name, l.Lease, int64(token))
 	switch {
 	case err != nil && code(err) == "": // it may not have been sent
 		t.spoil(ctx)
 	case code(err) == guardLost:
-		return &driver.LostError{Reason: driver.Gone, Err: errors.New("lease " + g.lease + " with token " + strconv.FormatUint(g.token, 10) + " has ended in the store of this transaction")}
+		return &driver.LostError{Reason: driver.Gone, Err: fmt.Errorf("lease %s with token %d has ended in the store of this transaction", l.Lease, token)}
 	}
 	return err
 }

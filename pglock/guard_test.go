@@ -47,7 +47,7 @@ func isHeld(t testing.TB, d driver.Driver, name string) {
 }
 
 // isOver waits until the time of the leases on a name is over at the server, guarded or not.
-func isOver(t testing.TB, d *store, name string) {
+func isOver(t testing.TB, d *client, name string) {
 	t.Helper()
 	var info *driver.Info
 	var err error
@@ -123,7 +123,7 @@ func TestGuard(t *testing.T) {
 					}
 				},
 				"broken": func(g driver.Grant, name string) {
-					if err := other.Break(t.Context(), name, g.(*grant).lease, nil, "test"); err != nil {
+					if err := other.Break(t.Context(), name, ref(t, other, name).Lease, nil, "test"); err != nil {
 						t.Errorf("Break: %v", err)
 					}
 				},
@@ -133,6 +133,7 @@ func TestGuard(t *testing.T) {
 					last = ttl
 				}
 				g := take(t, mine, name(what), last)
+				lease := ref(t, mine, name(what))
 				tx := begin()
 				if err := guard(g, tx.tx); err != nil {
 					t.Fatalf("%s: %v", what, err)
@@ -154,8 +155,8 @@ func TestGuard(t *testing.T) {
 				if err := write(tx, g); err != nil {
 					t.Error(err)
 				}
-				late := &grant{s: mine, name: name(what), lease: g.(*grant).lease, token: g.Token()} // knows of no loss
-				if err := guard(late, tx.tx); !errors.Is(err, driver.ErrLost) {
+				// The wire knows of no loss.
+				if err := mine.wire.Guard(t.Context(), lease, g.Token(), tx.tx, nil); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("%s: Guard = %v; want ErrLost", what, err)
 				}
 				if err := tx.commit(); err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
@@ -23,23 +24,19 @@ var errPooled = errors.New("there is nothing to listen on")
 // session is one connection that listens, from its beginning to its end. 0 is none.
 type session int
 
-// ear is the connection that listens. It is made for the first waiter, or the first lease
-// that wants to know of its end, and stays. While it is there it has a lock by which the
-// server knows that messages arrive.
+// ear is the connection that listens. It is made for the first waiter or the first lease, and stays. While it is
+// there it has a lock by which the server knows that messages arrive.
 type ear struct {
 	config *pgconn.Config // nil: that of the pool
+	ready  chan struct{}  // closed when it is there, or the first attempt has failed
 
 	mu      sync.Mutex
 	started bool
 	opened  session
-	is      session       // 0 while there is none
-	pooled  bool          // there will be none
-	err     error         // of the last attempt
-	change  chan struct{} // closed when one of these changes
+	is      session // 0 while there is none
+	err     error   // of the last attempt
 	cut     context.CancelFunc
 }
-
-func (e *ear) listening() bool { return e.session() != 0 }
 
 func (e *ear) session() session {
 	e.mu.Lock()
@@ -51,53 +48,39 @@ func (e *ear) session() session {
 func (e *ear) deaf() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.pooled
+	return errors.Is(e.err, errPooled)
+}
+
+// refused returns why there will be no connection as long as nobody changes anything, or nil.
+func (e *ear) refused() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if driver.FailureOf(e.err).Lasting {
+		return e.err
+	}
+	return nil
 }
 
 // start starts the listener if it does not run yet.
 func (e *ear) start(s *store) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.started || s.ctx.Err() != nil {
-		return
-	}
-	e.started = true
-	e.change = make(chan struct{})
-	s.work.Go(func() { s.listenOn() })
-}
-
-// open returns when messages can be heard, or why they cannot.
-func (e *ear) open(ctx context.Context, s *store) error {
-	e.start(s)
-	for {
-		e.mu.Lock()
-		is, pooled, err, change := e.is, e.pooled, e.err, e.change
-		e.mu.Unlock()
-		switch {
-		case is != 0:
-			return nil
-		case pooled:
-			return errPooled
-		case err != nil:
-			return err
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return unavailable(errClosed)
-		}
+	if !e.started && s.ctx.Err() == nil {
+		e.started = true
+		s.work.Go(s.listen)
 	}
 }
 
 // set records what has become of the connection.
-func (e *ear) set(is session, pooled bool, err error) {
+func (e *ear) set(is session, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.is, e.pooled, e.err = is, pooled, err
-	close(e.change)
-	e.change = make(chan struct{})
+	e.is, e.err = is, err
+	select {
+	case <-e.ready:
+	default:
+		close(e.ready)
+	}
 }
 
 // again drops the connection, which leads to the server that was.
@@ -110,18 +93,33 @@ func (e *ear) again() {
 	}
 }
 
-func (e *ear) close() { e.again() }
+// next begins a connection, which again ends.
+func (e *ear) next(ctx context.Context) (session, context.Context, context.CancelFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ctx, e.cut = context.WithCancel(ctx)
+	e.opened++
+	return e.opened, ctx, e.cut
+}
 
-// listenOn listens until the store is closed, and connects again after each failure.
-func (s *store) listenOn() {
-	const minPause = 10 * time.Millisecond
+// Listen implements driver.Store.
+func (s *store) Listen(f func(driver.Event)) { s.events.To(f) }
+
+// Hear implements driver.Store: the messages for a client come over one connection, whatever they are about.
+func (s *store) Hear(string) (ready <-chan struct{}, stop func()) {
+	s.ear.start(s)
+	return s.ear.ready, func() {}
+}
+
+// listen listens until the store is closed, and connects again after each failure.
+func (s *store) listen() {
+	const minPause, maxPause = 10 * time.Millisecond, time.Second
 	for pause := minPause; s.ctx.Err() == nil; {
 		heard, err := s.listenOnce()
 		if heard {
 			pause = minPause
 		}
-		s.ear.set(0, errors.Is(err, errPooled), err)
-		s.unheard()
+		s.ear.set(0, err)
 		if errors.Is(err, errPooled) {
 			return
 		}
@@ -138,20 +136,15 @@ const pulse = 5 * time.Second
 
 // listenOnce listens on one connection, until it fails.
 func (s *store) listenOnce() (heard bool, err error) {
-	ctx, cancel := context.WithCancel(s.ctx)
+	is, ctx, cancel := s.ear.next(s.ctx)
 	defer cancel()
-	s.ear.mu.Lock()
-	s.ear.cut = cancel
-	s.ear.opened++
-	is := s.ear.opened
 	config := s.ear.config
-	s.ear.mu.Unlock()
 	if config == nil {
 		config = s.pool.config
 	}
 	c, err := s.pool.dial(ctx, config, func(_ *pgconn.PgConn, n *pgconn.Notification) { s.hear(is, n.Payload) })
 	if err != nil {
-		return false, dialFailure(err).err
+		return false, dialFailure(err)
 	}
 	defer closeAll([]*conn{c})
 	if c.pooled {
@@ -163,87 +156,72 @@ func (s *store) listenOnce() (heard bool, err error) {
 	defer done()
 	listen := fmt.Sprintf(`LISTEN "pawl:%[1]s"; SELECT pg_catalog.pg_advisory_lock_shared(pg_catalog.hashtextextended('pawl:%[1]s', 0))`, s.id)
 	if err := c.Exec(rctx, listen).Close(); err != nil {
-		return false, s.classify(ctx, err).err
+		return false, s.classify(ctx, err)
 	}
-	s.ear.set(is, false, nil)
-	s.opened()
+	s.ear.set(is, nil)
+	// Messages that were sent while nobody listened are lost, and the server may have dropped waiters.
+	s.events.Put(driver.Event{Kind: driver.Missed})
 	for {
-		wctx, cancel := context.WithTimeout(ctx, pulse)
-		err := c.WaitForNotification(wctx)
-		late := wctx.Err() != nil && ctx.Err() == nil
-		cancel()
-		if err == nil {
-			continue
-		}
-		if !late {
-			return true, s.classify(ctx, err).err
-		}
-		pctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		err = c.Exec(pctx, "").Close()
-		cancel()
-		if err != nil {
-			return true, s.classify(ctx, err).err
+		if err := c.beat(ctx); err != nil {
+			return true, s.classify(ctx, err)
 		}
 	}
 }
 
-// opened makes all waiters look, and asks for all leases: messages that were sent while
-// nobody listened are lost, and the server may have dropped waiters that it could not
-// reach.
-func (s *store) opened() {
-	s.confirmAll()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.waiters {
-		w.granted = true
-		w.poke()
+// beat waits for a message, and asks whether the connection is alive if none comes.
+func (c *conn) beat(ctx context.Context) error {
+	wctx, cancel := context.WithTimeout(ctx, pulse)
+	defer cancel()
+	err := c.WaitForNotification(wctx)
+	if err == nil || wctx.Err() == nil || ctx.Err() != nil {
+		return err
 	}
+	pctx, done := context.WithTimeout(ctx, requestTimeout)
+	defer done()
+	return c.Exec(pctx, "").Close()
 }
 
-func (w *waiter) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// hear acts on one message.
+// hear passes one message on.
 func (s *store) hear(from session, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, g := s.waiters[lease], s.grants[lease]
+	e := driver.Event{Lease: lease}
 	switch kind {
 	case "grant":
-		if w != nil {
-			w.granted, w.handed = true, readHanded(from, rest)
-			w.poke()
-		} else if f := strings.SplitN(rest, " ", 7); g == nil && s.ctx.Err() == nil && len(f) == 7 {
-			s.work.Go(func() { s.decline(lease, f[6]) })
+		if !s.handed(&e, from, rest) {
+			return
 		}
 	case "first":
-		if us, err := strconv.ParseInt(rest, 10, 64); err == nil && w != nil {
-			w.first, w.left = true, time.Duration(us)*time.Microsecond
-			w.poke()
-		}
+		e.Kind, e.Grant.Free = driver.Look, micros([]byte(rest))
 	case "wanted":
-		s.hearWanted(lease, rest)
+		e.Kind, e.Waits = driver.Wanted, rest != "0"
 	case "lost":
-		if w != nil { // the waiter looks, and finds out
-			w.handed = nil
-		}
-		if g != nil {
-			g.lose(storekit.HowLost(rest))
-		}
+		e.Kind, e.Loss = driver.Lost, storekit.HowLost(rest)
+	default:
+		return
 	}
+	s.events.Put(e)
 }
 
-// decline gives back a name that was handed to a waiter that has left.
-func (s *store) decline(lease, name string) {
-	ctx, cancel := context.WithTimeout(s.ctx, claimTTL)
-	defer cancel()
-	g := &grant{s: s, name: name, lease: lease}
-	// If the server does not answer, the claim ends by itself.
-	_, _ = g.release(ctx)
+// handed reads what follows the lease in a message that hands a name over. One of another run is worth nothing but
+// a look.
+func (s *store) handed(e *driver.Event, from session, told string) bool {
+	f := strings.SplitN(told, " ", 7)
+	if len(f) != 7 {
+		return false
+	}
+	var n [6]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(f[i], 10, 64); err != nil {
+			return false
+		}
+	}
+	e.Kind, e.Name, e.For, e.Heard = driver.Granted, f[6], time.Duration(n[2])*time.Microsecond, driver.Now()
+	e.Grant = driver.Answer{Token: uint64(n[0]), Spare: uint64(n[4]), Waited: n[5] != 0}
+	e.Grant.Server, e.Grant.At = s.where, time.Duration(n[1])*time.Microsecond
+	if timeline := int(n[3]); timeline == s.now().timeline {
+		e.Grant.Session = listening{from, timeline}
+	}
+	return true
 }

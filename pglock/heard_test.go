@@ -8,13 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -25,7 +20,7 @@ func TestHandedInVain(t *testing.T) {
 	d := open(t, server(t).URL("pawl"), wide)
 	sql(t, server(t), `DELETE FROM pawl.lock WHERE name = 'in vain'; INSERT INTO pawl.lock(name, lease, client, tok, token, until, since, record)
 		VALUES ('in vain', 'gone', 'c', 1, 1, pawl.us() + 60000000, 0, '{}')`)
-	d.hear(1, fmt.Sprintf("grant gone 1 %d 60000000 1 0 0 in vain", time.Now().UnixMicro()))
+	d.wire.hear(1, fmt.Sprintf("grant gone 1 %d 60000000 1 0 0 in vain", time.Now().UnixMicro()))
 	if !eventually(patience, func() bool {
 		return sql(t, server(t), "SELECT count(*) FROM pawl.lock WHERE name = 'in vain' AND lease IS NOT NULL") == "0"
 	}) {
@@ -33,96 +28,132 @@ func TestHandedInVain(t *testing.T) {
 	}
 }
 
-// TestHandedLate: the message that hands a name over may come when the waiter has found the
-// name by a look, and gives it back. Then nobody declines it: only one of two releases finds
-// the lease, and the holder would be told that it had lost it.
-func TestHandedLate(t *testing.T) {
-	config, err := pgconn.ParseConfig("postgres://pawl@127.0.0.1/postgres?sslmode=disable")
-	if err != nil {
-		t.Fatal(err)
+// TestHeard: what a message says. One that hands a name over counts over the connection and on the timeline of the
+// last look only, and not at all if it cannot be read.
+func TestHeard(t *testing.T) {
+	s := &store{where: "server", run: run{timeline: 3}}
+	var got []driver.Event
+	s.Listen(func(e driver.Event) { got = append(got, e) })
+	for message, want := range map[string]driver.Event{
+		"grant l 7 1000000 2000000 3 5 1 a b": {Kind: driver.Granted, Name: "a b", For: 2 * time.Second,
+			Grant: driver.Answer{Token: 7, Spare: 5, Waited: true, Session: listening{2, 3}, Clock: driver.Clock{Server: "server", At: time.Second}}},
+		"grant l 7 1000000 2000000 2 0 0 a": {Kind: driver.Granted, Name: "a", For: 2 * time.Second,
+			Grant: driver.Answer{Token: 7, Clock: driver.Clock{Server: "server", At: time.Second}}},
+		"first l 1500":                      {Kind: driver.Look, Grant: driver.Answer{Free: 1500 * time.Microsecond}},
+		"wanted l 1":                        {Kind: driver.Wanted, Waits: true},
+		"wanted l 0":                        {Kind: driver.Wanted},
+		"grant l 7 x 1":                     {},
+		"grant l 7 1000000 2000000 3 5 x a": {},
+		"new l":                             {},
+	} {
+		got = nil
+		s.hear(2, message)
+		if want.Kind == 0 {
+			if len(got) != 0 {
+				t.Errorf("%q: %+v; want nothing", message, got)
+			}
+			continue
+		}
+		want.Lease = "l"
+		if len(got) == 1 {
+			want.Heard = got[0].Heard
+		}
+		if len(got) != 1 || fmt.Sprintf("%+v", got[0]) != fmt.Sprintf("%+v", want) || got[0].Grant.Session != want.Grant.Session {
+			t.Errorf("%q: %+v; want %+v", message, got, want)
+		}
 	}
-	for kind, what := range map[int]string{0: "exclusive", shared: "shared", 2: "a slot"} {
-		synctest.Test(t, func(t *testing.T) {
-			var requests atomic.Int32
-			config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-				requests.Add(1)
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			s := &store{pool: newPool(config, defaultConns, defaultConnect, nil), waiters: make(map[string]*waiter), grants: make(map[string]*grant)}
-			s.ctx, s.cancel = context.WithCancel(t.Context())
-			defer s.work.Wait()
-			defer s.cancel()
-			g := &grant{s: s, name: "late", lease: "mine", kind: kind}
-			s.grants[g.lease] = g
-			released := make(chan error)
-			go func() { released <- g.Release(s.ctx) }()
-			synctest.Wait()
-			s.hear(1, fmt.Sprintf("grant mine 1 %d 1000000 1 0 0 late", time.Now().UnixMicro()))
-			synctest.Wait()
-			if n := requests.Load(); n != 1 {
-				t.Errorf("%s: %d requests; want only that of the release", what, n)
-			}
-			s.cancel()
-			if err := <-released; err == nil || len(s.grants) != 0 {
-				t.Errorf("%s: Release = %v, and %d grants are kept; want an error, and none", what, err, len(s.grants))
-			}
-		})
+	got = nil
+	if s.hear(2, `lost l {"who":"admin","why":"stuck"}`); len(got) != 1 || got[0].Loss == nil || got[0].Loss.By.Who != "admin" || got[0].Loss.Why != "stuck" {
+		t.Errorf("the lease was broken: %+v", got)
 	}
 }
 
-// TestHeardAnew: when there is a new connection to listen on, every waiter looks, and each
-// lease is asked for: what was said in between is lost.
+// TestHeardAnew: when there is a new connection to listen on, each lease is asked for: what was said in between is
+// lost.
 func TestHeardAnew(t *testing.T) {
 	t.Parallel()
 	d := open(t, server(t).URL("pawl"), wide)
-	g := take(t, d, "anew", time.Minute).(*grant)
-	w := &waiter{wake: make(chan struct{}, 1)}
-	d.mu.Lock()
-	d.waiters["w"] = w
-	d.mu.Unlock()
-	sql(t, server(t), "UPDATE pawl.lock SET lease = NULL WHERE name = 'anew'")
-	d.opened()
-	if granted, _, _ := d.heardOf(w); !granted || len(w.wake) != 1 {
-		t.Error("the waiter does not look")
-	}
-	if !eventually(patience, func() bool { return errors.Is(g.over(), driver.ErrLost) }) {
+	g := take(t, d, "anew", time.Hour)
+	lost := make(chan error, 1)
+	g.(driver.Notifier).OnLost(func(err error) { lost <- err })
+	d.listening(t)
+	sql(t, server(t), "UPDATE pawl.lock SET lease = NULL WHERE name = 'anew'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN \"pawl:"+d.wire.id+"%'")
+	select {
+	case err := <-lost:
+		if !errors.Is(err, driver.ErrLost) {
+			t.Errorf("told %v; want ErrLost", err)
+		}
+	case <-time.After(patience):
 		t.Error("nobody asks for the lease")
 	}
 }
 
-// TestAnswerLost: a lease of which an earlier request was not answered leaves a tombstone when
-// it is released: that request may still be carried out.
-func TestAnswerLost(t *testing.T) {
+// TestClockForward: leases that the server must have ended because its clock was set
+// forward are lost at once; others are not.
+func TestClockForward(t *testing.T) {
 	t.Parallel()
-	d := open(t, server(t).URL("pawl"), &Options{Schema: "answer lost"})
-	a := d.attempt(request("x", 20*time.Second))
-	tx := tableLock(t, "answer lost")
-	first := make(chan *failure, 1)
-	go func() { _, _, f := a.ask(t.Context(), noWait); first <- f }()
-	var f *failure
-	if !eventually(patience, func() bool {
-		sql(t, server(t), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%answer lost%acquire(%' AND pid <> pg_backend_pid()")
-		select {
-		case f = <-first:
-			return true
-		default:
-			return false
+	p := server(t)
+	d := open(t, p.URL("pawl"), &Options{Schema: "forward", MaxTTL: time.Hour})
+	told := make(chan string, 2)
+	for name, ttl := range map[string]time.Duration{"short": 20 * time.Second, "long": time.Hour} {
+		take(t, d, name, ttl).(driver.Notifier).OnLost(func(error) { told <- name })
+	}
+	news := make(chan driver.News, 10)
+	d.OnNews(func(n driver.News) { news <- n })
+	sql(t, p, `CREATE OR REPLACE FUNCTION forward.us() RETURNS bigint LANGUAGE sql VOLATILE AS
+		$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000 $$`)
+	take(t, d, "see", time.Minute)
+	select {
+	case name := <-told:
+		if name != "short" {
+			t.Errorf("the lease %q is lost; want the short one", name)
 		}
-	}) || f == nil || !f.maybe {
-		t.Fatalf("the first request: %+v", f)
+	case <-time.After(patience):
+		t.Error("no lease is lost")
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
+	if n := <-news; n.Step < 50*time.Second {
+		t.Errorf("news: %+v; want the step", n)
 	}
-	g, _, f := a.ask(t.Context(), noWait)
-	if f != nil || g == nil {
-		t.Fatalf("the second request: %v, %+v", g, f)
+	if len(told) != 0 {
+		t.Error("both leases are lost")
 	}
-	if err := g.Release(t.Context()); err != nil {
-		t.Fatal(err)
+}
+
+// TestListensAgain: a waiter that has polled for a while, as it could not hear, and hears again is not taken for gone
+// when it does not poll any more.
+func TestListensAgain(t *testing.T) {
+	t.Parallel()
+	d := open(t, server(t).URL("pawl"), wide)
+	take(t, d, "listens again", time.Hour)
+	q := &asking{Request: request("listens again", time.Hour), record: "{}"}
+	polls := func() string {
+		return sql(t, server(t), "SELECT looks IS NOT NULL FROM pawl.waiter WHERE lease = '"+q.Lease+"'")
 	}
-	if got := sql(t, server(t), `SELECT count(*) FROM "answer lost".ended WHERE lease = '`+g.lease+"'"); got != "1" {
-		t.Errorf("%s tombstones", got)
+	for _, c := range []struct{ wait, polls string }{{looks, "t"}, {hears, "f"}, {looks, "t"}} {
+		q.wait = c.wait
+		a, err := d.wire.acquire(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.place = max(q.place, long(a.row[9]))
+		if got := polls(); got != c.polls {
+			t.Errorf("a waiter polls: %s; want %s", got, c.polls)
+		}
+	}
+	if _, err := d.wire.End(t.Context(), driver.Ref{Name: q.Name, Lease: q.Lease}, driver.End{Unsure: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestListenRefused: a waiter whose client may not listen is told why, and does not poll instead.
+func TestListenRefused(t *testing.T) {
+	t.Parallel()
+	p := server(t)
+	d := open(t, p.URL("pawl"), &Options{MaxTTL: wide.MaxTTL, Listen: p.URL("nobody")})
+	take(t, d, "listen refused", time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := d.Acquire(ctx, request("listen refused", time.Minute)); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("Acquire = %v; want ErrDenied", err)
 	}
 }

@@ -50,9 +50,9 @@ func TestIdleClosed(t *testing.T) {
 		d := open(t, c.url, &Options{Schema: "idle", MaxTTL: time.Hour})
 		g := take(t, d, what, time.Hour)
 		end := func() {
-			d.pool.mu.Lock()
-			idle := slices.Clone(d.pool.idle)
-			d.pool.mu.Unlock()
+			d.wire.pool.mu.Lock()
+			idle := slices.Clone(d.wire.pool.idle)
+			d.wire.pool.mu.Unlock()
 			if len(idle) == 0 {
 				t.Errorf("%s: no connection is idle", what)
 			}
@@ -109,8 +109,8 @@ func TestIdleRace(t *testing.T) {
 		if notSent(err) != want {
 			t.Errorf("notSent of %+v = %v; want %v", err, !want, want)
 		}
-		if f := (&store{ctx: t.Context()}).classify(t.Context(), err); err.Severity == "FATAL" && f.maybe == want {
-			t.Errorf("%+v may have been carried out: %v, %v", err, f.maybe, errors.Unwrap(f.err))
+		if f := (&store{ctx: t.Context()}).classify(t.Context(), err); err.Severity == "FATAL" && f.Maybe == want {
+			t.Errorf("%+v may have been carried out: %v, %v", err, f.Maybe, errors.Unwrap(f.Err))
 		}
 	}
 }

@@ -61,7 +61,7 @@ func readHolders(b []byte) (holders []driver.Held) {
 	return holders
 }
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Store.
 func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	infos, err := s.look(ctx, name, nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 	return infos[0], nil
 }
 
-// List implements driver.Inspector.
+// List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	infos, err := s.look(ctx, nil, prefix)
 	if err != nil {
@@ -90,19 +90,16 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 
 // look describes names. One of name and prefix is a string, the other nil.
 func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, error) {
-	if err := s.usable(ctx, nil); err != nil {
+	rows, _, err := s.exec(ctx, s.sql.look, name, prefix)
+	if err != nil {
 		return nil, err
-	}
-	rows, _, f := s.exec(ctx, s.sql.look, name, prefix)
-	if f != nil {
-		return nil, readError(ctx, f)
 	}
 	now := time.Now()
 	var infos []*driver.Info
 	for _, row := range rows {
 		var n shownName
 		if err := json.Unmarshal(row[0], &n); err != nil {
-			return nil, unavailable(fmt.Errorf("%s: %w", s.where, err))
+			return nil, fmt.Errorf("%s: %w", s.where, err)
 		}
 		info := &driver.Info{Name: n.Name, Token: driver.Token(n.Token), Holders: []driver.Held{}}
 		for _, l := range n.Holders {
@@ -122,51 +119,35 @@ func (s *store) look(ctx context.Context, name, prefix any) ([]*driver.Info, err
 	return infos, nil
 }
 
-// readError returns the error of a request that records nothing anyway.
-func readError(ctx context.Context, f *failure) error {
-	if f.maybe && ctx.Err() == nil && !f.lasting {
-		return unavailable(f.err)
-	}
-	return f.err
-}
-
-// Break implements driver.Inspector.
+// Break implements driver.Store.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if err := s.usable(ctx, nil); err != nil {
-		return err
-	}
 	if by == nil {
 		by = &driver.Holder{}
 	}
-	row, _, f := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *by, Why: why}.String(), num(s.limit.longest().Microseconds()))
-	if f != nil {
-		return f.err
+	a, err := s.call(ctx, s.sql.brk, name, lease, claimMicros, storekit.Record{Holder: *by, Why: why}.String(), num(s.limit.longest().Microseconds()))
+	if err != nil || integer(a.row[0]) == 1 {
+		return err
 	}
-	if integer(row[0]) == 1 {
-		return nil
+	holders := readHolders(a.row[1])
+	if len(holders) == 0 {
+		return driver.ErrReleased
 	}
-	if holders := readHolders(row[1]); len(holders) > 0 {
-		return &driver.HeldError{Info: turn{holders: holders}.info(name)}
+	info := &driver.Info{Name: name, Holders: holders}
+	for _, h := range holders {
+		info.Token = max(info.Token, h.Token)
 	}
-	return driver.ErrReleased
+	return &driver.HeldError{Info: info}
 }
 
-// Describe implements driver.Describer.
+// Describe implements driver.Store.
 func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
-	if err := s.usable(ctx, nil); err != nil {
+	a, err := s.bound(ctx, s.sql.describe)
+	if err != nil {
 		return nil, err
 	}
-	rows, _, f := s.exec(ctx, s.sql.describe)
-	if f != nil {
-		return nil, readError(ctx, f)
-	}
-	if len(rows) != 1 {
-		return nil, unavailable(fmt.Errorf("%s: the schema has no record of what clients have agreed on", s.where))
-	}
-	row := rows[0]
-	info := &driver.StoreInfo{MaxTTL: time.Duration(long(row[0])) * time.Microsecond, SetBy: storekit.Signed(string(row[1]))}
-	if left := long(row[2]); left > 0 {
-		info.Closed, info.Why = time.Duration(left)*time.Microsecond, string(row[3])
+	info := &driver.StoreInfo{MaxTTL: micros(a.row[1]), SetBy: storekit.Signed(string(a.row[2]))}
+	if left := micros(a.row[3]); left > 0 {
+		info.Closed, info.Why = left, string(a.row[4])
 	}
 	return info, nil
 }

@@ -131,9 +131,7 @@ func TestKeepIdleDeaf(t *testing.T) {
 	t.Parallel()
 	p := server(t)
 	a, b := open(t, servers.StartPgBouncer(t, p, "").URL(), wide), open(t, p.URL("pawl"), wide)
-	if _, err := a.listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	a.listening(t)
 	req := request("deaf keeper", time.Minute)
 	req.Keeps = true
 	g, err := a.TryAcquire(t.Context(), req)

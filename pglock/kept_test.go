@@ -27,18 +27,18 @@ func TestGuardIsShown(t *testing.T) {
 	mine := open(t, p.URL("pawl"), wide)
 	sql(t, p, "CREATE USER stranger; GRANT USAGE ON SCHEMA pawl TO stranger; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO stranger")
 	begin := beginners(t, p)["pgx"]
-	for what, end := range map[string]func(d *store, g driver.Grant, name string) error{
-		"expired": func(d *store, _ driver.Grant, name string) error { isOver(t, d, name); return nil },
-		"release": func(_ *store, g driver.Grant, _ string) error { return g.Release(t.Context()) },
-		"break": func(d *store, g driver.Grant, name string) error {
-			return d.Break(t.Context(), name, g.(*grant).lease, nil, "test")
+	for what, end := range map[string]func(d *client, g driver.Grant, name string) error{
+		"expired": func(d *client, _ driver.Grant, name string) error { isOver(t, d, name); return nil },
+		"release": func(_ *client, g driver.Grant, _ string) error { return g.Release(t.Context()) },
+		"break": func(d *client, _ driver.Grant, name string) error {
+			return d.Break(t.Context(), name, ref(t, d, name).Lease, nil, "test")
 		},
 	} {
 		for user, knows := range map[string]bool{"pawl": true, "stranger": false} {
 			for _, shared := range []bool{false, true} {
 				t.Run(fmt.Sprint(what, "/", user, "/shared=", shared), func(t *testing.T) {
 					d := open(t, p.URL(user), wide)
-					req := request("kept/"+t.Name(), 500*time.Millisecond)
+					req := request("kept/"+t.Name(), 5*time.Second)
 					req.Shared = shared
 					if what != "expired" {
 						req.TTL = time.Minute
@@ -179,7 +179,7 @@ func TestInspectExpires(t *testing.T) {
 	}
 }
 
-func holders(t testing.TB, d *store, name string) []driver.Held {
+func holders(t testing.TB, d *client, name string) []driver.Held {
 	t.Helper()
 	info, err := d.Inspect(t.Context(), name)
 	if err != nil {

@@ -77,9 +77,8 @@ func TestLateAttempt(t *testing.T) {
 	}
 	// Released first, and then carried out.
 	req := request("late", time.Minute)
-	g := &grant{s: d, name: req.Name, lease: req.Lease, unsure: true, doubt: true}
-	if err := g.Release(t.Context()); err != nil {
-		t.Fatal(err)
+	if found, err := d.wire.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, driver.End{Unsure: true, Doubt: true}); found || err != nil {
+		t.Fatalf("End = %v, %v", found, err)
 	}
 	if g, err := d.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("TryAcquire = %v, %v; want ErrUncertain", g, err)
@@ -107,50 +106,38 @@ func TestLateAttempt(t *testing.T) {
 	}
 }
 
-// TestDowngradeWithoutAnswer: the answer to Downgrade is lost. Whether the store has carried it out or not,
-// the release of both leases, in any order, frees the name, and a request that comes after that changes nothing.
+// TestDowngradeWithoutAnswer: the answer to a downgrade is lost. Whether the store has carried it out or not,
+// the end of both leases, in any order, frees the name, and a request that comes after that changes nothing.
 func TestDowngradeWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	a, b := open(t, server(t).URL("pawl"), wide), open(t, server(t).URL("pawl"), wide)
 	for _, done := range []bool{false, true} {
 		for _, first := range []bool{false, true} {
 			name := fmt.Sprint("downgrade ", done, first)
-			g, err := a.TryAcquire(t.Context(), request(name, time.Minute))
-			if err != nil {
-				t.Fatal(err)
-			}
+			take(t, a, name, time.Minute)
+			old := ref(t, a, name)
 			req := request(name, time.Minute)
-			req.Shared = true
-			lost := a.attempt(req)
-			lost.doubt = true
-			asks := func() int {
-				row, _, f := a.bound(t.Context(), a.sql.downgrade, name, g.(*grant).lease, req.Lease, a.id, lost.record, num(req.TTL.Microseconds()), claimMicros, "false")
-				if f != nil {
-					t.Fatal(f.err)
-				}
-				return integer(row[0])
+			req.Shared, req.Instead = true, old.Lease
+			granted := func() bool {
+				ans, _ := a.wire.Ask(t.Context(), req)
+				return ans.Granted
 			}
-			if done && asks() != 1 {
+			if done && !granted() {
 				t.Error("it is not carried out")
 			}
-			left, _ := lost.undo(&failure{err: driver.ErrUncertain, maybe: true})
-			both := []driver.Grant{g, left}
+			both := []driver.Ref{old, {Name: name, Lease: req.Lease, Shared: true}}
 			if first {
 				slices.Reverse(both)
 			}
-			for _, g := range both {
-				if err := g.Release(t.Context()); err != nil && !errors.Is(err, driver.ErrLost) {
-					t.Errorf("Release = %v; want nil or ErrLost", err)
+			for _, l := range both {
+				if _, err := a.wire.End(t.Context(), l, driver.End{Unsure: true, Doubt: true}); err != nil {
+					t.Errorf("End = %v", err)
 				}
-				if asks() == 1 {
-					t.Error("it is carried out after a release")
+				if granted() {
+					t.Error("it is carried out after an end")
 				}
 			}
-			next, err := b.TryAcquire(t.Context(), request(name, time.Minute))
-			if err != nil {
-				t.Fatalf("TryAcquire when both were released = %v", err)
-			}
-			if err := next.Release(t.Context()); err != nil {
+			if err := take(t, b, name, time.Minute).Release(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}

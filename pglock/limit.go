@@ -37,7 +37,7 @@ func (l *limit) check(ttl time.Duration) error {
 	if ttl <= max(l.own, l.learnt.TTL) {
 		return nil
 	}
-	return storekit.RefuseHere(ttl, l.own, l.explicit)
+	return fmt.Errorf("pglock: %w", storekit.RefuseHere(ttl, l.own, l.explicit))
 }
 
 // tooLong is what the store says of a TTL.
@@ -47,7 +47,7 @@ func (l *limit) tooLong(ttl, longest time.Duration) error {
 	if l.learnt.TTL != longest {
 		l.learnt = storekit.MaxTTL{TTL: longest}
 	}
-	return l.learnt.Refuse(ttl)
+	return fmt.Errorf("pglock: %w", l.learnt.Refuse(ttl))
 }
 
 // learn adopts the store's MaxTTL.

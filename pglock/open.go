@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Mode says what a commit in the store is worth. All clients of a store have the same:
@@ -100,13 +101,13 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	return where.open(ctx)
 }
 
-// open returns a store that is connected.
+// open returns a participant that is connected.
 func (where *address) open(ctx context.Context) (driver.Driver, error) {
 	s, err := newStore(ctx, where)
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return participant.New(s, nil), nil
 }
 
 // orDefault returns a copy: a client may connect long after Open, and the caller may have changed
@@ -123,15 +124,15 @@ func orDefault(opts *Options) *Options {
 func newStore(ctx context.Context, where *address) (*store, error) {
 	opts := &where.opts
 	s := &store{
-		id:      strings.ToLower(rand.Text()),
-		where:   where.shown,
-		schema:  cmp.Or(opts.Schema, defaultSchema),
-		mode:    cmp.Or(opts.Mode, Durable),
-		limit:   newLimit(opts.MaxTTL, opts.Holder),
-		waiters: make(map[string]*waiter),
-		grants:  make(map[string]*grant),
+		id:     strings.ToLower(rand.Text()),
+		where:  where.shown,
+		schema: cmp.Or(opts.Schema, defaultSchema),
+		mode:   cmp.Or(opts.Mode, Durable),
+		limit:  newLimit(opts.MaxTTL, opts.Holder),
+		ear:    ear{config: where.listen, ready: make(chan struct{})},
 	}
 	s.sql = newStatements(s.schema)
+	s.inBatches()
 	switch {
 	case s.limit.own < driver.MinTTL || opts.ConnectTimeout < 0 || opts.MaxConns < 0:
 		return nil, fmt.Errorf("pglock: MaxTTL %v, connect timeout %v or MaxConns %d is too small", s.limit.own, opts.ConnectTimeout, opts.MaxConns)
@@ -149,10 +150,9 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.pool = newPool(where.config, cmp.Or(opts.MaxConns, defaultConns), cmp.Or(opts.ConnectTimeout, defaultConnect), s.replaced)
 	s.pool.before = where.before
-	s.ear.config = where.listen
 	if err := s.start(ctx); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("pglock: %w", err)
+		return nil, fmt.Errorf("pglock: %w", participant.Worded(driver.Failure{Err: err}))
 	}
 	return s, nil
 }
@@ -162,20 +162,18 @@ func newStore(ctx context.Context, where *address) (*store, error) {
 func (s *store) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pool.timeout+requestTimeout)
 	defer cancel()
-	c, f := s.pool.get(ctx)
-	if f != nil {
-		return f.err
+	c, err := s.pool.get(ctx)
+	if err == nil {
+		err = s.make(ctx, c)
+		s.pool.put(c, err == nil)
 	}
-	if err := s.make(ctx, c); err != nil {
-		s.pool.put(c, false)
-		return err
+	if err == nil {
+		err = s.bind(ctx, 0)
 	}
-	s.pool.put(c, true)
-	if f := s.bind(ctx, 0); f != nil {
-		return f.err
+	if err == nil {
+		s.work.Go(s.tidy)
 	}
-	s.work.Go(s.tidy)
-	return nil
+	return err
 }
 
 // Bless declares that nobody holds a lease that the server at url may lack. It ends the
@@ -215,8 +213,8 @@ func change(ctx context.Context, op, url string, opts *Options, bless bool) erro
 	if s.limit.explicit {
 		ttl = s.limit.own.Microseconds()
 	}
-	if _, _, f := s.call(ctx, s.sql.change, num(ttl), s.limit.who, boolean(bless)); f != nil {
-		return &pawl.Error{Op: op, Err: fmt.Errorf("pglock: %w", f.err)}
+	if _, err := s.call(ctx, s.sql.change, num(ttl), s.limit.who, boolean(bless)); err != nil {
+		return &pawl.Error{Op: op, Err: fmt.Errorf("pglock: %w", participant.Worded(driver.Failure{Err: err, Maybe: driver.FailureOf(err).Maybe}))}
 	}
 	return nil
 }

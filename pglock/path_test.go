@@ -8,6 +8,7 @@ import (
 	"context"
 	_ "embed"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 //go:embed testdata/traps.sql
@@ -90,14 +92,15 @@ func useAll(t *testing.T, p *servers.Postgres, address string, opts *Options) {
 		}
 	}
 	guardIn(t, p, g)
-	adopted, err := d.Adopt(ctx, "x", g.(*grant).lease)
+	adopted, err := d.Adopt(ctx, "x", ref(t, d, "x").Lease)
 	check("Adopt", err)
 	if err == nil {
 		_, err = adopted.Renew(ctx, time.Minute)
 		check("Renew of an adopted lease", err)
 	}
-	check("Break", d.Break(ctx, "x", g.(*grant).lease, nil, "test"))
-	if _, err := d.Adopt(ctx, "x", g.(*grant).lease); err == nil {
+	lease := ref(t, d, "x").Lease
+	check("Break", d.Break(ctx, "x", lease, nil, "test"))
+	if _, err := d.Adopt(ctx, "x", lease); err == nil {
 		t.Error("a lease that was broken is adopted")
 	}
 	req := request("shared", time.Minute)
@@ -109,22 +112,20 @@ func useAll(t *testing.T, p *servers.Postgres, address string, opts *Options) {
 		check("Renew of a shared lease", err)
 		check("Release of a shared lease", g.Release(ctx))
 	}
-	one, two := asks("many", "l1"), asks("more", "l2")
 	for _, name := range []string{"many", "more"} {
 		check("Release", take(t, d, name, time.Minute).Release(ctx))
 	}
-	d.takeAll(ctx, []*member{one, two})
-	if one.row == nil || two.row == nil {
-		t.Errorf("many requests in a call: %+v, %+v", one.fail, two.fail)
+	one, two := driver.Ref{Name: "many", Lease: "l1"}, driver.Ref{Name: "more", Lease: "l2"}
+	many := func(what string, all []storekit.Reply[reply]) {
+		t.Helper()
+		if got := codes(all); !slices.Equal(got, []int{1, 1}) {
+			t.Errorf("many %s in a call: %v", what, got)
+		}
 	}
-	renewals := []*renewal{{g: &grant{s: d, name: "many", lease: "l1"}, ttl: time.Minute, done: make(chan struct{})}}
-	if d.renewAll(renewals); renewals[0].row == nil {
-		t.Errorf("many renewals in a call: %+v", renewals[0].fail)
-	}
-	if d.giveAll(ctx, []*member{one, two}); one.row == nil || two.row == nil {
-		t.Errorf("many releases in a call: %+v, %+v", one.fail, two.fail)
-	}
-	check("tidy", d.tidyOnce(ctx, 0))
+	many("requests", d.wire.acquireAll(ctx, []*asking{asks("many", "l1"), asks("more", "l2")}))
+	many("renewals", d.wire.renewAll(ctx, []renewing{{one, 2 * time.Minute}, {two, 2 * time.Minute}}))
+	many("releases", d.wire.releaseAll(ctx, []ending{{Ref: one}, {Ref: two}}))
+	check("tidy", d.wire.tidyOnce(ctx, 0))
 	check("Bless", Bless(ctx, address, opts))
 	check("SetMaxTTL", SetMaxTTL(ctx, address, time.Minute, opts))
 }

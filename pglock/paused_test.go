@@ -51,7 +51,7 @@ func TestPausedWaiters(t *testing.T) {
 				req.Slots = c.slots
 				return req
 			}
-			wait := func(s *store, shared bool) chan waiting {
+			wait := func(s *client, shared bool) chan waiting {
 				want++
 				done := make(chan waiting, 1)
 				go func() {
@@ -87,7 +87,7 @@ func TestPausedWaiters(t *testing.T) {
 			links, cut := make([]*drivertest.Link, c.paused), make([]chan waiting, c.paused)
 			for i := range links {
 				links[i] = drivertest.NewLink(t, c.addr)
-				cut[i] = wait(openThrough(t, links[i], wide).store, c.shared && i%2 == 0)
+				cut[i] = wait(openThrough(t, links[i], wide).client, c.shared && i%2 == 0)
 			}
 			next, last := wait(two, false), wait(three, false)
 			for _, link := range links {
@@ -127,13 +127,13 @@ func TestPausedWaiters(t *testing.T) {
 			if !eventually(time.Minute, func() bool { return queue() == c.paused+1 }) {
 				t.Fatalf("%d are in the queue; want all that were paused, and one that came after them", queue())
 			}
-			for _, w := range append(cut, late) {
+			for i, w := range append(cut, late) {
 				release(g)
 				select {
 				case w := <-w:
 					g = got(w)
 				case <-time.After(time.Minute):
-					t.Fatal("a waiter does not get the name in its turn")
+					t.Fatalf("waiter %d does not get the name in its turn", i)
 				}
 			}
 			release(g)

@@ -129,11 +129,11 @@ const lookAtServer = `SELECT pg_catalog.pg_backend_pid(), r.only, c.system_ident
 var errReplica = errors.New("read only connection")
 
 // get returns a connection that nobody else uses until put.
-func (p *pool) get(ctx context.Context) (*conn, *failure) {
+func (p *pool) get(ctx context.Context) (*conn, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, &failure{err: ctx.Err()}
+		return nil, &driver.Failure{Err: ctx.Err()}
 	}
 	p.mu.Lock()
 	var old []*conn
@@ -158,13 +158,13 @@ func (p *pool) get(ctx context.Context) (*conn, *failure) {
 	closeAll(old)
 	if closed {
 		<-p.slots
-		return nil, &failure{err: unavailable(errClosed), lasting: true}
+		return nil, &driver.Failure{Err: errClosed, Lasting: true}
 	}
 	c, err := p.dial(ctx, p.config, nil)
 	if err != nil {
 		<-p.slots
 		if ctx.Err() != nil {
-			return nil, &failure{err: ctx.Err()}
+			return nil, &driver.Failure{Err: ctx.Err()}
 		}
 		return nil, dialFailure(err)
 	}

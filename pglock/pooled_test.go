@@ -72,8 +72,8 @@ func TestPooled(t *testing.T) {
 				}
 				g = r.g
 			}
-			if d.ear.listening() != (what == "hears") {
-				t.Errorf("it listens: %v", d.ear.listening())
+			if listens := d.wire.ear.session() != 0; listens != (what == "hears") {
+				t.Errorf("it listens: %v", listens)
 			}
 			config, err := pgx.ParseConfig(b.URL())
 			if err != nil {
@@ -154,12 +154,12 @@ func TestLeastRights(t *testing.T) {
 	sql(t, p, Schema("made"))
 	sql(t, p, "GRANT USAGE ON SCHEMA made TO little; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA made TO little")
 	d := open(t, p.URL("little"), &Options{Schema: "made"})
-	g := take(t, d, "x", time.Second)
+	take(t, d, "x", time.Second)
 	isHeld(t, d, "x")
 	if infos, err := d.List(t.Context(), ""); err != nil || len(infos) != 1 {
 		t.Errorf("List = %v, %v", infos, err)
 	}
-	if err := d.Break(t.Context(), "x", g.(*grant).lease, nil, "test"); err != nil {
+	if err := d.Break(t.Context(), "x", ref(t, d, "x").Lease, nil, "test"); err != nil {
 		t.Error(err)
 	}
 	if g, err := d.Acquire(t.Context(), request("x", time.Second)); err != nil || g.Release(t.Context()) != nil {
@@ -182,14 +182,14 @@ func TestTidy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.tidyOnce(t.Context(), time.Hour); err != nil {
+	if err := d.wire.tidyOnce(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if n := sql(t, p, "SELECT count(*) FROM tidy.lock"); n != "31" {
 		t.Errorf("%s names are there; want 31, used just now", n)
 	}
 	sql(t, p, "INSERT INTO tidy.waiter VALUES ('held', 'gone', 1, 'nobody', 0, '{}', 1, NULL); UPDATE tidy.lock SET waiters = 1, used = 1 WHERE name = 'held'")
-	if err := d.tidyOnce(t.Context(), 0); err != nil {
+	if err := d.wire.tidyOnce(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if left := sql(t, p, "SELECT name, waiters FROM tidy.lock"); left != "held|0" {

@@ -57,13 +57,14 @@ func TestLostRelease(t *testing.T) {
 	if _, err := ear.Exec(t.Context(), "SELECT pg_advisory_lock_shared(hashtextextended('pawl:heir', 0))"); err != nil {
 		t.Fatal(err)
 	}
-	held := make(map[string]*grant)
+	held, refs := make(map[string]driver.Grant), make(map[string]driver.Ref)
 	for _, name := range []string{"before", "handed", "alone", "many", "short"} {
 		ttl := time.Minute
 		if name == "short" {
 			ttl = 5 * time.Second
 		}
-		held[name] = take(t, d, name, ttl).(*grant)
+		held[name] = take(t, d, name, ttl)
+		refs[name] = ref(t, d, name)
 	}
 	sql(t, p, "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since) VALUES ('handed', 'heir', 1, 'heir', 0, '{}', 0); UPDATE pawl.lock SET waiters = 1 WHERE name = 'handed'")
 	of := func(name, column string) string {
@@ -79,13 +80,12 @@ func TestLostRelease(t *testing.T) {
 			t.Fatalf("Release of %s = %v", name, err)
 		}
 	}
-	many := []*member{asks("many", held["many"].lease)}
-	if d.giveAll(t.Context(), many); codes(many)[0] != 1 {
-		t.Fatalf("a release of many: %v", codes(many))
+	if got := codes(d.wire.releaseAll(t.Context(), []ending{{Ref: refs["many"]}})); got[0] != 1 {
+		t.Fatalf("a release of many: %v", got)
 	}
 	crash()
 
-	for name, want := range map[string]string{"before": "", "handed": "heir", "alone": held["alone"].lease, "many": held["many"].lease, "short": held["short"].lease} {
+	for name, want := range map[string]string{"before": "", "handed": "heir", "alone": refs["alone"].Lease, "many": refs["many"].Lease, "short": refs["short"].Lease} {
 		if got := of(name, "lease"); got != want {
 			t.Errorf("after the crash %s is held by %q; want %q", name, got, want)
 		}
@@ -129,7 +129,7 @@ func TestWhatWaits(t *testing.T) {
 	_, in, c := ownSchema(t, "waits")
 	const (
 		tl        = "pawl.timeline()"
-		downgrade = "SELECT 1 / (code = 1)::int FROM pawl.downgrade(" + tl + ", 'x', 'l', 'r', 'c', '{}', 20000000, 1000000, false)"
+		downgrade = "SELECT 1 / (code = 1)::int FROM pawl.downgrade(" + tl + ", 'x', 'l', 'r', 'c', '{}', 20000000, 1000000)"
 		waiter    = "INSERT INTO pawl.waiter(name, lease, place, client, kind, record, since, looks) VALUES ('x', 'w', 1, 'c', 0, '{}', 0, pawl.us() + 60000000); UPDATE pawl.lock SET waiters = 1; "
 	)
 	// What is to be there before is in another transaction, or in the same one.
@@ -146,7 +146,7 @@ func TestWhatWaits(t *testing.T) {
 		{"a break", "SELECT 1 / (code = 1)::int FROM pawl.break('x', 'l', 1000000, '{}', 0)", "on"},
 		{"a downgrade", downgrade, "on"},
 		{"the release of a reader", downgrade + "; SELECT pawl.release('x', 'r', 1000000, false, false)", "on"},
-		{"a renewal", "SELECT 1 / (code = 1)::int FROM pawl.renew(" + tl + ", 'x', 'l', 0, 20000000)", "on"},
+		{"a renewal", "SELECT 1 / (code > 0)::int FROM pawl.renew(" + tl + ", 'x', 'l', 0, 20000000)", "on"},
 		{"a request", "UPDATE pawl.lock SET lease = NULL; SELECT 1 / (code = 1)::int FROM pawl.acquire(" + tl + ", 'x', 'l', 'c', 0, '{}', 20000000, 1000000, 0, 10000000, 0)", "on"},
 	} {
 		for _, mode := range []Mode{Durable, Synchronous} {

@@ -37,7 +37,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements are the calls of the functions of one schema.
 type statements struct {
-	acquire, acquireMany, releaseMany, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, news, shut, describe, examine string
+	acquire, acquireMany, releaseMany, renew, renewAll, release, downgrade, brk, look, bind, change, tidy, guard, describe, examine string
 }
 
 func newStatements(schema string) statements {
@@ -50,16 +50,14 @@ func newStatements(schema string) statements {
 		renew:       call("renew($1, $2, $3, $4, $5)"),
 		renewAll:    call("renew_all($1, $2, $3, $4, $5)"),
 		release:     one("release($1, $2, $3, $4, $5)"),
-		downgrade:   call("downgrade($1, $2, $3, $4, $5, $6, $7, $8, $9)"),
+		downgrade:   call("downgrade($1, $2, $3, $4, $5, $6, $7, $8)"),
 		brk:         call("break($1, $2, $3, $4, $5)"),
 		look:        call("look($1, $2)"),
 		bind:        call("bind($1, $2, $3)"),
 		change:      call("change($1, $2, $3)"),
 		tidy:        call("tidy($1, $2, $3)"),
 		guard:       "SELECT " + quote(schema) + ".guard($1, $2, $3)",
-		news:        "SELECT news FROM " + quote(schema) + ".ended WHERE lease OPERATOR(pg_catalog.=) $1",
-		shut:        call("shut($1)"),
-		describe:    call("describe()"),
+		describe:    call("describe($1)"),
 		examine:     call("examine()"),
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 	"github.com/pawl-go/pawl/driver/drivertest/servers"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 func TestMain(m *testing.M) {
@@ -57,15 +59,47 @@ func server(t testing.TB) *servers.Postgres {
 // wide is for all tests on the common server: the first one sets MaxTTL.
 var wide = &Options{MaxTTL: time.Hour}
 
+// client is a participant and its wire.
+type client struct {
+	*participant.Participant
+	wire *store
+}
+
+func clientOf(d driver.Driver) *client {
+	p := d.(*participant.Participant)
+	return &client{p, p.Store().(*store)}
+}
+
+// listening waits until messages can be heard, or never will be.
+func (c *client) listening(t testing.TB) {
+	t.Helper()
+	ready, _ := c.wire.Hear("")
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		t.Fatal("there is no connection to listen on")
+	}
+}
+
+// ref returns the lease that holds a name.
+func ref(t testing.TB, c *client, name string) driver.Ref {
+	t.Helper()
+	h := holders(t, c, name)
+	if len(h) != 1 {
+		t.Fatalf("%s has the holders %+v; want one", name, h)
+	}
+	return driver.Ref{Name: name, Lease: h[0].Lease, Shared: h[0].Shared, Slots: h[0].Slots}
+}
+
 // open returns a participant that is closed when the test ends.
-func open(t testing.TB, url string, opts *Options) *store {
+func open(t testing.TB, url string, opts *Options) *client {
 	t.Helper()
 	d, err := NewDriver(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*store)
+	return clientOf(d)
 }
 
 // sql runs statements as the owner of the server.

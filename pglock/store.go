@@ -4,7 +4,6 @@ package pglock
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,22 +11,21 @@ import (
 	"github.com/pawl-go/pawl/driver/storekit"
 )
 
-// store is one participant.
+// store is the wire of one participant.
 type store struct {
-	id      string // of this participant; names its channel
-	where   string // for people
-	schema  string
-	sql     statements
-	mode    Mode
-	limit   *limit
-	pool    *pool
-	ear     ear
-	clock   storekit.ServerTime
-	soon    renewals
-	takes   batch // requests for free names
-	gives   batch // releases
-	records storekit.Records
-	news    storekit.Outbox[driver.News]
+	id       string // of this participant; names its channel
+	where    string // for people
+	schema   string
+	sql      statements
+	mode     Mode
+	limit    *limit
+	pool     *pool
+	ear      ear
+	takes    storekit.Batch[*asking, reply] // requests for free names
+	releases storekit.Batch[ending, reply]
+	renewals storekit.Batch[renewing, reply]
+	records  storekit.Records
+	events   storekit.Outbox[driver.Event]
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -36,56 +34,38 @@ type store struct {
 	binding sync.Mutex     // bind runs once at a time
 	boundAt driver.Instant // when it was sent last; guarded by binding
 
-	mu      sync.Mutex // guards the fields below
-	run     run
-	waiters map[string]*waiter // by lease
-	grants  map[string]*grant  // by lease
+	mu  sync.Mutex // guards run
+	run run
 }
 
-var (
-	_ driver.Queuer    = (*store)(nil)
-	_ driver.Inspector = (*store)(nil)
-	_ driver.Reporter  = (*store)(nil)
-	_ driver.Describer = (*store)(nil)
-)
+var _ driver.StoreGuarder = (*store)(nil)
 
-// Guarantees implements driver.Driver.
-func (s *store) Guarantees() driver.Guarantees {
-	return driver.Guarantees{
-		Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: s.mode != Async,
-		Shared: true, Slots: true,
+// lookEvery is how often a waiter looks that has heard nothing: its message may be late or lost.
+const lookEvery = 2 * time.Second
+
+// Caps implements driver.Store.
+func (s *store) Caps() driver.Caps {
+	return driver.Caps{
+		Guarantees: driver.Guarantees{
+			Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: s.mode != Async,
+			Shared: true, Slots: true,
+		},
+		Queue: true, Look: lookEvery, Shows: true, Keeps: true, Adopts: true, Downgrades: true, LongerTTL: true,
 	}
 }
 
-func (s *store) usable(ctx context.Context, req *driver.Request) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.ctx.Err() != nil {
-		return unavailable(errClosed)
-	}
-	if req == nil {
-		return nil
-	}
-	return s.checkTTL(req.TTL)
-}
-
+// checkTTL refuses a TTL that is longer than the participant may use.
 func (s *store) checkTTL(ttl time.Duration) error {
 	if err := s.limit.check(ttl); err != nil {
-		return fmt.Errorf("pglock: %w", err)
+		return &driver.Failure{Err: err, Lasting: true}
 	}
 	return nil
 }
 
-// Close implements driver.Driver.
+// Close implements driver.Store.
 func (s *store) Close() error {
-	if s.ctx.Err() != nil {
-		return nil
-	}
-	s.mu.Lock() // no work begins after this, beside Wait
 	s.cancel()
-	s.mu.Unlock()
-	s.ear.close()
+	s.ear.again() // no work begins after this
 	s.pool.close()
 	s.work.Wait()
 	return nil

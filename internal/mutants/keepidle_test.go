@@ -50,8 +50,8 @@ func init() {
 	}
 	for _, m := range []mutant{
 		{name: "pg: whoever wants what is kept does not say so", file: "pglock/sql/schema.sql", old: `IF l.lease IS NOT NULL AND l.record LIKE`, new: `IF false AND l.record LIKE`, test: "TestKeepIdle"},
-		{name: "pg: what is kept is kept unheard", file: "pglock/hear.go", old: "\t\ts.unheard()\n", new: "", test: "TestKeepIdleUnheard"},
-		{name: "pg: what is kept is kept through a pooler", file: "pglock/recall.go", old: "\t\tr.Put(driver.Unheard)\n", new: "\t\t_ = r\n", test: "TestKeepIdlePooled"},
+		{name: "pg: what is kept is kept unheard", file: "pglock/hear.go", old: "\ts.events.Put(driver.Event{Kind: driver.Missed})\n", new: "", test: "TestKeepIdleUnheard"},
+		{name: "pg: what is kept is kept through a pooler", file: "pglock/ask.go", old: "if session != 0 {\n\t\tans.Session", new: "if true {\n\t\tans.Session", test: "TestKeepIdlePooled"},
 	} {
 		m.pkg = "pglock"
 		mutants = append(mutants, m)

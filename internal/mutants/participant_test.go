@@ -47,6 +47,7 @@ func init() {
 		{name: "a waiter that is told that the name is free waits", file: event, old: "w.now = w.now || e.Grant.Free == 0", new: "", test: "TestLookNow"},
 		{name: "a lease that is gone unseen is handed over", file: lease, old: "tokens > 0 && !l.p.caps.Expiry", new: "false", test: "TestHandOverOfWhatIsGone"},
 		{name: "a lease that a child has is handed over", file: lease, old: "\tl.keep()\n\treturn l.from", new: "\treturn l.from", test: "TestInherited"},
+		{name: "a name handed to a waiter that gives it back is declined", file: lease, old: "\tfound, err := p.store.End(ctx, l.ref, how)\n", new: "\tp.mu.Lock()\n\tl.forget()\n\tp.mu.Unlock()\n\tfound, err := p.store.End(ctx, l.ref, how)\n"},
 		{name: "a late grant is an error", file: "attempt.go", old: "if lates++; lates > maxLate {", new: "if lates++; lates > 0 {"},
 		{name: "nobody undoes an attempt", file: "attempt.go", old: "\t\tif grant != nil {\n\t\t\tc.undo(grant)\n\t\t}\n\t\treturn nil, req, err", new: "\t\treturn nil, req, err"},
 	} {

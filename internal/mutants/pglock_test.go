@@ -6,8 +6,8 @@ func init() {
 	pg := func(name, file, old, new, test string) {
 		mutants = append(mutants, mutant{name: "pg: " + name, file: "pglock/" + file, old: old, new: new, pkg: "pglock", test: test})
 	}
-	pg("a lease is renewed by its id in quarantine", "adopt.go",
-		"if left := long(row[1]); left > 0 {", "if left := long(row[1]); left > 0 && false {", "TestAdoptInQuarantine")
+	mutants = append(mutants, mutant{name: "pg: a lease is renewed by its id in quarantine", file: "internal/participant/adopt.go",
+		old: "if info.Closed > 0 {", new: "if info.Closed > 0 && false {", pkg: "pglock", test: "TestAdoptInQuarantine"})
 	pg("whoever may not read the views of the server sees no leases", "sql/schema.sql",
 		"EXCEPTION WHEN insufficient_privilege THEN\n  RETURN;\nEND $$;", "END $$;", "TestClosedViews")
 	pg("a guard locks nothing", "sql/schema.sql",
@@ -46,12 +46,10 @@ func init() {
 		"(k.until > t.at OR pawl.mark(k.lease) IN (SELECT g.mark FROM guards g))", "k.until > t.at", "TestGuardIsShown")
 	pg("whoever asks is not told what a guard keeps", "sql/schema.sql",
 		"WHERE h.until > at OR h.tx IS NOT NULL);", "WHERE h.until > at);", "TestGuardIsShown")
-	pg("a lease that has ended and is guarded is taken over by its id", "adopt.go",
-		" && h.Transaction == nil", "", "TestGuardIsShown")
+	mutants = append(mutants, mutant{name: "pg: a lease that has ended and is guarded is taken over by its id", file: "internal/participant/adopt.go",
+		old: " && h.Transaction == nil", new: "", pkg: "pglock", test: "TestGuardIsShown"})
 	mutants = append(mutants, mutant{name: "pg: a lease that has ended leads as long as a guard keeps the name", file: "observe.go",
 		old: " && info.Holders[0].Transaction == nil", new: "", pkg: "pglock", test: "TestGuardTellsWaiters"})
-	pg("a guarded lease is handed over without the store", "guard.go",
-		"g.spare = 0", "_ = g.spare", "TestGuard")
 	pg("the record of a run outlives a crash", "sql/schema.sql",
 		"CREATE UNLOGGED TABLE", "CREATE TABLE", "TestModeAfterACrash")
 	pg("a grant runs what it finds on the search path", "sql/schema.sql",
@@ -108,10 +106,10 @@ func init() {
 		"AND l.lease = ANY (p_leases) AND l.waiters = 0 AND l.sharers = 0", "AND l.lease = ANY (p_leases) AND l.sharers = 0", "TestBatchGivesBack")
 	pg("many releases in a call end what is guarded", "sql/schema.sql",
 		"l.sharers = 0 FOR UPDATE SKIP LOCKED) m;", "l.sharers = 0 FOR NO KEY UPDATE SKIP LOCKED) m;", "TestBatchGivesBack")
-	pg("requests wait for one that is stuck", "batch.go",
-		"\t\tif mine {\n\t\t\tc.landed(send)", "\t\tif false {\n\t\t\tc.landed(send)", "TestBatch")
-	pg("the first of a batch takes the turn of the others along", "batch.go",
-		"if i == 0 && len(c.next) > 0 {", "if false {", "TestBatch")
+	mutants = append(mutants, mutant{name: "pg: requests wait for one that is stuck", file: "driver/storekit/batch.go",
+		old: "b.next[0] == m {", new: "b.next[0] == m && false {", pkg: "driver/storekit", test: "TestBatch"})
+	mutants = append(mutants, mutant{name: "pg: the first of a batch takes the turn of the others along", file: "driver/storekit/batch.go",
+		old: "i == 0 && len(b.next) > 0 {", new: "i == 0 && false {", pkg: "driver/storekit", test: "TestBatch"})
 	pg("renewals wait for one whose row somebody has", "sql/schema.sql",
 		"l.lease = p_leases[i] FOR NO KEY UPDATE SKIP LOCKED;", "l.lease = p_leases[i] FOR NO KEY UPDATE;", "TestRenewTogether")
 	pg("the time is that of the request", "sql/schema.sql",
@@ -176,8 +174,8 @@ func init() {
 		"IF txid_current_if_assigned() IS NULL THEN", "IF true THEN", "TestWhatWaits")
 	pg("what is handed over is on disk a moment later", "sql/schema.sql",
 		"PERFORM pawl.put(pawl.go(l, at, p_claim, false));\n      END IF;", "PERFORM pawl.put(pawl.go(l, at, p_claim, false));\n        PERFORM set_config('synchronous_commit', 'off', true);\n      END IF;", "TestLostRelease")
-	pg("a client believes a server that has lost its release", "grant.go",
-		"case g.ended:", "case false:", "TestLostRelease")
+	mutants = append(mutants, mutant{name: "pg: a client believes a server that has lost its release", file: "internal/participant/lease.go",
+		old: "case l.state == ended:", new: "case false:", pkg: "pglock", test: "TestLostRelease"})
 	pg("a release that hands over begins as an ordinary one", "sql/schema.sql",
 		"      IF waiting = 0 THEN\n        IF fresh THEN", "      PERFORM set_config('synchronous_commit', 'off', true);\n      IF waiting = 0 THEN\n        IF fresh THEN", "TestWhatWaits")
 	pg("no release waits for the disk", "sql/schema.sql",
@@ -188,52 +186,44 @@ func init() {
 		"SET tok = greatest(t, k.token + 1), token = greatest(t, k.token + 1, least(", "SET tok = t, token = greatest(t, k.token + 1, least(", "TestShortcuts")
 	pg("a guarded reader is taken out when its time is over", "sql/schema.sql",
 		"s.until <= at FOR UPDATE SKIP LOCKED));", "s.until <= at FOR NO KEY UPDATE SKIP LOCKED));", "TestGuardSharers")
-	pg("a message of another connection is believed", "handed.go",
-		"h.from == 0 || h.from != w.seen.from || ", "", "TestHanded")
-	pg("a message of another run is believed", "handed.go",
-		" || h.timeline != s.run.timeline {", " {", "TestHanded")
-	pg("a claim is taken that cannot be trusted", "handed.go",
-		"if !ok {", "if !ok && false {", "TestHanded")
-	pg("the claim is taken for the whole TTL", "handed.go",
-		"if h == nil || !a.req.Renewed || ", "if h == nil || ", "TestHanded")
+	pg("a message of another run is believed", "hear.go",
+		"timeline == s.now().timeline {", "timeline >= 0 {", "TestHeard")
 	pg("after a new connection nobody asks for the leases", "hear.go",
-		"func (s *store) opened() {\n\ts.confirmAll()\n", "func (s *store) opened() {\n", "TestHeardAnew")
-	pg("after a new connection no waiter looks", "hear.go",
-		"\t\tw.granted = true\n\t\tw.poke()\n\t}\n}", "\t\t_ = w\n\t}\n}", "TestHeardAnew")
-	pg("a name handed to a waiter that has left stays held", "hear.go",
-		"s.work.Go(func() { s.decline(lease, f[6]) })", "_ = s.decline", "TestHandedInVain")
-	pg("a name handed to a waiter that gives it back is declined", "grant.go",
-		"found, err := g.release(ctx)", "s.mu.Lock()\n\tdelete(s.grants, g.lease)\n\ts.mu.Unlock()\n\tfound, err := g.release(ctx)", "TestHandedLate")
-	pg("an attempt without an answer leaves no tombstone", "attempt.go",
-		"a.doubt = a.doubt || f.maybe", "", "TestAnswerLost")
-	pg("a call of many is cut off by none of its callers", "batch.go",
-		"m.with.gone()", "_ = m.with.gone", "TestBatchCutOff")
-	pg("a caller that goes before a call of many is sent counts as sent", "batch.go",
-		"return i >= 0 || lone", "return lone", "TestBatch")
-	pg("a caller that goes from a call of many leaves its lease", "batch.go",
-		"maybe: !c.leave(m, send)}", "maybe: !c.leave(m, send) && false}", "TestBatchUncertain")
+		"\ts.events.Put(driver.Event{Kind: driver.Missed})\n", "", "TestHeardAnew")
+	pg("a shorter renewal counts as one", "sql/schema.sql",
+		"until < at + p_ttl;\n      code := 2 - FOUND::int;", "until < at + p_ttl;\n      code := 1;", "TestRenewTogether")
+	pg("a waiter that listens again is taken for gone", "sql/schema.sql",
+		"AND w.looks IS NULL AND NOT pawl.fits", "AND NOT pawl.fits", "TestListensAgain")
+	pg("a waiter polls for ever, as nobody lets it listen", "ask.go",
+		"if err := s.ear.refused(); err != nil {", "if err := s.ear.refused(); err != nil && false {", "TestListenRefused")
+	mutants = append(mutants, mutant{name: "pg: a call of many is cut off by none of its callers", file: "driver/storekit/batch.go",
+		old: "m.with.gone()", new: "_ = m.with.gone", pkg: "driver/storekit", test: "TestBatchCutOff"})
+	mutants = append(mutants, mutant{name: "pg: a caller that goes before a call of many is sent counts as sent", file: "driver/storekit/batch.go",
+		old: "b.remind()\n\t\t}\n\t\treturn false", new: "b.remind()\n\t\t}\n\t\treturn true", pkg: "driver/storekit", test: "TestBatch"})
+	mutants = append(mutants, mutant{name: "pg: a caller that goes from a call of many leaves its lease", file: "driver/storekit/batch.go",
+		old: "Maybe: b.leave(m)}", new: "Maybe: b.leave(m) && false}", pkg: "driver/storekit", test: "TestBatchCutOff"})
 	pg("many requests in a call count from the answer", "batch.go",
-		"m.sent = sent", "m.sent = driver.Now()", "TestBatchUncertain")
+		"reply{row, sent}", "reply{row, driver.Now()}", "TestBatchUncertain")
 	pg("what is refused because of one fails for many", "batch.go",
-		"case !f.refused || f.drop:", "default:", "TestBatchRefused")
+		"Alone: refused ||", "Alone: refused && false ||", "TestBatchRefused")
 	pg("an answer that many have lost is no answer", "batch.go",
-		"m.fail = &own", "_ = own", "TestBatchAnswer")
-	pg("many requests that have failed share one failure", "batch.go",
-		"own := *f // a caller may change it\n\t\t\tm.fail = &own", "m.fail = f", "TestBatchAnswer")
+		"err == nil && row == nil}", "row == nil}", "TestBatchAnswer")
 	pg("that a server has no TLS is told beside what it has said", "dialerror.go",
 		"if len(more) > 0 {", "if false {", "TestDialErrors")
 	pg("why no connection was made is told for each attempt", "dialerror.go",
 		"if slices.Contains(all, why) {", "if false {", "TestDialErrors")
 	pg("what was not sent may have been carried out", "errors.go",
-		"case notSent(err):", "case pgconn.SafeToRetry(err):", "TestMaybe")
-	pg("a turn that was missed is lost", "batch.go",
-		"\tif lone {\n\t\tc.landed(send)\n", "\tif lone {\n", "TestBatchTurnMissed")
+		"s.explain(err), true, !notSent(err)", "s.explain(err), true, !pgconn.SafeToRetry(err)", "TestMaybe")
+	mutants = append(mutants, mutant{name: "pg: a turn that was missed is lost", file: "driver/storekit/batch.go",
+		old: "\t\tb.pass()\n\t\treturn false", new: "\t\treturn false", pkg: "driver/storekit", test: "TestBatchTurn"})
+	mutants = append(mutants, mutant{name: "pg: requests that have time go with the next answer", file: "driver/storekit/batch.go",
+		old: "if b.Few == 0 || len(b.next) == 0 {", new: "if len(b.next) == 0 {", pkg: "driver/storekit", test: "TestBatchGathers"})
+	mutants = append(mutants, mutant{name: "pg: requests that fill a call wait for nothing", file: "driver/storekit/batch.go",
+		old: "len(b.next) == b.Most && b.Few == 0:", new: "false:", pkg: "driver/storekit", test: "TestBatchGathers"})
 	pg("a server that takes the client's place is not noticed", "bind.go",
 		"case was.system != \"\" && was.system != is.system:", "case false:", "TestReplaced")
 	pg("a server that ends the connection has rolled back", "errors.go",
 		"return pe.Severity == \"FATAL\" || pe.Severity == \"PANIC\" || strings.HasPrefix", "return strings.HasPrefix", "TestMaybe")
-	pg("renewals of many outlast their callers", "renew.go",
-		"ctx, cancel = context.WithDeadline(ctx, last)", "ctx, cancel = context.WithDeadline(ctx, last.Add(time.Hour))", "TestRenewTogetherEnds")
 	pg("a shorter MaxTTL counts at once", "sql/schema.sql",
 		"THEN greatest(rest, at + m.max_ttl + 1000000) ELSE rest END", "THEN rest ELSE rest END", "TestShorterMaxTTL")
 }

@@ -204,7 +204,9 @@ func (l kept) Reserved() (tokens uint64, others bool) {
 func (l kept) OnWanted(f func(driver.Recall)) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	l.wanted.To(func(how driver.Recall) { go f(how) })
+	if l.wanted != nil {
+		l.wanted.To(func(how driver.Recall) { go f(how) })
+	}
 }
 
 // keep makes sure that the lease is not handed over.

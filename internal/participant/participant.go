@@ -100,7 +100,7 @@ func (p *Participant) Break(ctx context.Context, name, lease string, by *driver.
 		return err
 	}
 	if err := p.store.Break(ctx, name, lease, by, why); err != nil {
-		return worded(driver.FailureOf(err)).Err
+		return Worded(driver.FailureOf(err))
 	}
 	return nil
 }
@@ -178,8 +178,11 @@ func looked(err error) error {
 	}
 	f := driver.FailureOf(err)
 	f.Maybe = false
-	return worded(f).Err
+	return Worded(f)
 }
+
+// Worded returns the error of a failed request for programs and people: it says what has become of the request.
+func Worded(f driver.Failure) error { return worded(f).Err }
 
 // worded returns f with an error that says what has become of the request.
 func worded(f driver.Failure) driver.Failure {

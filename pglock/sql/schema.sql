@@ -150,13 +150,6 @@ BEGIN
   END IF;
 END $$;
 
--- shut is open for clients: remaining is for how much longer nothing is granted.
-CREATE OR REPLACE FUNCTION pawl.shut(p_timeline int, OUT code int, OUT remaining bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  SELECT o.code, o.closed - pawl.us() INTO code, remaining FROM pawl.open(p_timeline, 0) o;
-END $$;
-
 -- bind makes the record of this run, if there is none, and returns it. It settles what
 -- the first client brings: mode and max_ttl. The record is there after an orderly restart,
 -- with what it says. Else nothing is granted for max_ttl if this server may lack leases:
@@ -457,7 +450,7 @@ BEGIN
     SELECT * INTO w FROM pawl.waiter q WHERE q.name = p_name AND q.lease = p_lease; -- so the lease is not granted
     SELECT * INTO first FROM pawl.waiter q WHERE q.name = p_name ORDER BY q.place LIMIT 1;
     at := pawl.us();
-    IF w.lease IS NOT NULL AND NOT pawl.fits(l, p_kind)
+    IF w.lease IS NOT NULL AND w.looks IS NULL AND NOT pawl.fits(l, p_kind)
       AND (l.lease IS NULL OR l.until BETWEEN at + 1 AND at + is_open.max_ttl AND l.record NOT LIKE '%"keeps":true%')
       AND (l.sharers = 0 OR l.soonest BETWEEN at + 1 AND at + is_open.max_ttl) AND coalesce(first.looks > at, pawl.hears(first.client)) THEN
       code := 0; closed := greatest(0, is_open.closed - at); wait_left := pawl.wait_left(l, at, p_kind);
@@ -573,8 +566,8 @@ BEGIN
     RETURNING 1, k.tok, k.token - k.tok, false, t, k.lease;
 END $$;
 
--- renew begins the TTL of a lease anew, and never shortens what is left. code is 1; 0 if
--- the lease has ended, with news if it was broken; or that of pawl.open.
+-- renew begins the TTL of a lease anew, and never shortens what is left. code is 1; 2 if the lease
+-- has more time left; 0 if it has ended, with news if it was broken; or that of pawl.open.
 CREATE OR REPLACE FUNCTION pawl.renew(p_timeline int, p_name text, p_lease text, p_kind int, p_ttl bigint, OUT code int, OUT at bigint, OUT news text, OUT max_ttl bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE found_until bigint; is_open record;
@@ -590,7 +583,7 @@ BEGIN
     at := pawl.us();
     IF found_until > at THEN
       UPDATE pawl.lock SET until = at + p_ttl, used = at WHERE name = p_name AND until < at + p_ttl;
-      code := 1;
+      code := 2 - FOUND::int;
       RETURN;
     END IF;
   END IF;
@@ -598,34 +591,31 @@ BEGIN
   at := pawl.us();
   IF found_until > at THEN
     UPDATE pawl.sharer SET until = at + p_ttl WHERE name = p_name AND lease = p_lease AND until < at + p_ttl;
-    code := 1;
+    code := 2 - FOUND::int;
     RETURN;
   END IF;
   SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_lease;
 END $$;
 
--- renew_all renews several leases, and waits for none of their rows: code is -7 for one
--- whose row another request has, or that has ended: it has to be renewed by itself. One row
--- a lease, in their order, or only one with that of pawl.open.
+-- renew_all renews several leases, and waits for none of their rows. The first row has the code of
+-- pawl.open; then there is one for each lease that is there. One whose row another request has, or
+-- that has ended, has to be renewed by itself.
 CREATE OR REPLACE FUNCTION pawl.renew_all(p_timeline int, p_names text[], p_leases text[], p_kinds int[], p_ttls bigint[])
-RETURNS TABLE (code int, at bigint, news text, max_ttl bigint) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+RETURNS TABLE (code int, at bigint, news text, max_ttl bigint, lease text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
 BEGIN
   code := (pawl.open(p_timeline, 0)).code;
-  IF code <> 1 THEN
-    RETURN NEXT;
-    RETURN;
-  END IF;
+  RETURN NEXT;
+  IF code <> 1 THEN RETURN; END IF;
   FOR i IN 1 .. cardinality(p_names) LOOP
     IF p_kinds[i] = 0 THEN
       PERFORM 1 FROM pawl.lock l WHERE l.name = p_names[i] AND l.lease = p_leases[i] FOR NO KEY UPDATE SKIP LOCKED;
     ELSE
       PERFORM 1 FROM pawl.sharer s WHERE s.name = p_names[i] AND s.lease = p_leases[i] FOR NO KEY UPDATE SKIP LOCKED;
     END IF;
-    code := -7;
     IF FOUND THEN
-      SELECT r.code, r.at, r.news, r.max_ttl INTO code, at, news, max_ttl FROM pawl.renew(p_timeline, p_names[i], p_leases[i], p_kinds[i], p_ttls[i]) r;
+      RETURN QUERY SELECT r.*, p_leases[i] FROM pawl.renew(p_timeline, p_names[i], p_leases[i], p_kinds[i], p_ttls[i]) r;
     END IF;
-    RETURN NEXT;
   END LOOP;
 END $$;
 
@@ -741,41 +731,30 @@ BEGIN
 END $$;
 
 -- downgrade ends the lease p_old, which is exclusive, and grants its name to p_lease, which is
--- shared, in one step; then it lets in the readers at the head of the queue. With p_doubt a request
--- for p_old may still be under way: it comes to nothing. code is 1; 0 if p_old has ended; -2 if nothing
--- is granted for token us; -3 if p_lease has ended already; -7 if a transaction guards p_old; or that of pawl.open.
-CREATE OR REPLACE FUNCTION pawl.downgrade(p_timeline int, p_name text, p_old text, p_lease text, p_client text, p_record text, p_ttl bigint, p_claim bigint, p_doubt bool,
-  OUT code int, OUT token bigint, OUT at bigint, OUT news text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- shared, in one step; then it lets in the readers at the head of the queue. The row is as that of
+-- acquire, but for news. code is 1; 0 if nothing is granted for closed; -3 if p_lease has ended
+-- already; -7 if a transaction guards p_old; -8 if p_old has ended; or that of pawl.open.
+CREATE OR REPLACE FUNCTION pawl.downgrade(p_timeline int, p_name text, p_old text, p_lease text, p_client text, p_record text, p_ttl bigint, p_claim bigint,
+  OUT code int, OUT token bigint, OUT spare bigint, OUT waits bool, OUT at bigint, OUT wait_left bigint, OUT rank int, OUT closed bigint, OUT news text, OUT place bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE l pawl.lock; is_open record;
 BEGIN
   is_open := pawl.open(p_timeline, p_ttl);
   code := is_open.code; token := is_open.max_ttl;
   IF code <> 1 THEN RETURN; END IF;
   SELECT * INTO l FROM pawl.lock WHERE name = p_name FOR NO KEY UPDATE;
-  at := pawl.us(); code := 0;
-  PERFORM 1 FROM pawl.ended WHERE lease = p_lease;
-  IF FOUND THEN
-    code := -3;
-    RETURN;
-  END IF;
-  IF l.lease IS DISTINCT FROM p_old OR l.until <= at THEN
-    SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_old;
-    RETURN;
-  END IF;
-  IF is_open.closed > at THEN
-    code := -2; token := is_open.closed - at;
-    RETURN;
-  END IF;
+  at := pawl.us(); closed := is_open.closed - at;
+  SELECT d.news INTO news FROM pawl.ended d WHERE d.lease = p_old;
+  code := CASE WHEN EXISTS (SELECT FROM pawl.ended WHERE lease = p_lease) THEN -3
+    WHEN l.lease IS DISTINCT FROM p_old OR l.until <= at THEN -8 WHEN closed > 0 THEN 0 ELSE 1 END;
+  IF code <> 1 THEN RETURN; END IF;
   PERFORM 1 FROM pawl.lock WHERE name = p_name FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
     code := -7;
     RETURN;
   END IF;
-  IF p_doubt THEN
-    INSERT INTO pawl.ended(lease, until) VALUES (p_old, at + 300000000) ON CONFLICT DO NOTHING;
-  END IF;
   l := pawl.give(l, at, p_ttl, p_lease, p_client, -1, p_record);
-  code := 1; token := l.token;
+  token := l.token; waits := l.waiters > 0;
   IF l.waiters > 0 THEN l := pawl.go(l, at, p_claim, false); END IF;
   PERFORM pawl.put(l);
 END $$;
@@ -849,10 +828,11 @@ SET search_path = pg_catalog, pg_temp SET jit = off AS $$
   ORDER BY l.name
 $$;
 
--- describe returns what clients have agreed on, and for how much longer nothing is granted.
-CREATE OR REPLACE FUNCTION pawl.describe(OUT max_ttl bigint, OUT set_by text, OUT remaining bigint, OUT why text)
+-- describe returns what clients have agreed on, and for how much longer nothing is granted. code is 1,
+-- or -1 if there is no record of this run.
+CREATE OR REPLACE FUNCTION pawl.describe(p_timeline int, OUT code int, OUT max_ttl bigint, OUT set_by text, OUT remaining bigint, OUT why text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-  SELECT m.max_ttl, m.set_by, coalesce(e.closed, 0) - pawl.us(), coalesce(e.why, '') FROM pawl.meta m LEFT JOIN pawl.epoch e ON true
+  SELECT CASE WHEN pawl.present(e, p_timeline) THEN 1 ELSE -1 END, m.max_ttl, m.set_by, e.closed - pawl.us(), e.why FROM pawl.meta m LEFT JOIN pawl.epoch e ON true
 $$;
 
 -- examine is for people who want to know how the server is. snapshot is the number of transactions

@@ -100,6 +100,7 @@ func hearsLeave(e *env) {
 
 func hearsLoss(e *env) {
 	a, r := e.open(), e.request()
+	defer a.hear(r.Name)() // a store that does not listen yet tells that by Missed
 	a.take(r)
 	by := &driver.Holder{Who: "breaker", Host: "there", PID: 3}
 	if err := e.open().breaks(r.Name, r.Lease, by, "it is stuck"); err != nil {

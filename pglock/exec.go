@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// reply is the row with which a function has answered, and the instant before the request was sent.
+type reply struct {
+	row  [][]byte
+	sent driver.Instant
+}
+
+// exec sends one statement, and again if the server has rolled it back because of another
+// transaction. sent is before it was sent.
+func (s *store) exec(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
+	const most = 10
+	for i := range most {
+		rows, sent, err = s.once(ctx, sql, args)
+		var f *failure
+		if !errors.As(err, &f) || !f.repeat {
+			break
+		}
+		select {
+		case <-time.After(rand.N(time.Duration(i+1) * 5 * time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+	return rows, sent, err
+}
+
+// once has a goroutine do it. A caller whose context ends goes: the connection waits for
+// the answer, as it would have to be made anew. What has not been sent by then is not
+// sent any more.
+func (s *store) once(ctx context.Context, sql string, args []any) (rows [][][]byte, sent driver.Instant, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, &driver.Failure{Err: err}
+	}
+	texts := make([]*string, len(args))
+	for i, a := range args {
+		if t, ok := a.(string); ok {
+			texts[i] = &t
+		}
+	}
+	qctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	q := &question{sql: sql, args: texts, done: make(chan struct{})}
+	go func() { defer cancel(); s.ask(qctx, q) }()
+	select {
+	case <-q.done:
+		return q.rows, q.sent, q.err
+	case <-ctx.Done():
+		time.AfterFunc(lateAnswer, cancel) // the connection may be dead
+		return nil, 0, &driver.Failure{Err: ctx.Err(), Maybe: !q.state.CompareAndSwap(waiting, dropped)}
+	}
+}
+
+// lateAnswer is for how long a connection may wait for an answer that nobody wants.
+const lateAnswer = 500 * time.Millisecond
+
+// question is one statement on its way.
+type question struct {
+	sql   string
+	args  []*string
+	state atomic.Int32 // waiting for a connection, sending, or dropped
+	done  chan struct{}
+
+	// Set before done is closed.
+	rows [][][]byte
+	sent driver.Instant
+	err  error
+}
+
+const (
+	waiting = iota
+	sending
+	dropped
+)
+
+// ask sends a question, unless it is dropped before, and waits for the answer.
+func (s *store) ask(ctx context.Context, q *question) {
+	defer close(q.done)
+	for again := true; again; {
+		again = s.askOnce(ctx, q)
+	}
+}
+
+// askOnce reports whether the question has to be sent again, as the other side had closed an idle
+// connection before it came.
+func (s *store) askOnce(ctx context.Context, q *question) (again bool) {
+	c, err := s.pool.get(ctx)
+	if err != nil {
+		if s.ctx.Err() == nil && ctx.Err() != nil {
+			err = &driver.Failure{Err: s.explain(ctx.Err()), Silent: true}
+		}
+		q.err = s.ended(err)
+		return false
+	}
+	if !q.state.CompareAndSwap(waiting, sending) && q.state.Load() == dropped {
+		s.pool.put(c, true)
+		return false
+	}
+	q.rows, q.sent, err = c.exec(ctx, q.sql, q.args)
+	again = err != nil && c.put != 0 && c.IsClosed() && notSent(err)
+	s.pool.put(c, !c.IsClosed()) // from here on c is another goroutine's
+	if err != nil && !again {
+		f := s.classify(s.ctx, err)
+		if q.err = s.ended(f); f.drop {
+			s.pool.drop()
+		}
+	}
+	return again
+}
+
+// ended turns the error of a closed store into that.
+func (s *store) ended(err error) error {
+	if f := driver.FailureOf(err); s.ctx.Err() != nil && !f.Lasting {
+		return &driver.Failure{Err: errClosed, Lasting: true, Maybe: f.Maybe}
+	}
+	return err
+}
+
+// call is exec for a function, which returns one row.
+func (s *store) call(ctx context.Context, sql string, args ...any) (reply, error) {
+	rows, sent, err := s.exec(ctx, sql, args...)
+	return s.one(rows, sent, err)
+}
+
+// bound is call for a function that grants or renews, with the timeline as its first
+// argument. If the server is in another run than the store is bound to, it binds the
+// store, and calls again.
+func (s *store) bound(ctx context.Context, sql string, args ...any) (reply, error) {
+	rows, sent, err := s.boundRows(ctx, sql, args...)
+	return s.one(rows, sent, err)
+}
+
+// one returns the only row of an answer.
+func (s *store) one(rows [][][]byte, sent driver.Instant, err error) (reply, error) {
+	switch {
+	case err != nil:
+		return reply{}, err
+	case len(rows) != 1:
+		return reply{}, &driver.Failure{Err: fmt.Errorf("%s: the answer has %d rows", s.where, len(rows)), Maybe: true, Lasting: true}
+	}
+	return reply{rows[0], sent}, nil
+}
+
+// boundRows is bound for a function that returns several rows. There is at least one.
+func (s *store) boundRows(ctx context.Context, sql string, args ...any) (rows [][][]byte, sent driver.Instant, err error) {
+	const most = 3
+	all := append([]any{""}, args...)
+	for range most {
+		all[0] = num(int64(s.now().timeline))
+		rows, sent, err = s.exec(ctx, sql, all...)
+		if err != nil || len(rows) == 0 {
+			return rows, sent, err
+		}
+		switch integer(rows[0][0]) {
+		case otherRun:
+			if err := s.bind(ctx, sent); err != nil {
+				return nil, 0, err
+			}
+			continue
+		case notReplicated:
+			return nil, 0, s.wrong("the store's mode is synchronous, but the server does not wait for a replica: set synchronous_standby_names, and synchronous_commit to on")
+		}
+		return rows, sent, nil
+	}
+	return nil, 0, &driver.Failure{Err: fmt.Errorf("%s: the server is in another run each time", s.where)}
+}
+
+func num(n int64) string { return strconv.FormatInt(n, 10) }
+
+func boolean(b bool) string { return strconv.FormatBool(b) }
+
+func long(b []byte) int64 {
+	n, _ := strconv.ParseInt(string(b), 10, 64) // NULL is 0
+	return n
+}
+
+func yes(b []byte) bool { return string(b) == "t" }
+
+func integer(b []byte) int { return int(long(b)) }
+
+func micros(b []byte) time.Duration { return time.Duration(long(b)) * time.Microsecond }
