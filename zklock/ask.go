@@ -55,7 +55,7 @@ func (s *session) nodeFor(req *driver.Request) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.nodes[n.key()]; last != nil {
-		if !last.lost && !last.leaving {
+		if last.lost == nil && !last.leaving {
 			return last
 		}
 		n.floor = last.floor // an old request of the attempt may make the node
@@ -108,7 +108,7 @@ func (n *node) ask(ctx context.Context, req *driver.Request) (driver.Answer, err
 		return ans, n.leave(ctx, err)
 	}
 	ans := driver.Answer{Rank: i}
-	if ans.Holders, err = n.s.holdersOf(ctx, n.dir, l[:l.holders()]); err == nil {
+	if ans.Holders, err = n.s.holdersAt(ctx, n.dir, l[:l.holders()]); err == nil {
 		_, err = n.remove(ctx)
 	}
 	return ans, err
@@ -135,17 +135,6 @@ func slotsError(l line, k kind) error {
 		return &driver.SlotsError{Held: l[0].kind.slots, Wanted: k.slots}
 	}
 	return nil
-}
-
-// holdersOf describes the leases of some nodes, without those that have gone.
-func (s *session) holdersOf(ctx context.Context, dir string, l line) (all []driver.Held, err error) {
-	found, err := s.readAll(ctx, dir, l)
-	for i, c := range found {
-		if c.stat != nil {
-			all = append(all, held(l[i], c.data, c.stat))
-		}
-	}
-	return all, err
 }
 
 // place returns the queue of the name and the node's place in it.
@@ -209,10 +198,14 @@ func (n *node) own(ctx context.Context) error {
 	case stat.EphemeralOwner != n.s.sessionID():
 		return errSession // cannot happen: a link belongs to one session
 	}
-	n.s.mu.Lock()
-	n.czxid = stat.Czxid
-	n.s.mu.Unlock()
+	n.setCzxid(stat.Czxid)
 	return checkCzxid(stat.Czxid)
+}
+
+func (n *node) setCzxid(czxid int64) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	n.czxid = czxid
 }
 
 // waitNoMore has n told nothing more of those before it. session.mu is held.
@@ -272,17 +265,15 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 	s := n.s
 	since, err := n.since, n.sure
 	n.sure = errYoung
-	if czxid, known := n.born(); known && n.czxid == 0 {
-		s.mu.Lock()
-		n.czxid = czxid
-		s.mu.Unlock()
-		if err := checkCzxid(czxid); err != nil {
-			return driver.Answer{}, err
-		}
+	if czxid, known := n.born(); known {
+		n.setCzxid(czxid)
 	} else if n.czxid == 0 {
 		if err := n.own(ctx); err != nil {
 			return driver.Answer{}, err
 		}
+	}
+	if err := checkCzxid(n.czxid); err != nil {
+		return driver.Answer{}, err
 	}
 	if err != nil {
 		s.mu.Lock()
@@ -311,7 +302,7 @@ func (n *node) grant(ctx context.Context, req *driver.Request) (driver.Answer, e
 // confirm has a quorum confirm the session until that shows enough trust, and returns since when. For a
 // caller that waits anyway, and asks again, it asks once and returns errYoung. It returns errTooSlow if that
 // has taken longer than the TTL.
-func (n *node) confirm(ctx context.Context, req *driver.Request) (since driver.Instant, err error) {
+func (n *node) confirm(ctx context.Context, req *driver.Request) (driver.Instant, error) {
 	s := n.s
 	s.mu.Lock()
 	if n.young == 0 {
@@ -320,11 +311,7 @@ func (n *node) confirm(ctx context.Context, req *driver.Request) (since driver.I
 	young := n.young
 	s.mu.Unlock()
 	for {
-		_, err := call(ctx, s, func() (none, error) {
-			var err error
-			since, err = s.touch(req.TTL, req.Renewed)
-			return none{}, err
-		})
+		since, err := call(ctx, s, func() (driver.Instant, error) { return s.touch(req.TTL, req.Renewed) })
 		if err == nil {
 			err = s.inTime(since, req)
 		}

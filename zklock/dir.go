@@ -13,27 +13,20 @@ import (
 // makeDir makes the node of a name, and those above it, as containers: the servers
 // remove them some time after the last child has gone.
 func (s *session) makeDir(ctx context.Context, dir string) error {
-	if up := path.Dir(dir); up != "/" {
-		found, err := call(ctx, s, func() (bool, error) {
-			found, _, err := s.conn.Exists(up)
-			return found, err
+	for {
+		_, err := call(ctx, s, func() (string, error) {
+			return s.conn.CreateContainer(dir, nil, zk.FlagContainer, s.store.acl)
 		})
-		if err != nil {
+		switch {
+		case errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		if !found {
-			if err := s.makeDir(ctx, up); err != nil {
-				return err
-			}
+		if err := s.makeDir(ctx, path.Dir(dir)); err != nil {
+			return err
 		}
 	}
-	_, err := call(ctx, s, func() (string, error) {
-		return s.conn.CreateContainer(dir, nil, zk.FlagContainer, s.store.acl)
-	})
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
-	}
-	return err
 }
 
 type none = struct{}

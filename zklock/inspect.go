@@ -31,27 +31,55 @@ type content struct {
 // maxReads bounds how many reads are under way at a time.
 const maxReads = 64
 
-// readAll reads nodes. One that is gone has no stat.
-func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, error) {
-	found := make([]content, len(l))
-	errs := make([]error, len(l))
+// each calls f for the numbers below n, many at a time, and returns an error that is not only the end of the
+// rest.
+func each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
 	var all sync.WaitGroup
-	room := make(chan struct{}, maxReads)
-	for i, c := range l {
-		room <- struct{}{}
+	for range min(maxReads, n) {
 		all.Go(func() {
-			defer func() { <-room }()
-			found[i], errs[i] = call(ctx, s, func() (content, error) {
-				data, stat, err := s.conn.Get(dir + "/" + c.name)
-				if errors.Is(err, zk.ErrNoNode) {
-					return content{}, nil
+			for i := int(next.Add(1) - 1); i < n && ctx.Err() == nil; i = int(next.Add(1) - 1) {
+				if err := f(ctx, i); err != nil {
+					cancel(err) // the others are not needed
 				}
-				return content{data, stat}, err
-			})
+			}
 		})
 	}
 	all.Wait()
-	return found, errors.Join(errs...)
+	return context.Cause(ctx)
+}
+
+// readAll reads nodes. One that is gone has no stat.
+func (s *session) readAll(ctx context.Context, dir string, l line) ([]content, error) {
+	found := make([]content, len(l))
+	return found, each(ctx, len(l), func(ctx context.Context, i int) (err error) {
+		found[i], err = call(ctx, s, func() (content, error) {
+			data, stat, err := s.conn.Get(dir + "/" + l[i].name)
+			if errors.Is(err, zk.ErrNoNode) {
+				return content{}, nil
+			}
+			return content{data, stat}, err
+		})
+		return err
+	})
+}
+
+// holdersAt describes the leases of some nodes, without those that have gone.
+func (s *session) holdersAt(ctx context.Context, dir string, l line) ([]driver.Held, error) {
+	found, err := s.readAll(ctx, dir, l)
+	return holdersIn(l, found), err
+}
+
+func holdersIn(l line, found []content) []driver.Held {
+	all := []driver.Held{}
+	for i, c := range l {
+		if found[i].stat != nil {
+			all = append(all, held(c, found[i].data, found[i].stat))
+		}
+	}
+	return all
 }
 
 // Inspect implements driver.Store.
@@ -74,25 +102,26 @@ func (s *session) sync(ctx context.Context, path string) error {
 }
 
 func (s *session) inspect(ctx context.Context, name string) (*driver.Info, error) {
-	info := &driver.Info{Name: name, Holders: []driver.Held{}}
 	l, found, err := s.lineOf(ctx, s.store.dir(name))
-	if err != nil || len(l) == 0 {
-		return info, err
+	if err != nil {
+		return nil, err
 	}
 	n := l.holders()
-	for i, c := range l {
-		if found[i].stat == nil {
-			continue
-		}
-		if i < n {
-			h := held(c, found[i].data, found[i].stat)
-			info.Holders = append(info.Holders, h)
-			info.Token = max(info.Token, h.Token)
-		} else {
-			info.Waiters = append(info.Waiters, waiter(c, found[i].data, found[i].stat))
+	info := infoOf(name, holdersIn(l[:n], found))
+	for i, c := range l[n:] {
+		if at := found[n+i]; at.stat != nil {
+			info.Waiters = append(info.Waiters, waiter(c, at.data, at.stat))
 		}
 	}
 	return info, nil
+}
+
+func infoOf(name string, holders []driver.Held) *driver.Info {
+	info := &driver.Info{Name: name, Holders: holders}
+	for _, h := range holders {
+		info.Token = max(info.Token, h.Token)
+	}
+	return info
 }
 
 // lineOf returns the queue of a name, as the server knows it, and what is in the
@@ -143,44 +172,14 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		}
 	}
 	slices.Sort(names)
-	infos, err := n.inspectAll(ctx, names)
-	if err != nil {
+	infos := make([]*driver.Info, len(names)) // the server knows by now what the leader knew when it was asked
+	if err := each(ctx, len(names), func(ctx context.Context, i int) (err error) {
+		infos[i], err = n.inspect(ctx, names[i])
+		return err
+	}); err != nil {
 		return nil, readError(ctx, err)
 	}
 	return slices.DeleteFunc(infos, func(i *driver.Info) bool { return len(i.Holders)+len(i.Waiters) == 0 }), nil
-}
-
-// inspectAll describes names, of many at a time. The server knows by now what the leader
-// knew when it was asked.
-func (s *session) inspectAll(ctx context.Context, names []string) ([]*driver.Info, error) {
-	infos := make([]*driver.Info, len(names))
-	errs := make([]error, len(names))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(maxReads, len(names)) {
-		all.Go(func() {
-			for i := int(next.Add(1) - 1); i < len(names) && ctx.Err() == nil; i = int(next.Add(1) - 1) {
-				if infos[i], errs[i] = s.inspect(ctx, names[i]); errs[i] != nil {
-					cancel() // the others are not needed
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	return infos, firstError(errs)
-}
-
-// firstError returns an error that is not only the end of the rest.
-func firstError(errs []error) (first error) {
-	for _, err := range errs {
-		if first == nil || err != nil && errors.Is(first, context.Canceled) {
-			first = err
-		}
-	}
-	return first
 }
 
 // readError returns the error of a request that records nothing anyway.
@@ -218,24 +217,15 @@ func (s *session) breakLease(ctx context.Context, name, dir, lease string, by *d
 	if err != nil {
 		return readError(ctx, err)
 	}
-	info := &driver.Info{Name: name, Holders: []driver.Held{}}
-	victim := ""
-	for i, c := range l[:l.holders()] {
-		if found[i].stat == nil {
-			continue
-		}
-		h := held(c, found[i].data, found[i].stat)
-		if h.Lease == lease {
-			victim = c.name
-		}
-		info.Holders = append(info.Holders, h)
-	}
+	holders := holdersIn(l[:l.holders()], found)
+	i := slices.IndexFunc(l[:l.holders()], func(c child) bool { return c.guid() == guid(lease) || c.name == lease })
 	switch {
-	case victim == "" && len(info.Holders) == 0:
+	case len(holders) == 0:
 		return driver.ErrReleased
-	case victim == "":
-		return &driver.HeldError{Info: info}
+	case i < 0 || found[i].stat == nil:
+		return &driver.HeldError{Info: infoOf(name, holders)}
 	}
+	victim := l[i].name
 	_, err = call(ctx, s, func() (none, error) {
 		data, stat, err := s.conn.Get(dir)
 		if err != nil {

@@ -24,7 +24,7 @@ const watchAfter = 10 * time.Millisecond
 // The session lives on for other leases. So a lease that is not renewed is ended from here; the end of the
 // session is for when this process is not there.
 func (n *node) begin(since driver.Instant) bool {
-	if n.lost || n.leaving {
+	if n.lost != nil || n.leaving {
 		return false
 	}
 	n.waitNoMore()
@@ -49,7 +49,7 @@ func (n *node) expire() {
 	s := n.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.leaving || n.lost {
+	if n.leaving || n.lost != nil {
 		return
 	}
 	if left := n.expires.Sub(driver.Now()); left > 0 {
@@ -65,10 +65,10 @@ func (n *node) expire() {
 
 // lose notes that the lease has ended, or the place in the queue, and tells the client. session.mu is held.
 func (n *node) lose(why *driver.LostError) {
-	if n.lost || n.leaving {
+	if n.lost != nil || n.leaving {
 		return
 	}
-	n.lost = true
+	n.lost = why
 	n.waitNoMore()
 	if n.timer != nil {
 		n.timer.Stop()
@@ -96,7 +96,7 @@ func (n *node) review() {
 	ctx := n.s.store.ctx
 	for {
 		n.s.mu.Lock()
-		over := n.lost || n.leaving
+		over := n.lost != nil || n.leaving
 		n.s.mu.Unlock()
 		if over || n.s.isDead() {
 			return
@@ -155,35 +155,60 @@ func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (d
 		return driver.Renewal{}, failure(ctx, fmt.Errorf("zklock: TTL %v: this lease is in a session of %v, and its TTL can be at most %v: acquire it with the longer one: %w",
 			ttl, at.granted(), most.Truncate(time.Millisecond), errors.ErrUnsupported), false)
 	}
-	for {
-		n.renewing() // the two requests go together
-		if err := n.own(ctx); errors.Is(err, errGone) {
-			return driver.Renewal{}, n.missing(ctx)
-		} else if err != nil {
-			return driver.Renewal{}, failure(ctx, err, false)
-		}
-		since, err := n.confirmed(ctx, ttl)
-		switch {
-		case err == nil:
-			n.renewed(since.Add(ttl))
-			return driver.Renewal{Since: since}, nil
-		case errors.Is(err, errGone):
-			return driver.Renewal{}, n.missing(ctx)
-		case !errors.Is(err, errYoung): // else there is another connection
-			return driver.Renewal{}, failure(ctx, err, false)
-		}
+	since, err := n.confirmed(ctx, ttl)
+	why := get(at, &n.lost)
+	switch {
+	case err == nil:
+		n.renewed(since.Add(ttl))
+		return driver.Renewal{Since: since}, nil
+	case why != nil:
+		return driver.Renewal{}, why
+	case at.isDead():
+		return driver.Renewal{}, &driver.LostError{Reason: driver.Expired, Err: errEnded}
+	case errors.Is(err, errGone):
+		return driver.Renewal{}, n.missing(ctx)
 	}
+	return driver.Renewal{}, failure(ctx, err, false)
 }
 
-// renewing notes that a renewal begins, unless there is one without an answer.
-func (n *node) renewing() {
-	n.s.mu.Lock()
-	defer n.s.mu.Unlock()
-	if n.asked == 0 {
-		n.asked = driver.Now()
-	}
-	if !n.watching() {
-		n.s.touchSoon()
+// confirmed returns since when the lease is trusted by a transaction that was sent after the first call that
+// has not been told of one.
+func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	s := n.s
+	for {
+		s.mu.Lock()
+		if n.asked == 0 {
+			n.asked = driver.Now()
+		}
+		if s.news == nil {
+			s.news = make(chan struct{})
+		}
+		news, watching := s.news, n.watching()
+		switch {
+		case n.lost != nil, n.leaving:
+			s.mu.Unlock()
+			return 0, errGone
+		case watching && s.last >= n.asked:
+			n.asked = 0
+			since := s.trust(s.last, ttl)
+			s.mu.Unlock()
+			return since, nil
+		}
+		s.touchSoon() // beside the request below
+		s.mu.Unlock()
+		if !watching {
+			if err := n.own(ctx); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		select {
+		case <-news:
+		case <-s.dead:
+			return 0, s.why()
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 }
 
@@ -198,41 +223,6 @@ func (s *session) touchSoon() {
 // maxRenewing is how many transactions that renew leases are under way at a time. All others join the next.
 // On a link on which one takes long, the next must not wait for it.
 const maxRenewing = 4
-
-// confirmed returns since when the lease is trusted by a transaction that was sent after the first call that
-// has not been told of one. It returns errYoung if the connection was replaced.
-func (n *node) confirmed(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	s := n.s
-	for {
-		s.mu.Lock()
-		if s.news == nil {
-			s.news = make(chan struct{})
-		}
-		news := s.news
-		switch {
-		case n.lost, n.leaving:
-			s.mu.Unlock()
-			return 0, errGone
-		case !n.watching():
-			s.mu.Unlock()
-			return 0, errYoung
-		case s.last >= n.asked:
-			n.asked = 0
-			since := s.trust(s.last, ttl)
-			s.mu.Unlock()
-			return since, nil
-		}
-		s.touchSoon()
-		s.mu.Unlock()
-		select {
-		case <-news:
-		case <-s.dead:
-			return 0, s.why()
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
 
 // renewed notes until when the lease lasts now, which is not earlier than before.
 func (n *node) renewed(until driver.Instant) {
@@ -265,7 +255,7 @@ func (s *store) End(ctx context.Context, ref driver.Ref, _ driver.End) (found bo
 		return false, nil // it has gone with its session
 	}
 	n.s.mu.Lock()
-	was := n.expires != 0 && !n.lost && !n.leaving // nobody has ended it, as far as is known
+	was := n.expires != 0 && n.lost == nil && !n.leaving // nobody has ended it, as far as is known
 	n.leaving = true
 	n.s.mu.Unlock()
 	err = n.use(ctx)

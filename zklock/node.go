@@ -43,19 +43,19 @@ type node struct {
 	clearing sync.Once      // begins clear
 
 	// Guarded by session.mu.
-	name    string         // once it is known to have been made
-	czxid   int64          // the transaction that made it, once that is known
-	line    line           // while it waits: the queue, without those that have gone
-	before  []string       // the paths of the nodes that must go first, on which there are watches
-	link    *link          // over which a watch was set on it, or before
-	expires driver.Instant // when it is deleted unless the lease is renewed; 0 unless that is granted
-	timer   *time.Timer    // at expires, and before that when the node is to be watched
-	asked   driver.Instant // when a renewal began that has no answer yet; or 0
-	young   driver.Instant // since when it is among the holders, and not trusted; or 0
-	waited  time.Time      // when it was granted, if that is still to be written
-	waits   bool           // it has had to wait
-	lost    bool           // somebody else has ended the lease, and the client was told
-	leaving bool           // it is to be deleted: what happens to it is no news
+	name    string            // once it is known to have been made
+	czxid   int64             // the transaction that made it, once that is known
+	line    line              // while it waits: the queue, without those that have gone
+	before  []string          // the paths of the nodes that must go first, on which there are watches
+	link    *link             // over which a watch was set on it, or before
+	expires driver.Instant    // when it is deleted unless the lease is renewed; 0 unless that is granted
+	timer   *time.Timer       // at expires, and before that when the node is to be watched
+	asked   driver.Instant    // when a renewal began that has no answer yet; or 0
+	young   driver.Instant    // since when it is among the holders, and not trusted; or 0
+	waited  time.Time         // when it was granted, if that is still to be written
+	waits   bool              // it has had to wait
+	lost    *driver.LostError // how somebody else has ended the lease, which the client was told
+	leaving bool              // it is to be deleted: what happens to it is no news
 }
 
 // made is the answer to a request to make a node.

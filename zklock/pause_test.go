@@ -6,6 +6,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -98,7 +99,7 @@ func TestDeafHolder(t *testing.T) {
 	}
 	b := openURL(t, s.url(), time.Minute)
 	w := wait(t, b, request(name, time.Minute))
-	one := firstSession(p.client)
+	one, n := firstSession(p.client), p.wire.nodeOf(driver.Ref{Name: name, Lease: held.ID()})
 	link.Set(drivertest.RepliesLost)
 	select {
 	case <-one.dead:
@@ -106,6 +107,9 @@ func TestDeafHolder(t *testing.T) {
 		t.Fatal("a session that hears nothing is kept")
 	}
 	gaveUp := driver.Now()
+	if _, err := p.wire.Renew(t.Context(), driver.Ref{Name: name, Lease: held.ID(), Handle: n}, ttl); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew after the session has ended = %v; want ErrLost", err)
+	}
 	next := w.granted(t)
 	if held.Err() == nil {
 		t.Error("the lease is trusted when the next one has begun")

@@ -119,11 +119,7 @@ func (s *session) begin() {
 
 // failing returns a channel that is closed when the attempt to reach a server that is under way
 // has failed. Callers that try again at once wait for the next one, and so go at its pace.
-func (s *session) failing() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.away
-}
+func (s *session) failing() <-chan struct{} { return get(s, &s.away) }
 
 // login says who we are, or only asks something.
 func (s *session) login() error {
@@ -287,29 +283,20 @@ func (s *session) isDead() bool {
 	}
 }
 
-func (s *session) why() error {
+// get returns a field that the session's lock guards.
+func get[T any](s *session, field *T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err
+	return *field
 }
 
-func (s *session) granted() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.timeout
-}
+func (s *session) why() error { return get(s, &s.err) }
 
-func (s *session) sessionID() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.id
-}
+func (s *session) granted() time.Duration { return get(s, &s.timeout) }
 
-func (s *session) lastAnswer() driver.Instant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.answered
-}
+func (s *session) sessionID() int64 { return get(s, &s.id) }
+
+func (s *session) lastAnswer() driver.Instant { return get(s, &s.answered) }
 
 // trouble notes why a server could not be reached.
 func (s *session) trouble(err error) {
