@@ -101,15 +101,8 @@ func (n *node) watching() bool { return n.link != nil && n.link == n.s.link }
 // make makes the node, unless it is there. If an answer was lost before, so that nobody knows whether it was
 // made, it is looked for first. On an error it may have been made, unless n.left says otherwise.
 func (n *node) make(ctx context.Context, req *driver.Request) error {
-	if n.making != nil {
-		if err := n.answer(ctx); err != nil && !n.maybe {
-			return err
-		}
-	}
-	if n.maybe {
-		if err := n.find(ctx); err != nil {
-			return err
-		}
+	if err := n.settle(ctx); err != nil {
+		return err
 	}
 	for n.name == "" {
 		err := n.create(ctx, req)
@@ -181,46 +174,53 @@ func (n *node) left() bool {
 	return (n.making != nil || n.maybe || n.name != "") && !n.gone && !n.s.isDead()
 }
 
-// remove deletes the node, if it was made. It reports whether it was there. It
-// asks again until it is certain, or ctx ends.
-func (n *node) remove(ctx context.Context) (found bool, err error) {
+// settle finds out whether the node was made. It asks until that is certain, or ctx ends.
+func (n *node) settle(ctx context.Context) error {
 	if n.making != nil {
 		if err := n.answer(ctx); err != nil && !n.maybe && ctx.Err() != nil {
-			return false, err
+			return err
 		}
 	}
 	for n.maybe {
-		if err := n.find(ctx); err != nil && (!passing(err) || !n.s.sleep(ctx, retryPause)) {
-			return false, err
+		if err := n.find(ctx); err != nil && !n.again(ctx, err) {
+			return err
 		}
 	}
-	if n.name == "" || n.gone {
-		return false, nil
+	return nil
+}
+
+// again reports, after a pause, whether to repeat a request that has failed with err.
+func (n *node) again(ctx context.Context, err error) bool {
+	return passing(err) && n.s.sleep(ctx, retryPause)
+}
+
+// remove deletes the node, if it was made. It reports whether it was there. It
+// asks again until it is certain, or ctx ends.
+func (n *node) remove(ctx context.Context) (found bool, err error) {
+	if err := n.settle(ctx); err != nil {
+		return false, err
 	}
-	for {
+	for n.name != "" && !n.gone {
 		before := n.deleting
 		n.deleting = true
 		_, err := call(ctx, n.s, func() (none, error) { return none{}, n.s.conn.Delete(n.path(), -1) })
-		switch {
+		switch missing := errors.Is(err, zk.ErrNoNode); {
 		case err == nil:
-			n.gone = true
+			found = true
 			n.s.keepPast(n.dir, n.seen)
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode) && !before:
-			n.gone = true
-			return false, nil
-		case errors.Is(err, zk.ErrNoNode):
+		case missing && before:
 			// It was the request whose answer was lost, or a Break before that.
 			var by *driver.LostError
-			if by, err = n.brokenBy(ctx); err == nil {
-				n.gone = true
-				return by == nil, nil
-			}
+			by, err = n.brokenBy(ctx)
+			found = by == nil
+		case missing:
+			err = nil
 		}
-		if !passing(err) || !n.s.sleep(ctx, retryPause) {
+		if n.gone = err == nil; err != nil && !n.again(ctx, err) {
 			return false, err
 		}
 	}
+	return found, nil
 }
 
 // brokenBy returns how the lease of a node that is gone was broken, or nil if nobody
