@@ -167,7 +167,7 @@ func (n *node) enqueue(ctx context.Context, l line, i int) (driver.Answer, error
 	s.mu.Lock()
 	link := s.link
 	n.waitNoMore()
-	n.line = l // before the watches are set: they may tell something at once
+	n.line = slices.Clone(l) // before the watches are set: they may tell something at once, and change it
 	s.mu.Unlock()
 	if err := n.own(ctx); err != nil {
 		return driver.Answer{}, err
