@@ -233,7 +233,7 @@ func saysFree(e *env) {
 // overdue fails if a lease of TTL Harness.TTL has ended too late, where time is exact.
 func (e *env) overdue(since driver.Instant) {
 	e.Helper()
-	if lasted := driver.Now().Sub(since); e.h.soon < e.h.TTL && lasted > e.h.TTL+2*e.h.soon {
+	if lasted := driver.Now().Sub(since); e.exact() && lasted > e.h.TTL+2*e.h.soon {
 		e.Errorf("the lease has lasted for %v; want %v", lasted, e.h.TTL)
 	}
 }

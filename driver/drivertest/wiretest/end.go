@@ -32,8 +32,9 @@ func endSpares(e *env) {
 	for _, other := range []*party{p, e.open()} {
 		other.take(next)
 		p.gone(r)
+		never := e.request() // arrived, as far as the service knows
 		for _, how := range []driver.End{{Unsure: true}, {Doubt: true}, {Unsure: true, Doubt: true}} {
-			if _, err := p.End(e.ctx, p.ref(r), how); err != nil && !lost(err) {
+			if _, err := p.End(e.ctx, p.ref(never), how); err != nil && !lost(err) {
 				e.Errorf("End %+v = %v; want nil", how, err)
 			}
 		}

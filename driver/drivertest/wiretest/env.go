@@ -66,6 +66,9 @@ func trusted(since driver.Instant, ttl time.Duration) driver.Instant {
 	return since.Add(ttl - driver.Drift(ttl))
 }
 
+// exact reports whether time is exact, as in a bubble.
+func (e *env) exact() bool { return e.h.soon < e.h.TTL }
+
 // sleepUntil sleeps until the instant t.
 func sleepUntil(t driver.Instant) {
 	for d := t.Sub(driver.Now()); d > 0; d = t.Sub(driver.Now()) {

@@ -3,6 +3,7 @@
 package wiretest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -106,9 +107,13 @@ func hearsLoss(e *env) {
 	if err := e.open().breaks(r.Name, r.Lease, by, "it is stuck"); err != nil {
 		e.Fatalf("Break = %v; want nil", err)
 	}
-	ev, ok := a.event(r, driver.Now().Add(e.h.soon), driver.Lost)
+	ev, ok := a.event(r, driver.Now().Add(e.h.soon), driver.Lost, driver.Missed)
 	if !ok {
 		e.Fatalf("no event has told the holder within %v that its lease was broken", e.h.soon)
+	}
+	if ev.Kind == driver.Missed { // then a client asks
+		_, err := a.Renew(e.ctx, a.ref(r), time.Microsecond)
+		errors.As(err, &ev.Loss)
 	}
 	want := driver.LostError{Reason: driver.Broken, By: by, Why: "it is stuck"}
 	if l := ev.Loss; l == nil || l.Reason != want.Reason || l.Why != want.Why || l.By == nil || l.By.Who != by.Who {
@@ -186,7 +191,7 @@ func missed(e *env) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, ev := range b.heard {
-			if ev.Kind == driver.Missed && (ev.Concerns == nil || ev.Concerns(w.Name)) || ev.Lease == w.Lease && ev.Kind != driver.Lost {
+			if about(ev, w) && ev.Kind != driver.Lost {
 				return true, nil
 			}
 		}

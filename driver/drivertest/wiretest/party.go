@@ -137,13 +137,13 @@ func (p *party) hear(name string) (stop func()) {
 	return stop
 }
 
-// event returns the next event about r of one of these kinds, if one has come by then.
+// event returns the next event about r of one of these kinds, if one has come by then. Missed is about many.
 func (p *party) event(r *driver.Request, by driver.Instant, kinds ...driver.EventKind) (driver.Event, bool) {
 	timer := time.NewTimer(by.Sub(driver.Now()))
 	defer timer.Stop()
 	for {
 		p.mu.Lock()
-		i := slices.IndexFunc(p.heard, func(ev driver.Event) bool { return ev.Lease == r.Lease && slices.Contains(kinds, ev.Kind) })
+		i := slices.IndexFunc(p.heard, func(ev driver.Event) bool { return slices.Contains(kinds, ev.Kind) && about(ev, r) })
 		if i >= 0 {
 			ev := p.heard[i]
 			p.heard = slices.Delete(p.heard, i, i+1)
@@ -158,6 +158,14 @@ func (p *party) event(r *driver.Request, by driver.Instant, kinds ...driver.Even
 			return driver.Event{}, false
 		}
 	}
+}
+
+// about reports whether an event is about the lease of r.
+func about(ev driver.Event, r *driver.Request) bool {
+	if ev.Kind == driver.Missed {
+		return ev.Concerns == nil || ev.Concerns(r.Name)
+	}
+	return ev.Lease == r.Lease
 }
 
 // turn returns the grant of r, of which events tell within soon. A waiter that has heard nothing looks only

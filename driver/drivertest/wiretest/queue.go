@@ -37,8 +37,8 @@ func (e *env) queue(n int) (holder *party, r *driver.Request, ps []*party, ws []
 	for i := range n {
 		p, w := e.open(), e.request()
 		ans := p.wait(w)
-		if (i == 0) != (ans.Rank == 0) {
-			e.Errorf("waiter %d of the queue has rank %d", i, ans.Rank)
+		if i > 0 && ans.Rank == 0 { // the first may have one, too, if only events tell it when to look
+			e.Errorf("waiter %d of the queue has rank 0, as the first", i)
 		}
 		ps, ws, as = append(ps, p), append(ws, w), append(as, ans)
 	}
@@ -69,8 +69,8 @@ func inOrder(e *env) {
 func keepsPlace(e *env) {
 	holder, r, ps, ws, as := e.queue(3)
 	for _, i := range []int{0, 2, 1, 0} {
-		if as[i] = ps[i].refused(ws[i]); (i == 0) != (as[i].Rank == 0) {
-			e.Errorf("waiter %d that has asked again has rank %d", i, as[i].Rank)
+		if as[i] = ps[i].refused(ws[i]); i > 0 && as[i].Rank == 0 {
+			e.Errorf("waiter %d that has asked again has rank 0, as the first", i)
 		}
 	}
 	holder.end(r)
@@ -138,7 +138,7 @@ func handOverTTL(e *env) {
 		sent := driver.Now()
 		a.end(r)
 		granted := b.turn(w, ans)
-		if granted.Since < sent {
+		if granted.Since < sent && e.exact() { // else the store may have confirmed the waiter just before
 			e.Errorf("the TTL began %v before the name was released", sent.Sub(granted.Since))
 		}
 		if _, err := b.Renew(e.ctx, b.ref(w), e.h.TTL); err != nil {
