@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
@@ -69,7 +71,7 @@ func (c *crasher) Acquire(ctx context.Context, req *driver.Request) (driver.Gran
 
 func (c *crasher) keep(g driver.Grant, err error) (driver.Grant, error) {
 	if g != nil && c.dead.Load() { // it was granted when the process had ended
-		c.drop()
+		c.store.crash()
 	}
 	return g, err
 }
@@ -77,22 +79,30 @@ func (c *crasher) keep(g driver.Grant, err error) (driver.Grant, error) {
 func (c *crasher) crash() {
 	c.Close()
 	c.dead.Store(true)
-	c.drop()
+	c.store.crash()
 }
 
-// drop closes the files of all grants. A process that another test is just starting has
+// crash closes all files that s has open for leases. A process that another test is just starting has
 // copies of them until its program runs.
-func (c *crasher) drop() {
+func (s *store) crash() {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	leases.Range(func(_, l any) bool {
-		if h, ok := l.(*hold); ok && h.store == c.store {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.lock.Close()
-			h.fifo.Close()
-			if m := h.member; m != nil && m.slot != nil {
-				m.slot.Close()
+		switch l := l.(type) {
+		case *hold:
+			if l.store == s {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.lock.Close()
+				l.fifo.Close()
+				if m := l.member; m != nil && m.slot != nil {
+					m.slot.Close()
+				}
+			}
+		case *place:
+			if l.store == s {
+				unix.Close(l.fd)
+				l.fd = -1
 			}
 		}
 		return true

@@ -3,7 +3,6 @@
 package filelock
 
 import (
-	"cmp"
 	"encoding/json"
 	"os"
 	"slices"
@@ -105,7 +104,9 @@ func (s *store) members(enc string) []seat {
 			m.known = json.Unmarshal([]byte(text), &m.record) == nil
 		}
 		m.Token = driver.Token(t.seq)
-		m.PID, m.Space = cmp.Or(m.PID, t.pid), cmp.Or(m.Space, t.space)
+		if m.PID == 0 {
+			m.PID, m.Space = t.pid, t.space
+		}
 		members = append(members, m)
 	}
 	return members

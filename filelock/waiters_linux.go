@@ -49,7 +49,9 @@ func (s *store) waiters(enc string) []driver.Waiter {
 		if text, err := os.Readlink(q.path(t) + whoSuffix); err == nil {
 			_ = json.Unmarshal([]byte(text), &w)
 		}
-		w.PID, w.Space = cmp.Or(w.PID, t.pid), cmp.Or(w.Space, t.space)
+		if w.PID == 0 {
+			w.PID, w.Space = t.pid, t.space
+		}
 		w.Host = cmp.Or(w.Host, host())
 		w.Since = time.Unix(0, int64(min(t.seq, math.MaxInt64)))
 		ws = append(ws, w)

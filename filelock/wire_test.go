@@ -18,8 +18,9 @@ func TestWire(t *testing.T) {
 		Start: func(t testing.TB) wiretest.Service {
 			dir := t.TempDir()
 			return wiretest.Service{
-				Open: func(testing.TB) driver.Store { return &store{dir: dir} },
-				Left: func(t testing.TB, prefix string) []string { return left(t, dir, prefix) },
+				Open:  func(testing.TB) driver.Store { return &store{dir: dir} },
+				Crash: func(_ testing.TB, s driver.Store) { s.(*store).crash() },
+				Left:  func(t testing.TB, prefix string) []string { return left(t, dir, prefix) },
 			}
 		},
 		Parallel: true,
