@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ministore is the smallest store that passes package drivertest, as an example
-// for authors of stores: docs/writing-a-store.md walks through it. Its table lives in
+// for authors of stores. Its table lives in
 // memory. In a store of your own, update is a transaction or a script of your server.
 package ministore
 
