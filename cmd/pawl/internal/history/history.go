@@ -95,14 +95,9 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 		there[key] = true
 		sp := l.Spans[key]
 		if sp == nil {
-			sp = h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: kind(held.Shared, held.Slots), Why: held.Why,
-				Token: held.Token, From: between(s.Asked, held.Acquired, now), State: "held"})
-			sp.by(held.Person)
+			sp = h.lease(s, l, held, now)
 			l.Spans[key] = sp
 			granted[sp.who] = true
-			if !s.Asked.IsZero() && !held.Shared && held.Slots == 0 {
-				s.began(l.Name, now)
-			}
 			news = append(news, sp)
 		}
 		sp.Holder = held
@@ -110,6 +105,30 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 			news = append(news, sp)
 		}
 	}
+	news = append(news, h.followWaiters(s, l, there, now)...)
+	for key, sp := range l.Spans {
+		if !there[key] {
+			h.end(sp, now, sp.last(granted))
+			delete(l.Spans, key)
+			news = append(news, sp)
+		}
+	}
+	return news
+}
+
+// lease begins the span of a lease.
+func (h *History) lease(s *Store, l *Lock, held *report.Holder, now time.Time) *Span {
+	sp := h.begin(Span{Store: s.Name, Name: l.Name, What: "lease", Kind: kind(held.Shared, held.Slots), Why: held.Why,
+		Token: held.Token, From: between(s.Asked, held.Acquired, now), State: "held"})
+	sp.by(held.Person)
+	if !s.Asked.IsZero() && !held.Shared && held.Slots == 0 {
+		s.began(l.Name, now)
+	}
+	return sp
+}
+
+// followWaiters is the part of follow for those who wait. It adds the keys of their spans to there.
+func (h *History) followWaiters(s *Store, l *Lock, there map[string]bool, now time.Time) (news []*Span) {
 	nameless := map[string]bool{}
 	for i := range l.Waiters {
 		w := &l.Waiters[i]
@@ -135,13 +154,6 @@ func (h *History) follow(s *Store, l *Lock, now time.Time) (news []*Span) {
 		sp.Waiter = w
 	}
 	l.nameless = nameless
-	for key, sp := range l.Spans {
-		if !there[key] {
-			h.end(sp, now, sp.last(granted))
-			delete(l.Spans, key)
-			news = append(news, sp)
-		}
-	}
 	return news
 }
 

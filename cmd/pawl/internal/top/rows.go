@@ -4,7 +4,6 @@ package top
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,10 +11,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/display"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/exit"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/history"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/report"
-	"github.com/pawl-go/pawl/cmd/pawl/internal/stores"
 )
 
 // level is how much a line matters.
@@ -36,13 +33,6 @@ type topRow struct {
 	waiting            int
 	why                string
 	level              level
-}
-
-// topNote is a line above the table.
-type topNote struct {
-	text    string
-	level   level
-	failure bool // to read a store
 }
 
 // rows returns the locks in their order.
@@ -143,53 +133,6 @@ func since(t, now time.Time) time.Duration {
 	return max(now.Sub(t), 0)
 }
 
-// notes returns what there is to say of the stores.
-func (t *top) notes(now time.Time) (notes []topNote) {
-	for i, s := range t.stores {
-		of, and := "", ""
-		if len(t.stores) > 1 {
-			of = fmt.Sprintf("%d  %s", i+1, s.Name)
-			and = ": "
-		}
-		switch {
-		case exit.Unread(s.failed):
-			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " cannot be read in full: " + exit.Plain(s.failed)), wrong, true})
-		case s.failed != nil:
-			text := "does not answer"
-			if !s.Asked.IsZero() {
-				text += " since " + s.Asked.Local().Format(time.TimeOnly)
-			}
-			notes = append(notes, topNote{display.Printable(cmp.Or(of, s.Name) + " " + text + ": " + exit.Plain(s.failed)), wrong, true})
-		case s.State != nil && s.State.Closed != "" && s.State.Until.After(now):
-			notes = append(notes, topNote{text: of + and + strings.TrimPrefix(stores.Closed(s.State), "pawl: "), level: doubtful})
-		case of != "":
-			notes = append(notes, topNote{text: display.Printable(of)})
-		}
-	}
-	for _, s := range t.stores {
-		var often []string
-		for name, n := range s.Changing() {
-			often = append(often, fmt.Sprintf("%s (%s)", name, changing(n)))
-		}
-		if len(often) > 0 {
-			slices.Sort(often)
-			notes = append(notes, topNote{text: display.Printable("changes hands often: " + strings.Join(often, ", "))})
-		}
-		if slow := history.Seldom(s.took, history.Every); slow != "" {
-			notes = append(notes, topNote{text: display.Printable(s.Name) + ": " + slow, level: doubtful})
-		}
-		for _, cycle := range s.Deadlocks {
-			var b strings.Builder
-			b.WriteString("deadlock: ")
-			for _, e := range cycle {
-				fmt.Fprintf(&b, "%s (%s) → ", e.Name, shortPerson(report.PersonOf(e.By.Holder, "")))
-			}
-			notes = append(notes, topNote{text: display.Printable(b.String() + cycle[0].Name), level: wrong})
-		}
-	}
-	return notes
-}
-
 // shortPerson leaves out the process.
 func shortPerson(p report.Person) string {
 	p.PID, p.Command = 0, ""
@@ -249,31 +192,3 @@ func short(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd%02dh", s/86400, s/3600%24)
 }
-
-// topOrder is what the table is sorted by.
-type topOrder string
-
-var topOrders = map[topOrder]struct {
-	key     rune
-	column  int
-	up      bool // smaller ones come first
-	compare func(a, b *topRow) int
-}{
-	"name":    {'n', 0, true, func(a, b *topRow) int { return cmp.Compare(a.name, b.name) }},
-	"holder":  {'h', 5, true, func(a, b *topRow) int { return cmp.Compare(a.holder, b.holder) }},
-	"age":     {'a', 2, false, func(a, b *topRow) int { return cmp.Compare(b.held, a.held) }},
-	"waiting": {'w', 3, false, func(a, b *topRow) int { return cmp.Compare(b.waiting, a.waiting) }},
-	"first":   {'f', 4, false, func(a, b *topRow) int { return cmp.Compare(b.first, a.first) }},
-}
-
-func (o *topOrder) Set(s string) error {
-	if _, ok := topOrders[topOrder(s)]; !ok {
-		return errors.New("use name, holder, age, waiting or first")
-	}
-	*o = topOrder(s)
-	return nil
-}
-
-func (o *topOrder) String() string { return string(*o) }
-
-func (o *topOrder) Type() string { return "string" }
