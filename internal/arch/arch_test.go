@@ -69,7 +69,7 @@ var stores = []string{"memlock", "filelock", "redislock", "zklock", "etcdlock", 
 var testOnly = []string{"driver/drivertest", "driver/drivertest/wiretest", "driver/drivertest/servers", "driver/drivertest/linear", "memlock"}
 
 // checks look at the tree as a whole.
-var checks = []string{"internal/arch", "internal/docs", "internal/guarantees", "internal/mutants", "internal/release"}
+var checks = []string{"internal/arch", "internal/docs", "internal/guarantees", "internal/mutants", "internal/release", "internal/texts"}
 
 var forbidden = []string{"util", "utils", "common", "helper", "helpers", "misc"}
 
