@@ -93,6 +93,8 @@ type Caps struct {
 	Adopts bool
 	// Downgrades: Ask understands Request.Instead.
 	Downgrades bool
+	// Bounded: a request without an answer fails after some seconds, also if its context goes on.
+	Bounded bool
 	// LongerTTL: Renew may give a lease a longer TTL than it was asked for with.
 	LongerTTL bool
 }

@@ -25,7 +25,10 @@ func (p *Participant) Adopt(ctx context.Context, name, id string) (driver.Grant,
 	if err := p.open(ctx); err != nil { // else it may have forgotten a lease that it does not show
 		return nil, err
 	}
-	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool { return h.Lease == id && h.Transaction == nil })
+	i := slices.IndexFunc(info.Holders, func(h driver.Held) bool {
+		foreign := h.Token == 0 && p.caps.Fencing // a lock of another library, which is shown with its value
+		return h.Lease == id && h.Transaction == nil && !foreign
+	})
 	if i < 0 {
 		if _, err := p.store.Renew(ctx, driver.Ref{Name: name, Lease: id}, leastTTL); err != nil && lossOf(err) != nil {
 			return nil, lossOf(err)
@@ -59,6 +62,9 @@ type adopted struct {
 // another one is trusted. If it is open after the renewal, the time of all such others is over before
 // anybody trusts this one.
 func (a adopted) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
+	if err := a.p.open(ctx); err != nil { // else it says that the lease is lost, which may be trusted elsewhere
+		return 0, err
+	}
 	since, err := a.Grant.Renew(ctx, ttl)
 	if err != nil {
 		return 0, err

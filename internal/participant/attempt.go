@@ -16,7 +16,8 @@ import (
 type attempt struct {
 	*lease
 	req  driver.Request
-	seen look // the last answer that did not grant
+	seen look   // the last answer that did not grant
+	own  waiter // of Acquire
 }
 
 // look is an answer that did not grant, and over what events about the name arrived when the request

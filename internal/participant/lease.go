@@ -204,7 +204,7 @@ func (l kept) Reserved() (tokens uint64, others bool) {
 func (l kept) OnWanted(f func(driver.Recall)) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	if l.wanted != nil {
+	if l.wanted != nil { // else it has tokens to spare, but its client does not keep it
 		l.wanted.To(func(how driver.Recall) { go f(how) })
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -138,5 +139,41 @@ func TestLooked(t *testing.T) {
 	p, _ := scripted(nil)
 	if _, err := p.Describe(t.Context()); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("Describe = %v; want ErrUnavailable", err)
+	}
+}
+
+// TestUncertainAtFirst shows that a first request which may have been carried out is repeated, and that one which certainly was
+// not ends the call.
+func TestUncertainAtFirst(t *testing.T) {
+	for _, maybe := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			p, _ := scripted(func(*driver.Request) (driver.Answer, error) {
+				if asked++; asked == 1 {
+					return driver.Answer{}, &driver.Failure{Err: errors.New("the connection has ended"), Maybe: maybe, Silent: true}
+				}
+				return driver.Answer{Granted: true, Token: 7}, nil
+			})
+			defer p.Close()
+			g, err := p.Acquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute, Holder: &driver.Holder{}})
+			if (err == nil) != maybe || (g != nil) != maybe {
+				t.Errorf("Acquire after a request that may have been carried out, %v: %v, %v", maybe, g, err)
+			}
+		})
+	}
+}
+
+// TestSpareButNotKept shows that a lease with tokens to spare which its client does not keep is asked for by nobody.
+func TestSpareButNotKept(t *testing.T) {
+	p, _ := scripted(func(*driver.Request) (driver.Answer, error) {
+		return driver.Answer{Granted: true, Token: 7, Spare: 3}, nil
+	})
+	defer p.Close()
+	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute, Holder: &driver.Holder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := g.(driver.Recallable); ok {
+		r.OnWanted(func(driver.Recall) { t.Error("it is asked for") })
 	}
 }

@@ -12,7 +12,7 @@ import (
 // waiter is a call of Acquire that waits. Participant.mu guards it.
 type waiter struct {
 	number  uint64        // in the order in which they came
-	wake    chan struct{} // has room for one: something below has changed, or the lease is held
+	wake    chan struct{} // has room for one: something below has changed, or the lease is held; nil before it sleeps
 	now     bool          // look at once
 	free    time.Duration // look after this, if soon is set
 	soon    bool
@@ -37,7 +37,7 @@ func (p *Participant) Acquire(ctx context.Context, req *driver.Request) (driver.
 	defer stop()
 	p.mu.Lock()
 	p.waiters++
-	a.waiter = &waiter{number: p.waiters, wake: make(chan struct{}, 1)}
+	a.own.number, a.waiter = p.waiters, &a.own
 	p.mu.Unlock()
 	if f := a.enter(ctx, ready); f != nil {
 		return a.giveUp(*f)
@@ -77,42 +77,24 @@ func (a *attempt) enter(ctx context.Context, ready <-chan struct{}) *driver.Fail
 }
 
 // wait looks until the name is granted. It goes on through every failure that may pass, until the store has
-// been silent for a whole TTL. Of a store that has never answered it returns the first failure.
+// been silent for a whole TTL. Of a store that has never answered it returns the first failure, unless the
+// request may have been carried out: a repetition finds that out.
 func (a *attempt) wait(ctx context.Context) *driver.Failure {
-	queued, pause, idle := false, minPause, minIdle
-	var outage driver.Outage
+	l := looks{attempt: a, pause: minPause, idle: minIdle}
 	for !a.isHeld() {
 		began := driver.Now()
-		ans, err := a.look(ctx)
+		ans, err := a.look(ctx, l.queued)
 		var next time.Duration
-		switch f := driver.FailureOf(err); {
-		case err == nil && ans.Granted:
+		switch {
+		case err != nil:
+			var f *driver.Failure
+			if next, f = l.failed(ctx, began, driver.FailureOf(err)); f != nil {
+				return f
+			}
+		case ans.Granted:
 			return nil
-		case err == nil:
-			queued, pause = a.p.caps.Queue, minPause
-			outage.Over()
-			if next = a.p.next(ans); next > minIdle {
-				idle = minIdle
-			} else { // the name is free, and is not granted
-				next, idle = idle, min(2*idle, pollFirst)
-			}
-		case f.Ended: // the caller asks again, with another id
-			return &driver.Failure{Err: &driver.HeldError{}}
-		case f.Lasting, ctx.Err() != nil, a.p.ctx.Err() != nil:
-			f.Maybe = f.Maybe || queued
-			return &f
-		case !a.p.answered.Load() && !f.Passing:
-			if f.Silent {
-				f.Err = &driver.SilentError{For: driver.Now().Sub(began), Err: f.Err}
-			}
-			return &f
 		default:
-			next, pause = pause/2+a.p.spread(pause/2), min(2*pause, maxPause)
-			if !f.Silent {
-				outage.Over()
-			} else if err := outage.Failed(began, a.ttl, f.Err); err != nil {
-				return &driver.Failure{Err: err, Maybe: f.Maybe || queued}
-			}
+			next = l.refused(ans)
 		}
 		if f := a.sleep(ctx, next); f != nil {
 			return f
@@ -121,15 +103,62 @@ func (a *attempt) wait(ctx context.Context) *driver.Failure {
 	return nil
 }
 
+// looks are what a waiter has learnt from its looks.
+type looks struct {
+	*attempt
+	queued      bool
+	pause, idle time.Duration // the next ones, after a failure and at a name that is free and is not granted
+	outage      driver.Outage
+}
+
+// refused returns after which time to look again, after an answer that did not grant.
+func (l *looks) refused(ans driver.Answer) time.Duration {
+	l.queued, l.pause = l.p.caps.Queue, minPause
+	l.outage.Over()
+	next := l.p.next(ans)
+	if next > minIdle {
+		l.idle = minIdle
+	} else { // the name is free, and is not granted
+		next, l.idle = l.idle, min(2*l.idle, pollFirst)
+	}
+	return next
+}
+
+// failed is refused for a request that was sent at an instant and has failed. It returns a failure that ends the
+// waiting.
+func (l *looks) failed(ctx context.Context, began driver.Instant, f driver.Failure) (time.Duration, *driver.Failure) {
+	switch {
+	case f.Ended: // the caller asks again, with another id
+		return 0, &driver.Failure{Err: &driver.HeldError{}}
+	case f.Lasting, ctx.Err() != nil, l.p.ctx.Err() != nil:
+		f.Maybe = f.Maybe || l.queued
+		return 0, &f
+	case !l.p.answered.Load() && !f.Passing && !f.Maybe:
+		if f.Silent {
+			f.Err = &driver.SilentError{For: driver.Now().Sub(began), Err: f.Err}
+		}
+		return 0, &f
+	}
+	if !f.Silent {
+		l.outage.Over()
+	} else if err := l.outage.Failed(began, l.ttl, f.Err); err != nil {
+		return 0, &driver.Failure{Err: err, Maybe: f.Maybe || l.queued}
+	}
+	next := l.pause/2 + l.p.spread(l.pause/2)
+	l.pause = min(2*l.pause, maxPause)
+	return next, nil
+}
+
 func (a *attempt) isHeld() bool {
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()
 	return a.state == held
 }
 
-// look asks. It waits for the answer for no longer than the store may be silent.
-func (a *attempt) look(ctx context.Context) (driver.Answer, error) {
-	if !a.p.answered.Load() || !a.p.caps.CrossHost {
+// look asks. It waits for the answer for no longer than the store may be silent. The first time it leaves that to a store
+// that sees to it, as a context costs more than the rest.
+func (a *attempt) look(ctx context.Context, again bool) (driver.Answer, error) {
+	if !a.p.answered.Load() || !a.p.caps.CrossHost || !again && a.p.caps.Bounded {
 		return a.ask(ctx, a.p.caps.Queue)
 	}
 	lctx, cancel := context.WithTimeout(ctx, a.ttl)
@@ -183,6 +212,9 @@ func (a *attempt) heard() heard {
 	w := a.waiter
 	if w == nil {
 		return heard{held: a.state == held}
+	}
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
 	}
 	h := heard{now: w.now, soon: w.soon, free: w.free, wake: w.wake}
 	w.now, w.soon = false, false
