@@ -39,13 +39,12 @@ func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Opti
 }
 
 func change(ctx context.Context, op, url string, opts *Options, f func(*store) error) error {
-	d, err := NewDriver(ctx, url, opts)
+	s, _, err := connect(ctx, url, opts)
 	if err != nil {
 		return &pawl.Error{Op: op, Err: err}
 	}
-	defer d.Close()
-	s, ok := d.(*store)
-	if !ok {
+	defer s.Close()
+	if s.mode == Efficiency {
 		return &pawl.Error{Op: op, Err: errors.New("redislock: with Mode Efficiency nothing waits for a server to be blessed, and MaxTTL is of no use: leave out ?mode=")}
 	}
 	if err := f(s); err != nil {

@@ -58,7 +58,7 @@ func (l *clusterLinks) set(f drivertest.Fault) {
 
 // clusterParticipant is a store with links that can be cut.
 type clusterParticipant struct {
-	*store
+	*party
 	links *clusterLinks
 }
 
@@ -78,11 +78,12 @@ func openClusterThrough(t testing.TB, url string, opts *Options) *clusterPartici
 		t.Fatal(err)
 	}
 	conf := s.config(opts, place.Shown, place.Contact)
-	if _, err := s.started(s.start(context.Background(), cluster.New(links, conf), conf)); err != nil {
+	if err := s.start(context.Background(), cluster.New(links, conf), conf); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return &clusterParticipant{s, links}
+	p := asParty(s.driver())
+	t.Cleanup(func() { p.Close() })
+	return &clusterParticipant{p, links}
 }
 
 func TestClusterConformance(t *testing.T) {

@@ -265,7 +265,7 @@ func TestClusterEarsFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var waits sync.WaitGroup
-	acquire := func(s *store) {
+	acquire := func(s *party) {
 		waits.Go(func() {
 			_, err := s.Acquire(ctx, long(name))
 			// The former master says so itself, or does not answer any more: a client asks again.

@@ -183,7 +183,7 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 		t.Errorf("Acquire = %v while the lease was held", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	heldBy(t, b, long(name+"}"), 2)
+	refusedBy(t, b, long(name+"}"), 2)
 	for _, g := range append(readers, g) {
 		release(t, g)
 	}
@@ -206,13 +206,13 @@ func clusterStuckSlot(t *testing.T, c *testCluster) {
 // clusterHalfRelease releases when all keys of the script are there yet, so that a node
 // which is about to move them would begin: but the queue ends when its last member
 // is taken out, and a key that does not exist is then another node's.
-func clusterHalfRelease(t *testing.T, c *testCluster, a, b *store, name string) {
+func clusterHalfRelease(t *testing.T, c *testCluster, a, b *party, name string) {
 	from, to, slot, key := c.masters[2], c.masters[0], c.slotOf(name), lockKey(defaultPrefix, name)
 	req := long(name)
 	g := take(t, a, req)
 	w := wait(t, from, b, long(name))
 	from.do("set", key+endedSuffix+req.Lease, "", "px", "60000")
-	from.do("set", key+queueSuffix+claimSuffix, "", "px", "60000")
+	from.do("set", key+queueSuffix+":claim", "", "px", "60000")
 	before := from.do("get", key)
 	c.must(to, "cluster", "setslot", slot, "importing", from.id)
 	c.must(from, "cluster", "setslot", slot, "migrating", to.id)

@@ -14,21 +14,21 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// participant is a store with a link that can be cut.
-type participant struct {
-	*store
+// linked is a participant with a link that can be cut.
+type linked struct {
+	*party
 	link *drivertest.Link
 }
 
 // openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
-func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *linked {
 	t.Helper()
 	d, err := NewDriver(context.Background(), "redis://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return &participant{store: d.(*store), link: link}
+	return &linked{party: asParty(d), link: link}
 }
 
 // left lists the keys of names that begin with prefix.
@@ -77,10 +77,10 @@ func harness(maxTTL time.Duration) drivertest.Harness {
 				Late: func(t testing.TB, late time.Duration) driver.Driver {
 					return openThrough(t, drivertest.SlowTo(t, s.Addr, late), opts)
 				},
-				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*linked).link.Close() },
 				Restart: func(testing.TB) { s.restart() },
-				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
-				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.Healthy) },
 				Left:    func(_ testing.TB, prefix string) []string { return s.left(prefix) },
 			}
 		},

@@ -27,7 +27,7 @@ func TestKilledHolder(t *testing.T) {
 	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	req := request("deploy")
-	old := take(t, a.store, req)
+	old := take(t, a.party, req)
 	w := wait(t, r, b, long("deploy"))
 	link.Close()
 	release(t, w.granted(patience))

@@ -14,7 +14,7 @@ import (
 
 // heldUp does something before a script is sent, once, as if its caller had been
 // stopped there.
-func heldUp(s *store, script int, before func()) {
+func heldUp(s *party, script int, before func()) {
 	s.server.Before = func(now int) {
 		switch {
 		case script == secondRead && now == nextRead:

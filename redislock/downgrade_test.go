@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // lowered has the store grant req in place of g.
@@ -26,8 +24,8 @@ func lowered(t testing.TB, g driver.Grant, req *driver.Request) driver.Grant {
 	return shared
 }
 
-// TestDowngradeWithoutAnswer: the answer to Downgrade is lost. Whether the store has carried it out or not, the
-// release of both leases, in any order, frees the lock, and a request that comes after that changes nothing.
+// TestDowngradeWithoutAnswer: the answer to a downgrade is lost. Whether the server has carried it out or not, the
+// end of both leases, in any order, frees the lock, and a request that comes after that changes nothing.
 func TestDowngradeWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
@@ -37,29 +35,24 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 			name := fmt.Sprint("deploy", done, first)
 			g := take(t, a, long(name))
 			req := reading(long(name))
-			lost := a.attempt(req)
-			lost.doubt = true
-			asks := func() int64 {
-				reply, _, _, fail := g.(*grant).lower(t.Context(), lost)
-				if fail != nil {
-					t.Fatal(fail.Err)
-				}
-				return epoch.Code(reply)
+			req.Instead = leaseOf(g)
+			asks := func() bool {
+				ans, _ := a.store.Ask(t.Context(), req)
+				return ans.Granted
 			}
-			if done && asks() != 1 {
+			if done && !asks() {
 				t.Error("it is not carried out")
 			}
-			left, _ := lost.undo(t.Context(), &conn.Failure{Err: driver.ErrUncertain, Maybe: true})
-			both := []driver.Grant{g, left}
+			both := []driver.Ref{{Name: name, Lease: req.Instead}, {Name: name, Lease: req.Lease, Shared: true}}
 			if first {
 				slices.Reverse(both)
 			}
-			for _, g := range both {
-				if err := g.Release(t.Context()); err != nil && !errors.Is(err, driver.ErrLost) {
-					t.Errorf("Release = %v; want nil or ErrLost", err)
+			for _, l := range both {
+				if _, err := a.store.End(t.Context(), l, driver.End{Unsure: l.Shared, Doubt: true}); err != nil {
+					t.Errorf("End = %v; want nil", err)
 				}
-				if asks() == 1 {
-					t.Error("it is carried out after a release")
+				if asks() {
+					t.Error("it is carried out after the end of a lease")
 				}
 			}
 			release(t, take(t, b, long(name)))
@@ -73,9 +66,9 @@ func TestDowngradeOfALostLease(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	s := openLong(t, r)
-	g := take(t, s, long("deploy")).(*grant)
+	g := take(t, s, long("deploy"))
 	r.do("del", lockKey(defaultPrefix, "deploy"))
-	if _, err := g.Downgrade(t.Context(), reading(long("deploy"))); !errors.Is(err, driver.ErrLost) {
+	if _, err := g.(driver.Downgrader).Downgrade(t.Context(), reading(long("deploy"))); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Downgrade = %v; want ErrLost", err)
 	}
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {

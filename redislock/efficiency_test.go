@@ -16,24 +16,23 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/efficiency"
 )
 
-func efficient() *Options { return &Options{MaxTTL: time.Minute, Mode: Efficiency} }
+func efficiently() *Options { return &Options{MaxTTL: time.Minute, Mode: Efficiency} }
 
-func openPlain(t testing.TB, url string, opts *Options) *efficiency.Driver {
+func openPlain(t testing.TB, url string, opts *Options) *party {
 	t.Helper()
 	d, err := NewDriver(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*efficiency.Driver)
+	return asParty(d)
 }
 
 // plainParticipant is a plain one with a link that can be cut.
 type plainParticipant struct {
-	*efficiency.Driver
+	*party
 	link *drivertest.Link
 }
 
@@ -71,7 +70,7 @@ func TestEfficiencyConformance(t *testing.T) {
 func TestEfficiencyForgets(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	a, b := openPlain(t, r.url(), efficient()), openPlain(t, r.url(), efficient())
+	a, b := openPlain(t, r.url(), efficiently()), openPlain(t, r.url(), efficiently())
 	old := takePlain(t, a, "deploy")
 	if _, err := b.TryAcquire(t.Context(), long("deploy")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("TryAcquire = %v; want ErrHeld", err)
@@ -92,7 +91,7 @@ func TestEfficiencyForgets(t *testing.T) {
 	}
 }
 
-func takePlain(t testing.TB, p *efficiency.Driver, name string) driver.Grant {
+func takePlain(t testing.TB, p *party, name string) driver.Grant {
 	t.Helper()
 	g, err := p.TryAcquire(t.Context(), long(name))
 	if err != nil {
@@ -108,7 +107,7 @@ func takePlain(t testing.TB, p *efficiency.Driver, name string) driver.Grant {
 func TestModesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	safe, fast := openLong(t, r), openPlain(t, r.url(), efficient())
+	safe, fast := openLong(t, r), openPlain(t, r.url(), efficiently())
 	by := &driver.Holder{Who: "operator"}
 	for what, c := range map[string]struct {
 		one, other driver.Inspector
@@ -158,7 +157,7 @@ func TestEfficiencyLostReply(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		r := startServer(t)
 		link := drivertest.NewLink(t, r.Addr)
-		a, b := openPlain(t, "redis://"+link.Addr(), efficient()), openPlain(t, r.url(), efficient())
+		a, b := openPlain(t, "redis://"+link.Addr(), efficiently()), openPlain(t, r.url(), efficiently())
 		release(t, takePlain(t, a, "other")) // the server knows the scripts
 		req := long("deploy")
 		link.Set(drivertest.RepliesLost)
@@ -198,12 +197,12 @@ func TestEfficiencyLostReply(t *testing.T) {
 func TestEfficiencyLate(t *testing.T) {
 	t.Parallel()
 	r := startServer(t)
-	locks, err := Open(t.Context(), r.url(), efficient())
+	locks, err := Open(t.Context(), r.url(), efficiently())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer locks.Close()
-	b := openPlain(t, r.url(), efficient())
+	b := openPlain(t, r.url(), efficiently())
 	r.stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -230,7 +229,7 @@ func TestEfficiencyRefused(t *testing.T) {
 			t.Errorf("Open = %v; want an error with %q", err, what)
 		}
 	}
-	if err := Bless(t.Context(), r.url(), efficient()); err == nil || !strings.Contains(err.Error(), "leave out ?mode=") {
+	if err := Bless(t.Context(), r.url(), efficiently()); err == nil || !strings.Contains(err.Error(), "leave out ?mode=") {
 		t.Errorf("Bless = %v; want an error", err)
 	}
 }
@@ -263,20 +262,20 @@ func TestEfficiencyCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	own, err := New(client, efficient())
+	own, err := New(client, efficiently())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer own.Close()
 	for _, url := range []string{c.url(), c.masters[0].url()} {
-		locks, err := Open(t.Context(), url, efficient())
+		locks, err := Open(t.Context(), url, efficiently())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer locks.Close()
 		efficientlyWork(t, locks, own)
 	}
-	a, b := openPlain(t, c.url(), efficient()), openPlain(t, c.url(), efficient())
+	a, b := openPlain(t, c.url(), efficiently()), openPlain(t, c.url(), efficiently())
 	name := c.nameOn(0, "deploy")
 	g := takePlain(t, a, name)
 	c.move(name, c.masters[0], c.masters[1], func() {
@@ -328,7 +327,7 @@ func efficientlyWork(t *testing.T, a, b *pawl.Client) {
 func TestEfficiencyFailover(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
-	a, b := openPlain(t, g.url, efficient()), openPlain(t, g.url, efficient())
+	a, b := openPlain(t, g.url, efficiently()), openPlain(t, g.url, efficiently())
 	takePlain(t, a, "deploy")
 	for _, r := range g.replicas {
 		r.do("config", "set", "replica-read-only", "no")

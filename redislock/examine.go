@@ -9,9 +9,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-var _ driver.Examiner = (*store)(nil)
-
-// Examine implements driver.Examiner: all masters of a cluster at the same time, then the keys of each.
+// Examine implements driver.Store: all masters of a cluster at the same time, then the keys of each.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	servers, err := s.server.Servers(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // together returns names whose locks have the same floor.
-func together(s *store, n int) (names []string) {
+func together(s *party, n int) (names []string) {
 	for i := 0; len(names) < n; i++ {
 		name := fmt.Sprint("customer/", i)
 		if len(names) == 0 || s.server.FloorKey(lockKey(defaultPrefix, name)) == s.server.FloorKey(lockKey(defaultPrefix, names[0])) {

@@ -90,22 +90,36 @@ type content struct {
 	ends      bool   // it has a TTL
 }
 
+// ours reports whether the content is a queue, or leases that share a lock.
+func (has content) ours() bool {
+	_, kind, _ := parseAttempt(has.first)
+	return has.set && kind != ""
+}
+
 // wrong says what is wrong with a key, or nothing.
 func (s *store) wrong(key string, has content) string {
-	_, number := strconv.ParseInt(has.value, 10, 64)
-	name, isLock := s.layout.Name(key)
-	queueOf, isQueue := s.layout.NameBeside(key, queueSuffix)
-	_, kind, _ := parseAttempt(has.first)
-	switch {
-	case isQueue && !(has.set && kind != ""):
+	if queueOf, isQueue := s.layout.NameBeside(key, queueSuffix); isQueue {
+		if has.ours() {
+			return ""
+		}
 		return fmt.Sprintf("is of another program: nobody can wait for the lock %q", queueOf)
-	case isQueue:
-	case isLock && (has.text || has.set && kind != "" || s.layout.Pattern != "") && !has.ends:
-		return fmt.Sprintf("has no TTL: the lock %q is held for ever", name)
-	case isLock && !has.text && !(has.set && kind != "") && s.layout.Pattern == "":
-		return fmt.Sprintf("is of another type and of another program: the lock %q cannot be granted", name)
-	case strings.HasPrefix(key, s.prefix+"token:") && (!has.text || number != nil):
+	}
+	if name, isLock := s.layout.Name(key); isLock {
+		return s.wrongLock(name, has)
+	}
+	if _, number := strconv.ParseInt(has.value, 10, 64); strings.HasPrefix(key, s.prefix+"token:") && (!has.text || number != nil) {
 		return "is of another program: no lock can be granted whose tokens it should count"
+	}
+	return ""
+}
+
+func (s *store) wrongLock(name string, has content) string {
+	known := has.text || has.ours() || s.layout.Pattern != ""
+	switch {
+	case !known:
+		return fmt.Sprintf("is of another type and of another program: the lock %q cannot be granted", name)
+	case !has.ends:
+		return fmt.Sprintf("has no TTL: the lock %q is held for ever", name)
 	}
 	return ""
 }

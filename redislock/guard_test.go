@@ -32,14 +32,14 @@ func request(name string) *driver.Request {
 	return &driver.Request{Name: name, Lease: rand.Text(), TTL: testMaxTTL, Holder: &driver.Holder{Who: "test"}}
 }
 
-func open(t testing.TB, url string, opts *Options) *store {
+func open(t testing.TB, url string, opts *Options) *party {
 	t.Helper()
 	d, err := NewDriver(context.Background(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*store)
+	return asParty(d)
 }
 
 func bless(t testing.TB, s *redis) {
@@ -47,15 +47,6 @@ func bless(t testing.TB, s *redis) {
 	if err := Bless(context.Background(), s.url(), testOptions()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func take(t testing.TB, s *store, req *driver.Request) driver.Grant {
-	t.Helper()
-	g, err := s.TryAcquire(context.Background(), req)
-	if err != nil {
-		t.Fatalf("TryAcquire = %v; want a grant", err)
-	}
-	return g
 }
 
 // forgets are the ways in which a server forgets its leases while it goes on, or
@@ -85,7 +76,7 @@ func TestForgottenLease(t *testing.T) {
 			defer cancel()
 			var waiters sync.WaitGroup
 			got := make(chan driver.Instant, 3)
-			acquire := func(s *store, name string) {
+			acquire := func(s *party, name string) {
 				waiters.Go(func() {
 					g, err := acquireAnyhow(ctx, s, name)
 					if err != nil {
@@ -117,7 +108,7 @@ func TestForgottenLease(t *testing.T) {
 
 // acquireAnyhow asks again, as clients do: on a busy machine a restart takes longer than the
 // TTL, after which a waiter is told of the silence, or comes between a request and its answer.
-func acquireAnyhow(ctx context.Context, s *store, name string) (driver.Grant, error) {
+func acquireAnyhow(ctx context.Context, s *party, name string) (driver.Grant, error) {
 	for {
 		g, err := s.Acquire(ctx, request(name))
 		if err == nil || ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
@@ -55,7 +54,7 @@ func TestHanded(t *testing.T) {
 
 // handOver hands a lock from a to b, and checks whether b asks the server, and how long
 // b trusts the lease.
-func handOver(t *testing.T, r *redis, a, b *store, req *driver.Request, asks bool) {
+func handOver(t *testing.T, r *redis, a, b *party, req *driver.Request, asks bool) {
 	t.Helper()
 	held := take(t, a, long(req.Name))
 	for tries := 1; ; tries++ { // on a busy machine a message may come too late
@@ -178,163 +177,138 @@ func TestClusterHanded(t *testing.T) {
 	name := c.nameOn(0, "handed")
 	handOver(t, c.masters[0], a, b, renewed(long(name)), false)
 	take(t, a, long(name))
-	var taken [2]bool
-	for i := range taken {
-		waiter := b.attempt(renewed(long(name)))
-		listen(t, waiter)
-		if _, _, fail := waiter.ask(t.Context(), true); fail != nil {
-			t.Fatal(fail.Err)
-		}
-		w := &waiter.waiter
-		run := epoch.ParseInfo(c.masters[0].do("info", "server"))["run_id"]
-		if i == 1 {
-			c.move(name, c.masters[0], c.masters[1], func() {})
-			if _, err := b.TryAcquire(t.Context(), long(name)); !errors.Is(err, driver.ErrHeld) {
-				t.Fatalf("TryAcquire = %v", err)
-			}
-		}
-		w.seen.Sent = driver.Now()
-		w.handed = &handed{Claim: storekit.Claim{At: w.seen.At, For: claimTTL, Heard: driver.Now()}, token: 1 << 60, run: run, from: w.seen.from}
-		w.seen.At -= time.Second
-		w.seen.Sent = w.seen.Sent.Add(-time.Second)
-		taken[i] = waiter.take(w) != nil
+	s, events := wired(t, c.url(), longOptions())
+	first := listening(t, s, name)
+	run := epoch.ParseInfo(c.masters[0].do("info", "server"))["run_id"]
+	told := func() any {
+		s.hear(first.at, fmt.Sprintf("grant LEASE %s 7 1000000 500 %s 3 1", lockKey(defaultPrefix, name), run))
+		return next(t, events, driver.Granted).Grant.Session
 	}
-	if !taken[0] || taken[1] {
-		t.Errorf("the message of the node that has the slot was taken: %v; of the one that had it: %v", taken[0], taken[1])
+	if got := told(); got != first {
+		t.Errorf("the message of the node that has the slot came over %v; want %v", got, first)
+	}
+	c.move(name, c.masters[0], c.masters[1], func() {})
+	if ans, err := s.Ask(t.Context(), long(name)); err != nil || ans.Granted {
+		t.Fatalf("Ask = %v, %v", ans, err)
+	}
+	if got := told(); got != nil {
+		t.Errorf("the message of the node that had the slot came over %v; want nothing to trust", got)
 	}
 }
 
-// listen gives an attempt an open subscription.
-func listen(t testing.TB, a *attempt) {
+// wired returns a wire without its client half, and its events.
+func wired(t testing.TB, url string, opts *Options) (*store, <-chan driver.Event) {
 	t.Helper()
-	a.waiter.subscription = a.s.server.Subscription(a.key)
-	t.Cleanup(func() { a.s.server.Leave(a.key) })
-	if !eventually(patience, func() bool { open, _, _ := a.waiter.subscription.State(); return open }) {
+	s, _, err := connect(t.Context(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	events := make(chan driver.Event, 1000)
+	s.Listen(func(e driver.Event) { events <- e })
+	return s, events
+}
+
+// next returns the next event of a kind.
+func next(t testing.TB, events <-chan driver.Event, kind driver.EventKind) driver.Event {
+	t.Helper()
+	for late := time.After(patience); ; {
+		select {
+		case e := <-events:
+			if e.Kind == kind {
+				return e
+			}
+		case <-late:
+			t.Fatalf("no event of kind %v", kind)
+		}
+	}
+}
+
+// listening returns over what a waiter for a lock that is held hears messages.
+func listening(t testing.TB, s *store, name string) session {
+	t.Helper()
+	_, stop := s.Hear(name)
+	t.Cleanup(stop)
+	req := long(name)
+	req.Queue = true
+	var ans driver.Answer
+	if !eventually(patience, func() bool {
+		var err error
+		if ans, err = s.Ask(t.Context(), req); err != nil || ans.Granted {
+			t.Fatalf("Ask = %v, %v; want a place in the queue", ans, err)
+		}
+		return ans.Session != nil
+	}) {
 		t.Fatal("the client does not come to listen")
 	}
+	return ans.Session.(session)
 }
 
-// TestReadHanded: a message is read, or ignored as a whole.
-func TestReadHanded(t *testing.T) {
-	for _, told := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
-		if h := readHanded(conn.Session{}, told); h != nil {
-			t.Errorf("readHanded(%q) = %+v; want nil", told, h)
+// TestReadTerms: the terms of a hand-over are read, or ignored as a whole.
+func TestReadTerms(t *testing.T) {
+	for _, terms := range []string{"", " 1", " 1 2 x run 0 0", " 1 2 3 run 0", " -1 2 3 run 0 0", " 1 2 3 run x 0"} {
+		var e driver.Event
+		if run := readTerms(&e, terms); run != unguarded || e.Grant.Token != 0 {
+			t.Errorf("readTerms(%q) = %q, %+v; want nothing", terms, run, e)
 		}
 	}
-	if h := readHanded(conn.Session{}, " 7 1000000 500 run 3 1 more"); h == nil || h.token != 7 || h.At != time.Second || h.For != time.Second/2 || h.run != "run" || h.spare != 3 || !h.waits {
-		t.Errorf("readHanded = %+v", h)
+	var e driver.Event
+	if run := readTerms(&e, " 7 1000000 500 run 3 1 more"); run != "run" || e.Grant.Token != 7 || e.Grant.At != time.Second || e.For != time.Second/2 || e.Grant.Spare != 3 || !e.Grant.Waited {
+		t.Errorf("readTerms = %q, %+v", run, e)
 	}
 }
 
-// TestHandedTake: which messages a waiter trusts.
-func TestHandedTake(t *testing.T) {
+// TestHandedOver: which messages came over what the waiter's last look was answered by.
+func TestHandedOver(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	s := openLong(t, r)
+	take(t, openLong(t, r), long("deploy"))
 	run := epoch.ParseInfo(r.do("info", "server"))["run_id"]
-	take(t, s, long("deploy"))
-	other := s.attempt(long("deploy"))
-	listen(t, other)
-	elsewhere := other.waiter.subscription.Session()
+	s, events := wired(t, r.url(), longOptions())
+	here := listening(t, s, "deploy")
+	other, _ := wired(t, r.url(), longOptions())
+	elsewhere := listening(t, other, "deploy")
+	told := func(from conn.Session, run string) any {
+		s.hear(from, fmt.Sprintf("grant LEASE %s 7 1000000 500 %s 3 1", lockKey(defaultPrefix, "deploy"), run))
+		return next(t, events, driver.Granted).Grant.Session
+	}
 	for _, c := range []struct {
-		what   string
-		change func(a *attempt, h *handed)
-		taken  bool
+		what string
+		from conn.Session
+		run  string
+		want bool
 	}{
-		{"in time", func(*attempt, *handed) {}, true},
-		{"nothing", func(a *attempt, _ *handed) { a.waiter.handed = nil }, false},
-		{"too late", func(_ *attempt, h *handed) { h.At -= claimTTL/2 + claimTTL/20 }, false},
-		{"of another run", func(_ *attempt, h *handed) { h.run = strings.Repeat("0", len(run)) }, false},
-		{"of a run that does not tell", func(_ *attempt, h *handed) { h.run = "-" }, false},
-		{"replicas may lack it", func(a *attempt, _ *handed) { a.s.prompt = false }, false},
-		{"not renewed", func(a *attempt, _ *handed) { a.req.Renewed = false }, false},
-		{"heard over no connection", func(_ *attempt, h *handed) { h.from = conn.Session{} }, false},
-		{"heard at another server", func(_ *attempt, h *handed) { h.from = elsewhere }, false},
-		{"and so was the look", func(a *attempt, h *handed) { h.from, a.waiter.seen.from = elsewhere, elsewhere }, false},
-		{"heard before the look, over another connection", func(a *attempt, _ *handed) { reconnected(t, a) }, false},
-		{"then broken", func(a *attempt, h *handed) { a.s.hear(h.from, "lost "+a.req.Lease+" {}") }, false},
+		{"the same way", here.at, run, true},
+		{"another run", here.at, strings.Repeat("0", len(run)), false},
+		{"a run that does not tell", here.at, unguarded, false},
+		{"no connection", conn.Session{}, run, false},
+		{"another server", elsewhere.at, run, false},
 	} {
-		s := openLong(t, r)
-		a := s.attempt(renewed(long("deploy")))
-		listen(t, a)
-		if _, _, fail := a.ask(t.Context(), true); fail != nil {
-			t.Fatal(fail.Err)
+		if got := told(c.from, c.run); (got == here) != c.want {
+			t.Errorf("%s: %v, and the look was answered by %v", c.what, got, here)
 		}
-		w := &a.waiter
-		w.seen.Sent = driver.Now() // however long that took
-		h := &handed{Claim: storekit.Claim{At: w.seen.At, For: claimTTL, Heard: driver.Now()}, token: 1 << 60, run: run, from: w.seen.from}
-		s.mu.Lock()
-		w.handed, s.waiters[a.req.Lease] = h, w
-		s.mu.Unlock()
-		w.seen.At -= 2 * claimTTL // so that what is late is not from before the look
-		w.seen.Sent = w.seen.Sent.Add(-2 * claimTTL)
-		c.change(a, h)
-		if g := a.take(w); (g != nil) != c.taken {
-			t.Errorf("%s: taken %v; want %v", c.what, g != nil, c.taken)
-		}
+	}
+	if got := told(here.at, unguarded); got != nil {
+		t.Errorf("the message of a run that does not tell came over %v; want nothing to trust", got)
+	}
+	alone(asWire(s)).Do(t.Context(), alone(asWire(s)).Client.B().Arbitrary("QUIT").Build())
+	next(t, events, driver.Missed)
+	if !eventually(patience, func() bool { now, _ := s.server.Session("deploy"); return now != here.at && now != conn.Session{} }) {
+		t.Fatal("the client does not connect again")
+	}
+	if again := listening(t, s, "deploy"); again == here {
+		t.Error("a look over a new connection is answered by the old one")
 	}
 	opts := longOptions()
 	opts.WaitReplicas = 1
-	if s, err := newStore(opts); err != nil || s.prompt {
-		t.Errorf("a store with WaitReplicas trusts messages, which replicas know nothing of (%v)", err)
+	s, events = wired(t, r.url(), opts)
+	here = listening(t, s, "deploy")
+	if got := told(here.at, run); got != nil {
+		t.Errorf("a message that replicas may know nothing of came over %v; want nothing to trust", got)
 	}
 }
 
-// reconnected makes the last look of an attempt one over a new connection.
-func reconnected(t testing.TB, a *attempt) {
-	t.Helper()
-	ear := a.waiter.subscription
-	before := ear.Session()
-	r := alone(a.s)
-	r.Do(t.Context(), r.Client.B().Arbitrary("QUIT").Build())
-	if !eventually(patience, func() bool { s := ear.Session(); return s != before && s != conn.Session{} }) {
-		t.Fatal("the client does not connect again")
-	}
-	a.waiter.seen.from = ear.Session()
-}
-
-// TestBrokenWhileHanded: the lease is broken before, or after, its waiter has turned
-// the message into a grant. The waiter learns of it in both cases.
-func TestBrokenWhileHanded(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	a, b := openLong(t, r), openLong(t, r)
-	g := take(t, a, long("deploy"))
-	req := renewed(long("deploy"))
-	w := wait(t, r, b, req)
-	b.mu.Lock() // the handler of the message waits here
-	freed := make(chan error, 1)
-	go func() { freed <- g.Release(context.Background()) }()
-	key := lockKey(defaultPrefix, "deploy")
-	if !eventually(patience, func() bool { return strings.HasPrefix(r.do("get", key), req.Lease) }) {
-		b.mu.Unlock()
-		t.Fatal("the lock is not handed over")
-	}
-	if err := a.Break(t.Context(), "deploy", req.Lease, &driver.Holder{Who: "admin"}, "a test"); err != nil {
-		t.Error(err)
-	}
-	b.mu.Unlock()
-	<-freed
-	<-w.done
-	var lost error
-	if n, ok := w.grant.(driver.Notifier); ok && w.err == nil {
-		told := make(chan error, 1)
-		n.OnLost(func(err error) { told <- err })
-		select {
-		case lost = <-told:
-		case <-time.After(patience):
-		}
-	} else {
-		lost = w.err
-	}
-	if !errors.Is(lost, driver.ErrLost) && !errors.Is(lost, driver.ErrUncertain) {
-		t.Errorf("the waiter has %v, %v, and hears %v; want that the lease was broken", w.grant, w.err, lost)
-	}
-	if w.grant != nil {
-		_ = w.grant.Release(t.Context())
-	}
-	release(t, take(t, a, long("deploy")))
-}
+func asWire(s *store) *party { return &party{wire: wire{s}} }
 
 // TestCancelledWhileHanded: a waiter that gives up in the instant of the hand-off keeps
 // nothing.
@@ -417,26 +391,5 @@ func TestHandedThenForgotten(t *testing.T) {
 			link.Set(drivertest.Healthy)
 			release(t, next)
 		})
-	}
-}
-
-// TestHandedLate: the message that hands a lock over may come when the waiter has found the
-// lock by a look, and gives it back. Then nobody declines it: only one of two releases finds
-// the lease, and the holder would be told that it had lost it.
-func TestHandedLate(t *testing.T) {
-	t.Parallel()
-	s := openLong(t, blessedServer(t))
-	for _, kind := range []string{exclusive, shared, "3"} {
-		g := take(t, s, long(kind)).(*grant)
-		heldUp(s, releaseScript, func() {
-			s.hear(conn.Session{}, fmt.Sprintf("grant %s %s %d 1 1000 run 0 0", g.lease, g.key, g.token))
-			s.work.Wait() // what the message has started
-		})
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("%s: Release = %v; want nil", kind, err)
-		}
-		if len(s.grants) != 0 {
-			t.Errorf("%s: %d grants are kept after their release", kind, len(s.grants))
-		}
 	}
 }

@@ -23,7 +23,7 @@ func TestHangingDial(t *testing.T) {
 	link := drivertest.NewLink(t, r.Addr)
 	for range 3 {
 		a := openThrough(t, link, longOptions())
-		g := take(t, a.store, long("deploy"))
+		g := take(t, a.party, long("deploy"))
 		link.Set(drivertest.BlackHole)
 		link.Redirect(r.Addr) // which closes what there is
 		time.Sleep(20 * time.Millisecond)
@@ -54,7 +54,7 @@ func TestManyRequestsToASilentServer(t *testing.T) {
 	link := drivertest.NewLink(t, r.Addr)
 	a := openThrough(t, link, longOptions())
 	defer a.Close()
-	g := take(t, a.store, long("deploy"))
+	g := take(t, a.party, long("deploy"))
 	link.Set(drivertest.BlackHole)
 	// 375 are more than the 256 places of the connection, and few enough for some that come
 	// later not to look for a goroutine of their own; see conn.Conn.

@@ -3,7 +3,6 @@
 package redislock
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -13,72 +12,54 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
-// heard makes all waiters of a subscription look: messages that were sent while it was
-// closed are lost, and the server may have dropped waiters that it could not reach.
-func (s *store) heard(sub *conn.Subscription) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.waiters {
-		if w.subscription == sub {
-			w.granted = true
-			w.poke()
-		}
-	}
-}
-
-func (w *waiter) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
 // hear acts on one message.
 func (s *store) hear(from conn.Session, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	lease, rest, _ := strings.Cut(rest, " ")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, g := s.waiters[lease], s.grants[lease]
+	e := driver.Event{Lease: lease}
 	switch kind {
 	case "grant":
-		key, told := splitGrant(s.layout, rest)
-		if w != nil {
-			w.granted, w.handed = true, readHanded(from, told)
-			w.poke()
-		} else if g == nil && s.ctx.Err() == nil {
-			s.work.Go(func() { s.decline(lease, key) })
+		key, terms := splitGrant(s.layout, rest)
+		e.Name, _ = s.layout.Name(key)
+		e.Kind, e.Heard = driver.Granted, driver.Now()
+		run := readTerms(&e, terms)
+		if at := s.server.At(key); at != nil && at.Conn == from.By && at.Runs(run) && s.prompt {
+			e.Grant.Session, e.Grant.Server = session{from, run}, at.Addr
 		}
 	case "first":
-		if ms, err := strconv.ParseInt(rest, 10, 64); err == nil && w != nil {
-			w.first, w.expires = true, time.Duration(ms)*time.Millisecond
-			w.poke()
+		ms, err := strconv.ParseInt(rest, 10, 64)
+		if err != nil {
+			return
 		}
+		e.Kind, e.Grant.Free = driver.Look, untilFree(ms)
 	case "wanted":
-		how := driver.Waits
-		if rest == "0" {
-			how = driver.Asks
-		}
-		if w != nil && w.recall != nil {
-			w.recall.Put(how)
-		} else if g != nil && g.recall != nil {
-			g.recall.Put(how)
-		}
+		e.Kind, e.Waits = driver.Wanted, rest != "0"
 	case "lost":
-		if w != nil { // the waiter looks, and finds out
-			w.handed = nil
-		}
-		if g != nil {
-			g.lose(storekit.HowLost(rest))
-		}
+		e.Kind, e.Loss = driver.Lost, storekit.HowLost(rest)
+	default:
+		return
 	}
+	s.events.Put(e)
 }
 
-// decline gives back a lock that was handed to a waiter that has left.
-func (s *store) decline(lease, key string) {
-	ctx, cancel := context.WithTimeout(s.ctx, claimTTL)
-	defer cancel()
-	g := &grant{s: s, key: key, lease: lease}
-	// If the server does not answer, the claim ends by itself.
-	_, _ = g.release(ctx)
+// unguarded is the run of a server that does not say which it is. Its messages only make waiters look.
+const unguarded = "-"
+
+// readTerms reads the terms of a lock that is handed over: token, server time in microseconds, claim in ms, run, reserved
+// tokens, and whether others wait. It ignores further fields. It returns the run, or unguarded if a term cannot be read.
+func readTerms(e *driver.Event, terms string) (run string) {
+	f := strings.Fields(terms)
+	if len(f) < 6 {
+		return unguarded
+	}
+	token, err1 := strconv.ParseUint(f[0], 10, 64)
+	at, err2 := strconv.ParseInt(f[1], 10, 64)
+	claim, err3 := strconv.ParseInt(f[2], 10, 64)
+	spare, err4 := strconv.ParseUint(f[4], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
+		return unguarded
+	}
+	e.Grant.Token, e.Grant.Spare, e.Grant.Waited = token, spare, f[5] != "0"
+	e.Grant.At, e.For = time.Duration(at)*time.Microsecond, time.Duration(claim)*time.Millisecond
+	return f[3]
 }

@@ -5,7 +5,6 @@ package redislock
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Store.
 func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	infos, err := s.look(ctx, []string{name})
 	if err != nil {
@@ -30,7 +29,7 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 
 const batch = 250 // names asked for at a time
 
-// List implements driver.Inspector. It goes through all keys of the server, a thousand
+// List implements driver.Store. It goes through all keys of the server, a thousand
 // at a time. So it does not hold up other requests, and takes long on a full server.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
 	names, err := s.scan(ctx, prefix)
@@ -76,9 +75,6 @@ func (s *store) scanServer(ctx context.Context, srv *epoch.Server, prefix string
 
 func (s *store) scanFor(ctx context.Context, srv *epoch.Server, pattern, prefix string, found map[string]bool) error {
 	for cursor := uint64(0); ; {
-		if err := s.usable(ctx, nil); err != nil {
-			return err
-		}
 		page, err := srv.Do(ctx, srv.Client.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 		if err != nil {
 			return readError(ctx, conn.Lacking(err, "scan"))
@@ -98,18 +94,12 @@ func (s *store) scanFor(ctx context.Context, srv *epoch.Server, pattern, prefix 
 	}
 }
 
-// readError returns the error of a request that records nothing anyway.
-func readError(ctx context.Context, err error) error { return conn.NotBound(ctx, err).Err }
-
 // look describes names.
 func (s *store) look(ctx context.Context, names []string) ([]*driver.Info, error) {
-	if err := s.usable(ctx, nil); err != nil {
-		return nil, err
-	}
 	keys := make([]string, len(names))
 	for i, name := range names {
-		if err := s.layout.Check(name); err != nil {
-			return nil, fmt.Errorf("redislock: %w", err)
+		if err := s.checkName(name); err != nil {
+			return nil, err
 		}
 		keys[i] = s.layout.Lock(name)
 	}
@@ -215,11 +205,8 @@ func readInfo(name string, r []rueidis.RedisResult, now time.Time) (info *driver
 	return info, several, nil
 }
 
-// Describe implements driver.Describer. Of a cluster it looks at some hash slots of each master.
+// Describe implements driver.Store. Of a cluster it looks at some hash slots of each master.
 func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
-	if err := s.usable(ctx, nil); err != nil {
-		return nil, err
-	}
 	is, err := s.server.State(ctx)
 	if err != nil {
 		return nil, err
@@ -227,16 +214,13 @@ func (s *store) Describe(ctx context.Context) (*driver.StoreInfo, error) {
 	return is.Info(), nil
 }
 
-// Break implements driver.Inspector.
+// Break implements driver.Store.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
-	if err := s.usable(ctx, nil); err != nil {
-		return err
-	}
 	if by == nil {
 		by = &driver.Holder{}
 	}
-	if err := s.layout.Check(name); err != nil {
-		return fmt.Errorf("redislock: %w", err)
+	if err := s.checkName(name); err != nil {
+		return err
 	}
 	key := s.layout.Lock(name)
 	beside := s.layout.Beside(key)
@@ -249,24 +233,28 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 	if epoch.Code(reply) == 1 {
 		return nil
 	}
-	return held(name, reply)
+	return heldBy(name, reply)
 }
 
-const noKey = -2 // what PTTL says if there is none
-
-// held reads the holder of a lock from the reply to a script that was run for another
-// lease.
-func held(name string, reply []rueidis.RedisMessage) error {
-	var t turn
-	if len(reply) >= 3 {
-		t.value, _ = reply[1].ToString()
-		t.pttl, _ = reply[2].AsInt64()
-	}
-	if len(reply) > 3 {
-		t.sharers = parseSharers(reply[3])
-	}
-	if t.value == "" && t.sharers == nil {
+// heldBy returns the error of a script that was run for a lease which does not hold the lock: by what it has returned,
+// another one does, or none.
+func heldBy(name string, reply []rueidis.RedisMessage) error {
+	if len(reply) < 3 {
 		return driver.ErrReleased
 	}
-	return &driver.HeldError{Info: t.info(name)}
+	value, _ := reply[1].ToString()
+	pttl, _ := reply[2].AsInt64()
+	info := &driver.Info{Name: name, Holders: holders(value, pttl, reply[len(reply)-1])}
+	if len(info.Holders) == 0 {
+		return driver.ErrReleased
+	}
+	for _, h := range info.Holders {
+		info.Token = max(info.Token, h.Token)
+	}
+	return &driver.HeldError{Info: info}
+}
+
+func text(r rueidis.RedisResult) string {
+	s, _ := r.ToString()
+	return s
 }

@@ -16,7 +16,6 @@ import (
 // clients in other languages.
 const (
 	queueSuffix  = ":queue"
-	claimSuffix  = ":claim" // behind queueSuffix: the last claim was not taken
 	brokenSuffix = ":broken"
 	endedSuffix  = ":ended:" // and the lease
 )

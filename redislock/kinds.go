@@ -4,8 +4,6 @@ package redislock
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +13,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/storekit"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/epoch"
 )
 
 // The kinds of lease as they are in the store; the kind of a slot is the number of
@@ -26,12 +22,12 @@ const (
 	shared    = "shared"
 )
 
-func kindOf(req *driver.Request) string {
+func kindOf(isShared bool, slots int) string {
 	switch {
-	case req.Shared:
+	case isShared:
 		return shared
-	case req.Slots > 0:
-		return strconv.Itoa(req.Slots)
+	case slots > 0:
+		return strconv.Itoa(slots)
 	}
 	return exclusive
 }
@@ -104,57 +100,11 @@ func parseSharers(reply rueidis.RedisMessage) []driver.Held {
 	return readSharers(members, time.Time{})
 }
 
-// shares returns the text by which the store knows the grant among others, or "" if it has
-// the lock for itself, or if that text is not known here.
-func (g *grant) shares() string {
-	if g.kind == exclusive || g.record == "" {
-		return ""
+// holders are those of a lock as a script has returned them: the value of the lock and its PTTL, or the leases that hold it
+// together.
+func holders(value string, pttl int64, sharers rueidis.RedisMessage) []driver.Held {
+	if value != "" {
+		return []driver.Held{parseHeld(value, pttl, time.Now())}
 	}
-	return attemptText(g.lease, g.s.id, g.kind, g.record)
-}
-
-// Downgrade implements driver.Downgrader.
-func (g *grant) Downgrade(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	s := g.s
-	if err := g.over(); err != nil {
-		return nil, err
-	}
-	if err := s.usable(ctx, req); err != nil {
-		return nil, err
-	}
-	a := s.attempt(req)
-	reply, since, by, fail := g.lower(ctx, a)
-	if fail != nil {
-		a.doubt = fail.Maybe
-		return a.undo(ctx, fail)
-	}
-	switch code := epoch.Code(reply); {
-	case code == ended:
-		return nil, errEnded
-	case code == closedNow && len(reply) == 2:
-		ms, _ := reply[1].AsInt64()
-		return nil, closedFor(time.Duration(ms) * time.Millisecond)
-	case code != 1 || len(reply) != 3:
-		return nil, g.gone(s.broken(ctx, g.key, g.lease))
-	}
-	token, err := reply[1].AsUint64()
-	if err != nil {
-		a.doubt = true
-		return a.undo(ctx, &conn.Failure{Err: fmt.Errorf("%w: token: %w", driver.ErrUncertain, err), Maybe: true})
-	}
-	s.mu.Lock()
-	g.ended = true
-	g.loss.Hush()
-	delete(s.grants, g.lease)
-	s.mu.Unlock()
-	shared := a.granted(token, since)
-	s.saw(by, since, reply)
-	return shared, nil
-}
-
-// lower asks for a in place of g.
-func (g *grant) lower(ctx context.Context, a *attempt) (reply []rueidis.RedisMessage, since driver.Instant, by epoch.Source, fail *conn.Failure) {
-	s := g.s
-	return s.server.RunReplicated(ctx, downgradeScript, append(a.keys[:], s.keysOf(g.key, g.lease)[2]),
-		[]string{s.id, a.kind, a.record, epoch.Millis(a.req.TTL), claimMillis, s.server.ChannelFor(a.key), a.req.Lease, g.lease, epoch.Bit(g.doubt)})
+	return parseSharers(sharers)
 }

@@ -21,8 +21,8 @@ func reading(req *driver.Request) *driver.Request { req.Shared = true; return re
 
 func slot(req *driver.Request, n int) *driver.Request { req.Slots = n; return req }
 
-// heldBy checks that d cannot get req because the name has this many holders.
-func heldBy(t *testing.T, d driver.Driver, req *driver.Request, holders int) {
+// refusedBy checks that d cannot get req because the name has this many holders.
+func refusedBy(t *testing.T, d driver.Driver, req *driver.Request, holders int) {
 	t.Helper()
 	_, err := d.TryAcquire(t.Context(), req)
 	var held *driver.HeldError
@@ -36,19 +36,19 @@ func heldBy(t *testing.T, d driver.Driver, req *driver.Request, holders int) {
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
-	a, b, p := openLong(t, r), openLong(t, r), openPlain(t, r.url(), efficient())
+	a, b, p := openLong(t, r), openLong(t, r), openPlain(t, r.url(), efficiently())
 	key := lockKey(defaultPrefix, "deploy")
 	first, second := take(t, a, reading(long("deploy"))), take(t, b, reading(long("deploy")))
 	if out := r.do("set", key, "8f14e45f", "nx", "px", "3000"); out != "" {
 		t.Errorf("SET NX = %q; want nothing: readers have it", out)
 	}
-	heldBy(t, p, long("deploy"), 2)
-	heldBy(t, b, long("deploy"), 2)
-	heldBy(t, b, slot(long("deploy"), 2), 2)
+	refusedBy(t, p, long("deploy"), 2)
+	refusedBy(t, b, long("deploy"), 2)
+	refusedBy(t, b, slot(long("deploy"), 2), 2)
 	if err := p.Break(t.Context(), "deploy", "no such lease", nil, ""); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("Break of none of them, with Efficiency, = %v; want ErrHeld", err)
 	}
-	if err := p.Break(t.Context(), "deploy", second.(*grant).lease, &driver.Holder{Who: "ops"}, "enough"); err != nil {
+	if err := p.Break(t.Context(), "deploy", leaseOf(second), &driver.Holder{Who: "ops"}, "enough"); err != nil {
 		t.Errorf("Break with Efficiency = %v; want nil", err)
 	}
 	_, err := second.Renew(t.Context(), time.Minute)
@@ -61,7 +61,7 @@ func TestTogether(t *testing.T) {
 		t.Error("the key is there although nobody holds the lock")
 	}
 	g := takePlain(t, p, "deploy")
-	heldBy(t, a, reading(long("deploy")), 1)
+	refusedBy(t, a, reading(long("deploy")), 1)
 	release(t, g)
 	release(t, take(t, a, slot(long("deploy"), 2)))
 }
@@ -90,7 +90,7 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	brief = reading(long("deploy"))
 	brief.TTL = 2 * time.Second
 	take(t, s, brief)
-	if err := openPlain(t, r.url(), efficient()).Break(t.Context(), "deploy", g.(*grant).lease, nil, "test"); err != nil {
+	if err := openPlain(t, r.url(), efficiently()).Break(t.Context(), "deploy", leaseOf(g), nil, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if !eventually(patience, func() bool { return r.do("exists", key) == "0" }) {
@@ -106,7 +106,7 @@ func TestKeyEndsWithTheLast(t *testing.T) {
 	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 		t.Errorf("Renew = %v; want nil", err)
 	}
-	heldBy(t, s, long("deploy"), 1)
+	refusedBy(t, s, long("deploy"), 1)
 }
 
 // TestTogetherOfAnotherProgram: a sorted set that is not ours stays as it is.
@@ -135,14 +135,14 @@ func TestLostReplyOfAReader(t *testing.T) {
 	b := openThrough(t, link, longOptions())
 	other := take(t, a, reading(long("deploy")))
 	req := reading(long("deploy"))
-	first := take(t, b.store, req)
-	again := take(t, b.store, req)
+	first := take(t, b.party, req)
+	again := take(t, b.party, req)
 	if first.Token() != again.Token() {
 		t.Errorf("asked again the token is %d; want %d", again.Token(), first.Token())
 	}
-	heldBy(t, a, long("deploy"), 2)
+	refusedBy(t, a, long("deploy"), 2)
 	release(t, again)
-	heldBy(t, a, long("deploy"), 1)
+	refusedBy(t, a, long("deploy"), 1)
 
 	link.Set(drivertest.BlackHole) // the request is executed when the link is there again
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -225,7 +225,7 @@ func TestTwoCounts(t *testing.T) {
 			n   int
 		}
 		results := make(chan result, 2)
-		for n, s := range map[int]*store{2: a, 3: b} {
+		for n, s := range map[int]*party{2: a, 3: b} {
 			go func() {
 				g, err := s.Acquire(t.Context(), slot(long(name), n))
 				results <- result{g, err, n}

@@ -123,7 +123,7 @@ func TestRepeatedRelease(t *testing.T) {
 	r := blessedServer(t)
 	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
-	g := take(t, a.store, long("deploy"))
+	g := take(t, a.party, long("deploy"))
 	link.Set(drivertest.BlackHole)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -153,14 +153,18 @@ func TestLateLook(t *testing.T) {
 	link := drivertest.NewLink(t, r.Addr)
 	a, b := openThrough(t, link, longOptions()), openLong(t, r)
 	defer a.Close()
-	for name, end := range map[string]func(driver.Grant, *driver.Request) error{
-		"released": func(g driver.Grant, _ *driver.Request) error { return g.Release(t.Context()) },
-		"broken": func(_ driver.Grant, req *driver.Request) error {
+	for name, end := range map[string]func(*driver.Request) error{
+		"released": func(req *driver.Request) error {
+			_, err := a.store.End(t.Context(), driver.Ref{Name: req.Name, Lease: req.Lease}, driver.End{Doubt: true})
+			return err
+		},
+		"broken": func(req *driver.Request) error {
 			return b.Break(t.Context(), req.Name, req.Lease, nil, "test")
 		},
 	} {
 		req := long(name)
-		look := a.attempt(req)
+		queue := *req
+		queue.Queue = true
 		if !eventually(patience, func() bool {
 			// So the scripts are there, and the look is sent.
 			if g, err := a.TryAcquire(t.Context(), long("other")); err != nil || g.Release(t.Context()) != nil {
@@ -170,46 +174,23 @@ func TestLateLook(t *testing.T) {
 			defer link.Set(drivertest.Healthy)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, _, fail := look.ask(ctx, true)
-			return fail != nil && fail.Maybe
+			_, err := a.store.Ask(ctx, &queue)
+			return err != nil && driver.FailureOf(err).Maybe
 		}) {
 			t.Fatal("no look is sent that cannot be answered")
 		}
-		var g *grant
-		if !eventually(patience, func() bool { g, _, _ = look.ask(t.Context(), true); return g != nil }) {
+		if !eventually(patience, func() bool { ans, _ := a.store.Ask(t.Context(), &queue); return ans.Granted }) {
 			t.Fatal("the lock is not granted")
 		}
-		if err := end(g, req); err != nil {
+		if err := end(req); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		late := a.attempt(req)
-		if g, _, fail := late.ask(t.Context(), true); g != nil || fail == nil || !errors.Is(fail.Err, driver.ErrUncertain) {
-			t.Errorf("%s: the late look gets %v, %v; want nothing", name, g, fail)
+		if ans, err := a.store.Ask(t.Context(), &queue); ans.Granted || !driver.FailureOf(err).Ended {
+			t.Errorf("%s: the late look gets %v, %v; want that the lease has ended", name, ans, err)
 		}
 		if n := queueLen(r, name); n != 0 {
 			t.Errorf("%s: %d wait; want nobody", name, n)
 		}
 		release(t, take(t, b, long(name)))
 	}
-}
-
-// TestLateLookAfterDowngrade: the look of a waiter is executed after the lease was granted and
-// downgraded. It must not queue, and keep readers out.
-func TestLateLookAfterDowngrade(t *testing.T) {
-	t.Parallel()
-	r := blessedServer(t)
-	a, b := openLong(t, r), openLong(t, r)
-	req := long("deploy")
-	g := take(t, a, req)
-	g.(*grant).doubt = true
-	shared := lowered(t, g, long("deploy"))
-	if late, _, fail := a.attempt(req).ask(t.Context(), true); late != nil || fail == nil || !errors.Is(fail.Err, driver.ErrUncertain) {
-		t.Errorf("the late look gets %v, %v; want nothing", late, fail)
-	}
-	if n := queueLen(r, "deploy"); n != 0 {
-		t.Errorf("%d wait; want nobody", n)
-	}
-	release(t, take(t, b, reading(long("deploy"))))
-	release(t, shared)
-	release(t, take(t, b, long("deploy")))
 }

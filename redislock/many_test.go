@@ -31,11 +31,12 @@ func TestAnswersOfMany(t *testing.T) {
 	}
 	if !eventually(patience, func() bool {
 		before := scriptCalls(r)
-		grants := make([]*grant, n)
+		grants, requests := make([]driver.Grant, n), make([]*driver.Request, n)
 		var all sync.WaitGroup
 		for i := range n {
 			all.Go(func() {
-				g, err := s.TryAcquire(t.Context(), long(fmt.Sprint(i)))
+				requests[i] = long(fmt.Sprint(i))
+				g, err := s.TryAcquire(t.Context(), requests[i])
 				var held *driver.HeldError
 				if i%3 == 0 {
 					if !errors.As(err, &held) || len(held.Info.Holders) != 1 {
@@ -44,7 +45,7 @@ func TestAnswersOfMany(t *testing.T) {
 				} else if err != nil {
 					t.Errorf("TryAcquire = %v", err)
 				} else {
-					grants[i] = g.(*grant)
+					grants[i] = g
 				}
 			})
 		}
@@ -54,8 +55,9 @@ func TestAnswersOfMany(t *testing.T) {
 			if g == nil {
 				continue
 			}
-			if holds := r.do("get", g.key); !strings.HasPrefix(holds, fmt.Sprint(g.lease, " ", s.id, " ", g.token, " ")) {
-				t.Errorf("the lock %d is %q; the answer was token %d for %s", i, holds, g.token, g.lease)
+			lease := requests[i].Lease
+			if holds := r.do("get", lockKey(defaultPrefix, fmt.Sprint(i))); !strings.HasPrefix(holds, fmt.Sprint(lease, " ", s.id, " ", g.Token(), " ")) {
+				t.Errorf("the lock %d is %q; the answer was token %d for %s", i, holds, g.Token(), lease)
 			}
 			release(t, g)
 		}
@@ -82,7 +84,7 @@ func TestAllOfManyLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	s := d.(*store)
+	s := asParty(d)
 	take(t, s, long("warm"))
 	calls := func() int {
 		stacks := make([]byte, 1<<20)

@@ -48,7 +48,7 @@ func disagrees(t testing.TB, what string, err error, want ...string) {
 	}
 }
 
-func describe(t testing.TB, s *store) *driver.StoreInfo {
+func describe(t testing.TB, s *party) *driver.StoreInfo {
 	t.Helper()
 	info, err := s.Describe(t.Context())
 	if err != nil {
@@ -172,7 +172,7 @@ func TestForgottenMaxTTL(t *testing.T) {
 			t.Parallel()
 			const long = 4 * time.Second
 			var r *redis
-			var a, b *store
+			var a, b *party
 			var old driver.Grant
 			var err error
 			for tries := 0; ; tries++ {
@@ -198,7 +198,9 @@ func TestForgottenMaxTTL(t *testing.T) {
 			}
 			switch who {
 			case "idle holder":
-				if !eventually(patience, func() bool { return old.(*grant).over() != nil }) {
+				told := make(chan error, 1)
+				old.(driver.Notifier).OnLost(func(err error) { told <- err })
+				if !eventually(patience, func() bool { return len(told) > 0 }) {
 					t.Error("the holder does not notice that its lease is forgotten")
 				}
 			case "learnt true":

@@ -38,7 +38,7 @@ func grownUp(t testing.TB, maxTTL time.Duration, servers ...*redis) {
 
 // notBefore acquires what another lease holds, or held, in a server that does not
 // know it, and fails if that succeeds while the other is trusted.
-func notBefore(t testing.TB, s *store, other driver.Grant, ttl time.Duration) driver.Grant {
+func notBefore(t testing.TB, s *party, other driver.Grant, ttl time.Duration) driver.Grant {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ttl+2*patience)
 	defer cancel()
@@ -84,16 +84,16 @@ func TestOtherServer(t *testing.T) {
 	}
 	req := request("deploy")
 	req.TTL = ttl
-	held := take(t, a.store, req)
+	held := take(t, a.party, req)
 	redirect(first, second)
-	next := notBefore(t, b.store, held, ttl) // in the second server
+	next := notBefore(t, b.party, held, ttl) // in the second server
 	for i := range 2 {
 		// Back again: the first has its scripts and its record still, and the client that
 		// asks it may have done nothing since.
 		redirect(second, first)
-		next = notBefore(t, []*store{idle.store, b.store}[i], next, ttl)
+		next = notBefore(t, []*party{idle.party, b.party}[i], next, ttl)
 		redirect(first, second)
-		next = notBefore(t, a.store, next, ttl)
+		next = notBefore(t, a.party, next, ttl)
 	}
 }
 
@@ -107,22 +107,22 @@ func TestNewToOtherServer(t *testing.T) {
 	grownUp(t, ttl, first, second)
 	link := drivertest.NewLink(t, first.Addr)
 	a, b := open(t, first.url(), opts), openThrough(t, link, opts)
-	if _, err := b.store.Inspect(t.Context(), "deploy"); err != nil { // it knows the first server
+	if _, err := b.party.Inspect(t.Context(), "deploy"); err != nil { // it knows the first server
 		t.Fatal(err)
 	}
 	req := request("deploy")
 	req.TTL = ttl
 	held := take(t, a, req)
 	link.Redirect(second.Addr)
-	notBefore(t, b.store, held, ttl)
+	notBefore(t, b.party, held, ttl)
 }
 
 // TestLateArrival: a client that comes back after the quarantine, or after Bless has
 // ended it, does not start another one.
 func TestLateArrival(t *testing.T) {
 	t.Parallel()
-	for name, ready := range map[string]func(*redis, *store) error{
-		"after the wait": func(r *redis, s *store) error {
+	for name, ready := range map[string]func(*redis, *party) error{
+		"after the wait": func(r *redis, s *party) error {
 			var err error
 			eventually(patience, func() bool {
 				var g driver.Grant
@@ -133,7 +133,7 @@ func TestLateArrival(t *testing.T) {
 			})
 			return err
 		},
-		"after Bless": func(r *redis, _ *store) error { return Bless(t.Context(), r.url(), testOptions()) },
+		"after Bless": func(r *redis, _ *party) error { return Bless(t.Context(), r.url(), testOptions()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +142,7 @@ func TestLateArrival(t *testing.T) {
 			link := drivertest.NewLink(t, r.Addr)
 			late, early := openThrough(t, link, testOptions()), open(t, r.url(), testOptions())
 			defer late.Close()
-			take(t, late.store, request("other"))
+			take(t, late.party, request("other"))
 			link.Set(drivertest.BlackHole)
 			time.Sleep(3 * time.Second) // longer than it may take to notice the silence
 			r.restart()
@@ -314,7 +314,7 @@ func TestFormerReplica(t *testing.T) {
 // TestLogWithoutItsEnd: a server that keeps its data loses the last second of it.
 func TestLogWithoutItsEnd(t *testing.T) {
 	t.Parallel()
-	lose := func(t *testing.T, r *redis, opts *Options) (a, b *store, held driver.Grant) {
+	lose := func(t *testing.T, r *redis, opts *Options) (a, b *party, held driver.Grant) {
 		a, b = open(t, r.url(), opts), open(t, r.url(), opts)
 		logged := func() []byte {
 			files, _ := filepath.Glob(filepath.Join(r.Dir, "appendonlydir", "*.incr.aof"))

@@ -15,9 +15,9 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 	"github.com/pawl-go/pawl/redislock/internal/cluster"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
-	"github.com/pawl-go/pawl/redislock/internal/efficiency"
 	"github.com/pawl-go/pawl/redislock/internal/epoch"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
 )
@@ -82,9 +82,25 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 	return d, err
 }
 
-// newDriver also returns the options with what the URL says, beside an error too unless the URL is
-// wrong.
 func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *Options, error) {
+	s, opts, err := connect(ctx, url, opts)
+	if err != nil {
+		return nil, opts, err
+	}
+	return s.driver(), opts, nil
+}
+
+// driver returns the client half of a lock over the store.
+func (s *store) driver() driver.Driver {
+	if s.mode == Efficiency {
+		return participant.New(efficient{s}, nil)
+	}
+	return participant.New(s, nil)
+}
+
+// connect returns the store at url. It also returns the options with what the URL says, beside an error too unless the URL
+// is wrong.
+func connect(ctx context.Context, url string, opts *Options) (*store, *Options, error) {
 	opts = orDefault(opts)
 	place, err := conn.Parse(url, opts.forURL())
 	if err != nil {
@@ -108,16 +124,14 @@ func newDriver(ctx context.Context, url string, opts *Options) (driver.Driver, *
 			return nil, opts, fmt.Errorf("redislock: %s: %w", place.Shown, conn.NotBound(ctx, err).Err)
 		}
 		if err := s.start(ctx, cluster.One(epoch.New(client, conf)), conf); !errors.Is(err, epoch.ErrCluster) {
-			d, err := s.started(err)
-			return d, opts, err
+			return s, opts, err
 		}
 	}
 	nodes, err := place.Nodes()
 	if err != nil {
 		return nil, opts, fmt.Errorf("redislock: %s: %w", place.Shown, err)
 	}
-	d, err := s.started(s.start(ctx, cluster.New(nodes, conf), conf))
-	return d, opts, err
+	return s, opts, s.start(ctx, cluster.New(nodes, conf), conf)
 }
 
 // NewDriverFor is NewDriver for a client that the caller has made. The driver never
@@ -131,10 +145,16 @@ func NewDriverFor(client rueidis.Client, opts *Options) (driver.Driver, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opts.timeout())
 	defer cancel()
 	conf := s.config(opts, "the client's server", nil)
+	var server *cluster.Cluster
 	if client.Mode() == rueidis.ClientModeCluster {
-		return s.started(s.start(ctx, cluster.New(conn.NodesOf(client), conf), conf))
+		server = cluster.New(conn.NodesOf(client), conf)
+	} else {
+		server = cluster.One(epoch.New(client, conf))
 	}
-	return s.started(s.start(ctx, cluster.One(epoch.New(client, conf)), conf))
+	if err := s.start(ctx, server, conf); err != nil {
+		return nil, err
+	}
+	return s.driver(), nil
 }
 
 // newStore returns a store without a server.
@@ -146,8 +166,6 @@ func newStore(opts *Options) (*store, error) {
 		mode:      opts.Mode,
 		assumeNew: opts.AssumeNew,
 		prompt:    opts.WaitReplicas == 0, // a message may come before the replicas have the lease
-		waiters:   make(map[string]*waiter),
-		grants:    make(map[string]*grant),
 	}
 	var err error
 	if s.layout, err = keys.New(s.prefix, opts.Pattern); err != nil {
@@ -171,21 +189,21 @@ func newStore(opts *Options) (*store, error) {
 	if opts.Logger != nil {
 		s.limit.Note = func(text string) { opts.Logger.Warn("redislock: " + text) }
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
 // config is that of the server, or the servers. A client without a contact belongs to
 // the caller.
 func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.Config {
+	s.bounded = contact != nil
 	conf := epoch.Config{
 		Addr: addr, Owned: contact != nil, Contact: contact, ID: s.id, Prefix: s.prefix, Layout: s.layout, Channel: s.prefix + "client:",
 		Limit: s.limit, Timeout: opts.timeout(), Unguarded: opts.AllowUnguarded,
 		Replicas: opts.WaitReplicas, ReplicaTimeout: epoch.ReplicaTimeout(cmp.Or(opts.TTL, pawl.DefaultTTL)),
-		Scripts: scripts, Check: checkLua, Hear: s.hear, Opened: s.heard, Unheard: s.unheard, Moved: s.moved, Stepped: s.stepped, Closed: s.closed, Silent: s.silent,
+		Scripts: scripts, Check: checkLua, Hear: s.hear, Opened: s.heard, Missed: s.missed, News: s.told,
 	}
 	if s.mode == Efficiency {
-		conf.Unguarded, conf.Scripts, conf.Hear, conf.Moved = true, nil, nil, nil
+		conf.Unguarded, conf.Scripts, conf.Hear, conf.Missed = true, nil, nil, nil
 	}
 	return conf
 }
@@ -194,11 +212,11 @@ func (s *store) config(opts *Options, addr string, contact *conn.Contact) epoch.
 func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, conf.Timeout+time.Second)
 	defer cancel()
+	s.server = server // before messages come
 	if err := server.Bind(ctx); err != nil {
 		server.Close()
 		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
 	}
-	s.server = server
 	if err := s.agree(ctx); err != nil {
 		server.Close()
 		return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
@@ -210,7 +228,7 @@ func (s *store) start(ctx context.Context, server *cluster.Cluster, conf epoch.C
 			return fmt.Errorf("redislock: %s: %w", conf.Addr, err)
 		}
 		if blessed {
-			s.news.Drop(isClosed)
+			s.events.Drop(isClosed)
 		}
 	}
 	server.Listen()
@@ -227,16 +245,4 @@ func blessNew(ctx context.Context, server *cluster.Cluster) (bool, error) {
 }
 
 // isClosed matches the news of a quarantine, which blessNew has ended before anybody heard of it.
-func isClosed(n driver.News) bool { return n.Closed > 0 }
-
-// started returns the store, or ends it.
-func (s *store) started(err error) (driver.Driver, error) {
-	if err != nil {
-		s.cancel()
-		return nil, err
-	}
-	if s.mode == Efficiency {
-		return &efficiency.Driver{Participant: sharedWith{s}}, nil
-	}
-	return s, nil
-}
+func isClosed(e driver.Event) bool { return e.News.Closed > 0 }

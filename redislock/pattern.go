@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// foreignLook is how often the first waiter looks at a lock of another library, which does not
+// foreignLook is at most how often the first waiter looks at a lock of another library, which does not
 // say when it lets go. Only with a Pattern such locks are to be expected.
 const foreignLook = 100 * time.Millisecond
 

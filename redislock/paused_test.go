@@ -34,7 +34,7 @@ func TestPausedWaiters(t *testing.T) {
 			links, cut := make([]*drivertest.Link, paused/each), make([]*waiting, paused)
 			for i := range links {
 				links[i] = drivertest.NewLink(t, r.Addr)
-				s := openThrough(t, links[i], longOptions()).store
+				s := openThrough(t, links[i], longOptions()).party
 				for j := range each {
 					cut[each*i+j] = wait(t, r, s, req())
 				}
@@ -84,7 +84,7 @@ func TestTakenClaim(t *testing.T) {
 	t.Parallel()
 	r := blessedServer(t)
 	a, b := openLong(t, r), openLong(t, r)
-	missed := lockKey(defaultPrefix, "deploy") + queueSuffix + claimSuffix
+	missed := lockKey(defaultPrefix, "deploy") + queueSuffix + ":claim"
 	for _, req := range []*driver.Request{renewed(long("deploy")), long("deploy")} {
 		g := take(t, a, long("deploy"))
 		w := wait(t, r, b, req)
@@ -111,12 +111,12 @@ func TestReleasedClaim(t *testing.T) {
 	w := wait(t, r, b, renewed(long("deploy")))
 	release(t, g)
 	g = w.granted(patience)
-	if r.do("exists", queue+claimSuffix) != "1" {
+	if r.do("exists", queue+":claim") != "1" {
 		t.Fatal("nothing says that the claim is to be taken")
 	}
 	r.do("zadd", queue, "1", "lease client exclusive {}") // its client is gone
 	release(t, g)
-	if r.do("exists", queue+claimSuffix) != "0" {
+	if r.do("exists", queue+":claim") != "0" {
 		t.Error("the claim counts as missed although a waiter has taken and released the lease")
 	}
 }

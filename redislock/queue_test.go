@@ -17,7 +17,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driver/drivertest"
-	"github.com/pawl-go/pawl/redislock/internal/conn"
 )
 
 // patience is for what takes no time unless the machine is busy.
@@ -34,7 +33,7 @@ type waiting struct {
 }
 
 // wait starts an Acquire and returns when it is in the queue.
-func wait(t testing.TB, r *redis, s *store, req *driver.Request) *waiting {
+func wait(t testing.TB, r *redis, s *party, req *driver.Request) *waiting {
 	t.Helper()
 	before := queueLen(r, req.Name)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -94,7 +93,7 @@ func long(name string) *driver.Request {
 	return req
 }
 
-func openLong(t testing.TB, r *redis) *store {
+func openLong(t testing.TB, r *redis) *party {
 	return open(t, r.url(), longOptions())
 }
 
@@ -107,26 +106,6 @@ func blessedServer(t testing.TB, args ...string) *redis {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// TestHeardAgain: when a subscription is open again, its waiters look at once, and no others.
-func TestHeardAgain(t *testing.T) {
-	sub := new(conn.Subscription)
-	mine, other := &waiter{subscription: sub}, &waiter{subscription: new(conn.Subscription)}
-	s := &store{waiters: map[string]*waiter{"mine": mine, "other": other}}
-	_, _, _, wake := s.heardOf(mine)
-	s.heard(sub)
-	select {
-	case <-wake:
-	default:
-		t.Error("the waiter sleeps on")
-	}
-	if looks, _, _, _ := s.heardOf(mine); !looks {
-		t.Error("the waiter does not look")
-	}
-	if looks, _, _, _ := s.heardOf(other); looks {
-		t.Error("a waiter of another subscription looks")
-	}
 }
 
 // TestLostSubscription: whatever happens to the subscription, and when, a waiter gets
@@ -173,7 +152,7 @@ func TestLostSubscription(t *testing.T) {
 			t.Errorf("the waiters needed %v", d)
 		}
 		killing.Wait()
-		for _, s := range []*store{a, b} { // the next round begins with good connections
+		for _, s := range []*party{a, b} { // the next round begins with good connections
 			eventually(patience, func() bool {
 				_, err := s.Inspect(t.Context(), name)
 				open, _, _ := s.server.Subscription("").State()
@@ -193,7 +172,7 @@ func TestStalledWaiter(t *testing.T) {
 	link := drivertest.NewLink(t, r.Addr)
 	b := openThrough(t, link, longOptions())
 	g := take(t, a, long("deploy"))
-	stalled := wait(t, r, b.store, long("deploy"))
+	stalled := wait(t, r, b.party, long("deploy"))
 	next := wait(t, r, c, long("deploy"))
 	link.Set(drivertest.BlackHole)
 	release(t, g)
@@ -218,7 +197,7 @@ func TestKilledWaiter(t *testing.T) {
 	for range 5 {
 		link := drivertest.NewLink(t, r.Addr)
 		links = append(links, link)
-		wait(t, r, openThrough(t, link, longOptions()).store, long("deploy"))
+		wait(t, r, openThrough(t, link, longOptions()).party, long("deploy"))
 	}
 	next := wait(t, r, c, long("deploy"))
 	for _, link := range links {
@@ -357,7 +336,7 @@ func TestManyWaiters(t *testing.T) {
 	var all sync.WaitGroup
 	ctx, cancel := context.WithTimeout(t.Context(), 80*time.Second)
 	defer cancel()
-	stores := make([]*store, clients)
+	stores := make([]*party, clients)
 	for i := range stores {
 		stores[i] = openLong(t, r)
 	}

@@ -80,7 +80,7 @@ func TestDeadWriter(t *testing.T) {
 		t.Fatal("the writer does not come to wait")
 	}
 	w := wait(t, r, b, reading(long("deploy")))
-	heldBy(t, a, reading(long("deploy")), 1)
+	refusedBy(t, a, reading(long("deploy")), 1)
 	writer.kill()
 	release(t, w.granted(patience))
 	release(t, take(t, a, reading(long("deploy"))))
@@ -105,9 +105,9 @@ func TestFailoverOfReaders(t *testing.T) {
 	s := openThrough(t, link, opts)
 	var readers []driver.Grant
 	for range 3 {
-		readers = append(readers, take(t, s.store, reading(lasting("deploy"))))
+		readers = append(readers, take(t, s.party, reading(lasting("deploy"))))
 	}
-	readers = append(readers, lowered(t, take(t, s.store, lasting("other")), lasting("other")))
+	readers = append(readers, lowered(t, take(t, s.party, lasting("other")), lasting("other")))
 	if !eventually(patience, func() bool { return replica.do("zcard", lockKey(defaultPrefix, "other")) == "2" }) {
 		t.Fatal("the replica lacks a lease")
 	}
@@ -146,7 +146,7 @@ func TestReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	const readers, hold = 100, 300 * time.Millisecond
 	r := blessedServer(t)
-	stores := []*store{openLong(t, r), openLong(t, r), openLong(t, r), openLong(t, r)}
+	stores := []*party{openLong(t, r), openLong(t, r), openLong(t, r), openLong(t, r)}
 	ctx, stop := context.WithTimeout(t.Context(), 2*patience)
 	defer stop()
 	type turn struct {

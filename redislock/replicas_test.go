@@ -91,7 +91,7 @@ func TestWaitReplicas(t *testing.T) {
 	release(t, held)
 }
 
-func refused(t testing.TB, s *store, numbers string) {
+func refused(t testing.TB, s *party, numbers string) {
 	t.Helper()
 	g, err := s.TryAcquire(t.Context(), long("deploy"))
 	if g != nil || !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), numbers+" replicas") {

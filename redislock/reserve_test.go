@@ -15,7 +15,11 @@ import (
 // reserved returns the number of reserved tokens of g, and whether others wait.
 func reserved(t *testing.T, g driver.Grant) (uint64, bool) {
 	t.Helper()
-	return g.(driver.Reserver).Reserved()
+	r, ok := g.(driver.Reserver)
+	if !ok {
+		return 0, false
+	}
+	return r.Reserved()
 }
 
 // TestReserved: an exclusive lease has tokens for its client, and says whether others wait.
@@ -27,7 +31,7 @@ func TestReserved(t *testing.T) {
 	if n, others := reserved(t, g); n != 4000 || others {
 		t.Errorf("Reserved of a free lock = %d, %v; want 4000, false", n, others)
 	}
-	floor, err := strconv.ParseUint(r.do("get", a.server.FloorKey(g.(*grant).key)), 10, 64)
+	floor, err := strconv.ParseUint(r.do("get", a.server.FloorKey(lockKey(defaultPrefix, "deploy"))), 10, 64)
 	if err != nil || floor < g.Token()+4000 {
 		t.Errorf("the server goes on from token %d, %v; want one after those that are reserved behind %d", floor, err, g.Token())
 	}
@@ -60,7 +64,7 @@ func TestTokensKeepToTheClock(t *testing.T) {
 	d := openLong(t, r)
 	g := take(t, d, long("deploy"))
 	release(t, g)
-	r.do("set", d.server.FloorKey(g.(*grant).key), fmt.Sprint(serverTime(t, r).Microseconds()+60_000_000))
+	r.do("set", d.server.FloorKey(lockKey(defaultPrefix, "deploy")), fmt.Sprint(serverTime(t, r).Microseconds()+60_000_000))
 	for range 2 {
 		g = take(t, d, long("deploy"))
 		if n, _ := reserved(t, g); n != 0 {
@@ -68,7 +72,7 @@ func TestTokensKeepToTheClock(t *testing.T) {
 		}
 		release(t, g)
 	}
-	r.do("del", d.server.FloorKey(g.(*grant).key))
+	r.do("del", d.server.FloorKey(lockKey(defaultPrefix, "deploy")))
 	g = take(t, d, long("deploy"))
 	if n, _ := reserved(t, g); n != 4000 {
 		t.Errorf("%d tokens are set aside; want 4000", n)

@@ -23,8 +23,6 @@ var (
 	breakLua string
 	//go:embed lua/downgrade.lua
 	downgradeLua string
-	//go:embed lua/adopted.lua
-	adoptedLua string
 	//go:embed lua/check.lua
 	checkLua string
 )
@@ -36,7 +34,6 @@ const (
 	releaseScript
 	breakScript
 	downgradeScript
-	adoptedScript
 )
 
 var scripts = []epoch.Script{
@@ -45,5 +42,4 @@ var scripts = []epoch.Script{
 	releaseScript:   {Text: leaseLua + epoch.Whole(releaseLua, queueLua), PerRequest: 1},
 	breakScript:     {Text: leaseLua + queueLua + breakLua},
 	downgradeScript: {Text: leaseLua + queueLua + downgradeLua, Grants: true},
-	adoptedScript:   {Text: leaseLua + queueLua + adoptedLua, Grants: true},
 }

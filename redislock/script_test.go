@@ -19,13 +19,13 @@ import (
 )
 
 // alone returns the only server of a store.
-func alone(s *store) *epoch.Server {
+func alone(s *party) *epoch.Server {
 	servers, _ := s.server.Servers(context.Background())
 	return servers[0]
 }
 
 // loadMany loads a script that is not bound to a run, and returns its name.
-func loadMany(t testing.TB, s *store, script int) (sha string) {
+func loadMany(t testing.TB, s *party, script int) (sha string) {
 	t.Helper()
 	guard, err := os.ReadFile("internal/epoch/lua/guard.lua")
 	if err != nil {
@@ -40,7 +40,7 @@ func loadMany(t testing.TB, s *store, script int) (sha string) {
 }
 
 // callMany builds a call of a script for several requests, each a name and a lease.
-func callMany(s *store, sha string, common []string, requests [][2]string) rueidis.Completed {
+func callMany(s *party, sha string, common []string, requests [][2]string) rueidis.Completed {
 	var keys [5][]string
 	args := slices.Clone(common)
 	for i, r := range requests {
@@ -56,7 +56,7 @@ func callMany(s *store, sha string, common []string, requests [][2]string) rueid
 }
 
 // runMany returns the code of each answer of such a call, or the error.
-func runMany(t *testing.T, s *store, script int, common []string, requests [][2]string) (codes []string) {
+func runMany(t *testing.T, s *party, script int, common []string, requests [][2]string) (codes []string) {
 	t.Helper()
 	call := callMany(s, loadMany(t, s, script), common, requests)
 	replies, err := alone(s).Client.Do(t.Context(), call).ToArray()
@@ -138,10 +138,10 @@ func TestReleaseMany(t *testing.T) {
 	s, other := openLong(t, r), openLong(t, r)
 	var requests [][2]string
 	for _, name := range []string{"a", "b", "c"} {
-		requests = append(requests, [2]string{name, take(t, s, long(name)).(*grant).lease})
+		requests = append(requests, [2]string{name, leaseOf(take(t, s, long(name)))})
 	}
-	reader := take(t, s, reading(long("d"))).(*grant)
-	requests = append(requests, [2]string{"d", reader.lease})
+	reader := take(t, s, reading(long("d")))
+	requests = append(requests, [2]string{"d", leaseOf(reader)})
 	waits := wait(t, r, other, long("b"))
 	take(t, other, long("e"))
 	requests = append(requests, [2]string{"e", "NOT THIS"}, [2]string{"f", "NOBODY"})

@@ -107,7 +107,7 @@ func TestSilentForAWhile(t *testing.T) {
 		held := take(t, openLong(t, r), long("deploy"))
 		req := long("deploy")
 		req.TTL = c.ttl
-		w := wait(t, r, s.store, req)
+		w := wait(t, r, s.party, req)
 		c.away()
 		select {
 		case <-w.done:

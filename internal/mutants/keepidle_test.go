@@ -43,7 +43,7 @@ func init() {
 	}
 	for _, m := range []mutant{
 		{name: "whoever wants what is kept does not say so", file: "redislock/lua/acquire.lua", old: "if value and not own and string.find(value, KEEPS, 1, true) then", new: "if false then", test: "TestKeepIdle"},
-		{name: "what is kept is kept unheard", file: "redislock/recall.go", old: "\t\t\tg.recall.Put(driver.Unheard)\n", new: "\t\t\t_ = g.recall\n", test: "TestKeepIdle"},
+		{name: "what is kept is kept unheard", file: "redislock/internal/epoch/listen.go", old: "\t\ts.Missed(s.Conn)\n", new: "\t\t_ = s.Conn\n", test: "TestKeepIdle"},
 	} {
 		m.pkg = "redislock"
 		mutants = append(mutants, m)

@@ -44,9 +44,9 @@ var mutants = map[string]mutant{
 		stores: []string{"cluster"},
 		edits: []edit{
 			{"redislock/lua/queue.lua", "elseif hears(s, client) then", `elseif tell('grant', table.concat({s.lock, digits(upcoming(s.at, s.last)), digits(s.at), s.claim, '-', 0, 0}, ' ')) or hears(s, client) then`},
-			{"redislock/handed.go", " || !s.server.Has(w.seen.by.Server, a.key)", ""},
-			{"redislock/handed.go", "h.from.By == last.by.Conn && h.from == last.from", "(h.from == last.from || true)"},
-			{"redislock/internal/epoch/run.go", "run == s.Run() && s.Stale(s.Binding) == nil", "true"},
+			{"redislock/hear.go", "at.Conn == from.By && at.Runs(run) && ", ""},
+			{"redislock/hear.go", "session{from, run}", "session{conn.Session{}, run[:0]}"},
+			{"redislock/ask.go", "session{c.from, by.Run()}", "session{conn.Session{}, by.Run()[:0]}"},
 			{"redislock/internal/cluster/subscriptions.go", "if !leads(c.ctx, s) {", "if c.ctx == nil {"},
 			{"redislock/internal/cluster/survey.go", "	c.follow()\n", ""},
 		},

@@ -2,25 +2,24 @@
 -- downgrade ends an exclusive lease and grants its lock to a shared one, in one step, and
 -- lets in the readers at the head of the queue.
 -- Gets: now, closed of guard.lua; lease.lua and queue.lua.
--- KEYS: as of acquire, for one lock; what marks the exclusive lease as ended
--- ARGV: client, kind, record, ttl ms, claim ms, channel, the shared lease, the exclusive one, 1 if a
--- request for that was not answered, or 0
--- Returns {1, token, server time}; {0} if the exclusive lease does not hold the lock; {-2, for how many
--- more ms the server is closed}; or {-1}, {-3} or {-5, ttl}, as acquire.
+-- KEYS: as of acquire, for one lock
+-- ARGV: client, kind, record, ttl ms, claim ms, channel, the shared lease, the exclusive one, what the keys beside the
+-- lock begin with
+-- Returns {1, token, server time}; {0, who has broken the exclusive lease, or ''} if that does not hold the lock; {-2, for
+-- how many more ms the server is closed}; or {-1}, {-3} or {-5, ttl}, as acquire.
 
-local epoch, floor, ended, lock, queue, oldEnded = unpack(KEYS)
-local client, kind, record, ttl, claim, channel, lease, old, doubt = unpack(ARGV)
+local epoch, floor, ended, lock, queue = unpack(KEYS)
+local client, kind, record, ttl, claim, channel, lease, old, beside = unpack(ARGV)
 
 local known, at = redis.call('MGET', epoch, floor, ended, lock), now()
 local shut = closed(epoch, known[1], at, ttl)
 if shut < 0 then return {shut, ttl} end
 if known[3] then return {-3} end
-if not owned(known[4], old) then return {0} end
+if not owned(known[4], old) then return {0, broken(beside, old)} end
 if shut > 0 then return {-2, math.ceil(shut / 1000)} end
 local s = state(lock, floor, queue, at, highest(known[2]), claim, channel)
 -- DEL needs no memory, and after it a server without memory accepts the rest.
 redis.call('DEL', lock)
 local token = give(s, ttl, lease, client, kind, record)
-if doubt == '1' then redis.call('SET', oldEnded, '', 'PX', ENDED) end
 if redis.call('EXISTS', queue) == 1 then admit(s, false) end
 return {1, token, at}

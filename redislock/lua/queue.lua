@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions for locks that are not simply free, or held by one exclusive lease.
 -- Gets: boot, publish, now, digits, closed of guard.lua; all of lease.lua.
--- Gives: try, wrote, join, parse, sharers, stay, leave, find, highest, state, fits, left, give, pass, admit, go; ENDED, QUEUE, CLAIM.
+-- Gives: try, wrote, join, parse, sharers, stay, leave, find, broken, highest, state, fits, left, give, pass, admit, go; ENDED, QUEUE, CLAIM.
 
 local QUEUE = 300000 -- how long a queue lives if no waiter looks, in ms
 local ENDED = 300000 -- how long a request may be under way to the server, in ms
@@ -79,6 +79,12 @@ local function find(lock, lease)
   for _, attempt in ipairs(redis.call('ZRANGEBYSCORE', lock, 0, '+inf')) do
     if owned(attempt, lease) then return attempt end
   end
+end
+
+-- broken returns who has broken the lease that holds the lock no more, and why, or ''.
+local function broken(beside, lease)
+  local news = redis.pcall('GET', beside .. ':broken')
+  return type(news) == 'string' and owned(news, lease) and string.sub(news, #lease + 2) or ''
 end
 
 -- highest returns the token of a floor.

@@ -208,17 +208,26 @@ const floors = 8192
 // FloorKey is the key of the floor of the tokens of a lock, which others share: those of its slot.
 func (c *Cluster) FloorKey(key string) string {
 	if c.one != nil {
-		return c.conf.Prefix + "token:" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(key))%floors))
+		var text [64]byte // strconv.Itoa would make another string
+		return string(strconv.AppendUint(append(append(text[:0], c.conf.Prefix...), "token:"...), uint64(crc32.ChecksumIEEE([]byte(key))%floors), 10))
 	}
 	return c.conf.Prefix + "token:{" + slotTag(slotOf(key)) + "}"
 }
 
-// Has reports whether a key is in a server that has answered, as far as is known.
-func (c *Cluster) Has(s *epoch.Server, key string) bool {
+// At returns the server that has a key, as far as is known.
+func (c *Cluster) At(key string) *epoch.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.owners[c.slot(key)]
-	return n != nil && n.now() == s
+	if n := c.owners[c.slot(key)]; n != nil {
+		return n.now()
+	}
+	return nil
+}
+
+// Has reports whether a key is at the server of a connection.
+func (c *Cluster) Has(at *conn.Conn, key string) bool {
+	s := c.At(key)
+	return s != nil && s.Conn == at
 }
 
 // Close ends what was begun in the background, and closes the Servers.

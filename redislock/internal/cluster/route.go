@@ -217,7 +217,7 @@ func (t *trip) refused(ctx context.Context, s *epoch.Server, b *epoch.Binding, a
 		return nil
 	}
 	fail := conn.Classify(ctx, err)
-	fail.Moving = ret != nil && ret.IsTryAgain()
+	fail.Passing = ret != nil && ret.IsTryAgain()
 	return fail
 }
 

@@ -69,13 +69,34 @@ func (c *Cluster) Subscription(key string) *conn.Subscription {
 	return e.Subscription
 }
 
+// Session returns the session over which messages about a lock's key come, if there is one, or why there is none.
+func (c *Cluster) Session(key string) (conn.Session, error) {
+	if c.one != nil {
+		return c.one.Subscription().Session()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.subscriptions[slotOf(key)]; e != nil {
+		return e.Session()
+	}
+	return conn.Session{}, nil
+}
+
+// Hears reports whether messages about a lock's key come over a subscription to its slot.
+func (c *Cluster) Hears(sub *conn.Subscription, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.subscriptions[c.slot(key)]
+	return e != nil && e.Subscription == sub
+}
+
 // Listening returns the session over which messages to this client come, if there is one: from the node
 // that has the key. Every node passes those messages on.
-func (c *Cluster) Listening(key string) conn.Session {
-	if n := c.ownerNow(c.slot(key)); n != nil && n.now() != nil {
-		return n.now().Subscription().Session()
+func (c *Cluster) Listening(key string) (now conn.Session) {
+	if s := c.At(key); s != nil {
+		now, _ = s.Subscription().Session()
 	}
-	return conn.Session{}
+	return now
 }
 
 // Leave undoes a call of Subscription.

@@ -303,14 +303,14 @@ func Refused(err error) *rueidis.RedisError {
 }
 
 // Failure is why a request failed.
-type Failure struct {
-	Err     error // what package driver wants to see
-	Maybe   bool  // the request may have been executed
-	Lasting bool  // asking again does not help
-	Behind  error // why replicas do not have what has certainly been executed; nil if it is something else
-	Moving  bool  // the hash slot moves to another node: it passes
-	Silent  bool  // the server has not answered, not even with a refusal
-}
+type Failure = driver.Failure
+
+// Behind is why replicas do not have what has certainly been executed.
+type Behind struct{ Err error }
+
+func (e *Behind) Error() string { return e.Err.Error() }
+
+func (e *Behind) Unwrap() error { return e.Err }
 
 // Classify says what the error of a request means. ctx is the request's own: a dial
 // that was given up because another request's context ended has sent nothing.

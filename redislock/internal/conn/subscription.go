@@ -40,14 +40,26 @@ func NewSubscription(opened func(*Subscription)) *Subscription {
 	return &Subscription{opened: opened, hurry: make(chan struct{}, 1), closed: driver.Now(), news: make(chan struct{})}
 }
 
-// Session returns the present one, if there is one.
-func (s *Subscription) Session() Session {
+// Session returns the present one, if there is one, or the error if the server has refused or cannot be reached.
+func (s *Subscription) Session() (now Session, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.open {
-		return Session{}
+		return Session{}, s.err
 	}
-	return Session{s.by, s.count}
+	return Session{s.by, s.count}, nil
+}
+
+var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Ready returns a channel that is closed when messages can be heard, or it is known that they cannot.
+func (s *Subscription) Ready() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open || s.err != nil {
+		return ready
+	}
+	return s.news
 }
 
 // Closed returns since when nothing can be heard, or 0, and a channel that is closed when
@@ -132,5 +144,8 @@ func (s *Subscription) Receive(ctx context.Context, at *Conn, subscribe rueidis.
 		}
 	})
 	// The hook comes before the messages, and the end of this session is noted after them.
-	return at.Client.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) { hear(s.Session(), m) })
+	return at.Client.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) {
+		now, _ := s.Session()
+		hear(now, m)
+	})
 }

@@ -149,8 +149,8 @@ func (s *Server) bind(b, stale *Binding) {
 	b.err = err
 	close(b.done)
 	s.TellClosed(b, left)
-	if err == nil && s.tellMoved() && s.Moved != nil {
-		s.Moved(s)
+	if err == nil && s.tellMoved() {
+		s.missed()
 	}
 }
 

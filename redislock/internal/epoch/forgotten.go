@@ -48,8 +48,8 @@ func (s *Server) remind(run string) {
 		}
 		cancel()
 		if err == nil {
-			if run != "" && s.Moved != nil {
-				s.Moved(s)
+			if run != "" {
+				s.missed()
 			}
 			return
 		}

@@ -98,7 +98,7 @@ func ParseInfo(text string) map[string]string {
 // TellClosed reports that the run of b grants nothing for a while: once for the run,
 // and not for each slot or each binding.
 func (s *Server) TellClosed(b *Binding, left time.Duration) {
-	if left <= 0 || s.Closed == nil {
+	if left <= 0 || s.News == nil {
 		return
 	}
 	s.mu.Lock()
@@ -109,6 +109,6 @@ func (s *Server) TellClosed(b *Binding, left time.Duration) {
 	}
 	s.mu.Unlock()
 	if news {
-		s.Closed(s.Addr, left)
+		s.report(driver.News{Closed: left})
 	}
 }

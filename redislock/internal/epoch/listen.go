@@ -22,15 +22,19 @@ func (s *Server) Listen() {
 		s.subscription.Keep(s.ctx, func(ctx context.Context) error {
 			tries++
 			again := tries > 1
+			opened := false
 			err := s.receive(ctx, func() {
-				s.unheard() // of those that began in between, too
+				opened = true
+				s.missed() // by those that began in between, too
 				if again {
 					go s.rejoin()
 				} else {
 					go s.remind("") // earlier messages are lost
 				}
 			})
-			s.unheard()
+			if opened {
+				s.missed()
+			}
 			time.AfterFunc(soonSilent, s.tellSilent)
 			return err
 		})
@@ -38,9 +42,16 @@ func (s *Server) Listen() {
 	})
 }
 
-func (s *Server) unheard() {
-	if s.Unheard != nil {
-		s.Unheard()
+func (s *Server) missed() {
+	if s.Missed != nil {
+		s.Missed(s.Conn)
+	}
+}
+
+func (s *Server) report(news driver.News) {
+	if s.News != nil {
+		news.Server = s.Addr
+		s.News(news)
 	}
 }
 
@@ -54,7 +65,7 @@ func (s *Server) tellSilent() {
 	since, _ := s.subscription.Closed()
 	_, _, err := s.subscription.State()
 	now := driver.Now()
-	if s.Silent == nil || conn.Refused(err) != nil || since == 0 || now.Sub(since) < soonSilent || s.ctx.Err() != nil {
+	if s.News == nil || conn.Refused(err) != nil || since == 0 || now.Sub(since) < soonSilent || s.ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
@@ -65,7 +76,7 @@ func (s *Server) tellSilent() {
 	}
 	s.mu.Unlock()
 	if news {
-		s.Silent(s.Addr, now.Sub(since))
+		s.report(driver.News{Silent: now.Sub(since)})
 	}
 }
 

@@ -82,6 +82,14 @@ func (s *Server) Stale(b *Binding) *conn.Failure {
 	return &conn.Failure{Err: fmt.Errorf("%w: the answer is from another run of the server", driver.ErrUncertain), Maybe: true}
 }
 
+// Runs reports whether a message of the run with this id can be trusted: it is the run that this participant uses. A message
+// of a run that does not say which it is, is never trusted.
+func (s *Server) Runs(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return run != "" && run == s.moves.run
+}
+
 // left returns when the run before a new connection was last heard from.
 func (s *Server) left() driver.Instant {
 	s.mu.Lock()

@@ -46,20 +46,18 @@ func TestStaleAnswer(t *testing.T) {
 	}
 }
 
-// TestSays: only the run that has answered is believed, and only until it is left.
-func TestSays(t *testing.T) {
+// TestRuns: only the present run is believed.
+func TestRuns(t *testing.T) {
 	s := &Server{}
-	b := &Binding{boot: "first"}
-	s.moved(b, 0)
-	source := Source{s, b}
-	if !source.Says("first") || source.Says("second") || source.Says("") || (Source{}).Says("") {
-		t.Error("it is not the run that has answered that is believed")
-	}
-	if (Source{s, &Binding{}}).Says("") {
+	if s.Runs("") {
 		t.Error("a run that does not say which it is is believed")
 	}
+	s.moved(&Binding{boot: "first"}, 0)
+	if !s.Runs("first") || s.Runs("second") || s.Runs("") {
+		t.Error("it is not the present run that is believed")
+	}
 	s.moved(&Binding{boot: "second"}, 0)
-	if source.Says("first") {
+	if s.Runs("first") {
 		t.Error("a run that was left is believed")
 	}
 }

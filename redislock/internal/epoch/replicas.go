@@ -164,7 +164,7 @@ func (s *Server) behind(r *round) *conn.Failure {
 	default:
 		return nil
 	}
-	return &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, why), Maybe: true, Lasting: lasting, Behind: why}
+	return &conn.Failure{Err: fmt.Errorf("%w: %w", driver.ErrUncertain, &conn.Behind{Err: why}), Maybe: true, Lasting: lasting}
 }
 
 // ReplicaTimeout returns how long a request with a TTL waits for replicas.

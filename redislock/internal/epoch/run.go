@@ -28,13 +28,6 @@ func (s Source) Run() string {
 	return s.Binding.boot
 }
 
-// Says reports whether a message of the run with this id can be trusted: it is this
-// run, and this participant has not left it. A message of a run that is not guarded is
-// never trusted.
-func (s Source) Says(run string) bool {
-	return run != "" && run == s.Run() && s.Stale(s.Binding) == nil
-}
-
 // Heard notes that a script was run, and returns why its reply must not be trusted, or nil.
 func (s *Server) Heard(b *Binding, reply []rueidis.RedisMessage) *conn.Failure {
 	s.astray.useful()

@@ -16,7 +16,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driver/storekit"
 	"github.com/pawl-go/pawl/redislock/internal/batch"
 	"github.com/pawl-go/pawl/redislock/internal/conn"
 	"github.com/pawl-go/pawl/redislock/internal/keys"
@@ -53,19 +52,12 @@ type Config struct {
 	// Opened is called when a subscription is open, for the first time or again.
 	// Messages that were sent before are lost.
 	Opened func(*conn.Subscription)
-	// Stepped is called, once a minute at most, when Saw sees that the clock of the
-	// server at addr was set: forward, or back if by is negative. It may be nil.
-	Stepped func(addr string, by time.Duration)
-	// Unheard is called when messages may have been lost. It may be nil.
-	Unheard func()
-	// Moved is called when s has come to another run or another server. It may be nil.
-	Moved func(s *Server)
-	// Closed is called when a run of the server at addr is found that grants nothing
-	// for a while. It may be nil.
-	Closed func(addr string, left time.Duration)
-	// Silent is called when the server at addr has not been heard for a second, and once a
-	// minute while that lasts. It may be nil.
-	Silent func(addr string, since time.Duration)
+	// Missed is called when messages may have been lost, and when the client has come to another run or
+	// another server. It may be nil.
+	Missed func(at *conn.Conn)
+	// News is called with news of a server: a run is found that grants nothing for a while, or it has not
+	// been heard for a second, once a minute while that lasts. It may be nil.
+	News func(driver.News)
 }
 
 // Script is a script. Its reply is an array that begins with a number, -1 if closed()
@@ -113,7 +105,6 @@ type Server struct {
 	moves   moves
 
 	replicas replicas
-	clock    storekit.ServerTime
 	told     struct {
 		closed driver.Instant // when it was told last that nothing is granted
 		run    string         // in this run

@@ -34,7 +34,7 @@ func (s *Server) StateOf(ctx context.Context, keys []string) (State, error) {
 		if b.boot == "" || len(s.Scripts) == 0 {
 			return State{}, nil
 		}
-		is, err := s.Told(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look))))
+		is, err := readAnswer(s.Do(ctx, s.Tell(b, s.Client, keys, s.Args(Look)))) // and learns nothing from it
 		if ret := conn.Refused(err); ret != nil && ret.IsNoScript() {
 			stale = b
 			continue

@@ -2,7 +2,7 @@
 -- extend of Efficiency begins the TTL of a lease anew, and never shortens it.
 -- KEYS: lock
 -- ARGV: lease, ttl ms
--- Returns {1}, or {0, value or '', pttl ms} if that lease is not the holder.
+-- Returns {1, ms that were left}, or {0, value or '', pttl ms} if that lease is not the holder.
 
 local lock, lease, ttl = KEYS[1], ARGV[1], ARGV[2]
 
@@ -13,4 +13,4 @@ if type(value) ~= 'string' or string.sub(value, 1, #lease + 1) ~= lease .. ' ' t
 end
 -- PEXPIRE GT would do, from Redis 7 on.
 if tonumber(ttl) > left then redis.call('PEXPIRE', lock, ttl) end
-return {1}
+return {1, left}

@@ -10,7 +10,7 @@ local lease, channel, news, remember = unpack(ARGV)
 
 local function owned(value) return value == lease or string.sub(value, 1, #lease + 1) == lease .. ' ' end
 
--- What several hold together is a sorted set; see queue.lua of redislock. The waiter
+-- What several hold together is a sorted set; see queue.lua. The waiter
 -- behind it in the queue notices at its next look.
 local value, attempt, last = redis.pcall('GET', lock), nil, nil -- last: when the last of the others ends
 if type(value) == 'table' then

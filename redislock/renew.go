@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redislock
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+	"github.com/pawl-go/pawl/redislock/internal/epoch"
+)
+
+// handleOf returns what is known of a lease. Of one that another process acquired the record is not, and
+// the server looks for it.
+func handleOf(l driver.Ref) handle {
+	if h, known := l.Handle.(*handle); known {
+		return *h
+	}
+	return handle{kind: kindOf(l.Shared, l.Slots)}
+}
+
+// unknown stands for the text of a lease that shares the lock.
+const unknown = "?"
+
+// Renew implements driver.Store.
+func (s *store) Renew(ctx context.Context, l driver.Ref, ttl time.Duration) (driver.Renewal, error) {
+	if err := s.checkTTL(ttl); err != nil {
+		return driver.Renewal{}, &driver.Failure{Err: err, Lasting: true}
+	}
+	key, h, shares := s.layout.Lock(l.Name), handleOf(l), ""
+	switch {
+	case h.kind == exclusive:
+	case h.record == "":
+		shares = unknown
+	default:
+		shares = attemptText(l.Lease, s.id, h.kind, h.record)
+	}
+	said := struct { // both in one allocation
+		keys [1]string
+		args [5]string
+	}{[...]string{key}, [...]string{l.Lease, epoch.Millis(ttl), shares, s.server.EpochKey(key), s.layout.Beside(key)}}
+	reply, since, by, fail := s.server.RunReplicated(ctx, extendScript, said.keys[:], said.args[:])
+	if fail != nil {
+		return driver.Renewal{}, fail
+	}
+	r := driver.Renewal{Since: since, Clock: clockOf(by, since, reply)}
+	switch {
+	case len(reply) != 3:
+		return r, storekit.HowLost("")
+	case epoch.Code(reply) != 1:
+		news, _ := reply[1].ToString()
+		return r, storekit.HowLost(news)
+	}
+	left, _ := reply[1].AsInt64()
+	r.Kept = time.Duration(left)*time.Millisecond >= ttl
+	return r, nil
+}
+
+// End implements driver.Store.
+//
+// A request for the lease that was given up may still be executed, and long after this one if it was sent on another
+// connection. So with Doubt the script leaves a tombstone for the lease.
+func (s *store) End(ctx context.Context, l driver.Ref, how driver.End) (found bool, err error) {
+	key, h := s.layout.Lock(l.Name), handleOf(l)
+	said := struct { // both in one allocation
+		keys [5]string
+		args [8]string
+	}{s.keysOf(key, l.Lease), [...]string{claimMillis, s.server.ChannelFor(key), s.id, h.kind, h.record, epoch.Bit(how.Unsure), epoch.Bit(how.Doubt), l.Lease}}
+	reply, _, fail := s.server.Run(ctx, releaseScript, said.keys[:], said.args[:])
+	if fail != nil {
+		return false, fail
+	}
+	return epoch.Code(reply) == 1, nil
+}
