@@ -65,10 +65,7 @@ func heldIsRefused(e *env) {
 		if len(no.Holders) != 1 {
 			e.Fatalf("the answer shows %d holders; want 1, it was not for the queue", len(no.Holders))
 		}
-		h := no.Holders[0]
-		if h.Lease != r.Lease || h.Token != driver.Token(ans.Token) || h.Why != r.Why || h.Holder != *r.Holder || h.Acquired.IsZero() {
-			e.Errorf("the answer shows the holder %+v; want lease %s with token %d of %+v, and since when", h, r.Lease, ans.Token, *r.Holder)
-		}
+		e.shows(no.Holders[0], r, ans)
 	}
 	if a.take(r).Token != ans.Token {
 		e.Error("the lease is another one, after others have asked")

@@ -5,6 +5,7 @@ package wiretest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -41,6 +42,18 @@ func (e *env) nobody(name string) {
 	}
 }
 
+// shows checks that others are shown the lease of r, which was granted with ans.
+func (e *env) shows(got driver.Held, r *driver.Request, ans driver.Answer) {
+	e.Helper()
+	want := driver.Held{
+		Holder: *r.Holder, Lease: r.Lease, Token: driver.Token(ans.Token), Why: r.Why, Shared: r.Shared, Slots: r.Slots,
+		Acquired: got.Acquired, Renewed: got.Renewed, Expires: got.Expires,
+	}
+	if got.Acquired.IsZero() || got != want {
+		e.Errorf("the holder is shown as %#v; want %#v, and since when", got, want)
+	}
+}
+
 func inspects(e *env) {
 	p, r := e.open(), e.request()
 	ans := p.take(r)
@@ -59,16 +72,15 @@ func inspects(e *env) {
 		e.Fatalf("Inspect = %+v; want one holder with token %d, and %d waiters", info, ans.Token, len(waiters))
 	}
 	h := info.Holders[0]
-	if h.Lease != r.Lease || h.Token != driver.Token(ans.Token) || h.Why != r.Why || h.Holder != *r.Holder || h.Acquired.IsZero() || h.Shared {
-		e.Errorf("Inspect shows the holder %+v; want lease %s with token %d of %+v", h, r.Lease, ans.Token, *r.Holder)
-	}
+	e.shows(h, r, ans)
 	if !h.Expires.IsZero() && !p.Caps().Expiry {
 		e.Errorf("Inspect shows that the lease expires at %v; Caps.Expiry is false", h.Expires)
 	}
 	for i, w := range waiters {
 		got := info.Waiters[i]
-		if got.Lease != w.Lease || got.Holder != *w.Holder || got.Why != w.Why || got.Shared != w.Shared || got.Since.IsZero() || !slices.Equal(got.Holds, w.Holds) {
-			e.Errorf("Inspect shows waiter %d as %#v; want lease %s of %#v", i, got, w.Lease, *w.Holder)
+		want := driver.Waiter{Holder: *w.Holder, Lease: w.Lease, Since: got.Since, Why: w.Why, Shared: w.Shared, Holds: w.Holds}
+		if got.Since.IsZero() || !reflect.DeepEqual(got, want) {
+			e.Errorf("Inspect shows waiter %d as %#v; want %#v, and since when", i, got, want)
 		}
 	}
 	p.end(r)

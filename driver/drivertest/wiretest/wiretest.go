@@ -94,7 +94,7 @@ type Check struct {
 }
 
 // Checks is the suite.
-var Checks = slices.Concat(askChecks, renewChecks, endChecks, queueChecks, eventChecks, kindChecks, keepChecks, showChecks, faultChecks, loadChecks)
+var Checks = slices.Concat(askChecks, renewChecks, endChecks, queueChecks, eventChecks, kindChecks, downgradeChecks, keepChecks, showChecks, faultChecks, loadChecks)
 
 // Run runs the suite as subtests of t and compares what was skipped with h.Golden.
 func Run(t *testing.T, h Harness) {
