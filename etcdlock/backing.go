@@ -79,10 +79,12 @@ func (b *backing) time() time.Duration { return time.Duration(b.seconds) * time.
 // making a new one, which has to go to the disks of the majority.
 const maxSpares = 64
 
-// spare keeps b for another attempt.
-func (s *store) spare(b *backing) {
+// spare keeps the etcd lease of l, which has ended, for another lease.
+func (s *store) spare(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	b := l.backing
+	l.spared = true
 	if all := s.spares[b.seconds]; len(all) < maxSpares && s.ctx.Err() == nil && !s.tainted[b.id] {
 		s.spares[b.seconds] = append(all, b)
 	}

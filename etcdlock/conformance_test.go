@@ -14,21 +14,21 @@ import (
 	"github.com/pawl-go/pawl/driver/drivertest"
 )
 
-// participant is a store with a link that can be cut.
-type participant struct {
-	*store
+// linked is a participant with a link that can be cut.
+type linked struct {
+	*half
 	link *drivertest.Link
 }
 
 // openThrough opens a participant. It is closed when the test ends, also if it was "crashed".
-func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *participant {
+func openThrough(t testing.TB, link *drivertest.Link, opts *Options) *linked {
 	t.Helper()
 	d, err := NewDriver(context.Background(), "etcd://"+link.Addr(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return &participant{store: d.(*store), link: link}
+	return &linked{halfOf(d), link}
 }
 
 // etcd counts in seconds and looks for expired leases every half a second.
@@ -58,14 +58,14 @@ func harness(shared *member) drivertest.Harness {
 				Late: func(t testing.TB, late time.Duration) driver.Driver {
 					return openThrough(t, drivertest.SlowTo(t, m.Addr, late), opts)
 				},
-				Crash:   func(_ testing.TB, d driver.Driver) { d.(*participant).link.Close() },
+				Crash:   func(_ testing.TB, d driver.Driver) { d.(*linked).link.Close() },
 				Restart: func(testing.TB) { m.restart() },
-				Cut:     func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.BlackHole) },
-				Heal:    func(_ testing.TB, d driver.Driver) { d.(*participant).link.Set(drivertest.Healthy) },
+				Cut:     func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.BlackHole) },
+				Heal:    func(_ testing.TB, d driver.Driver) { d.(*linked).link.Set(drivertest.Healthy) },
 				Left: func(t testing.TB, prefix string) []string {
 					d := openThrough(t, drivertest.NewLink(t, m.Addr), opts)
 					defer d.Close()
-					return keys(t, d.store, d.prefix+lockPart+escape(prefix))
+					return keys(t, d.half, d.prefix+lockPart+escape(prefix))
 				},
 			}
 		},

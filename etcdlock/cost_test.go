@@ -5,7 +5,6 @@
 package etcdlock
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -86,11 +85,12 @@ func TestSpareThatIsGone(t *testing.T) {
 			}
 		}
 		asked := driver.Now()
-		g, err := acquire.f(request("deploy"))
+		req := request("deploy")
+		g, err := acquire.f(req)
 		if err != nil {
 			t.Fatalf("%s = %v", acquire.name, err)
 		}
-		if got := g.(*grant); got.Since() < asked || len(keys(t, s, got.backing.mark)) != 1 {
+		if got := s.grantOf(g, req); got.Since() < asked || len(keys(t, s, got.backing.mark)) != 1 {
 			t.Errorf("%s has a grant from %v ago, with the marks %q", acquire.name, driver.Now().Sub(g.Since()), keys(t, s, got.backing.mark))
 		}
 		release(t, g)
@@ -139,43 +139,37 @@ func TestKeysAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestRepeatedAttempt: while a lease is there, or may be, no other is made by an attempt
-// with its id, of whatever kind.
+// TestRepeatedAttempt: an attempt with the id of a lease that is there, or may be, of whatever kind, makes no other
+// one. It returns that lease.
 func TestRepeatedAttempt(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	s := openStore(t, m.url())
-	for _, kind := range []driver.Request{{}, {Shared: true}, {Slots: 2}} {
+	s, behind := openStore(t, m.url()), eating(t, m, 1)
+	for i, kind := range []driver.Request{{}, {Shared: true}, {Slots: 2}} {
 		req := request("deploy")
 		req.Shared, req.Slots = kind.Shared, kind.Slots
-		refused := func(state string) {
+		again := func(s *half) *grant {
 			t.Helper()
-			if again, err := s.TryAcquire(t.Context(), req); again != nil || !errors.Is(err, driver.ErrHeld) {
-				t.Errorf("%s: repeated TryAcquire = %v, %v; want ErrHeld", state, again, err)
+			g := take(t, s, req)
+			if n := keysOf(t, s, req); len(n) != 1 || tokenOf(n[0].CreateRevision) != g.Token() {
+				t.Errorf("the lease with token %d has %d keys", g.Token(), len(n))
 			}
-			ctx, stop := context.WithTimeout(t.Context(), patience)
-			defer stop()
-			if again, err := s.Acquire(ctx, req); again != nil || err == nil || ctx.Err() != nil {
-				t.Errorf("%s: repeated Acquire = %v, %v; want an error", state, again, err)
-			}
-			if n := len(keysOf(t, s, req)); n != 1 {
-				t.Errorf("%s: the lease has %d keys", state, n)
-			}
+			return g
 		}
 		g := take(t, s, req)
-		refused("held")
-		release(t, g)
-
-		behind := eating(t, m, 1)
-		lost, err := behind.TryAcquire(t.Context(), req)
-		if !errors.Is(err, driver.ErrUncertain) || lost == nil {
-			t.Fatalf("TryAcquire = %v, %v; want ErrUncertain, and a grant to release", lost, err)
+		if next := again(s); next.Token() != g.Token() {
+			t.Errorf("a repeated attempt has token %d; the lease has %d", next.Token(), g.Token())
 		}
-		s = behind
-		refused("uncertain")
-		release(t, lost)
-		release(t, take(t, s, req)) // it is over: the id may be used again
+		release(t, g)
+		release(t, again(s)) // it is over: the id may be used again
+		if i == 0 {
+			if lost, err := behind.TryAcquire(t.Context(), req); !errors.Is(err, driver.ErrUncertain) || lost == nil {
+				t.Fatalf("TryAcquire = %v, %v; want ErrUncertain, and a grant to release", lost, err)
+			}
+			release(t, again(behind))
+		}
 	}
+	nothingLeft(t, s)
 }
 
 // TestBrokenLeavesNoSpare: of a lease that was broken the cluster keeps word for its

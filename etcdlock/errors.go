@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,80 +25,62 @@ var (
 	errUnproven = errors.New("etcdlock: the cluster has changed its leader meanwhile")
 )
 
-// failure is why a request failed.
-type failure struct {
-	err     error            // what package driver wants to see
-	maybe   bool             // it may have been carried out
-	lasting bool             // asking again does not help
-	gone    bool             // the etcd lease has ended, or the key was deleted: nothing is left
-	kept    *mvccpb.KeyValue // the key that is in the way of a lease that its client may only keep
+type hint struct {
+	err     error
+	do      string
+	lasting bool
+	silent  bool
+	kind    error // for storekit.OfKind
 }
 
 // hints say what to do about an error of the server that has refused a request.
-// But for ErrNoSpace, it has recorded nothing then; see classify.
-var hints = []struct {
-	err     error
-	hint    string
-	lasting bool
-	kind    error // for storekit.OfKind
-}{
-	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true, storekit.ErrDenied},
-	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true, storekit.ErrDenied},
-	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true, storekit.ErrDenied},
-	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false, nil},
-	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false, nil},
-	{rpctypes.ErrTooManyRequests, "the server is overloaded", false, nil},
-	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true, nil},
-	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false, nil},
-	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health", false, nil},
-	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true, nil},
+// But for ErrNoSpace, it has recorded nothing then. A cluster without a leader has not answered: one member has.
+var hints = []hint{
+	{rpctypes.ErrPermissionDenied, "the user may not read and write keys with this prefix: see docs/etcd-protocol.md for the rights that it needs", true, false, storekit.ErrDenied},
+	{rpctypes.ErrAuthFailed, "the server refuses this user or password", true, false, storekit.ErrDenied},
+	{rpctypes.ErrUserEmpty, "the server wants a user: put it into the URL, as etcd://USER:PASSWORD@host, or the password into a file named by ?password_file=", true, false, storekit.ErrDenied},
+	{rpctypes.ErrInvalidAuthToken, "the server has forgotten who we are: is the password still right, and have all members the same keys for tokens (--auth-token)?", false, false, nil},
+	{rpctypes.ErrNoSpace, "the server's database is full: compact and defragment it, then etcdctl alarm disarm", false, false, nil},
+	{rpctypes.ErrTooManyRequests, "the server is overloaded", false, false, nil},
+	{rpctypes.ErrRequestTooLarge, "the request is larger than the server allows", true, false, nil},
+	{rpctypes.ErrNoLeader, "the cluster has no leader: are most of its members running, and can they reach one another?", false, true, nil},
+	{rpctypes.ErrUnhealthy, "the cluster is unhealthy: see etcdctl endpoint health", false, true, nil},
+	{rpctypes.ErrNotCapable, "the cluster is older than etcd 3.4", true, false, nil},
 }
 
-// refused returns the failure that err is, if it says that the server has refused
-// the request.
-func refused(err error) *failure {
-	for _, h := range hints {
-		if errors.Is(err, h.err) {
-			return &failure{err: storekit.OfKind(h.kind, fmt.Errorf("%w: %s", err, h.hint)), lasting: h.lasting}
-		}
+// refused returns what to do about err if it says that the server has refused the request, or nil.
+func refused(err error) *hint {
+	i := slices.IndexFunc(hints, func(h hint) bool { return errors.Is(err, h.err) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &hints[i]
 }
 
-// classify says what the error of a request means that may have recorded
-// something. ctx is the caller's: the request itself may have had less time.
-func (s *store) classify(ctx context.Context, err error) *failure {
-	if f := refused(err); f != nil {
-		// etcd says that it is full of the transaction, too, that has filled it: that
-		// one it has carried out.
-		if f.maybe = errors.Is(err, rpctypes.ErrNoSpace); f.maybe {
-			f.err = fmt.Errorf("%w: %w", driver.ErrUncertain, f.err)
-		} else {
-			f.err = unavailable(f.err)
-		}
+// failure says what the error of a request means; writes, of one that may have recorded something. ctx is the
+// caller's: the request itself may have had less time.
+func (s *store) failure(ctx context.Context, err error, writes bool) *driver.Failure {
+	var f *driver.Failure
+	if errors.As(err, &f) {
 		return f
 	}
-	awaitEnd(ctx, err)
-	if ctx.Err() != nil {
-		return &failure{err: ctx.Err(), maybe: true}
-	}
-	return &failure{err: fmt.Errorf("%w: %w", driver.ErrUncertain, s.explain(err)), maybe: true}
-}
-
-// unrecorded is classify for a request that records nothing.
-func (s *store) unrecorded(ctx context.Context, err error) *failure {
-	if f := refused(err); f != nil {
-		f.err = unavailable(f.err)
+	if h := refused(err); h != nil {
+		f := &driver.Failure{Err: fmt.Errorf("%w: %s", err, h.do), Lasting: h.lasting, Silent: h.silent}
+		if h.kind != nil {
+			f.Err = fmt.Errorf("%w: %w", driver.ErrUnavailable, storekit.OfKind(h.kind, f.Err))
+		}
+		// etcd says that it is full of the transaction, too, that has filled it: that one it has carried out.
+		f.Maybe = writes && h.err == rpctypes.ErrNoSpace
 		return f
 	}
 	awaitEnd(ctx, err)
 	switch {
 	case ctx.Err() != nil:
-		return &failure{err: ctx.Err()}
+		return &driver.Failure{Err: ctx.Err(), Maybe: writes}
 	case s.ctx.Err() != nil:
-		return &failure{err: unavailable(errClosed), lasting: true}
+		return &driver.Failure{Err: errClosed, Maybe: writes, Lasting: true}
 	}
-	return &failure{err: unavailable(s.explain(err))}
+	return &driver.Failure{Err: s.explain(err), Maybe: writes, Silent: true}
 }
 
 // awaitEnd waits for the end of the caller's context if the server was quicker to
@@ -114,10 +96,6 @@ func awaitEnd(ctx context.Context, err error) {
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded ||
 		strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()) || strings.Contains(err.Error(), "request timed out")
-}
-
-func unavailable(err error) error {
-	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }
 
 // explain adds to an error of the transport who was asked, and what was seen when

@@ -14,9 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var _ driver.Examiner = (*store)(nil)
-
-// Examine implements driver.Examiner. It asks the members that the URL names.
+// Examine implements driver.Store. It asks the members that the URL names.
 func (s *store) Examine(ctx context.Context) []driver.Finding {
 	endpoints := s.client.Endpoints()
 	each := make([][]driver.Finding, len(endpoints))

@@ -16,17 +16,41 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
+// half is a participant, and its wire beneath.
+type half struct {
+	*participant.Participant
+	wire
+}
+
+type wire struct{ *store }
+
+func halfOf(d driver.Driver) *half {
+	p := d.(*participant.Participant)
+	return &half{p, wire{p.Store().(*store)}}
+}
+
+// grant is one of a participant, and what its wire knows of it.
+type grant struct {
+	driver.Grant
+	*lease
+}
+
+func (g *grant) OnLost(f func(error))           { g.Grant.(driver.Notifier).OnLost(f) }
+func (g *grant) OnWanted(f func(driver.Recall)) { g.Grant.(driver.Recallable).OnWanted(f) }
+func (g *grant) Reserved() (uint64, bool)       { return g.Grant.(driver.Reserver).Reserved() }
+
 // openStore opens a participant, closed when the test ends.
-func openStore(t testing.TB, url string) *store {
+func openStore(t testing.TB, url string) *half {
 	t.Helper()
 	d, err := NewDriver(context.Background(), url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d.(*store)
+	return halfOf(d)
 }
 
 // openClient opens a client with the given TTL, closed when the test ends.
@@ -49,13 +73,25 @@ func requestFor(name string, ttl time.Duration) *driver.Request {
 	return &driver.Request{Name: name, Lease: rand.Text(), TTL: ttl, Holder: &driver.Holder{Who: "test"}}
 }
 
-func take(t testing.TB, s *store, req *driver.Request) *grant {
+func take(t testing.TB, s *half, req *driver.Request) *grant {
 	t.Helper()
 	g, err := s.TryAcquire(t.Context(), req)
 	if err != nil {
 		t.Fatalf("TryAcquire = %v", err)
 	}
-	return g.(*grant)
+	return s.grantOf(g, req)
+}
+
+// grantOf returns a grant with what the wire knows of it.
+func (h *half) grantOf(g driver.Grant, req *driver.Request) *grant {
+	h.store.mu.Lock()
+	defer h.store.mu.Unlock()
+	for _, l := range h.backed {
+		if l.id == req.Lease {
+			return &grant{g, l}
+		}
+	}
+	return &grant{g, nil}
 }
 
 func release(t testing.TB, g driver.Grant) {
@@ -68,6 +104,8 @@ func release(t testing.TB, g driver.Grant) {
 // waiting is an Acquire that waits.
 type waiting struct {
 	t      testing.TB
+	half   *half
+	req    *driver.Request
 	cancel context.CancelFunc
 	done   chan struct{}
 	grant  driver.Grant
@@ -76,10 +114,10 @@ type waiting struct {
 }
 
 // wait begins to wait and returns when the key is in the queue.
-func wait(t testing.TB, s *store, req *driver.Request) *waiting {
+func wait(t testing.TB, s *half, req *driver.Request) *waiting {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &waiting{t: t, cancel: cancel, done: make(chan struct{})}
+	w := &waiting{t: t, half: s, req: req, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		w.grant, w.err = s.Acquire(ctx, req)
@@ -96,7 +134,7 @@ func wait(t testing.TB, s *store, req *driver.Request) *waiting {
 }
 
 // granted returns the grant, which must come in time.
-func (w *waiting) granted(d time.Duration) driver.Grant {
+func (w *waiting) granted(d time.Duration) *grant {
 	w.t.Helper()
 	select {
 	case <-w.done:
@@ -106,7 +144,7 @@ func (w *waiting) granted(d time.Duration) driver.Grant {
 	if w.err != nil {
 		w.t.Fatalf("Acquire = %v", w.err)
 	}
-	return w.grant
+	return w.half.grantOf(w.grant, w.req)
 }
 
 func (w *waiting) waits() bool {
@@ -119,7 +157,7 @@ func (w *waiting) waits() bool {
 }
 
 // keys returns the keys that begin with prefix, as the cluster has them.
-func keys(t testing.TB, s *store, prefix string) []string {
+func keys(t testing.TB, s *half, prefix string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -135,7 +173,7 @@ func keys(t testing.TB, s *store, prefix string) []string {
 }
 
 // keysOf returns the keys of an attempt.
-func keysOf(t testing.TB, s *store, req *driver.Request) (own []*mvccpb.KeyValue) {
+func keysOf(t testing.TB, s *half, req *driver.Request) (own []*mvccpb.KeyValue) {
 	t.Helper()
 	q, err := s.queue(context.Background(), req.Name)
 	if err != nil {
@@ -151,7 +189,7 @@ func keysOf(t testing.TB, s *store, req *driver.Request) (own []*mvccpb.KeyValue
 
 // nothingLeft checks that no key of ours is there any more but the marks of spares,
 // which go with those.
-func nothingLeft(t testing.TB, s *store) {
+func nothingLeft(t testing.TB, s *half) {
 	t.Helper()
 	var left []string
 	if !eventually(patience, func() bool {

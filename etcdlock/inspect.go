@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Store.
 func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) {
 	q, err := s.queue(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, s.failure(ctx, err, false)
 	}
 	info := q.info(name)
 	for i := range info.Holders[:min(len(info.Holders), maxShown)] {
@@ -29,8 +29,8 @@ func (s *store) Inspect(ctx context.Context, name string) (*driver.Info, error) 
 
 // queue reads the keys of one name.
 func (s *store) queue(ctx context.Context, name string) (queue, error) {
-	if err := cmp.Or(s.usable(ctx), s.layout.check(name)); err != nil {
-		return nil, err
+	if err := s.layout.check(name); err != nil {
+		return nil, &driver.Failure{Err: err, Lasting: true}
 	}
 	rctx, cancel := s.request(ctx)
 	defer cancel()
@@ -38,7 +38,7 @@ func (s *store) queue(ctx context.Context, name string) (queue, error) {
 	resp, err := s.client.Get(rctx, from, clientv3.WithRange(to),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
-		return nil, s.unrecorded(ctx, err).err
+		return nil, s.failure(ctx, err, false)
 	}
 	return s.readQueue(resp.Kvs), nil
 }
@@ -57,11 +57,8 @@ func (s *store) expires(ctx context.Context, id int64) time.Time {
 // page is how many keys are asked for at a time.
 const page = 1000
 
-// List implements driver.Inspector.
+// List implements driver.Store.
 func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
 	from := s.layout.head + escape(prefix)
 	end := clientv3.GetPrefixRangeEnd(from)
 	names := make(map[string][]*mvccpb.KeyValue)
@@ -70,7 +67,7 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 		resp, err := s.client.Get(rctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev))
 		cancel()
 		if err != nil {
-			return nil, s.unrecorded(ctx, err).err
+			return nil, s.failure(ctx, err, false)
 		}
 		for _, kv := range resp.Kvs {
 			if e, ok := s.parse(kv); ok {
@@ -90,14 +87,14 @@ func (s *store) List(ctx context.Context, prefix string) ([]*driver.Info, error)
 	return infos, nil
 }
 
-// Break implements driver.Inspector. It deletes the key and the mark of the
+// Break implements driver.Store. It deletes the key and the mark of the
 // victim, which hears of the latter, and leaves word for it that goes with the
 // victim's etcd lease.
 func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder, why string) error {
 	for {
 		q, err := s.queue(ctx, name)
 		if err != nil {
-			return err
+			return s.failure(ctx, err, false)
 		}
 		holders := q[:q.holders()]
 		if len(holders) == 0 {
@@ -124,7 +121,7 @@ func (s *store) Break(ctx context.Context, name, lease string, by *driver.Holder
 		switch {
 		case unknownLease(err): // expired meanwhile
 		case err != nil:
-			return s.classify(ctx, err).err
+			return s.failure(ctx, err, true)
 		case resp.Succeeded:
 			return nil
 		}

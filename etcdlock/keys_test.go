@@ -73,21 +73,19 @@ func TestCountAfterLook(t *testing.T) {
 		return m
 	}
 	rival := &entry{kv: &mvccpb.KeyValue{Key: []byte("a")}}
-	a := &attempt{place: place{"dir/"}}
-	w := &sight{key: "dir/", cancel: func() {}, ready: make(chan struct{}), seen: make(chan struct{}), gone: make(map[string]int64)}
-	a.sight = w
-	w.count(&looked{rev: 8, keys: keys("a", "b", "c"), enough: 1})
-	close(w.ready) // after a has gone
-	there, seen := w.there(), &looked{rev: 10, rival: rival, keys: keys("b", "c"), enough: 1}
+	told := 0
+	l := &lease{s: &store{tell: func(driver.Event) { told++ }}, place: place{"dir/"}}
+	w := &sight{key: "dir/", cancel: func() {}, gone: make(map[string]int64)}
+	l.sight = w
+	w.count(&looked{rev: 8, keys: keys("a", "b", "c"), enough: 1}) // after a has gone
+	seen := &looked{rev: 10, rival: rival, keys: keys("b", "c"), enough: 1}
 	if w.went("b", 11) {
 		t.Fatal("the watch thinks that one of two is left: this shows nothing")
 	}
-	a.watch(seen, there)
-	if !closed(w.changed()) {
+	if l.watch(seen); told != 1 {
 		t.Error("the waiter sleeps, and one of two slots is free")
 	}
-	a.watch(&looked{rev: 12, rival: rival, keys: keys("c", "d"), enough: 1}, there)
-	if closed(w.changed()) {
+	if l.watch(&looked{rev: 12, rival: rival, keys: keys("c", "d"), enough: 1}); told != 1 {
 		t.Error("the waiter looks again without a reason")
 	}
 }

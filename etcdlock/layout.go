@@ -3,10 +3,12 @@
 package etcdlock
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
 )
 
 // layout is where the keys of locks are. Those of one name begin with head, the name, tail and a
@@ -42,7 +44,7 @@ func (l layout) place(name string) place { return place{l.head + escape(name) + 
 // check returns why there can be no lease on name: the key of the other library has it as it is.
 func (l layout) check(name string) error {
 	if l.mixed && escape(name) != name {
-		return fmt.Errorf("etcdlock: name %q: with a Pattern it cannot have / or %%", driver.Shorten(name))
+		return storekit.OfKind(errors.ErrUnsupported, fmt.Errorf("etcdlock: name %q: with a Pattern it cannot have / or %%", driver.Shorten(name)))
 	}
 	return nil
 }

@@ -4,7 +4,10 @@ package etcdlock
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -12,7 +15,7 @@ import (
 //
 // Each etcd lease in use has a mark, among those of its participant, which goes when it
 // does, and when the lease that it backs is broken. So one watch tells a participant
-// which of its leases have ended without it. It is quicker than the next renewal, and
+// which of its leases may have ended without it. It is quicker than the next renewal, and
 // nothing depends on it. A lease that is released leaves the mark there for the next.
 func (s *store) listen() {
 	if s.ear || s.ctx.Err() != nil {
@@ -22,7 +25,7 @@ func (s *store) listen() {
 	s.work.Go(func() {
 		for s.ctx.Err() == nil {
 			s.hear()
-			s.sleep(s.ctx, nil, rewatch)
+			sleep(s.ctx, rewatch)
 		}
 	})
 }
@@ -36,12 +39,8 @@ func (s *store) hear() {
 	if err != nil {
 		return
 	}
-	there := make(map[string]bool, len(resp.Kvs))
-	for _, kv := range resp.Kvs {
-		there[string(kv.Key)] = true
-	}
-	for _, g := range s.unmarked(there, resp.Header.Revision) {
-		s.examine(g)
+	if names := s.unmarked(marks, resp.Kvs, resp.Header.Revision); len(names) > 0 {
+		s.tell(missed(names))
 	}
 	// Cancelled if it ends, so that the client forgets it.
 	ctx, cancel := context.WithCancel(s.watching(s.ctx))
@@ -51,46 +50,39 @@ func (s *store) hear() {
 		if resp.Err() != nil {
 			return
 		}
+		names := make(map[string]bool)
 		for _, ev := range resp.Events {
 			s.mu.Lock()
-			g := s.grants[string(ev.Kv.Key)]
-			s.mu.Unlock()
-			if g != nil {
-				s.work.Go(func() { s.examine(g) })
+			if l := s.backed[markOf(marks, ev.Kv)]; l != nil {
+				names[l.name] = true
 			}
+			s.mu.Unlock()
+		}
+		if len(names) > 0 {
+			s.tell(missed(names))
 		}
 	}
 }
 
-// unmarked returns the grants up to a revision whose marks are not among those there.
-func (s *store) unmarked(there map[string]bool, rev int64) []*grant {
+// markOf returns the etcd lease that a key marks.
+func markOf(marks string, kv *mvccpb.KeyValue) clientv3.LeaseID {
+	id, _ := strconv.ParseInt(strings.TrimPrefix(string(kv.Key), marks), 16, 64) // 0 is none
+	return clientv3.LeaseID(id)
+}
+
+// unmarked returns the names of the leases up to a revision whose marks are not among those there.
+func (s *store) unmarked(marks string, there []*mvccpb.KeyValue, rev int64) map[string]bool {
+	marked := make(map[clientv3.LeaseID]bool, len(there))
+	for _, kv := range there {
+		marked[markOf(marks, kv)] = true
+	}
+	names := make(map[string]bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var some []*grant
-	for mark, g := range s.grants {
-		if g.rev <= rev && !there[mark] {
-			some = append(some, g)
+	for _, l := range s.backed {
+		if l.rev != 0 && l.rev <= rev && !marked[l.marked] {
+			names[l.name] = true
 		}
 	}
-	return some
-}
-
-// examine looks whether the key of a grant is there, and tells if it is not.
-func (s *store) examine(g *grant) {
-	for pause := minPause; s.ctx.Err() == nil && g.over() == nil; pause = min(2*pause, maxPause) {
-		ctx, cancel := s.request(s.ctx)
-		_, err := g.prove(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		s.sleep(s.ctx, nil, pause)
-	}
-}
-
-// forget takes out a grant that nobody was given.
-func (s *store) forget(g *grant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.grants, g.mark)
+	return names
 }

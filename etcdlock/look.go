@@ -4,9 +4,10 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // looked is what a waiter has seen.
@@ -23,33 +24,33 @@ type looked struct {
 }
 
 // look finds who is in the way, in one linearizable read.
-func (a *attempt) look(ctx context.Context) (*looked, *failure) {
-	for before := a.rev; ; {
-		resp, err := a.read(ctx, before)
+func (l *lease) look(ctx context.Context, req *driver.Request) (*looked, error) {
+	for before := l.rev; ; {
+		resp, err := l.read(ctx, req, before)
 		if err != nil {
-			return nil, a.s.unrecorded(ctx, err)
+			return nil, l.s.failure(ctx, err, false)
 		}
-		a.s.term.Store(resp.Header.RaftTerm)
-		a.s.saw(resp.Header.Revision)
+		l.s.term.Store(resp.Header.RaftTerm)
+		l.s.saw(resp.Header.Revision)
 		own := resp.Responses[0].GetResponseRange().Kvs
-		if len(own) != 1 || own[0].CreateRevision != a.rev {
-			return nil, &failure{err: unavailable(errors.New("etcdlock: the place in the queue is lost")), gone: true}
+		if len(own) != 1 || own[0].CreateRevision != l.rev {
+			return nil, errGone
 		}
 		others := resp.Responses[1].GetResponseRange().Kvs
-		l := &looked{rev: resp.Header.Revision, term: resp.Header.RaftTerm}
-		if a.req.Slots > 0 {
-			l.slots(a.s.readQueue(others), a.req.Slots)
-			return l, nil
+		seen := &looked{rev: resp.Header.Revision, term: resp.Header.RaftTerm}
+		if req.Slots > 0 {
+			seen.slots(l.s.readQueue(others), req.Slots)
+			return seen, nil
 		}
-		if keeps(a.req) {
-			l.behind = len(resp.Responses[2].GetResponseRange().Kvs) > 0
+		if keeps(req) {
+			seen.behind = len(resp.Responses[2].GetResponseRange().Kvs) > 0
 		}
 		if len(others) == 0 {
-			return l, nil
+			return seen, nil
 		}
-		if e, ok := a.s.parse(others[0]); ok {
-			l.rival = &e
-			return l, nil
+		if e, ok := l.s.parse(others[0]); ok {
+			seen.rival = &e
+			return seen, nil
 		}
 		before = others[0].CreateRevision // no key of ours: look further
 	}
@@ -57,21 +58,21 @@ func (a *attempt) look(ctx context.Context) (*looked, *failure) {
 
 // read asks for the own key, and for the last in the way that was created before a
 // revision; for slots, for all. If the lease may be kept, also for one that came later.
-func (a *attempt) read(ctx context.Context, before int64) (*clientv3.TxnResponse, error) {
-	ctx, cancel := a.s.request(ctx)
+func (l *lease) read(ctx context.Context, req *driver.Request, before int64) (*clientv3.TxnResponse, error) {
+	ctx, cancel := l.s.request(ctx)
 	defer cancel()
-	from, to := a.place.rivals(a.req)
+	from, to := l.place.rivals(req)
 	opts := []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithMaxCreateRev(before - 1)}
-	if a.req.Slots > 0 {
+	if req.Slots > 0 {
 		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithKeysOnly())
 	} else {
 		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))
 	}
-	ops := []clientv3.Op{clientv3.OpGet(a.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)}
-	if keeps(a.req) {
-		ops = append(ops, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithMinCreateRev(a.rev+1), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
+	ops := []clientv3.Op{clientv3.OpGet(l.key, clientv3.WithKeysOnly()), clientv3.OpGet(from, opts...)}
+	if keeps(req) {
+		ops = append(ops, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithMinCreateRev(l.rev+1), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	}
-	return a.s.client.Txn(ctx).Then(ops...).Commit()
+	return l.s.client.Txn(ctx).Then(ops...).Commit()
 }
 
 // slots finds who is in the way of one of n slots: the last that cannot hold it

@@ -48,7 +48,7 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// TestDeletedKey: a key that somebody deletes by hand is missed by the next renewal.
+// TestDeletedKey: a key that somebody deletes by hand is missed by the next renewal, and by the release.
 func TestDeletedKey(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
@@ -57,6 +57,11 @@ func TestDeletedKey(t *testing.T) {
 	m.ctl("del", g.key)
 	if _, err := g.Renew(t.Context(), time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Renew = %v; want ErrLost", err)
+	}
+	g = take(t, s, request("deploy"))
+	m.ctl("del", g.key)
+	if err := g.Release(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Release = %v; want ErrLost", err)
 	}
 }
 
@@ -306,11 +311,9 @@ func TestForeignKeysHideNobody(t *testing.T) {
 	release(t, g)
 	release(t, w.granted(patience))
 	foreign(100)
-	g = nil
-	if got, err := s.Acquire(t.Context(), request("deploy")); err != nil {
+	got, err := s.Acquire(t.Context(), request("deploy"))
+	if err != nil {
 		t.Fatalf("Acquire = %v", err)
-	} else {
-		g = got.(*grant)
 	}
 	for _, req := range []*driver.Request{{}, {Shared: true}, {Slots: 2}} {
 		again := request("deploy")
@@ -319,7 +322,7 @@ func TestForeignKeysHideNobody(t *testing.T) {
 			t.Errorf("TryAcquire = %v; want ErrHeld", err)
 		}
 	}
-	release(t, g)
+	release(t, got)
 }
 
 // TestRejoinWithoutLease: the etcd lease of a waiter that rejoins ends before it has
@@ -328,18 +331,20 @@ func TestRejoinWithoutLease(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
 	s := openStore(t, m.url())
-	a, fail := s.attempt(t.Context(), request("deploy"))
-	if fail != nil {
-		t.Fatal(fail.err)
+	req := request("deploy")
+	req.Queue = true
+	l, err := s.newLease(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := s.client.Revoke(t.Context(), a.id); err != nil {
+	if _, err := s.client.Revoke(t.Context(), l.named); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	queued := true
-	if g, fail := a.wait(ctx, &queued, &driver.Outage{}); fail == nil || !fail.gone {
-		t.Errorf("wait = %v, %+v; want that the place is gone", g, fail)
+	req.Handle = l
+	if ans, err := s.Ask(ctx, req); err != nil || !ans.Granted || ans.Handle == l {
+		t.Errorf("Ask = %+v, %v; want it granted with another etcd lease", ans, err)
 	}
 }
 

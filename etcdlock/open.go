@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/participant"
 )
 
 // Options are the settings of a client on an etcd cluster. The zero value is
@@ -102,7 +103,7 @@ func NewDriver(ctx context.Context, url string, opts *Options) (driver.Driver, e
 		s.Close()
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
-	return s, nil
+	return participant.New(s, nil), nil
 }
 
 // NewDriverFor is NewDriver for a client of the caller's, which it never closes.
@@ -121,7 +122,7 @@ func NewDriverFor(client *clientv3.Client, opts *Options) (driver.Driver, error)
 		s.Close()
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
-	return s, nil
+	return participant.New(s, nil), nil
 }
 
 // orDefault returns a copy: a client may connect long after Open, and the caller may have changed
@@ -141,9 +142,7 @@ func newStore(opts *Options) (*store, error) {
 		prefix:    cmp.Or(opts.Prefix, defaultPrefix),
 		connect:   cmp.Or(opts.ConnectTimeout, defaultConnect),
 		spares:    make(map[int64][]*backing),
-		grants:    make(map[string]*grant),
-		ids:       make(map[string]bool),
-		keys:      make(map[string]bool),
+		backed:    make(map[clientv3.LeaseID]*lease),
 		tainted:   make(map[clientv3.LeaseID]bool),
 		doubts:    make(chan struct{}, 1),
 		contended: make(map[string]bool),
@@ -173,10 +172,10 @@ func (s *store) start(ctx context.Context) error {
 	if conn == nil {
 		return fmt.Errorf("a client without a connection: %w", errors.ErrUnsupported)
 	}
-	s.leases, s.kv = pb.NewLeaseClient(conn), pb.NewKVClient(conn)
+	s.backings, s.kv = pb.NewLeaseClient(conn), pb.NewKVClient(conn)
 	for state := connectivity.Idle; s.links != nil && state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.TransientFailure { // of all members, if there are several
-			return s.unrecorded(ctx, s.dialError(rctx, conn)).err
+			return s.refusal(ctx, s.dialError(rctx, conn))
 		}
 		conn.Connect()
 		if !conn.WaitForStateChange(rctx, state) {
@@ -185,11 +184,11 @@ func (s *store) start(ctx context.Context) error {
 	}
 	if s.session != nil { // the first request tells whether the password is right
 		if err := s.session.renew(rctx, conn, 0, nil); err != nil {
-			return s.unrecorded(ctx, err).err
+			return s.refusal(ctx, err)
 		}
 	}
 	if _, err := s.client.Get(rctx, s.layout.head, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); err != nil {
-		return s.unrecorded(ctx, err).err
+		return s.refusal(ctx, err)
 	}
 	if s.throughProxy(rctx) {
 		return fmt.Errorf("%s: this is etcd's grpc-proxy, which answers renewals by itself: connect to the members of the cluster, or through etcd gateway: %w",
@@ -197,6 +196,14 @@ func (s *store) start(ctx context.Context) error {
 	}
 	s.work.Go(s.reconcile)
 	return nil
+}
+
+// refusal returns why the cluster cannot be used.
+func (s *store) refusal(ctx context.Context, err error) error {
+	if f := s.failure(ctx, err, false); ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, f)
+	}
+	return ctx.Err()
 }
 
 // throughProxy reports whether an etcd grpc-proxy answers. One that has an address to advertise,

@@ -48,13 +48,13 @@ type proof struct {
 	err       error
 }
 
-// prove reads the key of g, without its value, and the news of its end, in one
+// prove reads the key of l, without its value, and the news of its end, in one
 // linearizable read that is sent after prove was called. It returns a *LostError if
 // the key is gone.
-func (g *grant) prove(ctx context.Context) (*proof, error) {
-	p := &proof{key: g.key, broken: g.s.brokenKey(g.lease), done: make(chan struct{})}
+func (l *lease) prove(ctx context.Context) (*proof, error) {
+	p := &proof{key: l.key, broken: l.s.brokenKey(l.id), done: make(chan struct{})}
 	p.deadline, _ = ctx.Deadline()
-	g.s.proofs.add(p, g.s.readProofs)
+	l.s.proofs.add(p, l.s.readProofs)
 	select {
 	case <-p.done:
 	case <-ctx.Done():
@@ -63,7 +63,7 @@ func (g *grant) prove(ctx context.Context) (*proof, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	return p, g.check(p.own, p.news)
+	return p, l.check(p.own, p.news)
 }
 
 // reader reads for a batch, and returns how to fill in what it has read for one of it.

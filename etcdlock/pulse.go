@@ -104,7 +104,7 @@ func (p *pulse) stream(s *store) *stream {
 		p.now = st
 		go func() {
 			defer cancel()
-			err := st.run(ctx, s.leases)
+			err := st.run(ctx, s.backings)
 			p.mu.Lock()
 			p.now = nil
 			p.mu.Unlock()

@@ -4,6 +4,7 @@ package etcdlock
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -40,6 +41,11 @@ func (q queue) holders() int {
 		n++
 	}
 	return n
+}
+
+// find returns where in q the key is, or -1.
+func (q queue) find(key string) int {
+	return slices.IndexFunc(q, func(e entry) bool { return string(e.kv.Key) == key })
 }
 
 // with reports whether leases of the kinds of e and f can be held together.

@@ -18,11 +18,10 @@ import (
 // key of the holder once more, as it is. So nothing is there that would have to be taken
 // away, whatever becomes of the two, and a waiter of another library is heard, too.
 type recall struct {
-	place  place
 	rev    int64 // of the cluster, when the name was granted
 	behind bool  // others were waiting then
 
-	stop context.CancelFunc // of the watch; nil if there is none. store.mu guards it
+	stop context.CancelFunc // of the watch
 
 	mu sync.Mutex // guards the fields below
 	// Of the holder's key, as it was seen last.
@@ -44,9 +43,6 @@ func (q queue) kept() *mvccpb.KeyValue {
 	return nil
 }
 
-// Recalls implements driver.Recaller.
-func (s *store) Recalls() bool { return true }
-
 // askBack tells the client of a lease, which may only keep it, that somebody was refused
 // because of it. Value, etcd lease and create revision of the key stay what they are. That
 // is a hint: if it fails nobody hears of it.
@@ -62,43 +58,36 @@ func (s *store) askBack(ctx context.Context, kv *mvccpb.KeyValue) {
 		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).Commit()
 }
 
-func (a *attempt) recall() *recall {
-	return &recall{place: a.place, rev: a.seen, behind: a.behind, value: a.record.String(), lease: int64(a.id), mod: a.rev}
+// newRecall begins to listen for l, whose grant has seen what was there. store.mu is held.
+func (l *lease) newRecall(seen *looked) *recall {
+	r := &recall{rev: seen.rev, behind: seen.behind, value: l.record.String(), lease: int64(l.backing.id), mod: l.rev}
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(l.s.ctx)
+	if l.s.ctx.Err() == nil {
+		l.s.work.Go(func() {
+			for ctx.Err() == nil {
+				if l.overhear(ctx, r); ctx.Err() == nil {
+					l.s.tell(missed(map[string]bool{l.name: true}))
+					sleep(ctx, rewatch)
+				}
+			}
+		})
+	}
+	return r
 }
 
 // end ends the watch. store.mu is held.
 func (r *recall) end() {
-	if r != nil && r.stop != nil {
+	if r != nil {
 		r.stop()
-		r.stop = nil
 	}
-}
-
-// OnWanted implements driver.Recallable.
-func (g *grant) OnWanted(f func(driver.Recall)) {
-	s := g.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g.recall == nil || g.ended || g.loss.Err() != nil || s.ctx.Err() != nil {
-		return
-	}
-	var ctx context.Context
-	ctx, g.recall.stop = context.WithCancel(s.ctx)
-	s.work.Go(func() {
-		for ctx.Err() == nil {
-			if g.overhear(ctx, f); ctx.Err() == nil {
-				go f(driver.Unheard)
-				s.sleep(ctx, nil, rewatch)
-			}
-		}
-	})
 }
 
 // overhear watches the keys of the name until that fails. It watches from now on, as waiters
 // do, and then looks what has come since the name was granted, if anything has.
-func (g *grant) overhear(ctx context.Context, f func(driver.Recall)) {
-	s, r := g.s, g.recall
-	from, to := r.place.all()
+func (l *lease) overhear(ctx context.Context, r *recall) {
+	s := l.s
+	from, to := l.place.all()
 	// On a stream of their own, these keep no waiter's watch waiting.
 	wctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(s.watching(s.ctx), "pawl-keeps", "1"))
 	defer cancel()
@@ -117,23 +106,25 @@ func (g *grant) overhear(ctx context.Context, f func(driver.Recall)) {
 				return
 			}
 			for _, kv := range there.Kvs {
-				g.hear(kv, f)
+				l.hear(r, kv)
 			}
 		}
 		for _, ev := range resp.Events {
-			g.hear(ev.Kv, f)
+			l.hear(r, ev.Kv)
 		}
 	}
 }
 
 // hear acts on a key of the name that was put, and may have been seen before.
-func (g *grant) hear(kv *mvccpb.KeyValue, f func(driver.Recall)) {
-	if string(kv.Key) == g.key {
-		if kv.CreateRevision == g.rev && g.recall.hear(kv) {
-			go f(driver.Asks)
+func (l *lease) hear(r *recall, kv *mvccpb.KeyValue) {
+	e := driver.Event{Kind: driver.Wanted, Name: l.name, Lease: l.id}
+	if string(kv.Key) == l.key {
+		if kv.CreateRevision == l.rev && r.hear(kv) {
+			l.s.tell(e)
 		}
-	} else if _, ok := g.s.parse(kv); ok && kv.CreateRevision > g.recall.rev {
-		go f(driver.Waits)
+	} else if _, ok := l.s.parse(kv); ok && kv.CreateRevision > r.rev {
+		e.Waits = true
+		l.s.tell(e)
 	}
 }
 

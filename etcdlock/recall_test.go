@@ -29,13 +29,13 @@ func keepRequest(name string) *driver.Request {
 	return req
 }
 
-func keep(t testing.TB, s *store, req *driver.Request) *ear {
+func keep(t testing.TB, s *half, req *driver.Request) *ear {
 	t.Helper()
 	return listen(take(t, s, req))
 }
 
-func listen(g driver.Grant) *ear {
-	e := &ear{g.(*grant), make(chan driver.Recall, 1000)}
+func listen(g *grant) *ear {
+	e := &ear{g, make(chan driver.Recall, 1000)}
 	e.OnWanted(func(how driver.Recall) { e.told <- how })
 	return e
 }
@@ -55,7 +55,7 @@ func (e *ear) hears(t testing.TB, want driver.Recall) {
 }
 
 // silent checks that the grant was told nothing, up to now: it hears of a waiter next.
-func (e *ear) silent(t testing.TB, s *store, name string) {
+func (e *ear) silent(t testing.TB, s *half, name string) {
 	t.Helper()
 	w := wait(t, s, request(name))
 	select {
@@ -72,7 +72,7 @@ func (e *ear) silent(t testing.TB, s *store, name string) {
 }
 
 // refusedBy asks for a name that is held, and returns whether its client may keep it.
-func refusedBy(t testing.TB, s *store, name string) bool {
+func refusedBy(t testing.TB, s *half, name string) bool {
 	t.Helper()
 	_, err := s.TryAcquire(t.Context(), request(name))
 	var held *driver.HeldError
@@ -87,9 +87,9 @@ func refusedBy(t testing.TB, s *store, name string) bool {
 func TestKeepIdleBeforeTheWatch(t *testing.T) {
 	t.Parallel()
 	m := startServer(t)
-	for how, come := range map[driver.Recall]func(s *store, name string){
-		driver.Waits: func(s *store, name string) { wait(t, s, request(name)) },
-		driver.Asks:  func(s *store, name string) { refusedBy(t, s, name) },
+	for how, come := range map[driver.Recall]func(s *half, name string){
+		driver.Waits: func(s *half, name string) { wait(t, s, request(name)) },
+		driver.Asks:  func(s *half, name string) { refusedBy(t, s, name) },
 	} {
 		a, b := openStore(t, m.url()), openStore(t, m.url())
 		name := fmt.Sprint("deploy ", how)
@@ -196,7 +196,7 @@ func TestKeepIdleBehind(t *testing.T) {
 	second := wait(t, b, request("deploy"))
 	release(t, held)
 	g := first.granted(patience)
-	if _, others := g.(*grant).Reserved(); !others {
+	if _, others := g.Reserved(); !others {
 		t.Error("nobody is said to wait")
 	}
 	release(t, g)

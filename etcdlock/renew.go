@@ -3,7 +3,9 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -26,37 +28,48 @@ type flight struct {
 	err   error
 }
 
-// Renew implements driver.Grant.
-func (g *grant) Renew(ctx context.Context, ttl time.Duration) (driver.Instant, error) {
-	if err := g.over(); err != nil {
-		return 0, err
+// Renew implements driver.Store. A ttl that no lease can have asks only whether the lease is there.
+func (s *store) Renew(ctx context.Context, ref driver.Ref, ttl time.Duration) (r driver.Renewal, err error) {
+	l, _ := ref.Handle.(*lease)
+	switch {
+	case l == nil:
+		r.Since, err = s.renewOther(ctx, ref, ttl)
+	case l.over() != nil:
+		return r, cmp.Or(lostBy(l.over()), &driver.LostError{Reason: driver.Gone})
+	case ttl < driver.MinTTL:
+		_, err = l.prove(ctx)
+	default:
+		if r.Since, err = l.renew(ctx, seconds(ttl)); err == nil {
+			l.showOnce(ctx)
+			l.renewing.Lock()
+			r.Kept = seconds(ttl) < l.backing.seconds
+			l.renewing.Unlock()
+		}
 	}
-	since, err := g.renew(ctx, seconds(ttl))
-	if err == nil {
-		g.showOnce(ctx)
-		return since, nil
+	switch {
+	case err == nil, lostBy(err) != nil, errors.Is(err, errors.ErrUnsupported):
+		return r, err
+	case l != nil && lostBy(l.over()) != nil:
+		return r, l.over()
 	}
-	if lost := g.over(); lost != nil {
-		return 0, lost
-	}
-	return 0, g.s.unrecorded(ctx, err).err
+	return r, s.failure(ctx, err, false)
 }
 
-func (g *grant) renew(ctx context.Context, secs int64) (driver.Instant, error) {
-	g.renewing.Lock()
-	if secs > g.backing.seconds || g.dirty {
-		defer g.renewing.Unlock()
-		g.writes++ // what is under way does not count any more: the key may be bound to another etcd lease
-		rctx, cancel := g.s.inTime(ctx, g.backing)
+func (l *lease) renew(ctx context.Context, secs int64) (driver.Instant, error) {
+	l.renewing.Lock()
+	if secs > l.backing.seconds || l.dirty {
+		defer l.renewing.Unlock()
+		l.writes++ // what is under way does not count any more: the key may be bound to another etcd lease
+		rctx, cancel := l.s.inTime(ctx, l.backing)
 		defer cancel()
-		since, err := g.rewrite(rctx, secs)
+		since, err := l.rewrite(rctx, secs)
 		if err == nil {
-			g.told = since
+			l.told = since
 		}
 		return since, err
 	}
-	f := g.fly()
-	g.renewing.Unlock()
+	f := l.fly()
+	l.renewing.Unlock()
 	err := error(nil)
 	select {
 	case <-f.done:
@@ -64,71 +77,60 @@ func (g *grant) renew(ctx context.Context, secs int64) (driver.Instant, error) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	g.renewing.Lock()
-	defer g.renewing.Unlock()
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
 	if err == nil {
-		g.told = max(g.told, f.since)
+		l.told = max(l.told, f.since)
 		return f.since, nil
 	}
-	if since := g.backing.since; since > g.told { // an earlier flight has arrived
-		g.told = since
+	if since := l.backing.since; since > l.told { // an earlier flight has arrived
+		l.told = since
 		return since, nil
 	}
 	return 0, err
 }
 
-// fly begins a flight. If there are too many it returns one that does not end. g.renewing is held.
-func (g *grant) fly() *flight {
+// fly begins a flight. If there are too many it returns one that does not end. l.renewing is held.
+func (l *lease) fly() *flight {
 	f := &flight{done: make(chan struct{})}
-	if g.flights == maxFlights {
+	if l.flights == maxFlights {
 		return f
 	}
-	b, writes, beside := *g.backing, g.writes, g.flights
-	g.flights++
-	if !g.s.background(func() {
-		ctx, cancel := context.WithTimeout(g.s.ctx, b.time())
+	b, writes, beside := *l.backing, l.writes, l.flights
+	l.flights++
+	if !l.s.background(func() {
+		ctx, cancel := context.WithTimeout(l.s.ctx, b.time())
 		defer cancel()
-		err := g.verify(ctx, &b, beside)
-		g.renewing.Lock()
-		defer g.renewing.Unlock()
-		g.flights--
+		err := l.verify(ctx, &b, beside)
+		l.renewing.Lock()
+		defer l.renewing.Unlock()
+		l.flights--
 		switch {
-		case err == nil && g.writes != writes:
+		case err == nil && l.writes != writes:
 			err = errUnproven
-		case err == nil && b.since > g.backing.since:
-			g.backing.since, g.backing.asked, g.backing.term = b.since, b.asked, b.term
+		case err == nil && b.since > l.backing.since:
+			l.backing.since, l.backing.asked, l.backing.term = b.since, b.asked, b.term
 		}
 		f.since, f.err = b.since, err
 		close(f.done)
 	}) {
-		g.flights--
+		l.flights--
 		f.err = errClosed
 		close(f.done)
 	}
 	return f
 }
 
-// background runs f in a goroutine that Close waits for, unless the store is closed.
-func (s *store) background(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		return false
-	}
-	s.work.Go(f)
-	return true
-}
-
 // verify renews b by a keepalive and proves it by a read. See backing. Beside is how many other
 // renewals of the lease are under way.
-func (g *grant) verify(ctx context.Context, b *backing, beside int) error {
+func (l *lease) verify(ctx context.Context, b *backing, beside int) error {
 	for range maxProofs {
-		err := b.keepAlive(ctx, g.s, beside)
+		err := b.keepAlive(ctx, l.s, beside)
 		known := !unknownLease(err)
 		if err != nil && known {
 			return err
 		}
-		p, err := g.proveInTime(ctx, b)
+		p, err := l.proveInTime(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -139,10 +141,10 @@ func (g *grant) verify(ctx context.Context, b *backing, beside int) error {
 	return errUnproven
 }
 
-func (g *grant) proveInTime(ctx context.Context, b *backing) (*proof, error) {
-	ctx, cancel := g.s.inTime(ctx, b)
+func (l *lease) proveInTime(ctx context.Context, b *backing) (*proof, error) {
+	ctx, cancel := l.s.inTime(ctx, b)
 	defer cancel()
-	return g.prove(ctx)
+	return l.prove(ctx)
 }
 
 // inTime bounds a request of a renewal. An answer that takes longer than a third of the TTL

@@ -89,14 +89,14 @@ func TestRequestEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit time.Duration // of the caller's context; 0: none
-		end   func(s *store, cancel func())
+		end   func(s *half, cancel func())
 		want  error
 	}{
-		{"no deadline", 0, func(_ *store, cancel func()) { cancel() }, context.Canceled},
-		{"no deadline, closed", 0, func(s *store, _ func()) { s.Close() }, context.Canceled},
-		{"a late deadline", late, func(_ *store, cancel func()) { cancel() }, context.Canceled},
-		{"a late deadline, closed", late, func(s *store, _ func()) { s.Close() }, context.Canceled},
-		{"a deadline soon", soon, func(*store, func()) {}, context.DeadlineExceeded},
+		{"no deadline", 0, func(_ *half, cancel func()) { cancel() }, context.Canceled},
+		{"no deadline, closed", 0, func(s *half, _ func()) { s.Close() }, context.Canceled},
+		{"a late deadline", late, func(_ *half, cancel func()) { cancel() }, context.Canceled},
+		{"a late deadline, closed", late, func(s *half, _ func()) { s.Close() }, context.Canceled},
+		{"a deadline soon", soon, func(*half, func()) {}, context.DeadlineExceeded},
 	} {
 		s := openStore(t, m.url())
 		parent, cancel := context.WithCancel(caller)
@@ -201,4 +201,13 @@ func TestCrowdedName(t *testing.T) {
 	acquire("held again", true, true)
 	acquire("free after that", false, true)
 	acquire("free once more", false, false)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -21,83 +21,85 @@ import (
 // has not changed since we knew it last. And after one of unknown outcome, nothing
 // but another write that has succeeded counts as a renewal: it makes the condition
 // of the late one false.
-func (g *grant) rewrite(ctx context.Context, secs int64) (driver.Instant, error) {
-	b, err := g.another(ctx, max(secs, g.backing.seconds))
+func (l *lease) rewrite(ctx context.Context, secs int64) (driver.Instant, error) {
+	b, err := l.another(ctx, max(secs, l.backing.seconds))
 	if err != nil {
 		return 0, err
 	}
-	if err := g.known(ctx); err != nil {
+	if err := l.known(ctx); err != nil {
 		return 0, err
 	}
-	g.s.mu.Lock()
-	value := g.record.String()
-	g.s.mu.Unlock()
-	resp, err := g.s.txn(ctx, &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: []byte(g.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: g.mod}}},
-		Success: b.bind(g.key, value),
+	l.s.mu.Lock()
+	value := l.record.String()
+	l.s.mu.Unlock()
+	resp, err := l.s.txn(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: []byte(l.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: l.mod}}},
+		Success: b.bind(l.key, value),
 	})
 	if err != nil {
-		g.mod, g.dirty = 0, true
+		l.mod, l.dirty = 0, true
 		return 0, err
 	}
 	if !resp.Succeeded {
-		g.mod, g.dirty = 0, true // unless it is gone
-		if err := g.known(ctx); err != nil {
+		l.mod, l.dirty = 0, true // unless it is gone
+		if err := l.known(ctx); err != nil {
 			return 0, err
 		}
 		return 0, errUnproven
 	}
-	g.mod, g.dirty, g.written = resp.Header.Revision, false, true
-	g.rebound(b)
+	l.mod, l.dirty, l.written = resp.Header.Revision, false, true
+	l.rebound(b)
 	if b.proven(resp.Header.RaftTerm) {
 		return b.since, nil
 	}
-	err = g.verify(ctx, g.backing, 0)
-	return g.backing.since, err
+	err = l.verify(ctx, l.backing, 0)
+	return l.backing.since, err
 }
 
 // another returns a new etcd lease. The one of a rewrite before, which has failed, will do
 // while most of its time is left: on a slow link there may be no time to ask for two.
-func (g *grant) another(ctx context.Context, secs int64) (*backing, error) {
-	if b := g.next; b != nil && b.seconds >= secs && driver.Now().Sub(b.since) < b.time()/3 && !g.newerThan(b) {
+func (l *lease) another(ctx context.Context, secs int64) (*backing, error) {
+	if b := l.next; b != nil && b.seconds >= secs && driver.Now().Sub(b.since) < b.time()/3 && !l.newerThan(b) {
 		return b, nil
 	}
-	b, err := g.s.grantBacking(ctx, secs)
+	b, err := l.s.grantBacking(ctx, secs)
 	if err == nil {
-		g.next = b
+		l.next = b
 	}
 	return b, err
 }
 
 // newerThan reports whether a renewal since b was granted may have been returned. The lease is trusted
 // from that renewal on, with the TTL of the next: b must not replace it, as it ends earlier.
-func (g *grant) newerThan(b *backing) bool { return max(g.told, g.backing.since) > b.since }
+func (l *lease) newerThan(b *backing) bool { return max(l.told, l.backing.since) > b.since }
 
 // rebound notes that b is the backing now, and listens for its mark.
-func (g *grant) rebound(b *backing) {
+func (l *lease) rebound(b *backing) {
 	b.marked = true
-	g.backing, g.next = b, nil
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	if g.s.grants[g.mark] == g {
-		delete(g.s.grants, g.mark)
-		g.s.grants[b.mark] = g
+	l.backing, l.next = b, nil
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	if l.ended == nil {
+		if l.marked != l.named {
+			delete(l.s.backed, l.marked)
+		}
+		l.s.backed[b.id] = l
 	}
-	g.mark = b.mark
+	l.marked = b.id
 }
 
 // known learns the mod revision of the key, and whether it still is there, if a write had
 // an unknown outcome.
-func (g *grant) known(ctx context.Context) error {
-	if g.mod != 0 {
-		g.mod = max(g.mod, g.recall.seen()) // others may have put it, see recall
+func (l *lease) known(ctx context.Context) error {
+	if l.mod != 0 {
+		l.mod = max(l.mod, l.recall.seen()) // others may have put it, see recall
 		return nil
 	}
-	p, err := g.prove(ctx)
+	p, err := l.prove(ctx)
 	if err != nil {
 		return err
 	}
-	g.mod = p.own[0].ModRevision
+	l.mod = p.own[0].ModRevision
 	return nil
 }
 
@@ -105,16 +107,16 @@ func (g *grant) known(ctx context.Context) error {
 // it came. That is for people, so nothing waits long for it or depends on it: a cluster without
 // space refuses it, and keeps leases alive all the same. The key stays bound to its etcd
 // lease, also if the write is carried out late.
-func (g *grant) showOnce(ctx context.Context) {
-	g.renewing.Lock()
-	if g.written {
-		g.renewing.Unlock()
+func (l *lease) showOnce(ctx context.Context) {
+	l.renewing.Lock()
+	if l.written {
+		l.renewing.Unlock()
 		return
 	}
 	done := make(chan struct{})
-	g.written = g.s.background(func() { defer close(done); g.show() })
-	within, began := g.backing.time()/24, g.written
-	g.renewing.Unlock()
+	l.written = l.s.background(func() { defer close(done); l.show() })
+	within, began := l.backing.time()/24, l.written
+	l.renewing.Unlock()
 	if !began {
 		return
 	}
@@ -127,37 +129,37 @@ func (g *grant) showOnce(ctx context.Context) {
 	}
 }
 
-func (g *grant) show() {
-	ctx, cancel := g.s.request(g.s.ctx)
+func (l *lease) show() {
+	ctx, cancel := l.s.request(l.s.ctx)
 	defer cancel()
-	g.renewing.Lock()
-	before := g.mod
-	g.renewing.Unlock()
-	after, err := g.writeRecord(ctx, before)
-	g.renewing.Lock()
-	defer g.renewing.Unlock()
-	if g.mod == before && !g.dirty {
-		g.mod = after
+	l.renewing.Lock()
+	before := l.mod
+	l.renewing.Unlock()
+	after, err := l.writeRecord(ctx, before)
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
+	if l.mod == before && !l.dirty {
+		l.mod = after
 	}
-	g.written = err == nil || refused(err) != nil // refused: or rather, not worth another try
+	l.written = err == nil || refused(err) != nil // refused: or rather, not worth another try
 }
 
 // writeRecord writes the record into the key, which has the given mod revision, or one that is
 // not known if it is 0. It returns the revision that the key has then; 0 if that is not known.
-func (g *grant) writeRecord(ctx context.Context, mod int64) (int64, error) {
+func (l *lease) writeRecord(ctx context.Context, mod int64) (int64, error) {
 	if mod == 0 {
-		p, err := g.prove(ctx)
+		p, err := l.prove(ctx)
 		if err != nil {
 			return 0, err
 		}
 		mod = p.own[0].ModRevision
 	}
-	g.s.mu.Lock()
-	value := g.record.String()
-	g.s.mu.Unlock()
-	resp, err := g.s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(g.key), "=", max(mod, g.recall.seen()))).
-		Then(clientv3.OpPut(g.key, value, clientv3.WithIgnoreLease())).Commit()
+	l.s.mu.Lock()
+	value := l.record.String()
+	l.s.mu.Unlock()
+	resp, err := l.s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(l.key), "=", max(mod, l.recall.seen()))).
+		Then(clientv3.OpPut(l.key, value, clientv3.WithIgnoreLease())).Commit()
 	switch {
 	case err != nil:
 		return 0, err

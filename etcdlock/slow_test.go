@@ -30,6 +30,9 @@ func TestLateProofOfALongLease(t *testing.T) {
 	const ttl = time.Minute
 	m := startServer(t)
 	g := take(t, openStore(t, m.url()), requestFor("deploy", ttl))
+	if !eventually(patience, func() bool { return m.watches() == 1 }) { // else that gives the connection up
+		t.Fatal("nobody listens")
+	}
 	m.Stop()
 	defer m.Cont()
 	time.AfterFunc(requestTimeout*6/5, m.Cont)
@@ -40,7 +43,7 @@ func TestLateProofOfALongLease(t *testing.T) {
 }
 
 // slowStore opens a participant on a link over which a round trip takes so long.
-func slowStore(t *testing.T, trip time.Duration) *store {
+func slowStore(t *testing.T, trip time.Duration) *half {
 	t.Helper()
 	link := drivertest.NewLink(t, startServer(t).Addr)
 	link.Slow(trip / 2)

@@ -4,6 +4,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,25 +15,28 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// store is one participant.
+// store is the wire of one participant. It knows by which etcd leases those of its client are backed, and
+// decides nothing else about them.
 type store struct {
-	client  *clientv3.Client
-	where   string        // the members, for people
-	links   *links        // of our own client; nil if it is the caller's
-	session *session      // of our own client, if it has a user
-	id      string        // of this participant
-	prefix  string        // of all keys but those of locks
-	layout  layout        // of those
-	connect time.Duration // to make a connection
-	leases  pb.LeaseClient
-	kv      pb.KVClient
-	pulses  [pulses]pulse
-	term    atomic.Uint64 // a raft term that an answer to a read has named; see beat
-	rev     atomic.Int64  // the greatest revision that an answer has named; see placed
-	proofs  proofs
-	known   atomic.Pointer[known]
-	limits  limits
-	doubts  chan struct{} // there is something for reconcile
+	driver.Basic
+	client   *clientv3.Client
+	where    string        // the members, for people
+	links    *links        // of our own client; nil if it is the caller's
+	session  *session      // of our own client, if it has a user
+	id       string        // of this participant
+	prefix   string        // of all keys but those of locks
+	layout   layout        // of those
+	connect  time.Duration // to make a connection
+	backings pb.LeaseClient
+	kv       pb.KVClient
+	pulses   [pulses]pulse
+	term     atomic.Uint64 // a raft term that an answer to a read has named; see beat
+	rev      atomic.Int64  // the greatest revision that an answer has named; see placed
+	proofs   proofs
+	known    atomic.Pointer[known]
+	limits   limits
+	doubts   chan struct{} // there is something for reconcile
+	tell     func(driver.Event)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -41,94 +45,67 @@ type store struct {
 	mu     sync.Mutex // guards the fields below
 	ear    bool       // the listener runs
 	spares map[int64][]*backing
-	grants map[string]*grant // by mark
-	ids    map[string]bool   // of leases of this participant that are there, or may be
-	keys   map[string]bool   // that they have, or may have; see reconcile
+	// Leases that are there, or may be, by the etcd leases that back them now or did when they came.
+	backed map[clientv3.LeaseID]*lease
 	// Etcd leases that must not be used again.
 	tainted map[clientv3.LeaseID]bool
 	// Names for which somebody was in the way last; see isContended.
 	contended map[string]bool
 }
 
-var (
-	_ driver.Queuer    = (*store)(nil)
-	_ driver.Inspector = (*store)(nil)
-	_ driver.Recaller  = (*store)(nil)
-)
-
-// Guarantees implements driver.Driver.
-func (s *store) Guarantees() driver.Guarantees {
-	return driver.Guarantees{
-		Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
-		Shared: !s.layout.mixed, Slots: !s.layout.mixed, // the other library knows neither
+// Caps implements driver.Store.
+func (s *store) Caps() driver.Caps {
+	return driver.Caps{
+		Guarantees: driver.Guarantees{
+			Fencing: true, FIFO: true, CrossHost: true, Expiry: true, SurvivesRestart: true,
+			Shared: !s.layout.mixed, Slots: !s.layout.mixed, // the other library knows neither
+		},
+		Queue: true, Shows: true, Keeps: true, Adopts: true, LongerTTL: true,
 	}
 }
 
-// TryAcquire implements driver.Driver. It does not overtake those who wait.
-func (s *store) TryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	if !s.first(req.Lease) {
-		q, err := s.queue(ctx, req.Name)
-		if err != nil {
-			return nil, err
-		}
-		return nil, &driver.HeldError{Info: q.info(req.Name)}
-	}
-	return s.only(req.Lease)(s.tryAcquire(ctx, req))
-}
+// Listen implements driver.Store.
+func (s *store) Listen(f func(driver.Event)) { s.tell = f }
 
-// first reports whether an attempt is no repetition of one that is there, or may be:
-// there must not be two. Nobody else makes it, so it is enough to know it here.
-func (s *store) first(lease string) bool {
+// own notes that l is about to make its key, unless its etcd lease must not be used any more.
+func (s *store) own(l *lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.ids[lease]
-	s.ids[lease] = true
-	return !known
+	if s.tainted[l.named] {
+		return false
+	}
+	s.backed[l.named] = l
+	return true
 }
 
-// only passes on how an attempt has ended. If nothing is there it can be repeated.
-func (s *store) only(lease string) func(driver.Grant, error) (driver.Grant, error) {
-	return func(g driver.Grant, err error) (driver.Grant, error) {
-		if g == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.ids, lease)
+// disown notes that nothing of l is there any more, because of why.
+func (s *store) disown(l *lease, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.ended == nil {
+		l.ended = why
+	}
+	l.sight.close()
+	l.recall.end()
+	for _, id := range []clientv3.LeaseID{l.named, l.marked} {
+		if s.backed[id] == l {
+			delete(s.backed, id)
 		}
-		return g, err
 	}
 }
 
-func (s *store) tryAcquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	for {
-		a, fail := s.attempt(ctx, req)
-		if fail != nil {
-			return nil, fail.err
-		}
-		g, fail := a.try(ctx)
-		switch {
-		case fail == nil:
-			return g, nil
-		case !fail.gone || a.known:
-			s.askBack(ctx, fail.kept)
-			return a.undo(fail)
-		}
-		// The spare had gone. The next one, or a new one.
-		s.disown(a.key)
-	}
-}
-
-// usable returns why a request must not even be begun.
-func (s *store) usable(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+// background runs f in a goroutine that Close waits for, unless the store is closed.
+func (s *store) background(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
-		return unavailable(errClosed)
+		return false
 	}
-	return nil
+	s.work.Go(f)
+	return true
 }
 
-// Close implements driver.Driver.
+// Close implements driver.Store.
 func (s *store) Close() error {
 	if s.ctx.Err() != nil {
 		return nil
@@ -144,4 +121,16 @@ func (s *store) Close() error {
 	}
 	s.work.Wait()
 	return err
+}
+
+// missed returns an event that says that events about these names may have been lost.
+func missed(names map[string]bool) driver.Event {
+	return driver.Event{Kind: driver.Missed, Concerns: func(name string) bool { return names[name] }}
+}
+
+// lostBy returns err as a *LostError, or nil if it is none.
+func lostBy(err error) *driver.LostError {
+	var lost *driver.LostError
+	errors.As(err, &lost)
+	return lost
 }

@@ -124,11 +124,11 @@ func inTime(t *testing.T, try func(ttl time.Duration) (shown bool)) {
 }
 
 // keepAlive is one keepalive of the lease behind g, at the server that s is connected to.
-func keepAlive(t *testing.T, s *store, g *grant) error {
+func keepAlive(t *testing.T, s *half, g *grant) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return g.backing.keepAlive(ctx, s, 0)
+	return g.backing.keepAlive(ctx, s.store, 0)
 }
 
 // TestStuckLeaderAnswers is the control of TestStuckLeader: what a renewal would be
@@ -180,7 +180,7 @@ func TestStuckLeaderReadsElsewhere(t *testing.T) {
 		first, rest := leader(t, ms)
 		a, b := openStore(t, urlOf(rest...)), openStore(t, urlOf(rest...))
 		g := take(t, a, requestFor("deploy", ttl))
-		a.leases = openStore(t, first.url()).leases
+		a.backings = openStore(t, first.url()).backings
 		if stuck, _, _ := stuckLeader(t, ms); stuck != first {
 			return false
 		}
@@ -264,15 +264,15 @@ func TestStuckLeaderCostsNoLease(t *testing.T) {
 	s := openStore(t, urlOf(ms...))
 	first, _ := leader(t, ms)
 	g := take(t, s, requestFor("deploy", time.Minute))
-	wire := s.leases
-	s.leases = openStore(t, first.url()).leases // that is where the stream leads to
+	wire := s.backings
+	s.backings = openStore(t, first.url()).backings // that is where the stream leads to
 	if _, err := g.Renew(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if stuck, _, _ := stuckLeader(t, ms); stuck != first {
 		t.Fatal("the leader has changed before the test began")
 	}
-	s.leases = wire
+	s.backings = wire
 	old := s.term.Load()
 	if !eventually(patience, func() bool { // a read at one of the others tells of the new term
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -284,7 +284,7 @@ func TestStuckLeaderCostsNoLease(t *testing.T) {
 	}
 	renewed := func() bool {
 		b := *g.backing
-		return b.keepAlive(t.Context(), s, 0) == nil && b.term == s.term.Load() // one that runs beside another has a stream of its own
+		return b.keepAlive(t.Context(), s.store, 0) == nil && b.term == s.term.Load() // one that runs beside another has a stream of its own
 	}
 	if !eventually(patience, renewed) {
 		t.Error("the lease cannot be renewed, although two members of three are well")

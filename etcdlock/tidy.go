@@ -34,7 +34,7 @@ func (s *store) reconcile() {
 		case <-s.ctx.Done():
 			return
 		}
-		s.sleep(s.ctx, nil, wait)
+		sleep(s.ctx, wait)
 		s.tidy()
 	}
 }
@@ -84,7 +84,9 @@ func (s *store) tidyLease(id clientv3.LeaseID) {
 func (s *store) stray(key string, id clientv3.LeaseID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keys[key] {
+	// Keys are named after the etcd lease that the lease began with.
+	named, _ := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 16, 64)
+	if l := s.backed[clientv3.LeaseID(named)]; l != nil && l.key == key {
 		return false
 	}
 	s.tainted[id] = true
@@ -103,23 +105,4 @@ func (s *store) sweep(ctx context.Context, key string, id clientv3.LeaseID) {
 	_, _ = s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", resp.Kvs[0].ModRevision)).
 		Then(clientv3.OpDelete(key)).Commit() // if not now, the next round finds it
-}
-
-// own notes that somebody is about to make a key, unless its etcd lease must not be used
-// any more.
-func (s *store) own(key string, id clientv3.LeaseID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tainted[id] {
-		return false
-	}
-	s.keys[key] = true
-	return true
-}
-
-// disown notes that a key is nobody's any more.
-func (s *store) disown(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.keys, key)
 }

@@ -40,8 +40,8 @@ func TestStrays(t *testing.T) {
 	release(t, next)
 	release(t, held)
 	release(t, w.granted(patience))
-	if len(a.keys) > 0 {
-		t.Errorf("it takes these for its own: %v", a.keys)
+	if len(a.backed) > 0 {
+		t.Errorf("it takes these for its own: %v", a.backed)
 	}
 	nothingLeft(t, b)
 }

@@ -2,7 +2,12 @@
 
 package etcdlock
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/storekit"
+)
 
 // The cluster counts its changes, and a token is the number of the one that made the
 // key, its create revision, with room behind it: for reserved more tokens of the same
@@ -41,15 +46,15 @@ func checkOrder(rev, seen int64) error {
 	if rev > seen {
 		return nil
 	}
-	return fmt.Errorf("etcdlock: revision %d: the cluster had counted %d before, and has gone back to an older state, as after a restore from a backup: "+
-		"restore it with etcdutl snapshot restore --bump-revision, or lower the tokens that the resources remember and restart the clients", rev, seen)
+	return storekit.OfKind(driver.ErrDisagree, fmt.Errorf("etcdlock: revision %d: the cluster had counted %d before, and has gone back to an older state, as after a restore from a backup: "+
+		"restore it with etcdutl snapshot restore --bump-revision, or lower the tokens that the resources remember and restart the clients", rev, seen))
 }
 
 // checkRevision returns an error for a revision that is no token.
 func checkRevision(rev int64) error {
 	if rev < 0 || rev > maxRevision {
-		return fmt.Errorf("etcdlock: revision %d: the cluster has counted more changes than tokens have room for: "+
-			"move the locks to a new cluster, and then lower the tokens that the resources remember", rev)
+		return storekit.OfKind(driver.ErrDisagree, fmt.Errorf("etcdlock: revision %d: the cluster has counted more changes than tokens have room for: "+
+			"move the locks to a new cluster, and then lower the tokens that the resources remember", rev))
 	}
 	return nil
 }

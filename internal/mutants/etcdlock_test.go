@@ -6,28 +6,27 @@ func init() {
 	etcd := func(name, file, old, new, test string) {
 		mutants = append(mutants, mutant{name: "etcd: " + name, file: "etcdlock/" + file, old: old, new: new, pkg: "etcdlock", test: test})
 	}
-	etcd("an adopted lease is renewed by the key of the next one", "adopt.go",
-		"if len(resp.Kvs) != 1 || resp.Kvs[0].CreateRevision != a.rev {", "if len(resp.Kvs) != 1 {", "TestConformance/adopted-release-spares-the-successor")
+	etcd("a lease of another client is any that holds the name", "adopt.go",
+		"e.kind != \"\" && e.record.Lease == ref.Lease", "e.kind != \"\"", "TestConformance/adopted-release-spares-the-successor")
 	etcd("a keepalive is believed", "renew.go",
-		"\t\tp, err := g.proveInTime(ctx, b)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif known && b.proven(p.term) {",
+		"\t\tp, err := l.proveInTime(ctx, b)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif known && b.proven(p.term) {",
 		"\t\tif known {\n\t\t\tb.since = b.asked", "TestStuckLeader")
 	etcd("a renewal ends with its caller", "renew.go",
-		"context.WithTimeout(g.s.ctx, b.time())", "context.WithTimeout(g.s.ctx, b.time()/3)", "TestRenewalGoesOn")
+		"context.WithTimeout(l.s.ctx, b.time())", "context.WithTimeout(l.s.ctx, b.time()/3)", "TestRenewalGoesOn")
 	etcd("a keepalive for an etcd lease that was replaced counts", "renew.go",
-		"err == nil && g.writes != writes", "err == nil && g.writes != writes && false", "TestRewriteBesideRenewal")
+		"err == nil && l.writes != writes", "err == nil && l.writes != writes && false", "TestRewriteBesideRenewal")
 	etcd("a read in another term proves a keepalive", "backing.go",
 		"if term == b.term {", "if true {", "TestStuckLeaderReadsElsewhere")
-	etcd("what was given up is deleted only", "grant.go",
-		"if _, err := s.client.Revoke(rctx, g.backing.id); err != nil && !unknownLease(err) {",
-		"if _, err := s.client.Delete(rctx, g.key); err != nil {", "TestLateCreate")
+	etcd("what was given up is deleted only", "end.go",
+		"l.s.client.Revoke(rctx, l.named)", "l.s.client.Delete(rctx, l.key)", "TestLateCreate")
 	etcd("a write of unknown outcome is forgotten", "renew.go",
-		"|| g.dirty {", "{", "TestLateExtend")
-	etcd("a release that found nothing is one", "grant.go",
-		"if resp.Deleted == 0 && !again {", "if false {", "TestConformance/late-release-says-lost")
-	etcd("a lease whose release found nothing leaves a spare", "grant.go",
-		"if resp.Deleted > 0 && !again {", "if !again {", "TestBrokenLeavesNoSpare")
-	etcd("a release that may be carried out late leaves a spare", "grant.go",
-		"if resp.Deleted > 0 && !again {", "if resp.Deleted > 0 {", "TestLateRelease")
+		"|| l.dirty {", "{", "TestLateExtend")
+	etcd("a release that found nothing is one", "end.go",
+		"found = resp.Deleted > 0", "found = resp.Deleted >= 0", "TestDeletedKey")
+	etcd("a lease whose release found nothing leaves a spare", "end.go",
+		"if found && !again && !doubt {", "if !again && !doubt {", "TestBrokenLeavesNoSpare")
+	etcd("a release that may be carried out late leaves a spare", "end.go",
+		"if found && !again && !doubt {", "if found && !doubt {", "TestLateRelease")
 	etcd("reserved tokens are others' too", "token.go",
 		"return uint64(rev) << tokenBits", "return uint64(rev)", "TestConformance/reserved-tokens-go-to-no-other-grant")
 	etcd("revisions that are no tokens are used", "token.go",
@@ -36,30 +35,30 @@ func init() {
 		"now.Sub(b.since) < ttl/freshPart", "true", "TestFresh")
 	etcd("a keepalive without a proof makes a spare fresh", "backing.go",
 		"return b.since == b.asked && now.Sub(b.since)", "return now.Sub(max(b.since, b.asked))", "TestFresh")
-	etcd("a spare that has gone is a failure", "store.go",
-		"case !fail.gone || a.known:", "case fail.err != nil:", "TestSpareThatIsGone")
-	etcd("a repeated attempt is another", "store.go",
-		"s.ids[lease] = true", "s.ids[lease] = false", "TestRepeatedAttempt")
+	etcd("a spare that has gone is a failure", "ask.go",
+		"} else if l.fresh {", "} else {", "TestSpareThatIsGone")
+	etcd("a repeated attempt is another", "ask.go",
+		"again := l != nil && l.over() == nil", "again := false", "TestRepeatedAttempt")
 	etcd("each lease has a key of its own", "keys.go",
 		"kind + \"/\" + hex(int64(backing))", "kind + \"/\" + hex(int64(backing)) + req.Lease", "TestKeysAreUsedAgain")
 	etcd("a key that is gone is not missed", "look.go",
-		"if len(own) != 1 || own[0].CreateRevision != a.rev {", "if len(own) > 1 {", "TestExpiryWhileWaiting")
+		"if len(own) != 1 || own[0].CreateRevision != l.rev {", "if len(own) > 1 {", "TestExpiryWhileWaiting")
 	etcd("a waiter trusts what it saw before its watch", "watch.go",
-		"\tcase !w.looked:\n\t\treturn w.ready\n", "", "TestReleaseBeforeTheWatch")
-	etcd("others are not in the way", "attempt.go",
+		"if resp.Created {", "if false {", "TestReleaseBeforeTheWatch")
+	etcd("others are not in the way", "ask.go",
 		"pb.Compare_LESS, rev+1)", "pb.Compare_GREATER, -1)", "TestConformance/one-holder-at-a-time")
 	etcd("names with a slash are names of others", "keys.go",
 		"escaper = strings.NewReplacer(\"%\", \"%25\", \"/\", \"%2F\")", "escaper = strings.NewReplacer(\"%\", \"%25\")", "FuzzKeys")
 	etcd("dead connections are kept", "links.go",
 		"driver.Now().Sub(sent) < silence {", "true {", "TestDeadConnection")
-	etcd("nobody listens", "grant.go",
-		"g.s.listen()", "_ = g.s.listen", "TestRevoked")
+	etcd("nobody listens", "ask.go",
+		"\tl.s.listen()", "\t_ = l.s.listen", "TestRevoked")
 	etcd("a full server has refused what it says it has", "errors.go",
-		"if f.maybe = errors.Is(err, rpctypes.ErrNoSpace); f.maybe {", "if false {", "TestFullServer")
-	etcd("a join that may be carried out late is forgotten", "attempt.go",
-		"g.late = a.id", "_ = a.id", "TestLateRejoin")
+		"f.Maybe = writes && h.err == rpctypes.ErrNoSpace", "f.Maybe = false", "TestFullServer")
+	etcd("a join that may be carried out late is forgotten", "end.go",
+		"if err == nil && doubt {", "if err == nil && doubt && false {", "TestLateRejoin")
 	etcd("what went between look and count wakes nobody", "watch.go",
-		"!w.count(l) && there", "(!w.count(l) || true) && there", "TestCountAfterLook")
+		"return true, w.count(seen)", "return true, w.count(seen) && false", "TestCountAfterLook")
 	etcd("keepalives go on to a member that is behind", "pulse.go",
 		"if b.resp.Header.RaftTerm < term {", "if term = 0; b.resp.Header.RaftTerm < term {", "TestStuckLeaderCostsNoLease")
 	etcd("trust counts from the answer to a keepalive", "pulse.go",
@@ -67,10 +66,10 @@ func init() {
 	etcd("trust counts from the making of an etcd lease", "backing.go",
 		"since: now, asked: now, mark", "since: max(now, driver.Now()), asked: max(now, driver.Now()), mark", "TestTrustFromSending")
 	etcd("a late write binds the key to another etcd lease", "rewrite.go",
-		"[]*pb.Compare{{Key: []byte(g.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: g.mod}}}",
-		"[]*pb.Compare{created(g.key, \"\", pb.Compare_EQUAL, g.rev)}", "TestLateRewrite")
+		"[]*pb.Compare{{Key: []byte(l.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: l.mod}}}",
+		"[]*pb.Compare{created(l.key, \"\", pb.Compare_EQUAL, l.rev)}", "TestLateRewrite")
 	etcd("an etcd lease that is older than a renewal replaces what was renewed", "rewrite.go",
-		" && !g.newerThan(b)", "", "TestExtendAfterRenewal")
+		" && !l.newerThan(b)", "", "TestExtendAfterRenewal")
 	etcd("reads without an answer keep the others waiting", "proof.go",
 		"time.AfterFunc(requestTimeout,", "time.AfterFunc(time.Hour,", "TestLateProofsMakeRoom")
 	etcd("a grpc-proxy is taken for a member", "open.go",
@@ -92,11 +91,15 @@ func init() {
 	etcd("seconds are rounded down", "keys.go",
 		"(ttl + time.Second - 1) / time.Second", "ttl / time.Second", "TestFractionsOfSeconds")
 	etcd("a renewal depends on what is shown", "rewrite.go",
-		"g.written = err == nil || refused(err) != nil // refused: or rather, not worth another try", "g.dirty = err != nil", "TestFullServerKeepsLeases")
+		"l.written = err == nil || refused(err) != nil // refused: or rather, not worth another try", "l.dirty = err != nil", "TestFullServerKeepsLeases")
 	etcd("what nobody owns is left", "tidy.go",
 		"s.sweep(ctx, string(key), id)", "_ = s.sweep", "TestStrays")
 	etcd("what somebody owns is swept", "tidy.go",
-		"if s.keys[key] {", "if false {", "TestStrays")
+		"l != nil && l.key == key {", "l != nil && false {", "TestStrays")
+	etcd("what undoes a lease ends the next one", "end.go",
+		"(!how.Doubt || l.isSpared())", "!how.Doubt", "TestLateUndo")
+	etcd("a place in the queue is forgotten when a look fails", "ask.go",
+		"errors.As(err, &f) && l.rev != 0", "errors.As(err, &f) && false", "TestConformance/slots-are-never-exceeded-when-waiters-give-up")
 	etcd("an etcd lease with strays is used again", "tidy.go",
 		"	s.tainted[id] = true\n	for secs, all := range s.spares {", "	for secs, all := range map[int64][]*backing{} {", "TestStrays")
 	etcd("locks of the concurrency package are not seen", "layout.go",

@@ -57,19 +57,19 @@ func init() {
 		mutants = append(mutants, m)
 	}
 	for _, m := range []mutant{
-		{name: "etcd: whoever wants what is kept does not say so", file: "etcdlock/store.go", old: "\t\t\ts.askBack(ctx, fail.kept)\n", new: "", test: "TestKeepIdleAsk"},
+		{name: "etcd: whoever wants what is kept does not say so", file: "etcdlock/ask.go", old: "\t\t\t\tl.s.askBack(ctx, q.kept())\n", new: "", test: "TestKeepIdleAsk"},
 		{name: "etcd: an ask binds the key to nothing", file: "etcdlock/recall.go", old: "clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease()", new: "clientv3.WithIgnoreValue()", test: "TestKeepIdleAsk"},
 		{name: "etcd: an ask empties the record", file: "etcdlock/recall.go", old: "clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease()", new: "clientv3.WithIgnoreLease()", test: "TestKeepIdleAsk"},
 		{name: "etcd: a late ask is for the next lease", file: "etcdlock/recall.go", old: `If(clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)).`, new: `If().`, test: "TestKeepIdleLateAsk"},
-		{name: "etcd: an ask makes a renewal fail", file: "etcdlock/rewrite.go", old: "g.mod = max(g.mod, g.recall.seen())", new: "g.mod = max(g.mod, 0)", test: "TestKeepIdleAsk"},
+		{name: "etcd: an ask makes a renewal fail", file: "etcdlock/rewrite.go", old: "l.mod = max(l.mod, l.recall.seen())", new: "l.mod = max(l.mod, 0)", test: "TestKeepIdleAsk"},
 		{name: "etcd: Break waits for those who ask", file: "etcdlock/inspect.go", old: `clientv3.Compare(clientv3.LeaseValue(string(victim.kv.Key)), "=", clientv3.LeaseID(victim.kv.Lease))`, new: `clientv3.Compare(clientv3.ModRevision(string(victim.kv.Key)), "=", victim.kv.ModRevision)`, test: "TestBreakWhileAsked"},
-		{name: "etcd: a waiter is not heard", file: "etcdlock/recall.go", old: "ok && kv.CreateRevision > g.recall.rev", new: "ok && false", test: "TestKeepIdleBeforeTheWatch"},
+		{name: "etcd: a waiter is not heard", file: "etcdlock/recall.go", old: "ok && kv.CreateRevision > r.rev", new: "ok && false", test: "TestKeepIdleBeforeTheWatch"},
 		{name: "etcd: what comes before the watch is not heard", file: "etcdlock/recall.go", old: "resp.Created && resp.Header.Revision > r.rev", new: "resp.Created && false", test: "TestKeepIdleBeforeTheWatch"},
-		{name: "etcd: what is kept is kept unheard", file: "etcdlock/recall.go", old: "go f(driver.Unheard)", new: "_ = driver.Unheard", test: "TestKeepIdleWatchIsCut"},
+		{name: "etcd: what is kept is kept unheard", file: "etcdlock/recall.go", old: "\t\t\t\t\tl.s.tell(missed(map[string]bool{l.name: true}))\n", new: "", test: "TestKeepIdleWatchIsCut"},
 		{name: "etcd: a keeper asks itself", file: "etcdlock/recall.go", old: "string(kv.Value) == r.value && kv.Lease == r.lease", new: "kv.Lease == r.lease", test: "TestKeepIdleOwnWrites"},
 		{name: "etcd: a renewal is an ask", file: "etcdlock/recall.go", old: "string(kv.Value) == r.value && kv.Lease == r.lease", new: "string(kv.Value) == r.value", test: "TestKeepIdleOwnWrites"},
-		{name: "etcd: what others wait for is kept", file: "etcdlock/wait.go", old: "a.seen, a.behind = l.rev, l.behind", new: "a.seen = l.rev", test: "TestKeepIdleBehind"},
-		{name: "etcd: nothing is kept", file: "etcdlock/grant.go", old: "g.recall == nil || g.recall.behind", new: "true", test: "TestKeepIdleManyWant"},
+		{name: "etcd: what others wait for is kept", file: "etcdlock/look.go", old: "seen.behind = len(", new: "_ = len(", test: "TestKeepIdleBehind"},
+		{name: "etcd: nothing is kept", file: "etcdlock/lease.go", old: "l.recall == nil || l.recall.behind", new: "true", test: "TestKeepIdleManyWant"},
 		{name: "etcd: a keeper watches for ever", file: "etcdlock/recall.go", old: "\t\tr.stop()\n", new: "\t\t_ = r.stop\n", test: "TestKeepIdleEndsWatches"},
 	} {
 		m.pkg = "etcdlock"

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var errReleased = errors.New("etcdlock: released")
+
+// End implements driver.Store. What may not be granted, or may yet be put, is undone by revoking its etcd lease:
+// that deletes its keys, and refuses them if they come later.
+func (s *store) End(ctx context.Context, ref driver.Ref, how driver.End) (found bool, err error) {
+	l, _ := ref.Handle.(*lease)
+	switch {
+	case l == nil && (how.Unsure || how.Doubt): // nothing of it is there
+		return false, nil
+	case l == nil:
+		return s.endOther(ctx, ref)
+	case l.over() != nil && (!how.Doubt || l.isSpared()):
+		return false, l.broken(ctx, lostBy(l.over()))
+	case how.Unsure || !l.held || l.over() != nil:
+		if err := l.revoke(ctx); err != nil {
+			return false, s.failure(ctx, err, false)
+		}
+		found := l.rev != 0 && l.over() == nil
+		s.disown(l, errReleased)
+		return found, nil
+	}
+	return l.release(ctx, how.Doubt)
+}
+
+func (l *lease) isSpared() bool {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	return l.spared
+}
+
+// revoke ends the etcd lease, and with it what is or will be bound to it.
+func (l *lease) revoke(ctx context.Context) error {
+	rctx, cancel := l.s.request(ctx)
+	defer cancel()
+	_, err := l.s.client.Revoke(rctx, l.named)
+	if unknownLease(err) {
+		return nil
+	}
+	return err
+}
+
+// release deletes the key. Nobody else makes a key of this name for as long as l has its etcd lease, and
+// so what is deleted is its own.
+func (l *lease) release(ctx context.Context, doubt bool) (found bool, err error) {
+	s := l.s
+	s.mu.Lock()
+	again := l.asked
+	l.recall.end()
+	s.mu.Unlock()
+	rctx, cancel := s.request(ctx)
+	defer cancel()
+	resp, err := s.delete(rctx, l.key)
+	if err == nil && doubt {
+		err = l.revoke(ctx)
+	}
+	if err != nil {
+		s.mu.Lock()
+		l.asked = true
+		s.mu.Unlock()
+		s.doubt()
+		return false, s.failure(ctx, err, true)
+	}
+	found = resp.Deleted > 0
+	var lost *driver.LostError
+	if !found && !again {
+		_, err := l.prove(rctx)
+		lost = lostBy(err)
+	}
+	s.disown(l, errReleased)
+	// A request that had no answer may be carried out late: nobody must make a key of that
+	// name again, which it would delete.
+	if found && !again && !doubt {
+		l.reuse()
+	}
+	return found, l.broken(ctx, lost)
+}
+
+// broken returns lost if it says who has ended the lease, and takes the news of that away. That the lease is
+// not there is no error.
+func (l *lease) broken(ctx context.Context, lost *driver.LostError) error {
+	if lost == nil || lost.Reason != driver.Broken {
+		return nil
+	}
+	rctx, cancel := l.s.request(ctx)
+	defer cancel()
+	_, _ = l.s.client.Delete(rctx, l.s.brokenKey(l.id)) // if not now, it goes with the etcd lease
+	return lost
+}
+
+// reuse keeps the etcd lease for another lease, if no request that could bind
+// something to it may still be under way.
+func (l *lease) reuse() {
+	if !l.renewing.TryLock() {
+		return
+	}
+	defer l.renewing.Unlock()
+	if !l.dirty && l.flights == 0 {
+		l.s.spare(l)
+	}
+}
