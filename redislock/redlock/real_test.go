@@ -37,8 +37,12 @@ func openSlow(t testing.TB, f fleet, opts *Options, trip time.Duration) *partici
 		p.links = append(p.links, link)
 		addrs = append(addrs, link.Addr())
 	}
+	own := *opts
+	if trip > 0 { // a connection is given up after a quarter of TTL: trip and what a busy machine adds
+		own.TTL, own.NodeTimeout = own.MaxTTL, own.MaxTTL/10
+	}
 	var err error
-	if p.Driver, err = NewDriver(context.Background(), "redlock://"+strings.Join(addrs, ","), opts); err != nil {
+	if p.Driver, err = NewDriver(context.Background(), "redlock://"+strings.Join(addrs, ","), &own); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
