@@ -19,7 +19,7 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	h, err := s.try(ctx, req)
 	switch {
 	case err == nil:
-		return h.granted(), nil
+		return h.answer(), nil
 	case err != errBusy:
 		return driver.Answer{}, failed(err)
 	case !req.Queue:
@@ -35,17 +35,6 @@ func (s *store) Ask(ctx context.Context, req *driver.Request) (driver.Answer, er
 	}
 	leases.Store(key{s, req.Lease}, p)
 	return p.look(ctx, req)
-}
-
-// granted is the answer to the first request for h that is granted.
-func (h *hold) granted() driver.Answer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.listening {
-		h.listening = true
-		go h.listen()
-	}
-	return h.answer()
 }
 
 // look tries to get the lock for the head of the queue. It sees to it that the waiter looks again when the waiter
@@ -79,7 +68,7 @@ func (p *place) look(ctx context.Context, req *driver.Request) (driver.Answer, e
 		// The ticket goes after the hold is visible: the next one in the queue wakes
 		// and finds us there.
 		p.end()
-		return h.granted(), nil
+		return h.answer(), nil
 	case err != errBusy:
 		return ans, trouble(err)
 	case len(ws) == 0:

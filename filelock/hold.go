@@ -26,7 +26,6 @@ type hold struct {
 	st        state
 	inherited bool // a child process may have the files too
 	recall    bool // somebody has asked for the lease back, or the lock file is gone
-	listening bool // for that
 	ended     bool
 }
 
@@ -163,9 +162,10 @@ func (h *hold) read() (err error) {
 	return nil
 }
 
-// known makes h known to this process.
+// known makes h known to this process, and to others that ask for it back.
 func (h *hold) known() *hold {
 	leases.Store(key{h.store, h.st.rec.Lease}, h)
+	go h.listen()
 	return h
 }
 

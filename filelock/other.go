@@ -42,6 +42,8 @@ func (s *store) attemptTogether(context.Context, *driver.Request, bool) (*hold, 
 	return nil, errors.ErrUnsupported
 }
 
+func (h *hold) listen() {}
+
 func (s *store) lined(string) bool { return false }
 
 func (s *store) waiters(string) []driver.Waiter { return nil }
