@@ -52,7 +52,7 @@ func TestDeadlock(t *testing.T) {
 			waits("a lock", "b")
 			doctor := w.pawl("doctor", "-s", url)
 			<-doctor.done
-			if got := strings.Join(strings.Fields(doctor.stdout()), " "); !strings.Contains(got, `WARNING these wait for each other, for ever: `) ||
+			if got := strings.Join(strings.Fields(doctor.stdout()), " "); !strings.Contains(got, `WARNING a deadlock, these wait for each other: `) ||
 				!strings.Contains(got, ` waits for "b", which `) || !strings.Contains(got, ` waits for "a lock", which `) || !strings.Contains(got, "-> end one of them, or its lock: pawl break 'a lock' --lease ") {
 				t.Errorf("doctor: %s", got)
 			}

@@ -177,7 +177,7 @@ func TestNestedSameName(t *testing.T) {
 	w := newWorld(t)
 	p := w.pawl("run", "x", "--", w.exe, "run", "y", "--", w.exe, "run", "x", "true")
 	p.end(exit.Busy)
-	if got := p.stderr(); !strings.Contains(got, `pawl: busy: "x": you hold it yourself, in the surrounding pawl run (pid `) {
+	if got := p.stderr(); !strings.Contains(got, `pawl: busy: "x": the surrounding pawl run already holds it (pid `) {
 		t.Errorf("stderr %q", got)
 	}
 	w.pawl("run", "x", "--", w.exe, "run", "-s", "file://"+w.dir+"/other", "x", "true").end(0)

@@ -61,7 +61,7 @@ func TestWaitForServer(t *testing.T) {
 	wait := func(words ...string) *proc { return w.pawl(append([]string{"wait", "x", "-s", store}, words...)...) }
 	closed := wait("-w", "50ms")
 	closed.end(exit.Unavailable)
-	if got := closed.stderr(); !strings.Contains(got, "waited 50ms in vain; the server has just started") || !strings.Contains(got, "pawl bless") {
+	if got := closed.stderr(); !strings.Contains(got, "not free after 50ms; the server has just started") || !strings.Contains(got, "pawl bless") {
 		t.Errorf("in quarantine stderr is %q", got)
 	}
 	waits := wait()

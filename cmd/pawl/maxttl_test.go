@@ -45,7 +45,7 @@ func TestMaxTTL(t *testing.T) {
 	raise := w.pawl("max-ttl", "-s", store, "2m")
 	raise.end(0)
 	says(raise.stdout(), "the longest --ttl is 2m0s, set by")
-	says(raise.stderr(), "pawl: warning: programs without ?max_ttl=2m0s in their URL are refused from now on")
+	says(raise.stderr(), "pawl: warning: from now on, programs whose URL lacks ?max_ttl=2m0s are refused when they start")
 	again := w.pawl("max-ttl", "-s", store+"?max_ttl=2m", "2m")
 	again.end(0)
 	if again.stderr() != "" {

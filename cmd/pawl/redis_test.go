@@ -180,7 +180,7 @@ func TestNewRedis(t *testing.T) {
 	once(busy, `pawl: unavailable: "deploy": `)
 	busy = run("-q", "--wait", "1500ms", "deploy", "true")
 	busy.end(exit.Unavailable)
-	once(busy, `pawl: unavailable: "deploy": waited 1.5s in vain; `)
+	once(busy, `pawl: unavailable: "deploy": not free after 1.5s; `)
 	quiet := run("-q", "deploy", "true")
 	waits := run("deploy", "sh", "-c", holdUntil)
 	w.until("the waiter is told", func() bool { return waits.stderr() != "" })

@@ -70,7 +70,7 @@ func (a *Args) Check(fs *pflag.FlagSet) error {
 		a.Wait = 0
 	}
 	if len(a.Why) > 512 || strings.ContainsRune(a.Why, 0) {
-		return exit.Usage("--why is longer than 512 bytes, or contains a NUL", "say it shorter")
+		return exit.Usage("--why is longer than 512 bytes, or contains a NUL", "use a shorter text without NUL")
 	}
 	if a.TTL < driver.MinTTL {
 		return exit.Usage(fmt.Sprintf("--ttl %v is too short", a.TTL),
@@ -85,7 +85,7 @@ func (a *Args) CheckKind(fs *pflag.FlagSet) error {
 		return exit.Usage("--shared and --slots contradict each other", "use one of them")
 	}
 	if fs.Changed("slots") && a.Slots < 1 {
-		return exit.Usage(fmt.Sprintf("--slots %d: so many cannot have the lock", a.Slots), "use 1 or more")
+		return exit.Usage(fmt.Sprintf("--slots %d is too few", a.Slots), "use 1 or more")
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (s *Session) silent(e pawl.Event) {
 func (s *Session) stepped(e pawl.Event) {
 	what, so := "forward", "locks may have ended early"
 	if e.Step < 0 {
-		what, so = "back", "locks of crashed holders last for so much longer, unless they are broken"
+		what, so = "back", "locks of crashed holders last that much longer, unless they are broken"
 	}
 	text := fmt.Sprintf("the clock of %s was set %s by %v: %s", e.Server, what, e.Step.Abs().Round(time.Millisecond), so)
 	s.Tell(Event{Event: "clock", Error: text})

@@ -172,7 +172,7 @@ func (s *Session) refused(err error) error {
 	case errors.As(err, &closed):
 		return s.closedFailure(closed.Left, "")
 	case errors.As(err, &dead):
-		return exit.Fail(exit.Busy, fmt.Sprintf("%q: %v", s.Name, dead), "take these locks in one order everywhere, or wait all the same with --wait-in-deadlock")
+		return exit.Fail(exit.Busy, fmt.Sprintf("%q: %v", s.Name, dead), "take these locks in the same order everywhere, or use --wait-in-deadlock to wait anyway")
 	case errors.As(err, &held):
 		if s.canWait {
 			show = "wait for it with --wait 5m, or " + show
@@ -184,7 +184,7 @@ func (s *Session) refused(err error) error {
 
 // inVain returns the failure when the time to wait is over.
 func (s *Session) inVain(err error) error {
-	waited := fmt.Sprintf("waited %v in vain; ", s.Wait)
+	waited := fmt.Sprintf("not free after %v; ", s.Wait)
 	if s.quarantine() > 0 {
 		return s.closedFailure(s.quarantine(), waited)
 	}
@@ -202,7 +202,7 @@ func (s *Session) inVain(err error) error {
 }
 
 func (s *Session) closedFailure(left time.Duration, before string) error {
-	return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s, as leases that it has forgotten may last so long", s.Name, before, waiting.ClosedFor(left)),
+	return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s%s: leases that it may have forgotten have to end first", s.Name, before, waiting.ClosedFor(left)),
 		fmt.Sprintf("wait with --wait %v, or, if nobody can hold a lock, see: pawl bless --help", (left+time.Minute-1).Truncate(time.Minute)))
 }
 

@@ -58,8 +58,8 @@ func bless(a *cli.App, yes bool) error {
 			return exit.Fail(exit.Config, fmt.Sprintf("a store of kind %q forgets no leases: it need not be blessed", u.Scheme),
 				"name another one with --store redis://HOST")
 		case !yes:
-			return exit.Usage("two can hold the same lock unless every lease that the server may have forgotten has ended",
-				"if so, give the same command with --yes; see pawl bless --help")
+			return exit.Usage("--yes is missing: if a program still holds a lease that the server has forgotten, two will hold the same lock",
+				"add --yes if you know that no program holds one; see pawl bless --help")
 		}
 		return bless(ctx, u)
 	})

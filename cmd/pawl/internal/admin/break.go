@@ -77,9 +77,9 @@ func (b *breakArgs) check(store string) error {
 		return exit.Usage("say which lease to break: either --lease ID or --force",
 			"see its id with: pawl show "+display.Quote(b.name)+stores.SameStore(store))
 	case strings.TrimSpace(b.why) == "":
-		return exit.Usage("say why: the holder is told", "try: "+again+` --force --why "it hangs"`)
+		return exit.Usage("--why is missing: the holder is told", "try: "+again+` --force --why "it hangs"`)
 	case b.wait <= 0:
-		return exit.Usage(fmt.Sprintf("--wait %v is no time to wait", b.wait), "try: "+again+" --wait 30s")
+		return exit.Usage(fmt.Sprintf("--wait %v is not more than 0", b.wait), "try: "+again+" --wait 30s")
 	}
 	return nil
 }
@@ -187,11 +187,11 @@ func (b *breakArgs) failure(ctx context.Context, s *stores.Store, err error) err
 	case errors.Is(err, pawl.ErrHeld):
 		return exit.Fail(exit.Busy, fmt.Sprintf("that lease is not the holder: %q is %s", b.name, heldErr(err)), look)
 	case errors.Is(err, context.DeadlineExceeded):
-		text := fmt.Sprintf("%q was not let go within %v", b.name, b.wait)
+		text := fmt.Sprintf("%q was not released within %v", b.name, b.wait)
 		if e := new(pawl.Error); errors.As(err, &e) { // the store knows more
 			text += ": " + strings.TrimSuffix(e.Err.Error(), ": "+context.DeadlineExceeded.Error())
 		}
-		return exit.Fail(exit.Busy, text, "the holder has been asked and may still let go: "+look)
+		return exit.Fail(exit.Busy, text, "the holder has been asked and may still release it: "+look)
 	}
 	return exit.OfStore(err, s.URL.String())
 }

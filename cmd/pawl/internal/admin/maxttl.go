@@ -46,7 +46,7 @@ renewed no more, and waited for until they have ended.`,
 			}
 			ttl, err := cli.ParseDuration(args[0])
 			if err != nil || ttl < driver.MinTTL {
-				return exit.Usage(fmt.Sprintf("%q is no duration that a lease can have", display.Shorten(args[0], 40)), "try: pawl max-ttl -s redis://HOST 5m")
+				return exit.Usage(fmt.Sprintf("%q is not a TTL", display.Shorten(args[0], 40)), "try: pawl max-ttl -s redis://HOST 5m")
 			}
 			return setMaxTTL(a, ttl)
 		},
@@ -73,7 +73,7 @@ func setMaxTTL(a *cli.App, ttl time.Duration) error {
 		return err
 	}
 	if u.Refused(ttl) {
-		fmt.Fprintln(a.Stderr, display.Printable(fmt.Sprintf("pawl: warning: programs without ?max_ttl=%v in their URL are refused from now on, and it is not in this one; those that run go along", ttl)))
+		fmt.Fprintln(a.Stderr, display.Printable(fmt.Sprintf("pawl: warning: from now on, programs whose URL lacks ?max_ttl=%v are refused when they start, and this URL lacks it; programs that run already adopt it", ttl)))
 	}
 	return showMaxTTL(a, context.Background())
 }

@@ -51,7 +51,7 @@ may notice.`,
 		Args: cli.Args(0, 0, "try: pawl bench --store redis://localhost:6379"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if each <= 0 || each > time.Minute {
-				return exit.Usage(fmt.Sprintf("--for %v is no time to measure", each), "use something like 2s, at most 1m")
+				return exit.Usage(fmt.Sprintf("--for %v is not between 0 and 1m", each), "use something like 2s")
 			}
 			return measure(a, cmd.Context(), each)
 		},

@@ -47,7 +47,7 @@ func ConnectFlag(fs *pflag.FlagSet, d *time.Duration) {
 func NoStore(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"store", "connect-timeout"} {
 		if cmd.Flags().Changed(name) {
-			return exit.Usage(cmd.CommandPath()+" asks no store", "leave --"+name+" out")
+			return exit.Usage(cmd.CommandPath()+" uses no store", "remove --"+name)
 		}
 	}
 	return nil

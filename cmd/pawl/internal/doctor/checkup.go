@@ -50,7 +50,7 @@ func millis(t time.Duration) float64 {
 // what is left of that is the time to get an answer.
 func tripFinding(median, slowest time.Duration, expiry bool) driver.Finding {
 	round := func(t time.Duration) time.Duration { return t.Round(max(t/100, time.Microsecond)) }
-	f := driver.Finding{Check: "round trip", Text: fmt.Sprintf("a round trip takes %v, the slowest of some %v", round(median), round(slowest))}
+	f := driver.Finding{Check: "round trip", Text: fmt.Sprintf("a round trip takes %v, the slowest took %v", round(median), round(slowest))}
 	if !expiry {
 		return f
 	}
@@ -86,7 +86,7 @@ func (d *doctor) grants(ctx context.Context) {
 		d.tell(limitFinding(state, longest, d.trip))
 	}
 	if state.Closed == "" {
-		d.tell(driver.Finding{Check: "quarantine", Text: "no restart keeps the store from granting leases"})
+		d.tell(driver.Finding{Check: "quarantine", Text: "the store is not in quarantine"})
 		switch {
 		case refused: // as a grant would be, for the reason that was told
 		case state.MaxTTL == "": // a grant would set it, for all programs that come later

@@ -48,7 +48,7 @@ func Command(a *cli.App) *cobra.Command {
 		Args: cli.Args(0, 0, "try: pawl doctor --store redis://HOST"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.long <= 0 {
-				return exit.Usage(fmt.Sprintf("--long %v is no time", d.long), "use something like 24h")
+				return exit.Usage(fmt.Sprintf("--long %v is not more than 0", d.long), "use something like 24h")
 			}
 			return d.run(cmd.Context())
 		},

@@ -117,7 +117,7 @@ func take(a *cli.App, s *acquire.Session) (int, error) {
 		return 0, err
 	}
 	if out, ok := a.Stdout.(*os.File); ok && display.ClosedOutput(out) {
-		return 0, exit.Fail(exit.System, "stdout is closed, and nobody would learn the id of the lease", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(s.Name)))
+		return 0, exit.Fail(exit.System, "stdout is closed, so the id of the lease would be lost", fmt.Sprintf("use: got=$(pawl acquire %s)", display.Quote(s.Name)))
 	}
 	lease, err := s.Acquire()
 	if err != nil {

@@ -83,9 +83,9 @@ func (h *holdArgs) checkHold() error {
 	again := "pawl hold " + display.Quote(h.Name) + stores.SameStore(h.Store)
 	switch {
 	case h.holdFor <= 0:
-		return exit.Usage("say for how long: a lock that somebody forgets stays locked", "try: "+again+` --for 10m --why "maintenance"`)
+		return exit.Usage("--for is missing: it limits how long a forgotten lock stays locked", "try: "+again+` --for 10m --why "maintenance"`)
 	case strings.TrimSpace(h.Why) == "":
-		return exit.Usage("say why: whoever meets the lock is told", "try: "+again+` --for 10m --why "maintenance"`)
+		return exit.Usage("--why is missing: it is shown to everyone who finds the lock taken", "try: "+again+` --for 10m --why "maintenance"`)
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (r *adoption) ours(ctx context.Context, s *stores.Store) error {
 	if i < 0 || info.Holders[i].Command == waiting.AcquireCommand { // or it has just ended, which the store tells
 		return nil
 	}
-	return exit.Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire: its process renews it, and is not told when it ends; %s", r.name, display.HeldBy(info)),
+	return exit.Usage(fmt.Sprintf("%q: this lease was not taken by pawl acquire, and its own process renews it; %s", r.name, display.HeldBy(info)),
 		"end it with: pawl break "+display.Quote(r.name)+s.Flag+" --lease "+r.lease+" --why TEXT")
 }
 
@@ -215,8 +215,8 @@ func (r *adoption) failure(ctx context.Context, s *stores.Store, err error) erro
 	case errors.As(err, new(*exit.Failure)):
 		return err
 	case errors.As(err, &closed):
-		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s, and may not know how this lease has ended", r.name, waiting.ClosedFor(closed.Left)),
-			"the time that was printed before still holds; then try again")
+		return exit.Fail(exit.Unavailable, fmt.Sprintf("%q: %s, and may have forgotten how this lease ended", r.name, waiting.ClosedFor(closed.Left)),
+			"until the time that was printed before the lease is held; then try again")
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.Fail(exit.Config, strings.TrimSuffix(exit.Plain(err), ": "+errors.ErrUnsupported.Error()), "use a shorter --ttl, or a longer one with pawl acquire")
 	case !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrReleased):
@@ -229,5 +229,5 @@ func (r *adoption) failure(ctx context.Context, s *stores.Store, err error) erro
 	if info, err := s.Inspect(ctx, r.name); err == nil && len(info.Holders) > 0 {
 		text += "; " + display.HeldBy(info)
 	}
-	return exit.Fail(exit.Lost, text, "is it one of this name? see: "+s.Show(r.name))
+	return exit.Fail(exit.Lost, text, "check the name and the id: "+s.Show(r.name))
 }

@@ -50,7 +50,7 @@ func slowStore(t *testing.T) (*stores.Store, driver.Driver) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	u, err := stores.Parse("mem:")
+	u, err := stores.Parse("mem://test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,8 @@ func Surrounding(info *pawl.Info, inner string) error {
 	}
 	for _, h := range info.Holders {
 		if slices.ContainsFunc(Held(), func(outer driver.Hold) bool { return outer.Lease == h.Lease }) {
-			return exit.Fail(exit.Busy, fmt.Sprintf("%q: you hold it yourself, in the surrounding pawl run (pid %d)", info.Name, h.PID),
-				"use another name, or leave the inner "+inner+" out")
+			return exit.Fail(exit.Busy, fmt.Sprintf("%q: the surrounding pawl run already holds it (pid %d)", info.Name, h.PID),
+				"use another name, or remove the inner "+inner)
 		}
 	}
 	return nil

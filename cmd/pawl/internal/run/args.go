@@ -82,7 +82,7 @@ func (a *runArgs) parse(args []string) error {
 	}
 	words := fs.Args()
 	if len(words) == 0 {
-		return exit.Usage("no name and no command", "try: pawl "+a.Verb+" deploy -- make deploy")
+		return exit.Usage("the name and the command are missing", "try: pawl "+a.Verb+" deploy -- make deploy")
 	}
 	dash := fs.ArgsLenAtDash() == 0
 	a.Name, words = words[0], words[1:]

@@ -123,7 +123,7 @@ func (r *runner) once(path string) (int, error) {
 		left := least.Sub(driver.Now())
 		why := r.keeps(status, left)
 		if why != "" && left > waiting.Patience {
-			r.Note(fmt.Sprintf("pawl: the command has ended; %q is kept for %v (%s), a signal gives it back", r.Name, driver.ForPeople(left), why))
+			r.Note(fmt.Sprintf("pawl: the command has ended; %q is kept for %v (%s), a signal releases it", r.Name, driver.ForPeople(left), why))
 		}
 		if why != "" {
 			_ = r.Keep(lease, least) // release tells of a loss

@@ -133,7 +133,7 @@ func (s *supervisor) clear(then string) string {
 	if s.Store.Guarantees().Expiry {
 		return left
 	}
-	s.Warn(fmt.Sprintf("some processes of the command do not end; %q stays locked until they do, or pawl gets INT or TERM", s.Name))
+	s.Warn(fmt.Sprintf("some processes of the command do not end; %q stays locked until they end, or until pawl gets INT or TERM", s.Name))
 	if s.job.Gone(s.Signals) {
 		return then
 	}
@@ -214,9 +214,9 @@ func (s *supervisor) cause() error {
 		return err
 	}
 	if s.MaxHold > 0 && time.Since(s.began) > s.MaxHold-s.args.grace-s.args.grace/2 {
-		return fmt.Errorf("%w: the %v of --max-hold are over, but for the last %v, in which the command has to stop (--grace)", pawl.ErrLost, s.MaxHold, driver.ForPeople(s.args.grace))
+		return fmt.Errorf("%w: --max-hold %v ends in %v, and the command has to stop before that (--grace)", pawl.ErrLost, s.MaxHold, driver.ForPeople(s.args.grace))
 	}
-	late := fmt.Errorf("%w: it was not renewed until %v before its end", pawl.ErrLost, driver.ForPeople(s.args.grace))
+	late := fmt.Errorf("%w: it was not renewed, and ends in %v", pawl.ErrLost, driver.ForPeople(s.args.grace))
 	if trouble := s.Trouble(); trouble != nil {
 		return fmt.Errorf("%w (last renewal: %w)", late, trouble)
 	}

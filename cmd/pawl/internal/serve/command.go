@@ -109,7 +109,7 @@ func (f *serveFlags) address() (network, address string, err error) {
 		return "unix", path, nil
 	}
 	if f.breaks && f.token == "" {
-		return "", "", exit.Usage("--allow-break lets everybody on this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
+		return "", "", exit.Usage("--allow-break without a token lets every user of this machine break leases", "add --token-file FILE, or listen at unix:/PATH")
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil || unix {

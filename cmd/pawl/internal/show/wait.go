@@ -167,12 +167,12 @@ func (f *freeing) look(ctx context.Context) (seen, error) {
 
 // inVain returns the failure when the time is over.
 func (f *freeing) inVain(n seen) error {
-	text := fmt.Sprintf("%q: waited %v in vain", f.name, f.wait)
+	text := fmt.Sprintf("%q: not free after %v", f.name, f.wait)
 	switch {
 	case len(n.Info.Holders) > 0:
 		return exit.Fail(exit.Busy, text+"; "+display.HeldBy(n.Info), "wait longer, or see: "+f.store.Show(f.name))
 	case n.Quarantine > 0:
 		return exit.Fail(exit.Unavailable, text+"; "+waiting.ClosedFor(n.Quarantine), "wait longer, or, if nobody can hold a lock, see: pawl bless --help")
 	}
-	return exit.Fail(exit.Busy, text+fmt.Sprintf("; it is being handed over, and %d wait", len(n.Info.Waiters)), "see: "+f.store.Show(f.name))
+	return exit.Fail(exit.Busy, text+fmt.Sprintf("; nobody holds it at this moment, and %d wait", len(n.Info.Waiters)), "see: "+f.store.Show(f.name))
 }

@@ -120,7 +120,7 @@ func Chosen(text string) (*URL, error) {
 // that ends after connect, and says what its error means.
 func Reach(text string, connect time.Duration, f func(context.Context, *URL) error) (*URL, error) {
 	if connect <= 0 {
-		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is no time to connect", connect), "use something like 5s")
+		return nil, exit.Usage(fmt.Sprintf("--connect-timeout %v is not more than 0", connect), "use something like 5s")
 	}
 	nested.RecallPasswords()
 	u, err := Chosen(text)
