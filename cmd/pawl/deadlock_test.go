@@ -39,7 +39,7 @@ func TestDeadlock(t *testing.T) {
 			w.create("go b")
 			b.end(exit.Busy)
 			if got := b.stderr(); !strings.Contains(got, `pawl: busy: "a lock": deadlock: `) ||
-				!strings.Contains(got, `holds "a lock" and waits for "b"; the caller holds "b"; take these locks in one order`) {
+				!strings.Contains(got, `holds "a lock" and waits for "b"; the caller holds "b"; take these locks in the same order`) {
 				t.Errorf("stderr: %s", got)
 			}
 			a.end(0)

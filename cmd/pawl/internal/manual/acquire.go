@@ -146,7 +146,11 @@ func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 // adopter returns the driver of a store whose leases can outlive the process that takes
 // them.
 func adopter(s *stores.Store) (driver.Adopter, error) {
-	if d, ok := s.Driver.(driver.Adopter); ok && s.Guarantees().Expiry {
+	d, ok := s.Driver.(driver.Adopter)
+	if c, caps := s.Driver.(interface{ Caps() driver.Caps }); caps {
+		ok = c.Caps().Adopts
+	}
+	if ok && s.Guarantees().Expiry {
 		return d, nil
 	}
 	return nil, endsWithUs(s.URL.Scheme, "NAME")
