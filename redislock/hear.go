@@ -23,7 +23,7 @@ func (s *store) hear(from conn.Session, message string) {
 		e.Name, _ = s.layout.Name(key)
 		e.Kind, e.Heard = driver.Granted, driver.Now()
 		run := readTerms(&e, terms)
-		if at := s.server.At(key); at != nil && at.Conn == from.By && at.Runs(run) && s.prompt {
+		if at := s.server.At(key); at != nil && at.Runs(run) && s.prompt {
 			e.Grant.Session, e.Grant.Server = session{from, run}, at.Addr
 		}
 	case "first":

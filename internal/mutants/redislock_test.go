@@ -218,7 +218,7 @@ func init() {
 		mutant{name: "a message of any run is trusted", file: "redislock/internal/epoch/moves.go",
 			old: "return run != \"\" && run == s.moves.run", new: "return run != \"\"", pkg: pkg + "/internal/epoch", test: "TestRuns"},
 		mutant{name: "a message of a node that had the slot before is trusted", file: "redislock/hear.go",
-			old: "at.Conn == from.By && ", new: "", pkg: pkg, test: "TestClusterHanded"},
+			old: "at.Runs(run) && ", new: "", pkg: pkg, test: "TestClusterHanded"},
 		mutant{name: "a message that came another way than the look is trusted", file: "redislock/ask.go",
 			old: "session{c.from, by.Run()}", new: "session{conn.Session{}, by.Run()}", pkg: pkg, test: "TestHandedOver"},
 		lua("who is passed over is told that it has the lock", "queue.lua",

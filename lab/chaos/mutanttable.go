@@ -44,7 +44,7 @@ var mutants = map[string]mutant{
 		stores: []string{"cluster"},
 		edits: []edit{
 			{"redislock/lua/queue.lua", "elseif hears(s, client) then", `elseif tell('grant', table.concat({s.lock, digits(upcoming(s.at, s.last)), digits(s.at), s.claim, '-', 0, 0}, ' ')) or hears(s, client) then`},
-			{"redislock/hear.go", "at.Conn == from.By && at.Runs(run) && ", ""},
+			{"redislock/hear.go", "at.Runs(run) && ", ""},
 			{"redislock/hear.go", "session{from, run}", "session{conn.Session{}, run[:0]}"},
 			{"redislock/ask.go", "session{c.from, by.Run()}", "session{conn.Session{}, by.Run()[:0]}"},
 			{"redislock/internal/cluster/subscriptions.go", "if !leads(c.ctx, s) {", "if c.ctx == nil {"},
