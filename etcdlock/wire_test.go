@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package etcdlock
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driver/drivertest"
+	"github.com/pawl-go/pawl/driver/drivertest/wiretest"
+	"github.com/pawl-go/pawl/internal/participant"
+)
+
+// TestWire has one server for all checks but those that restart theirs.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	opts := new(Options)
+	opts.TTL = suiteTTL
+	shared := startServer(t)
+	wiretest.Run(t, wiretest.Harness{
+		Start: func(t testing.TB) wiretest.Service {
+			m := shared
+			if strings.Contains(t.Name(), "restart") {
+				m = startServer(t)
+			}
+			service := drivertest.OverLinks(m.Addr, func(t testing.TB, addr string) driver.Store {
+				d, err := NewDriver(context.Background(), "etcd://"+addr, opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d.(*participant.Participant).Store()
+			})
+			service.Restart = func(testing.TB) { m.restart() }
+			service.Left = func(t testing.TB, prefix string) []string {
+				d := openThrough(t, drivertest.NewLink(t, m.Addr), opts)
+				defer d.Close()
+				return keys(t, d.half, d.prefix+lockPart+escape(prefix))
+			}
+			return service
+		},
+		TTL:      suiteTTL,
+		Parallel: true,
+	})
+}
+
+// TestClients runs real clients on a server.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	wiretest.RunClients(t, drivertest.ClientsOf(t, startServer(t).Addr, func(addr string) (*pawl.Client, error) {
+		return Open(t.Context(), "etcd://"+addr, nil)
+	}))
+}
