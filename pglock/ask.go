@@ -60,16 +60,15 @@ func (s *store) Ask(ctx context.Context, r *driver.Request) (ans driver.Answer, 
 		return ans, err
 	}
 	place, again := r.Handle.(int64)
+	session, deaf := s.ear.state() // before the request is sent
 	// Others would ask in vain for what is kept by a client that never hears that.
-	q := &asking{r, s.records.Of(r, r.Keeps && !s.ear.deaf()), noWait, place}
-	session := s.ear.session() // before the request is sent
+	q := &asking{r, s.records.Of(r, r.Keeps && !errors.Is(deaf, errPooled)), noWait, place}
 	switch {
 	case r.Queue && session != 0:
 		q.wait = hears
+	case r.Queue && driver.FailureOf(deaf).Lasting: // it would poll for ever
+		return ans, deaf
 	case r.Queue:
-		if err := s.ear.refused(); err != nil {
-			return ans, err
-		}
 		q.wait = looks
 	}
 	var a reply

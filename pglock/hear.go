@@ -3,6 +3,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,27 +39,11 @@ type ear struct {
 	cut     context.CancelFunc
 }
 
-func (e *ear) session() session {
+// state returns the connection, or 0 and why the last attempt has failed. With errPooled no message will ever come.
+func (e *ear) state() (session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.is
-}
-
-// deaf reports whether no message will ever come.
-func (e *ear) deaf() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return errors.Is(e.err, errPooled)
-}
-
-// refused returns why there will be no connection as long as nobody changes anything, or nil.
-func (e *ear) refused() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if driver.FailureOf(e.err).Lasting {
-		return e.err
-	}
-	return nil
+	return e.is, e.err
 }
 
 // start starts the listener if it does not run yet.
@@ -138,10 +123,7 @@ const pulse = 5 * time.Second
 func (s *store) listenOnce() (heard bool, err error) {
 	is, ctx, cancel := s.ear.next(s.ctx)
 	defer cancel()
-	config := s.ear.config
-	if config == nil {
-		config = s.pool.config
-	}
+	config := cmp.Or(s.ear.config, s.pool.config)
 	c, err := s.pool.dial(ctx, config, func(_ *pgconn.PgConn, n *pgconn.Notification) { s.hear(is, n.Payload) })
 	if err != nil {
 		return false, dialFailure(err)

@@ -191,13 +191,9 @@ func Bless(ctx context.Context, url string, opts *Options) error {
 // errors are those of Open.
 func SetMaxTTL(ctx context.Context, url string, maxTTL time.Duration, opts *Options) error {
 	with := *orDefault(opts)
-	with.MaxTTL = maxTTL
-	with.setMaxTTL()
+	with.MaxTTL, with.TTL = maxTTL, 0 // nothing is asked for, so no TTL is too long
 	return change(ctx, "set MaxTTL", url, &with, false)
 }
-
-// setMaxTTL keeps a TTL from being longer than MaxTTL: nothing is asked for.
-func (o *Options) setMaxTTL() { o.TTL = 0 }
 
 func change(ctx context.Context, op, url string, opts *Options, bless bool) error {
 	where, err := parseURL(url, orDefault(opts))

@@ -72,8 +72,8 @@ func TestPooled(t *testing.T) {
 				}
 				g = r.g
 			}
-			if listens := d.wire.ear.session() != 0; listens != (what == "hears") {
-				t.Errorf("it listens: %v", listens)
+			if is, _ := d.wire.ear.state(); (is != 0) != (what == "hears") {
+				t.Errorf("it listens: %v", is != 0)
 			}
 			config, err := pgx.ParseConfig(b.URL())
 			if err != nil {

@@ -175,25 +175,30 @@ func TestBatchCutOff(t *testing.T) {
 func TestBatchGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := counting(0)
-		close(c.free)
 		var all sync.WaitGroup
 		do := func(n int) { all.Go(func() { c.Do(t.Context(), n) }) }
 		do(1)
 		time.Sleep(c.Wait)
 		c.expect(t, "1 alone, 0 together in 0")
+		do(1)
+		synctest.Wait()
+		close(c.free) // the first is answered
+		c.expect(t, "1 alone, 0 together in 0")
+		time.Sleep(c.Wait)
+		c.expect(t, "2 alone, 0 together in 0")
 		for n := 1; n < 4; n++ {
 			do(n)
 			time.Sleep(c.Wait / 4)
 		}
-		c.expect(t, "1 alone, 0 together in 0")
+		c.expect(t, "2 alone, 0 together in 0")
 		time.Sleep(c.Wait)
-		c.expect(t, "1 alone, 3 together in 1")
+		c.expect(t, "2 alone, 3 together in 1")
 		for range 70 {
 			do(1)
 		}
-		c.expect(t, "1 alone, 67 together in 2")
+		c.expect(t, "2 alone, 67 together in 2")
 		time.Sleep(c.Wait)
-		c.expect(t, "1 alone, 73 together in 3")
+		c.expect(t, "2 alone, 73 together in 3")
 		all.Wait()
 		c.over(t)
 	})

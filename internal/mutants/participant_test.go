@@ -47,7 +47,7 @@ func init() {
 		{name: "a waiter that is told that the name is free waits", file: event, old: "w.now = w.now || e.Grant.Free == 0", new: "", test: "TestLookNow"},
 		{name: "a lease that is gone unseen is handed over", file: lease, old: "tokens > 0 && !l.p.caps.Expiry", new: "false", test: "TestHandOverOfWhatIsGone"},
 		{name: "a lease that a child has is handed over", file: lease, old: "\tl.keep()\n\treturn l.from", new: "\treturn l.from", test: "TestInherited"},
-		{name: "a name handed to a waiter that gives it back is declined", file: lease, old: "\tfound, err := p.store.End(ctx, l.ref, how)\n", new: "\tp.mu.Lock()\n\tl.forget()\n\tp.mu.Unlock()\n\tfound, err := p.store.End(ctx, l.ref, how)\n"},
+		{name: "a name handed to a waiter that gives it back is declined", file: lease, old: "\tfound, err := p.store.End(ctx, l.ref, how)\n", new: "\tp.mu.Lock()\n\tl.forget()\n\tp.mu.Unlock()\n\tfound, err := p.store.End(ctx, l.ref, how)\n", test: "TestHandedLate"},
 		{name: "a message from before others were missed hands over", file: event, old: "l.waiter.granted, l.waiter.now = nil, true", new: "l.waiter.now = true", test: "TestGrantedBeforeMissed"},
 		{name: "a lock of another library is adopted", file: pkg + "/adopt.go", old: "h.Token == 0 && p.caps.Fencing", new: "false", test: "TestAdoptForeign"},
 		{name: "an adopted lease is lost in quarantine", file: pkg + "/adopt.go", old: "err := a.p.open(ctx); err != nil { // else", new: "err := ctx.Err(); err != nil { // else", test: "TestAdoptedInQuarantine"},

@@ -195,7 +195,7 @@ func init() {
 	pg("a waiter that listens again is taken for gone", "sql/schema.sql",
 		"AND w.looks IS NULL AND NOT pawl.fits", "AND NOT pawl.fits", "TestListensAgain")
 	pg("a waiter polls for ever, as nobody lets it listen", "ask.go",
-		"if err := s.ear.refused(); err != nil {", "if err := s.ear.refused(); err != nil && false {", "TestListenRefused")
+		"case r.Queue && driver.FailureOf(deaf).Lasting:", "case false:", "TestListenRefused")
 	mutants = append(mutants, mutant{name: "pg: a call of many is cut off by none of its callers", file: "driver/storekit/batch.go",
 		old: "m.with.gone()", new: "_ = m.with.gone", pkg: "driver/storekit", test: "TestBatchCutOff"})
 	mutants = append(mutants, mutant{name: "pg: a caller that goes before a call of many is sent counts as sent", file: "driver/storekit/batch.go",
@@ -213,7 +213,7 @@ func init() {
 	pg("why no connection was made is told for each attempt", "dialerror.go",
 		"if slices.Contains(all, why) {", "if false {", "TestDialErrors")
 	pg("what was not sent may have been carried out", "errors.go",
-		"s.explain(err), true, !notSent(err)", "s.explain(err), true, !pgconn.SafeToRetry(err)", "TestMaybe")
+		"s.explain(err), true, !notSent(err)", "s.explain(err), true, !pgconn.SafeToRetry(err)", "TestIdleRace")
 	mutants = append(mutants, mutant{name: "pg: a turn that was missed is lost", file: "driver/storekit/batch.go",
 		old: "\t\tb.pass()\n\t\treturn false", new: "\t\treturn false", pkg: "driver/storekit", test: "TestBatchTurn"})
 	mutants = append(mutants, mutant{name: "pg: requests that have time go with the next answer", file: "driver/storekit/batch.go",

@@ -5,6 +5,7 @@ package participant
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,12 @@ import (
 type script struct {
 	driver.Basic
 	ask     func(req *driver.Request) (driver.Answer, error)
-	ended   []driver.End
-	refs    []driver.Ref
 	guarded error
+	during  func() // called once while a lease is ended
+
+	mu    sync.Mutex
+	ended []driver.End
+	refs  []driver.Ref
 }
 
 func (s *script) Caps() driver.Caps {
@@ -36,7 +40,14 @@ func (s *script) Renew(context.Context, driver.Ref, time.Duration) (driver.Renew
 }
 
 func (s *script) End(_ context.Context, l driver.Ref, how driver.End) (bool, error) {
+	s.mu.Lock()
 	s.ended, s.refs = append(s.ended, how), append(s.refs, l)
+	during := s.during
+	s.during = nil
+	s.mu.Unlock()
+	if during != nil {
+		during()
+	}
 	return true, nil
 }
 
@@ -81,6 +92,26 @@ func TestGuard(t *testing.T) {
 	}
 	if err := g.(driver.Guarder).Guard(t.Context(), nil, nil); !errors.Is(err, driver.ErrReleased) || !errors.Is(s.guarded, driver.ErrReleased) {
 		t.Errorf("Guard after Release = %v, and the store was told %v", err, s.guarded)
+	}
+}
+
+// TestHandedLate shows that an event which grants a name may come while its lease is given back. Then nobody declines
+// the name: only one of two ends finds the lease, and the holder would be told that it had lost it.
+func TestHandedLate(t *testing.T) {
+	p, s := scripted(func(*driver.Request) (driver.Answer, error) {
+		return driver.Answer{Granted: true, Token: 7}, nil
+	})
+	g, err := p.TryAcquire(t.Context(), &driver.Request{Name: "a", Lease: "l", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.during = func() { p.hear(driver.Event{Kind: driver.Granted, Name: "a", Lease: "l"}) }
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.work.Wait()
+	if len(s.ended) != 1 {
+		t.Errorf("the lease was ended %d times; want once", len(s.ended))
 	}
 }
 
